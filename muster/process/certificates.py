@@ -10,6 +10,7 @@ import base64
 import datetime as dt
 import ssl
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -43,7 +44,10 @@ _SKEW = dt.timedelta(hours=1)
 _KEYS = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 _PEM = serialization.Encoding.PEM
 # What cryptography raises for a key or a certificate that is none.
-_UNREADABLE = (ValueError, TypeError, UnsupportedAlgorithm, x509.ExtensionNotFound, InvalidSignature)
+_UNREADABLE = (
+    *(ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature),
+    *(x509.ExtensionNotFound, x509.DuplicateExtension),
+)
 
 
 class InvalidCertificateError(Exception):
@@ -81,7 +85,7 @@ class KeyPair:
         """Whether it is good for all of these DNS names."""
         try:
             served = self.leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        except (ValueError, x509.ExtensionNotFound):
+        except _UNREADABLE:
             return False
         return set(names) <= set(served.get_values_for_type(x509.DNSName))
 
@@ -112,10 +116,13 @@ class Certificates:
         try:
             authorities = tuple(x509.load_pem_x509_certificates(parts["ca.crt"]))
             ca_key = serialization.load_pem_private_key(parts["ca.key"], password=None)
+            signer, may_sign = authorities[0].public_key(), _may_sign(authorities[0])
         except _UNREADABLE as error:
             raise InvalidCertificateError(f"ca.crt or ca.key: {error}") from error
-        if not isinstance(ca_key, ec.EllipticCurvePrivateKey) or ca_key.public_key() != authorities[0].public_key():
+        if not isinstance(ca_key, ec.EllipticCurvePrivateKey) or ca_key.public_key() != signer:
             raise InvalidCertificateError("ca.key is not the key of the first certificate of ca.crt")
+        if not may_sign:
+            raise InvalidCertificateError("the first certificate of ca.crt is none of an authority")
         whole = cls(authorities, parts["ca.key"], KeyPair(parts["tls.crt"], parts["tls.key"]))
         server_context(whole.pair)
         if whole.issuer is None:
@@ -202,6 +209,14 @@ def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
     return True
 
 
+def _may_sign(certificate: x509.Certificate) -> bool:
+    """Whether callers trust what it signs: those in Go ask it of roots, too (CheckSignatureFrom of crypto/x509)."""
+    found = {type(one.value): one.value for one in certificate.extensions}
+    basic, usage = found.get(x509.BasicConstraints), found.get(x509.KeyUsage)
+    authority = basic.ca if isinstance(basic, x509.BasicConstraints) else certificate.version is x509.Version.v1
+    return authority and (not isinstance(usage, x509.KeyUsage) or usage.key_cert_sign)
+
+
 def _new_authority(now: dt.datetime, life: dt.timedelta) -> tuple[x509.Certificate, bytes]:
     key = ec.generate_private_key(ec.SECP256R1())
     authority = (
@@ -220,7 +235,10 @@ def _new_pair(
     signer = serialization.load_pem_private_key(ca_key, password=None)
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
         raise TypeError("muster's authorities have keys of elliptic curves")
-    identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    identifier = x509.SubjectKeyIdentifier.from_public_key(signer.public_key())
+    with suppress(x509.ExtensionNotFound):
+        # One that somebody else made may have none, or another one than muster's would.
+        identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
     leaf = (
         _builder(subject, authority.subject, key.public_key(), now, min(now + life, authority.not_valid_after_utc))

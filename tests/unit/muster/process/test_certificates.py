@@ -10,7 +10,10 @@ from dataclasses import replace
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from muster.process.certificates import (
     Certificates,
@@ -112,6 +115,53 @@ def test_parts_of_different_makings_are_not_usable(made: Certificates, other: Ce
     """Two replicas that each wrote a half, or a Secret edited by hand."""
     with pytest.raises(InvalidCertificateError):
         Certificates.from_secret({**made.secret_data(), name: other.secret_data()[name]})
+
+
+def by_hand(*names: str, ca: bool | None = True, signs: bool = True) -> Certificates:
+    """As somebody makes them without key identifiers; `ca` None leaves out that the first is an authority."""
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "mine")])
+    key, leafs = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    base = x509.CertificateBuilder().issuer_name(name).not_valid_before(NOW - DAY).not_valid_after(NOW + 300 * DAY)
+    first = base.subject_name(name).serial_number(1).public_key(key.public_key())
+    if ca is not None:
+        first = first.add_extension(x509.BasicConstraints(ca, None), critical=True)
+    if not signs:
+        first = first.add_extension(
+            x509.KeyUsage(
+                digital_signature=True,
+                **dict.fromkeys(("content_commitment", "key_encipherment", "data_encipherment"), False),
+                **dict.fromkeys(
+                    ("key_agreement", "key_cert_sign", "crl_sign", "encipher_only", "decipher_only"), False
+                ),
+            ),
+            critical=True,
+        )
+    leaf = base.subject_name(name).serial_number(2).public_key(leafs.public_key())
+    leaf = leaf.add_extension(x509.SubjectAlternativeName([x509.DNSName(one) for one in names]), critical=False)
+    ca_key, own_key = (one.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) for one in (key, leafs))
+    pair = KeyPair(leaf.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM), own_key)
+    return Certificates((first.sign(key, hashes.SHA256()),), ca_key, pair)
+
+
+async def test_an_authority_without_a_key_identifier_signs_the_next_certificate() -> None:
+    """Of a Secret that somebody filled by hand, when what it serves is to be renewed."""
+    found = Certificates.from_secret(by_hand("other").secret_data())
+    renewed = found.with_new_pair(NAMES, NOW, Lives())
+    assert renewed.issuer == found.authorities[0]
+    assert await greet(renewed, renewed, NAME) == "TLSv1.3"
+
+
+@pytest.mark.parametrize(
+    ("ca", "signs"),
+    [
+        pytest.param(False, True, id="not an authority"),
+        pytest.param(None, True, id="it does not say"),
+        pytest.param(True, False, id="its key is for something else"),
+    ],
+)
+def test_what_callers_let_sign_nothing_is_no_authority(ca: bool | None, signs: bool) -> None:  # noqa: FBT001
+    with pytest.raises(InvalidCertificateError, match="is none of an authority"):
+        Certificates.from_secret(by_hand(*NAMES, ca=ca, signs=signs).secret_data())
 
 
 def test_a_key_with_a_password_is_an_error_and_no_question(made: Certificates) -> None:
