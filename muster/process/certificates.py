@@ -87,7 +87,9 @@ class KeyPair:
             served = self.leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except _UNREADABLE:
             return False
-        return set(names) <= set(served.get_values_for_type(x509.DNSName))
+        known = {name.lower() for name in served.get_values_for_type(x509.DNSName)}
+        # As callers match them: a star stands for the whole first label, and for no other.
+        return all(name in known or f"*.{name.partition('.')[2]}" in known for name in names)
 
     def signed_by(self, authorities: Iterable[x509.Certificate]) -> x509.Certificate | None:
         """That of the authorities which signed it, or the highest of its chain; None when none did."""

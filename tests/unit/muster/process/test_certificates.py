@@ -164,6 +164,14 @@ def test_what_callers_let_sign_nothing_is_no_authority(ca: bool | None, signs: b
         Certificates.from_secret(by_hand(*NAMES, ca=ca, signs=signs).secret_data())
 
 
+@pytest.mark.parametrize(
+    ("served", "good"),
+    [("*.muster-system.svc", True), ("MUSTER-webhook.muster-system.svc", True), ("*.svc", False), ("*", False)],
+)
+def test_names_are_matched_as_callers_match_them(served: str, good: bool) -> None:  # noqa: FBT001
+    assert by_hand(served).pair.serves([NAME]) is good
+
+
 def test_a_key_with_a_password_is_an_error_and_no_question(made: Certificates) -> None:
     key = b"-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAo=\n-----END ENCRYPTED PRIVATE KEY-----\n"
     with pytest.raises(InvalidCertificateError, match="cannot be served together"):
