@@ -5,6 +5,8 @@ Volcano's own webhook, where it runs, knows some of the tree's rules; it knows n
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from muster.admitters import Admitter
@@ -13,6 +15,7 @@ from muster.model.objects import InvalidObjectError, PodGroup, Queue
 from muster.queueing.queue_tree import QueueTree, exceeding
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import describe, largest, parse_resources, total
+from muster.resources.quantity import ZERO
 from muster.validation.holds import idle_hold_of_queue
 
 if TYPE_CHECKING:
@@ -22,7 +25,15 @@ if TYPE_CHECKING:
     from muster.resources.amounts import Resources
     from muster.resources.quantity import Quantity
 
-__all__ = ["burdened", "faults", "kept_out", "left_outside", "new_parent", "tightened"]
+__all__ = ["burdened", "faults", "kept_out", "left_outside", "new_faults", "new_parent", "tightened"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Misplaced(Finding):
+    """A queue breaks this rule of the tree, by so much of each resource."""
+
+    rule: str = field(default="", compare=False)
+    excess: Resources = field(default_factory=dict, compare=False)
 
 
 def faults(queue: Queue, tree: QueueTree, admitters: Collection[Admitter] = tuple(Admitter)) -> tuple[Finding, ...]:
@@ -39,18 +50,34 @@ def faults(queue: Queue, tree: QueueTree, admitters: Collection[Admitter] = tupl
     return (*unread, *_misplaced(view, tree.having(view)), *idle_hold_of_queue(view, admitters), *misspelled)
 
 
+def new_faults(found: Iterable[Finding], before: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Those that a queue did not have, or that have got worse: what was wrong may be put right in steps."""
+    return tuple(one for one in found if not any(_no_worse(one, old) for old in before))
+
+
+def _no_worse(now: Finding, before: Finding) -> bool:
+    if (now.reason, now.field) != (before.reason, before.field):
+        return False
+    if not (isinstance(now, _Misplaced) and isinstance(before, _Misplaced)):
+        return True
+    within_before = all(amount <= before.excess.get(name, ZERO) for name, amount in now.excess.items())
+    return now.rule == before.rule and within_before
+
+
 def _misplaced(view: QueueView, tree: QueueTree) -> Iterator[Finding]:
     path = "spec.parent"
     name, parent = view.name, view.parent
     if parent not in ("", ROOT):
         if tree.get(parent) is None:
-            yield _hierarchy(path, f'queue "{parent}" does not exist; create it first, or name another')
+            words = f'queue "{parent}" does not exist; create it first, or name another'
+            yield _hierarchy(path, words, f"parent {parent}")
         elif name in tree.path(parent):
-            yield _hierarchy(path, f'queue "{parent}" is "{name}" itself or below it; name another parent')
+            yield _hierarchy(path, f'queue "{parent}" is "{name}" itself or below it; name another parent', "ring")
             return
     over = exceeding(view.guarantee, view.limit)
     if over is not None:
-        yield _hierarchy("spec.guarantee.resource", f"{over[0]} is above spec.capability {over[1]}; lower it")
+        words = f"{over[0]} is above spec.capability {over[1]}; lower it"
+        yield _hierarchy("spec.guarantee.resource", words, "own", _excess(view.guarantee, view.limit))
     above = [found for one in tree.path(name)[1:] if (found := tree.get(one))]
     yield from _beyond_those_above(view, above, tree)
     below = [found for one in tree.with_below(name)[1:] if (found := tree.get(one))]
@@ -59,46 +86,65 @@ def _misplaced(view: QueueView, tree: QueueTree) -> Iterator[Finding]:
 
 
 def _beyond_those_above(view: QueueView, above: Sequence[QueueView], tree: QueueTree) -> Iterator[Finding]:
-    for field, amounts in (("spec.capability", view.limit), ("spec.guarantee.resource", view.guarantee)):
+    tightest = _tightest(above)
+    for path, amounts in (("spec.capability", view.limit), ("spec.guarantee.resource", view.guarantee)):
         for one in above:
             over = exceeding(amounts, one.limit)
             if over is not None:
-                yield _hierarchy(field, f'{over[0]} is above the {over[1]} of queue "{one.name}" above it; lower it')
+                words = f'{over[0]} is above the {over[1]} of queue "{one.name}" above it; lower it'
+                yield _hierarchy(path, words, "above", _excess(amounts, tightest))
                 break
     nearest = tree.get(view.parent)
     if nearest is not None and view.guarantee:
         promised = total(child.guarantee for child in tree if child.parent == nearest.name)
-        over = exceeding({name: promised[name] for name in view.guarantee}, nearest.limit)
+        promised = {name: promised[name] for name in view.guarantee}
+        over = exceeding(promised, nearest.limit)
         if over is not None:
             words = f'{over[0]} is guaranteed below queue "{nearest.name}", which has {over[1]}; lower it'
-            yield _hierarchy("spec.guarantee.resource", words)
+            yield _hierarchy("spec.guarantee.resource", words, "promised", _excess(promised, nearest.limit))
 
 
 def _less_than_below(view: QueueView, below: Sequence[QueueView]) -> Iterator[Finding]:
     """Where the queue's own capability is less than queues below it have, or are guaranteed."""
     path = "spec.capability"
+    promised = total(one.guarantee for one in below if one.parent == view.name)
+    excess = _excess(largest(_most(below), promised), view.limit)
     found = _larger(below, view.limit)
     if found is not None:
         over, which = found
-        yield _hierarchy(path, f"{over[1]} is below the {over[0]} of {which} below it; lower that first")
-        return
-    promised = exceeding(total(one.guarantee for one in below if one.parent == view.name), view.limit)
-    if promised is not None:
-        words = f"{promised[1]} is below the {promised[0]} that is guaranteed below it; lower that first"
-        yield _hierarchy(path, words)
+        words = f"{over[1]} is below the {over[0]} of {which} below it; lower that first"
+        yield _hierarchy(path, words, "below", excess)
+    elif (less := exceeding(promised, view.limit)) is not None:
+        words = f"{less[1]} is below the {less[0]} that is guaranteed below it; lower that first"
+        yield _hierarchy(path, words, "below", excess)
 
 
 def _below_too_small(view: QueueView, above: Sequence[QueueView], below: Sequence[QueueView]) -> Iterator[Finding]:
     """Where queues below it have, or are guaranteed, more than a queue above it: it may have been moved there."""
-    tightest: dict[str, Quantity] = {}
-    for one in above:
-        for name, most in one.limit.items():
-            tightest[name] = min(most, tightest.get(name, most))
+    tightest = _tightest(above)
     found = _larger(below, tightest)
     if found is not None:
         over, which = found
         words = f'the {over[0]} of {which} below it is above the {over[1]} that there is in queue "{view.parent}"'
-        yield _hierarchy("spec.parent", f"{words}; lower that first, or name another parent")
+        words = f"{words}; lower that first, or name another parent"
+        yield _hierarchy("spec.parent", words, "below", _excess(_most(below), tightest))
+
+
+def _tightest(above: Sequence[QueueView]) -> dict[str, Quantity]:
+    tightest: dict[str, Quantity] = {}
+    for one in above:
+        for name, most in one.limit.items():
+            tightest[name] = min(most, tightest.get(name, most))
+    return tightest
+
+
+def _most(queues: Iterable[QueueView]) -> Resources:
+    """The most of each resource that one of them has, or is guaranteed."""
+    return reduce(largest, (each for one in queues for each in (one.limit, one.guarantee)), {})
+
+
+def _excess(need: Resources, limit: Resources) -> dict[str, Quantity]:
+    return {name: need[name] - most for name, most in limit.items() if name in need and need[name] > most}
 
 
 def _larger(queues: Iterable[QueueView], limit: Resources) -> tuple[tuple[str, str], str] | None:
@@ -111,8 +157,8 @@ def _larger(queues: Iterable[QueueView], limit: Resources) -> tuple[tuple[str, s
     return over, f'queue "{first}"' + (f" and {len(rest)} more" if rest else "")
 
 
-def _hierarchy(field: str, words: str) -> Finding:
-    return Finding(Reason.QUEUE_HIERARCHY, field, f"{field}: {words}")
+def _hierarchy(path: str, words: str, rule: str, excess: Resources | None = None) -> Finding:
+    return _Misplaced(Reason.QUEUE_HIERARCHY, path, f"{path}: {words}", rule, excess or {})
 
 
 def new_parent(queue: Queue, tree: QueueTree) -> str:
@@ -126,7 +172,7 @@ def burdened(parent: str, groups: Sequence[PodGroup]) -> tuple[Finding, ...]:
     if not groups:
         return ()
     words = f'queue "{parent}" holds {_named(groups)} itself, and would stop all scheduling; move what is there first'
-    return (_hierarchy("spec.parent", words),)
+    return (_hierarchy("spec.parent", words, "burdened"),)
 
 
 def tightened(old: Queue, new: Queue) -> bool:
@@ -140,18 +186,18 @@ def tightened(old: Queue, new: Queue) -> bool:
 
 def left_outside(queue: Queue, groups: Sequence[PodGroup] | None) -> Iterator[Finding]:
     """Whom the queue's capability leaves outside: of what is held, and of its PodGroups (None: nobody knows them)."""
-    limit, field = read_queue(queue).limit, "spec.capability"
+    limit, path = read_queue(queue).limit, "spec.capability"
     over = exceeding(_amounts(queue.status.allocated), limit)
     if over is not None:
         words = f"{over[1]} is below the {over[0]} held there; it runs on, and nothing starts until less is held"
-        yield Finding(Reason.CAPABILITY_LOWERED, field, f"{field}: {words}")
+        yield Finding(Reason.CAPABILITY_LOWERED, path, f"{path}: {words}")
     large = [group for group in groups or () if exceeding(_amounts(group.spec.min_resources), limit)]
     waiting = [group for group in large if group.status.phase != "Running"]
     if waiting:
         over = exceeding(_amounts(waiting[0].spec.min_resources), limit)
         needs = over[0] if over else "nothing"
         words = f"{_named(waiting)} can never start with {describe(limit)}, the first needs {needs}"
-        yield Finding(Reason.CAPABILITY_LOWERED, field, f"{field}: {words}")
+        yield Finding(Reason.CAPABILITY_LOWERED, path, f"{path}: {words}")
 
 
 def kept_out(found: Iterable[Finding], validation: Validation) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:

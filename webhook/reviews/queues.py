@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from muster.model.findings import Severity
 from muster.model.names import QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.model.objects import LocalObject, TemplateMeta, decode
-from muster.validation.queue import burdened, faults, kept_out, left_outside, new_parent, tightened
+from muster.validation.queue import burdened, faults, kept_out, left_outside, new_faults, new_parent, tightened
 from muster.validation.workload import no_way_in
 from webhook.reviews.admission_review import AdmissionResponse, allow, deny
 from webhook.server.review_thread import in_review_thread
@@ -54,8 +54,8 @@ async def review_queue(request: AdmissionRequest, knowledge: Knowledge, defaults
     if parent and (old is None or old.spec.parent != new.spec.parent):
         found += burdened(parent, await knowledge.pod_groups(parent) or ())
     # What was wrong before must stay editable, or it could never be put right in steps.
-    before = {(one.reason, one.field) for one in faults(old, tree, defaults.admitters)} if old is not None else set()
-    refusals = validation.refused(one for one in found if (one.reason, one.field) not in before)
+    before = faults(old, tree, defaults.admitters) if old is not None else ()
+    refusals = validation.refused(new_faults(found, before))
     if refusals:
         return deny(refusals)
     warnings = [*validation.refused(found), *validation.warned(found)]

@@ -182,6 +182,50 @@ async def test_what_was_wrong_before_stays_editable() -> None:
     assert response["warnings"] == ['spec.parent: queue "none" does not exist; create it first, or name another']
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        pytest.param(
+            below("none"),
+            below("low"),
+            'spec.parent: queue "low" is "q" itself or below it; name another parent',
+            id="another fault of the same field",
+        ),
+        pytest.param(
+            below("org", cpu="9"),
+            below("org", cpu="90"),
+            'spec.capability: cpu 90 is above the cpu 8 of queue "org" above it; lower it',
+            id="further above",
+        ),
+        pytest.param(
+            queue(cpu="2"),
+            queue(cpu="1"),
+            'spec.capability: cpu 1 is below the cpu 3 of queue "low" below it; lower that first',
+            id="further below",
+        ),
+    ],
+)
+async def test_an_old_fault_excuses_no_worse_one(old: JSON, new: JSON, line: str) -> None:
+    """A ring would stop the scheduling of the whole cluster."""
+    response = await reviewed(new, ORG, below("q", "low", cpu="3"), old=old)
+    assert not response["allowed"]
+    assert response["status"]["message"] == line
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(below("org", cpu="90"), below("org", cpu="9"), id="less far above"),
+        pytest.param(queue(cpu="1"), queue(cpu="2"), id="less far below"),
+        pytest.param(below("org", guarantee={"cpu": "20"}), below("org", guarantee={"cpu": "9"}), id="a guarantee"),
+    ],
+)
+async def test_an_old_fault_may_be_put_right_in_steps(old: JSON, new: JSON) -> None:
+    response = await reviewed(new, ORG, below("q", "low", cpu="3"), old=old)
+    assert response["allowed"]
+    assert response["warnings"]
+
+
 async def test_a_hold_that_does_nothing_is_no_new_fault_of_a_queue_that_had_it() -> None:
     """Where an administrator has it refused."""
     validation = Validation(reasons={Reason.VALUE_IGNORED: Severity.DENY})
