@@ -225,7 +225,8 @@ ABOUT: Mapping[Reason, About] = {
     Reason.MIN_AVAILABLE_TOO_LOW: About(
         Severity.WARN,
         "The gang starts with `minAvailable` pods, but the job itself needs more: without an `elasticPolicy` the "
-        "Training operator tells every pod to expect all replicas. The running pods use quota and do nothing.",
+        "Training operator tells every pod to expect all replicas, and with `WaitForWorkersReady` the MPI operator "
+        "makes no launcher before all workers are ready. The running pods use quota and do nothing.",
         "Leave `minAvailable` out, or set `elasticPolicy.minReplicas` to the number of workers that the job needs. In"
         " Volcano's Job raise it to the sum of the tasks' own minimums, which Volcano ignores below that.",
     ),

@@ -70,7 +70,8 @@ def _read(job: MPIJob) -> Workload:
     roles = _checked_roles(job)
     # The operator takes every other word for this one, too; without workers it has nothing to wait for.
     waits = job.spec.launcher_creation_policy not in ("", "AtStartup")
-    if waits and any(role.name == _WORKER for role in roles):
+    workers = sum(role.replicas for role in roles if role.name == _WORKER)
+    if waits and workers:
         roles = tuple(
             replace(role, minimum=0, gated=False, reserved=role.replicas) if role.name == _LAUNCHER else role
             for role in roles
@@ -86,6 +87,8 @@ def _read(job: MPIJob) -> Workload:
         suspended=job.spec.run_policy.suspend,
         finished=job.status.finished,
         managed_by=job.spec.run_policy.managed_by,
+        # Of a launcher that waits for its workers each has to be ready (countReadyWorkerPods of 0.8.0).
+        needs=workers if waits else 0,
         # They go to the launcher's Job, which a launcher that waits for its workers does not have yet.
         time_limits=() if waits else job.spec.run_policy.time_limits(None),
     )

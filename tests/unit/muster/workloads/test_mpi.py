@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from muster.model.findings import Reason
 from muster.model.objects import Pod
 from muster.resources.amounts import as_text
 from muster.workloads.mpi import MPI_JOB
@@ -62,6 +63,21 @@ def test_who_counts(manifest: JSON, member: int, minimums: dict[str, int], cpu: 
     assert gang is not None
     assert (gang.min_member, gang.min_task_member) == (member, minimums)
     assert as_text(gang.min_resources)["cpu"] == cpu
+
+
+@pytest.mark.parametrize(
+    ("manifest", "warned"),
+    [
+        pytest.param(mpi_job(**WAITING, policy={"minAvailable": 1}), True, id="a part of the workers"),
+        pytest.param(mpi_job(**WAITING, policy={"minAvailable": 2}), False, id="all workers"),
+        pytest.param(mpi_job(policy={"minAvailable": 1}), False, id="a launcher that waits for nobody"),
+    ],
+)
+def test_a_part_of_the_workers_never_gets_the_launcher_that_waits_for_all(manifest: JSON, warned: bool) -> None:  # noqa: FBT001
+    told = [one for one in judged(manifest).warnings if one.reason is Reason.MIN_AVAILABLE_TOO_LOW]
+    assert bool(told) is warned
+    if told:
+        assert "1 pod starts the gang, but the job cannot work with fewer than 2" in told[0].message
 
 
 @pytest.mark.parametrize(
