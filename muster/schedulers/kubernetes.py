@@ -108,7 +108,8 @@ class Kubernetes(GangScheduler):
                 ),
             )
         common = intent.priority_class if intent.prioritise_pods else ""
-        classes = {role.template.spec.priority_class_name or common: role for role in workload.roles}
+        members = (role for role in workload.roles if role.replicas and role.gated)
+        classes = {role.template.spec.priority_class_name or common: role for role in members}
         if len(classes) > 1:
             first, second, *_ = sorted(classes)
             yield (

@@ -122,6 +122,35 @@ def test_a_loose_pod_group_holds_nobody_back() -> None:
     assert (found.spec.min_member, found.spec.min_task_member, found.spec.queue) == (1, {}, "q")
 
 
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(
+            ray_cluster(workers(), workers("idle", 0, template=template(priorityClassName="high"))), id="none"
+        ),
+        pytest.param(
+            {
+                **pytorch_job(policy={"queue": "q"}),
+                "apiVersion": "kubeflow.org/v2beta1",
+                "kind": "MPIJob",
+                "spec": {
+                    "launcherCreationPolicy": "WaitForWorkersReady",
+                    "mpiReplicaSpecs": {
+                        "Launcher": {"template": template(priorityClassName="high")},
+                        "Worker": {"replicas": 2, "template": template()},
+                    },
+                },
+            },
+            id="a launcher that comes when the gang runs",
+        ),
+    ],
+)
+def test_the_priority_of_pods_that_are_in_no_group_is_their_own(manifest: JSON) -> None:
+    manifest["metadata"]["labels"] = {"volcano.sh/queue-name": "q"}
+    workload, gang, intent = read_with_uid(manifest)
+    assert list(KUBERNETES.cannot(gang, intent, workload)) == []
+
+
 def test_a_topology_that_a_scheduler_does_not_know_is_told() -> None:
     labels = {"volcano.sh/queue-name": "q", "volcano.sh/network-topology-mode": "hard"}
     manifest = ray_cluster(labels=labels)
