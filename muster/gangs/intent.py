@@ -200,9 +200,11 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
     prioritise_pods = bool(priority)
     scheduler = scheduler or first("scheduler", *_of_pods(workload), _of_namespace(SCHEDULER, around))
     if not priority and workload.priority_of_pods:
+        # Of pods without which the gang does not start: on others the apiserver may never check who may use the class.
+        needed = (role for role in workload.roles if role.minimum)
         priority = first(
             "priorityClassName",
-            *((f"{role.path}.priorityClassName", role.template.spec.priority_class_name) for role in workload.roles),
+            *((f"{role.path}.priorityClassName", role.template.spec.priority_class_name) for role in needed),
         )
     name = scheduler or defaults.scheduler
     return Intent(

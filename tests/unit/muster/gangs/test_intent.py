@@ -7,7 +7,7 @@ import pytest
 from muster.gangs.intent import Defaults, Intent, Surroundings, find_intent, foreign_scheduler, is_managed
 from muster.model.objects import ObjectMeta
 from muster.schedulers import named
-from tests.support.manifests.observed import DEFAULTS, JSON, pytorch_job, ray_cluster, read, template
+from tests.support.manifests.observed import DEFAULTS, JSON, pytorch_job, ray_cluster, read, template, workers
 
 SCHEDULER = "ray.io/scheduler-name"
 QUEUE = "volcano.sh/queue-name"
@@ -142,6 +142,25 @@ def test_the_priority_is_the_first_that_is_said(
     found = intent(manifest)
     assert (found.priority_class, found.said.get("priorityClassName")) == (priority, said)
     assert found.prioritise_pods is for_pods
+
+
+URGENT = template(priorityClassName="system-node-critical")
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        pytest.param(ray_cluster(workers(), workers("idle", 0, template=URGENT)), id="no pods"),
+        pytest.param(ray_cluster(workers(), workers("idle", suspend=True, template=URGENT)), id="suspended"),
+        pytest.param(
+            ray_cluster(workers(), workers("idle", 1, template=URGENT), enableInTreeAutoscaling=True),
+            id="an autoscaler may do without",
+        ),
+    ],
+)
+def test_a_class_of_pods_that_the_gang_can_do_without_is_not_the_gangs(manifest: JSON) -> None:
+    """No pod may ever get it: it would put the gang first, and no quota of the class would have seen a pod."""
+    assert intent(manifest).priority_class == ""
 
 
 BOTH = Defaults(schedulers=named("volcano", "coscheduling=coscheduling"))
