@@ -1,15 +1,19 @@
 """The kinds that make a RayCluster: RayJob, RayService, RayCronJob.
 
 They hand their labels down to it, so that the gang is always the RayCluster's: a retry or an upgrade is a new cluster
-and a new gang. A retry has its RayJob's place in the line (`Kind.carried_on_by`), an upgrade its own.
+and a new gang. A RayCronJob hands down nothing; muster finds it above the cluster. A retry has its RayJob's place in
+the line (`Kind.carried_on_by`), an upgrade its own.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from muster.model.findings import Finding, Reason
+from muster.model.names import REQUEUE_AFTER
 from muster.model.objects import (
     Container,
     InvalidObjectError,
@@ -21,6 +25,9 @@ from muster.model.objects import (
 )
 from muster.workloads.model import RoleSpec, SchedulingPolicy, TimeLimit, Workload, time_limits_of
 from muster.workloads.ray import RAY_CLUSTER, ClusterSpec, gang_of, with_container
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 __all__ = ["RAY_CRON_JOB", "RAY_JOB", "RAY_SERVICE", "RayCronJob", "RayJob", "RayService"]
 
@@ -158,8 +165,17 @@ def _read_cron_job(cron: RayCronJob) -> Workload:
         return _without_gang(cron.api_version, meta)
     # Suspending a schedule concerns the jobs to come; each of those is judged when it is made.
     workload = gang_of(cron.api_version, meta, spec, "spec.jobTemplate.rayClusterSpec")
-    made = cron.spec.job_template
-    return replace(workload, time_limits=made.time_limits("spec.jobTemplate"), managed_by=made.managed_by)
+    made, findings = cron.spec.job_template, (*workload.findings, *_not_handed_down(cron.metadata))
+    limits = made.time_limits("spec.jobTemplate")
+    return replace(workload, time_limits=limits, managed_by=made.managed_by, findings=findings)
+
+
+def _not_handed_down(cron: ObjectMeta) -> Iterator[Finding]:
+    """What is read on the cluster alone: KubeRay copies nothing of it (raycronjob_controller.go of 1.6.1)."""
+    if cron.annotations.get(REQUEUE_AFTER):
+        path = f"metadata.annotations[{REQUEUE_AFTER}]"
+        rest = "it is ignored for this kind: KubeRay gives the RayJobs of a RayCronJob none of its annotations"
+        yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}")
 
 
 def _clusters_of_job(job: RayJob) -> tuple[str, ...]:

@@ -311,9 +311,12 @@ def test_a_minimum_with_which_a_job_cannot_work_is_told_with_numbers() -> None:
 
 @each("Job")
 def test_a_place_is_given_back_where_that_fails_no_job(family: Family) -> None:
-    """JobSet and TrainJob make Jobs, and so does the MPI operator for the launcher; each counts pods that are gone."""
+    """JobSet and TrainJob make Jobs, and so does the MPI operator for the launcher; each counts pods that are gone.
+
+    And the clusters of a RayCronJob do not get what it says.
+    """
     jobs = (family.kind, family.api_version.rpartition("/")[2])
-    ignored = jobs in {("JobSet", "v1alpha2"), ("TrainJob", "v1alpha1"), ("MPIJob", "v2beta1")}
+    ignored = jobs in {("JobSet", "v1alpha2"), ("TrainJob", "v1alpha1"), ("MPIJob", "v2beta1"), ("RayCronJob", "v1")}
     found = judged(family.manifest(annotations={"muster.dev/requeue-after": "2m"}), known()).warnings
     fields = [one.field for one in found if one.reason is Reason.VALUE_IGNORED]
     assert fields == ["metadata.annotations[muster.dev/requeue-after]"] * ignored
