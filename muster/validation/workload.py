@@ -139,8 +139,9 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     validation = context.defaults.validation
     if not is_managed(kind.speaks(decoded), kind.policy(decoded), around):
         unheard = _unheard(kind, decoded, around, missing, validation)
-        slips = (*_ignored(decoded, around.namespace), *misspelled(kind, decoded))
-        return Verdict(warnings=(*validation.warned(slips), *unheard))
+        slips = _verdict((*_ignored(decoded, around.namespace), *misspelled(kind, decoded)), validation)
+        refusals = () if decoded.metadata.deletion_timestamp else slips.refusals
+        return Verdict(refusals=refusals, warnings=(*slips.warnings, *unheard))
     # What is being deleted or has finished starts nothing any more.
     over = bool(decoded.metadata.deletion_timestamp)
     if missing:

@@ -113,10 +113,7 @@ async def _decide(
     if not is_free(pod, scheduler):
         if required(around.namespace) and not (plain and is_certain(pod)):
             return _refused(*_why_not_free(pod, scheduler))
-        named = pod.spec.scheduler_name
-        other = named not in (*UNNAMED_SCHEDULERS, scheduler.name)
-        warnings = defaults.validation.warned([left_alone(named, scheduler.name)]) if other else ()
-        return allow(disown(pod, plain=plain), warnings)
+        return _left_alone(pod, scheduler, defaults, plain=plain)
     reference, controller = behind.reference, pod.metadata.controller
     if reference is not None and controller is not None and reference.uid == controller.uid:
         reference = None
@@ -154,6 +151,16 @@ def _why_not_free(pod: Pod, scheduler: GangScheduler) -> tuple[str, str]:
 def _untouched(pod: Pod, *, plain: bool = False) -> AdmissionResponse:
     """The pod passes, and as no member of any gang."""
     return allow(disown(pod, plain=plain))
+
+
+def _left_alone(pod: Pod, scheduler: GangScheduler, defaults: Defaults, *, plain: bool) -> AdmissionResponse:
+    """The answer for a member that is not muster's to bind, as `is_free` tells."""
+    named, validation = pod.spec.scheduler_name, defaults.validation
+    other = named not in (*UNNAMED_SCHEDULERS, scheduler.name)
+    found = [left_alone(named, scheduler.name)] if other else []
+    if refusals := validation.refused(found):
+        return deny(refusals)
+    return allow(disown(pod, plain=plain), validation.warned(found))
 
 
 def left_alone(named: str, scheduler: str) -> Finding:

@@ -60,9 +60,10 @@ async def review_queue(request: AdmissionRequest, knowledge: Knowledge, defaults
         return deny(refusals)
     warnings = [*validation.refused(found), *validation.warned(found)]
     if old is not None and tightened(old, new):
-        warnings += validation.warned(
-            left_outside(new, await knowledge.pod_groups(*tree.with_below(new.metadata.name)))
-        )
+        outside = tuple(left_outside(new, await knowledge.pod_groups(*tree.with_below(new.metadata.name))))
+        if refusals := validation.refused(outside):
+            return deny(refusals)
+        warnings += validation.warned(outside)
     return allow(warnings=warnings)
 
 

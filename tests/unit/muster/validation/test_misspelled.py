@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from muster.model.findings import Reason
+from muster.gangs.intent import Defaults
+from muster.model.findings import Reason, Severity
 from muster.model.names import GANG, GANG_SIZE, KUEUE_QUEUE, MANAGED, QUEUE_LABEL, REQUEUE_AFTER
+from muster.model.strictness import Validation
+from muster.validation.workload import Context
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, ray_cluster
 
@@ -125,3 +128,17 @@ def test_what_the_pods_of_a_job_do_not_get_from_it_is_told(version: str, kind: s
         f"metadata.annotations[{REQUEUE_AFTER}]: {words}",
     ]
     assert lines({QUEUE_LABEL: "q"}, **found) == []
+
+
+@pytest.mark.parametrize(
+    ("reason", "label", "value"),
+    [(Reason.MISSPELLED, "volcano.sh/queuename", "q"), (Reason.VALUE_IGNORED, MANAGED, "yes")],
+)
+def test_a_slip_is_refused_where_that_is_wished(reason: Reason, label: str, value: str) -> None:
+    """Also of a workload that is nobody's gang for it; what is being deleted is refused nothing."""
+    strict = Context(defaults=Defaults(validation=Validation(reasons={reason: Severity.DENY})))
+    found = ray_cluster(labels={label: value})
+    verdict = judged(found, strict)
+    assert ([one.field for one in verdict.refusals], verdict.warnings) == ([f"metadata.labels[{label}]"], ())
+    found["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+    assert judged(found, strict).refusals == ()

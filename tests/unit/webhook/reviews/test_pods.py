@@ -197,6 +197,13 @@ async def test_a_pod_that_names_another_scheduler_is_left_alone_and_said() -> No
     }
 
 
+async def test_a_pod_that_names_another_scheduler_is_refused_where_that_is_wished() -> None:
+    defaults = Defaults(validation=Validation(reasons={Reason.POD_LEFT_ALONE: Severity.DENY}))
+    knowledge = knowing(workloads=[ray_cluster()], defaults=defaults)
+    answer = answered(await review_pod(request(new_pod(schedulerName="mine")), knowledge, defaults))
+    assert (answer["allowed"], answer["status"]["reason"]) == (False, "PodLeftAlone")
+
+
 async def test_a_member_that_a_later_webhook_gave_to_another_scheduler_is_let_go() -> None:
     """The apiserver asks again then (reinvocation); held by a gate that nobody opens it would never start."""
     new = new_pod(schedulingGates=[{"name": "theirs"}])

@@ -269,6 +269,15 @@ async def test_a_lower_capability_says_what_it_leaves_outside() -> None:
     assert len((await reviewed(new, old=queue(cpu="4"), groups=None))["warnings"]) == 1, "nobody knows who waits"
 
 
+async def test_a_capability_that_leaves_something_outside_is_refused_where_that_is_wished() -> None:
+    new = queue(cpu="2")
+    new["status"]["allocated"] = {"cpu": "3"}
+    defaults = Defaults(validation=Validation(reasons={Reason.CAPABILITY_LOWERED: Severity.DENY}))
+    response = await reviewed(new, old=queue(cpu="4"), defaults=defaults)
+    assert response["status"]["reason"] == "CapabilityLowered"
+    assert (await reviewed(new, old=queue(cpu="1"), defaults=defaults))["allowed"], "it was raised"
+
+
 @pytest.mark.parametrize(
     ("lowered", "others"),
     [
