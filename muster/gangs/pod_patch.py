@@ -16,13 +16,14 @@ import msgspec
 
 from muster.model.modes import GateMode
 from muster.model.names import GANG, GATE, GROUP_NAME, TASK_SPEC, UNNAMED_SCHEDULERS, WORKLOAD
+from muster.model.objects import Pod, convert
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from muster.gangs.gang import Gang, Role
     from muster.gangs.intent import Intent
-    from muster.model.objects import ObjectMeta, OwnerReference, Pod
+    from muster.model.objects import ObjectMeta, OwnerReference
     from muster.schedulers import GangScheduler
 
 __all__ = ["Membership", "Operation", "disown", "inject", "is_certain", "is_free", "membership", "opening"]
@@ -93,8 +94,8 @@ def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerRefer
         operations.append(_remove("/metadata/annotations", WORKLOAD))
     if pod.spec.scheduler_name != member.scheduler.name:
         operations.append(_add("/spec/schedulerName", member.scheduler.name))
-    if member.spec and not member.scheduler.bound_to(pod):
-        # A pod gets it now or never.
+    if member.spec and member.scheduler.bound_to(pod) != member.scheduler.bound_to(convert({"spec": member.spec}, Pod)):
+        # A pod gets it now or never; one that names another group would hold that up, for it is gated.
         operations += [_add(f"/spec/{name}", value) for name, value in member.spec.items()]
     operations += _priority(pod, member.role, member.intent)
     if member.role.gated and gate is not GateMode.OFF and not pod.gated(GATE):

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from muster.model.names import NAMESPACE_SELECTOR
 from muster.model.objects import InvalidObjectError
-from muster.schedulers import SCHEDULERS
+from muster.schedulers import SCHEDULERS, named
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
@@ -118,8 +118,8 @@ async def test_what_a_message_quotes_stays_on_its_line() -> None:
     texts = [status["message"], *(cause["message"] for cause in status["details"]["causes"])]
     assert all(text.isprintable() for text in texts)
     assert "q\\n\\x1b[2Jkubectl" in status["message"]
-    named = pod("", owner=OWNER, labels=LABELS, schedulerName="a\nb")
-    (warning,) = answered(await review_pod(request(named), knowing(workloads=[ray_cluster()]), DEFAULTS))["warnings"]
+    other = pod("", owner=OWNER, labels=LABELS, schedulerName="a\nb")
+    (warning,) = answered(await review_pod(request(other), knowing(workloads=[ray_cluster()]), DEFAULTS))["warnings"]
     assert "a\\nb" in warning
 
 
@@ -145,11 +145,21 @@ async def test_a_plain_pod_that_a_later_webhook_gave_to_another_scheduler_is_let
 
 async def test_a_plain_pod_that_names_its_gang_scheduler_itself_is_done_after_one_round() -> None:
     both = replace(DEFAULTS, schedulers=SCHEDULERS)
-    for named in SCHEDULERS:
-        new = pod("p", labels={"muster.dev/gang": "g"}, annotations={"muster.dev/gang-size": "1"}, schedulerName=named)
+    for name in SCHEDULERS:
+        new = pod("p", labels={"muster.dev/gang": "g"}, annotations={"muster.dev/gang-size": "1"}, schedulerName=name)
         once = jsonpatch.apply_patch(new, patch_of(await review_pod(request(new), knowing(), both)))
         assert once["spec"]["schedulingGates"] == [{"name": "muster.dev/gang"}]
         assert not (await review_pod(request(once), knowing(), both)).patch
+
+
+async def test_a_plain_pod_of_a_gang_is_in_no_other_group_of_kube_schedulers() -> None:
+    """Held by its gate it would hold up every pod of that one; the second round leaves it as it is."""
+    mine = replace(DEFAULTS, schedulers=named("kubernetes"))
+    new = pod("p", labels={"muster.dev/gang": "g"}, annotations={"muster.dev/gang-size": "1"}, schedulerName="")
+    new["spec"]["schedulingGroup"] = {"podGroupName": "another"}
+    once = jsonpatch.apply_patch(new, patch_of(await review_pod(request(new), knowing(defaults=mine), mine)))
+    assert once["spec"]["schedulingGroup"] == {"podGroupName": "g"}
+    assert not (await review_pod(request(once), knowing(defaults=mine), mine)).patch
 
 
 def _numbered(many: int) -> dict[str, str]:
