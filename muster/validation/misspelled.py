@@ -59,17 +59,23 @@ _MOST_KEYS = 64
 
 def misspelled(kind: Kind, decoded: Decoded) -> Iterator[Finding]:
     """What is found in the metadata of a workload; a right key beside the wrong one makes that somebody else's."""
-    meta = decoded.metadata
-    said = {*meta.labels, *meta.annotations}
-    yield from _keys("labels", meta.labels, _LABELS, _ANNOTATIONS, said)
-    yield from _keys("annotations", meta.annotations, _ANNOTATIONS, _LABELS, said)
+    meta, heard = decoded.metadata, kind.speaks(decoded)
+    yield from _of(meta, "metadata")
     makes_members = not kind.owns_pod_group and kind.plural != "pods"
     if makes_members and GANG in meta.labels and kind.policy(decoded) == SchedulingPolicy():
         path = f"metadata.labels[{GANG}]"
         rest = "it is read on the pods; write it, and the gang's size, into spec.template.metadata"
         yield Finding(Reason.MISSPELLED, path, f"{path}: {rest}")
     elif makes_members:
-        yield from _not_passed_on(meta, kind.speaks(decoded))
+        yield from _not_passed_on(meta, heard)
+    if heard is not meta:
+        yield from _of(heard, "spec.template.metadata")
+
+
+def _of(meta: ObjectMeta, where: str) -> Iterator[Finding]:
+    said = {*meta.labels, *meta.annotations}
+    yield from _keys(f"{where}.labels", meta.labels, _LABELS, _ANNOTATIONS, said)
+    yield from _keys(f"{where}.annotations", meta.annotations, _ANNOTATIONS, _LABELS, said)
 
 
 def _not_passed_on(meta: ObjectMeta, heard: ObjectMeta) -> Iterator[Finding]:
@@ -89,15 +95,16 @@ def _keys(
     field: str, found: Mapping[str, str], here: Iterable[str], there: Iterable[str], said: set[str]
 ) -> Iterator[Finding]:
     """Keys of labels, or of annotations, that are not read; `there` are those that are read in the other of the two."""
-    other = "annotations" if field == "labels" else "labels"
+    where, _, own = field.rpartition(".")
+    other = f"{where}.{'annotations' if own == 'labels' else 'labels'}"
     for key in islice(found, _MOST_KEYS):
         if key in here or key in _OTHERS or len(key) > _LONGEST:
             continue
-        path = f"metadata.{field}[{key}]"
+        path = f"{field}[{key}]"
         if key in there:
-            yield Finding(Reason.MISSPELLED, path, f"{path}: it is read in metadata.{other}; move it there")
+            yield Finding(Reason.MISSPELLED, path, f"{path}: it is read in {other}; move it there")
         elif (meant := nearest_key(key, [*here, *there])) and meant not in said:
-            where = f", in metadata.{other}" if meant in there else ""
-            yield Finding(Reason.MISSPELLED, path, f"{path}: muster reads no such key; did you mean {meant}{where}?")
+            place = f", in {other}" if meant in there else ""
+            yield Finding(Reason.MISSPELLED, path, f"{path}: muster reads no such key; did you mean {meant}{place}?")
         elif key.startswith(_OWN) and not meant:
             yield Finding(Reason.MISSPELLED, path, f"{path}: muster reads no such key of a workload; remove it")

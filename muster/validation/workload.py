@@ -139,7 +139,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     validation = context.defaults.validation
     if not is_managed(kind.speaks(decoded), kind.policy(decoded), around):
         unheard = _unheard(kind, decoded, around, missing, validation)
-        slips = _verdict((*_ignored(decoded, around.namespace), *misspelled(kind, decoded)), validation)
+        slips = _verdict((*_ignored(kind, decoded, around.namespace), *misspelled(kind, decoded)), validation)
         refusals = () if decoded.metadata.deletion_timestamp else slips.refusals
         return Verdict(refusals=refusals, warnings=(*slips.warnings, *unheard))
     # What is being deleted or has finished starts nothing any more.
@@ -168,7 +168,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     place = by_queue(intent.queue) if by_queue else None
     findings = [
         *_findings(workload, gang, intent, context),
-        *_ignored(decoded, around.namespace),
+        *_ignored(kind, decoded, around.namespace),
         *_unknown_admitter(context),
         *idle_hold(kind, decoded.metadata, context.admitter, context.gate(intent)),
         *misspelled(kind, decoded),
@@ -407,10 +407,11 @@ def _unknown_admitter(context: Context) -> Iterator[Finding]:
         yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}")
 
 
-def _ignored(decoded: Decoded, namespace: ObjectMeta) -> tuple[Finding, ...]:
+def _ignored(kind: Kind, decoded: Decoded, namespace: ObjectMeta) -> tuple[Finding, ...]:
     """A label that means to say something, and says nothing."""
-    value = decoded.metadata.labels.get(MANAGED)
-    path = f"metadata.labels[{MANAGED}]"
+    speaks = kind.speaks(decoded)
+    value = speaks.labels.get(MANAGED)
+    path = f"{'metadata' if speaks is decoded.metadata else 'spec.template.metadata'}.labels[{MANAGED}]"
     if value == "false" and required(namespace) and not may_run_beside(decoded.metadata, namespace):
         message = f'{path}: "{value}" is ignored, for this namespace requires muster; remove the label'
         return (Finding(Reason.VALUE_IGNORED, path, message),)

@@ -12,7 +12,7 @@ from muster.model.names import GANG, GANG_SIZE, KUEUE_QUEUE, MANAGED, QUEUE_LABE
 from muster.model.strictness import Validation
 from muster.validation.workload import Context
 from tests.support.manifests.families import judged
-from tests.support.manifests.observed import JSON, ray_cluster
+from tests.support.manifests.observed import JSON, ray_cluster, template
 
 Labels = dict[str, str]
 NO_SUCH_KEY = "muster reads no such key; did you mean"
@@ -142,3 +142,27 @@ def test_a_slip_is_refused_where_that_is_wished(reason: Reason, label: str, valu
     assert ([one.field for one in verdict.refusals], verdict.warnings) == ([f"metadata.labels[{label}]"], ())
     found["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
     assert judged(found, strict).refusals == ()
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "line"),
+    [
+        ({"volcano.sh/queuename": "q"}, {}, f"labels[volcano.sh/queuename]: {NO_SUCH_KEY} {QUEUE_LABEL}?"),
+        (
+            {},
+            {QUEUE_LABEL: "q"},
+            f"annotations[{QUEUE_LABEL}]: it is read in spec.template.metadata.labels; move it there",
+        ),
+        ({MANAGED: "no"}, {}, f'labels[{MANAGED}]: "no" is neither "true" nor "false"; it is ignored'),
+    ],
+)
+def test_of_a_job_of_plain_pods_the_template_is_looked_at(labels: Labels, annotations: Labels, line: str) -> None:
+    """There it is that its labels are read: a misspelled queue would be the default one without a word."""
+    meta = {"labels": {GANG: "g", **labels}, "annotations": {GANG_SIZE: "1", **annotations}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "demo", "namespace": "team"},
+        "spec": {"template": {"metadata": meta, **template()}},
+    }
+    assert [one.message for one in judged(job).warnings] == [f"spec.template.metadata.{line}"]
