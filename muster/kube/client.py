@@ -52,6 +52,7 @@ class Client:
     """
 
     def __init__(self, connection: Connection, *, user_agent: str) -> None:
+        self._user_agent = user_agent
         self._transport = Transport(connection, user_agent=user_agent)
 
     @classmethod
@@ -61,6 +62,13 @@ class Client:
         Sends nothing yet. Raises ConfigError (`muster.kube.config`) when there is no usable configuration.
         """
         return cls(await load_connection(kubeconfig, context), user_agent=user_agent)
+
+    def apart(self) -> Client:
+        """A client of the same apiserver, with the same credentials, for calls that must not wait for those of others.
+
+        Its connections are its own; close it as well.
+        """
+        return Client(self._transport.connection, user_agent=self._user_agent)
 
     async def __aenter__(self) -> Self:
         return self

@@ -148,6 +148,9 @@ class LeaseElector:
 
     `identity` must be unique to this process's life: pod name and a UUID. Check `is_valid` before each call that
     changes something, and give the call no more than `alone_for()` seconds.
+
+    Its own calls go over a connection of their own. Where a webhook of others holds the writes of a gang, each has a
+    connection for ten seconds, and a renewal that waits for one comes too late.
     """
 
     def __init__(
@@ -161,7 +164,7 @@ class LeaseElector:
     ) -> None:
         if not identity:
             raise ValueError("an elector needs an identity: the empty holder means nobody")
-        self._client = client
+        self._client = self._shared = client
         self._namespace = namespace
         self._name = name
         self._rules = LeaseRules(identity, timing or LeaseTiming())
@@ -194,6 +197,10 @@ class LeaseElector:
         at which another may lead (the message says so if it still runs: end the process). What `lead` raises, and
         cancellation, are raised after the lease is released, so that another replica takes over at once.
         """
+        async with self._shared.apart() as self._client:
+            await self._run(lead)
+
+    async def _run(self, lead: Callable[[], Awaitable[None]]) -> None:
         try:
             await self._acquire()
         except asyncio.CancelledError:

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseRules, LeaseTiming
 from muster.kube.lease import _Lease as Lease
+from muster.kube.resource import PODS
+from muster.kube.transport import _CONNECTIONS
 from muster.model.objects import convert
 from tests.support.faults.apiserver import FaultyApiserver, eventually, failure, hang, html, reset
 
@@ -389,6 +391,23 @@ async def test_a_touched_or_deleted_lease_is_kept(client: Client, leases: Leases
         leases.stored = None
         await eventually(lambda: leases.holder == "me")
         assert not task.done()
+
+
+async def test_a_leader_whose_writes_are_all_held_up_renews_its_lease(
+    client: Client, leases: Leases, server: FaultyApiserver
+) -> None:
+    """By a webhook of others, say: each has a connection until its deadline, and more wait for one than there are."""
+    server.on("PATCH", hang)
+    async with leading(elector(client)):
+        await eventually(lambda: leases.holder == "me")
+        calls = (client.merge_patch(PODS, f"p-{one}", {}, "ns", deadline=300.0) for one in range(100))
+        patches = [asyncio.create_task(call) for call in calls]
+        await eventually(lambda: len(server.seen("PATCH")) == _CONNECTIONS)
+        before = len(leases.holders)
+        await eventually(lambda: len(leases.holders) > before + 2)
+        for patch in patches:
+            patch.cancel()
+        await asyncio.wait(patches)
 
 
 async def test_a_deleted_lease_makes_no_second_leader(client: Client, leases: Leases, server: FaultyApiserver) -> None:
