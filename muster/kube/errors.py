@@ -138,7 +138,8 @@ def error_from_response(status: int, body: bytes, retry_after: str | None = None
     wait = _seconds(retry_after)
     try:
         decoded = msgspec.json.decode(body, type=_Status)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        # Whatever a proxy says: who calls expects an ApiError, and a leader that meets another error would end.
         decoded = _Status()
     if decoded.kind != "Status":
         text = repr(body[:_EXCERPT].decode("utf-8", errors="replace").strip()) if quote else f"{len(body)} bytes"

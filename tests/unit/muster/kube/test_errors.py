@@ -27,6 +27,8 @@ def test_a_status_is_read() -> None:
         pytest.param(b"", id="nothing"),
         pytest.param(b"\xff\xfe", id="not even text"),
         pytest.param(b"[1]", id="another json"),
+        pytest.param(b'{"kind": "Status", "message": "caf\xe9"}', id="a status that is not UTF-8"),
+        pytest.param(b'{"kind": "Status", "more": ' + b"[" * 100_000, id="more levels than anybody reads"),
         pytest.param(b'{"kind": "Status", "code": "x"}', id="a status of the wrong shape"),
     ],
 )
