@@ -43,7 +43,8 @@ class EventSource:
             "apiVersion": EVENTS.api_version,
             "kind": EVENTS.kind,
             "metadata": {
-                "name": f"{regarding.name[:_LONGEST_NAME]}.{suffix or uuid.uuid4().hex[:16]}",
+                # No part of a name may end with a hyphen, or be empty, wherever a long one is cut.
+                "name": f"{regarding.name[:_LONGEST_NAME].rstrip('-.')}.{suffix or uuid.uuid4().hex[:16]}",
                 "namespace": regarding.namespace,
             },
             "eventTime": text_of(seconds),
