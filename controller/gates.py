@@ -75,16 +75,23 @@ class Gates:
             if opening.grows:
                 memory.unplaced_since = now
                 self._bypass.note(self._bypass.by(view.key, now, growth=opening.growth), now)
-            if view.marked_for != view.uid or (memory.units or frozenset()) - units_of(view.mark, view.uid):
+            units = (memory.units or frozenset()) - units_of(view.mark, view.uid)
+            if view.marked_for != view.uid or units:
                 said = GangState.ADMITTED, holds
                 if view.marked_for == view.uid:
                     said = messages.admitted(view, standing, holds, memory.aside)
                 try:
-                    view = await self._group_writer.write(view, memory, mark, *said)
+                    marked = await self._group_writer.write(view, memory, mark, *said)
                 except ApiError as error:
                     # Otherwise nobody knows whether it is there: the room stays taken until the next round writes it.
                     memory.units = before if error.refused else memory.units
                     raise
+                if marked is view and (units or not view.open):
+                    # Others take the mark away again and again, so that it is written later. Without it a leader that
+                    # dies between two gates would leave a part of the gang, or of a unit, open alone.
+                    memory.units = before
+                    return
+                view = marked
             memory.tried = {member.pod.metadata.uid for member in opening.members}
             memory.opened |= set(opened := await self.take_off(opening.members))
             memory.tried.clear()

@@ -99,6 +99,30 @@ async def test_somebody_who_writes_over_musters_annotations_is_answered_less_and
     assert harness.annotations(GROUP) == right
 
 
+async def test_no_gate_of_a_gang_that_comes_again_opens_before_its_mark_is_back() -> None:
+    """Somebody takes the mark away whenever all its pods have crashed, and it is written less and less often."""
+    harness = await running()
+    marked = []
+    for life in range(6):
+        annotations = harness.client.groups[GROUP]["metadata"]["annotations"]
+        annotations.pop(ADMITTED, None)
+        crashed = [
+            {**one, "metadata": {**one["metadata"], "uid": f"{one['metadata']['uid']}-{life}"}} for one in members()
+        ]
+        harness.client.pods |= {one["metadata"]["name"]: one for one in crashed}
+        harness.watch()
+        harness.queue.add(KEY)
+        await harness.work()
+        marked.append(ADMITTED in harness.annotations(GROUP))
+        assert (harness.open_pods() != []) == marked[-1]
+    assert marked == [True, True, False, False, False, False]
+    harness.now += 1
+    harness.queue.add(KEY)
+    await harness.settle()
+    assert ADMITTED in harness.annotations(GROUP)
+    assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
+
+
 @pytest.mark.parametrize("theirs", ["Bogus", None])
 async def test_the_state_is_a_label_too_and_stays_the_one_of_the_annotation(theirs: str | None) -> None:
     """By which `kubectl get podgroups` shows and selects it; it is written with the annotation, in one write."""
