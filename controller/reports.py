@@ -105,6 +105,7 @@ class Reporter:
         self._announcer = announcer
         self._said: dict[str, _Said] = {}
         self._shut_out: set[GangKey] = set()
+        self._rivals: dict[GangKey, set[str]] = {}
         # By gang, and by the UID of its workload: the queue and the state of those whose state is on no PodGroup; and
         # the same of those that are looked at now.
         self._groupless: dict[GangKey, Mapping[str, tuple[str, str]]] = {}
@@ -165,6 +166,12 @@ class Reporter:
         And who made one in a queue that is not there for its namespace, that it is `shut_out`.
         """
         self._tell_shut_out(view, shut_out=shut_out)
+        # Of those that are no rivals any more nobody else would forget what was said.
+        rivals = {decoded.metadata.uid for _, decoded in view.rivals}
+        for uid in self._rivals.pop(view.key, set()) - rivals:
+            self.forget(uid)
+        if rivals:
+            self._rivals[view.key] = rivals
         if not view.ours:
             return
         for kind, decoded in view.rivals:

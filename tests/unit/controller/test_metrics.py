@@ -11,12 +11,14 @@ from controller.events import Announcer
 from controller.fenced_writes import Writer
 from controller.metrics import Metrics, Term
 from muster.kube.workqueue import WorkQueue
-from muster.model.names import GATE, STATE
+from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, STATE
 from muster.model.objects import PodGroup, Queue
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness, RecordingClient, nobody
 from tests.support.controller.stores import filled
+from tests.support.controller.two_gangs import members
 from tests.support.manifests.observed import (
+    GROUP,
     JSON,
     as_client,
     made,
@@ -171,6 +173,24 @@ async def test_nothing_is_kept_of_gangs_that_are_gone() -> None:
     harness.watch()
     await harness.settle()
     assert set(harness.reconciler.kept().values()) == {0}
+
+
+async def test_nothing_is_kept_of_rivals_that_are_gone() -> None:
+    """Each is told that the PodGroup is another's; the gang outlives them."""
+    harness = Harness(workloads=[ray_cluster()], pods=members(), queues=[queue(cpu="4")])
+    await harness.settle()
+    before = harness.reconciler.kept()
+    for number in range(3):
+        stray = pod(f"stray-{number}", labels={GANG: GROUP}, annotations={GROUP_NAME: GROUP, GANG_SIZE: "2"})
+        harness.client.pods["stray"] = stray
+        harness.watch()
+        await harness.settle()
+        assert harness.reconciler.kept()["reports"] == before["reports"] + 1
+    assert len(harness.events_on("Pod")) == 3
+    del harness.client.pods["stray"]
+    harness.watch()
+    await harness.settle()
+    assert harness.reconciler.kept() == before
 
 
 async def test_an_admission_is_counted_with_its_wait_and_its_gates() -> None:
