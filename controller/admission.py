@@ -121,6 +121,8 @@ class Admission:
             raise
         self._bypass.note(passed, now)
         self._reporter.tell(view, GangState.ADMITTED, message, self._clock())
-        in_queue = self._admission_queue.ledger.queue_of(view.key) or ""
-        self._metrics.admitted(in_queue, now - (view.since or now))
+        ledger = self._admission_queue.ledger
+        queue = ledger.queue_of(view.key) or ""
+        # Where no queue bounds the gang it may name any: whoever makes workloads must not be able to make series.
+        self._metrics.admitted(queue if ledger.tree.get(queue) else "", now - (view.since or now))
         return replace(view, pod_group=memory.written), standing

@@ -11,9 +11,10 @@ from controller.events import Announcer
 from controller.fenced_writes import Writer
 from controller.metrics import Metrics, Term
 from muster.kube.workqueue import WorkQueue
-from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, STATE
+from muster.model.names import ADMITTER, GANG, GANG_SIZE, GATE, GROUP_NAME, STATE
 from muster.model.objects import PodGroup, Queue
 from muster.queueing.ledger import GangKey
+from muster.schedulers import SCHEDULERS
 from tests.support.controller.recording_client import Harness, RecordingClient, nobody
 from tests.support.controller.stores import filled
 from tests.support.controller.two_gangs import members
@@ -22,6 +23,7 @@ from tests.support.manifests.observed import (
     JSON,
     as_client,
     made,
+    namespace,
     pod,
     pod_group,
     queue,
@@ -191,6 +193,36 @@ async def test_nothing_is_kept_of_rivals_that_are_gone() -> None:
     harness.watch()
     await harness.settle()
     assert harness.reconciler.kept() == before
+
+
+class OfCoscheduling(Harness):
+    """Gangs of a scheduler without queues."""
+
+    scheduler = SCHEDULERS["scheduler-plugins-scheduler"]
+
+
+async def test_nobody_makes_series_by_naming_queues_that_bound_nothing() -> None:
+    """Where the ledger does not admit, and the scheduler has no queues, a workload may name any."""
+    labels = [{"volcano.sh/queue-name": name} for name in ("q", "none-1", "none-2")]
+    pods = [
+        {**one, "spec": {**one["spec"], "schedulerName": OfCoscheduling.scheduler.name}}
+        for number in range(3)
+        for one in members(f"w{number}")
+    ]
+    harness = OfCoscheduling(
+        workloads=[ray_cluster(name=f"w{n}", uid=f"uid-w{n}", labels=said) for n, said in enumerate(labels)],
+        pods=pods,
+        queues=[queue(cpu="4")],
+        namespaces=[namespace(annotations={ADMITTER: "none"})],
+    )
+    await harness.settle()
+    counted = {
+        sample.labels["queue"]: sample.value
+        for family in harness.registry.collect()
+        for sample in family.samples
+        if sample.name == "muster_admissions_total"
+    }
+    assert counted == {"q": 1, "": 2}
 
 
 async def test_an_admission_is_counted_with_its_wait_and_its_gates() -> None:
