@@ -2,7 +2,8 @@
 
 Every call names its event (`extra={"event": "lease.acquired"}`), which stays when the words beside it change;
 docs/log-events.md lists them. A line holds what the code says and no more: never a body, never a Secret. Names come
-from the makers of objects, so control characters in them are written as escapes, and nobody can forge a line.
+from the makers of objects, so control characters in them are written as escapes, and nobody can forge a line. The lines
+of a traceback for people are indented.
 """
 
 from __future__ import annotations
@@ -55,8 +56,9 @@ class _Console(_Formatter):
         about = f" [{uid}]" if uid else ""
         event = f" {event}" if (event := self.event(record)) else ""
         text = f"{record.levelname} {record.name}{event}{about}: {record.getMessage()}".translate(_ESCAPES)
-        trace = self.trace(record)
-        return f"{self.formatTime(record)} {text}" + (f"\n{trace}" if trace else "")
+        # The words of an error may be somebody's, too: indented, none of its lines looks like a record.
+        trace = "".join(f"\n  {line.translate(_ESCAPES)}" for line in self.trace(record).split("\n") if line)
+        return f"{self.formatTime(record)} {text}{trace}"
 
 
 class _Json(_Formatter):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import pytest
@@ -67,6 +68,17 @@ def test_a_name_writes_no_line_of_its_own(form: str, sign: str) -> None:
     assert text.isprintable()
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_error_writes_no_line_of_its_own(form: str) -> None:
+    """Its words may be those of an object, which its traceback repeats."""
+    forged = "2026-11-27T00:00:00.000Z INFO webhook: all is well"
+    with pytest.raises(ValueError, match="bad") as raised:
+        raise ValueError(f"bad: a\n{forged}\r{forged}\x1b[2J")
+    first, *trace = line(form, "%s", raised.value, error=raised.value).splitlines()
+    assert first.isprintable()
+    assert all(one.startswith("  ") and one.isprintable() for one in trace)
+
+
 def test_a_long_uid_fills_no_logs() -> None:
     token = review_uid.set("u" * 10_000)
     try:
@@ -80,7 +92,7 @@ def test_an_error_brings_its_traceback() -> None:
         str(1 // 0)
     text = line("console", "failed", error=raised.value)
     found = json.loads(line("json", "failed", error=raised.value))["trace"]
-    assert text.endswith(found)
+    assert text.endswith(indent(found, "  "))
     assert found.splitlines()[-1].startswith("ZeroDivisionError: ")
 
 
