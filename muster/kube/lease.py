@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from muster.kube.errors import ApiError
 from muster.kube.resource import LEASES
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, decode
+from muster.model.objects import InvalidObjectError, LocalObject, decode
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -45,8 +47,18 @@ class _Spec(LocalObject, frozen=True):
     lease_transitions: int = 0
 
 
+class _Metadata(LocalObject, frozen=True):
+    """What others may have written, as they wrote it."""
+
+    resource_version: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    owner_references: tuple[dict[str, Any], ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+
 class _Lease(LocalObject, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+    metadata: _Metadata = _Metadata()
     spec: _Spec = _Spec()
 
 
@@ -352,8 +364,9 @@ class LeaseElector:
         metadata: dict[str, Any] = {"name": self._name, "namespace": self._namespace}
         if self._rules.record is not None:
             meta = self._rules.record.metadata
-            # A replacement without them would strip what the chart or a GitOps tool wrote.
+            # A replacement without them would strip what the chart, an operator or a GitOps tool wrote.
             metadata |= {"labels": meta.labels, "annotations": meta.annotations}
+            metadata |= {"ownerReferences": meta.owner_references, "finalizers": meta.finalizers}
             metadata["resourceVersion"] = meta.resource_version
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
 

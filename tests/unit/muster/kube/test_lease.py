@@ -381,13 +381,15 @@ async def test_a_lease_taken_by_another_ends_the_term(client: Client, leases: Le
 
 
 async def test_a_touched_or_deleted_lease_is_kept(client: Client, leases: Leases) -> None:
-    """A label written by somebody stays, and does not end the term; nor does a deletion."""
+    """A label or an owner written by somebody stays, and does not end the term; nor does a deletion."""
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "c", "uid": "u", "blockOwnerDeletion": True}
+    theirs = {"labels": {"a": "b"}, "ownerReferences": [owner], "finalizers": ["example.com/f"]}
     async with leading(elector(client)) as (task, _):
         assert leases.stored is not None
-        leases.put({**leases.stored, "metadata": {**leases.stored["metadata"], "labels": {"a": "b"}}})
+        leases.put({**leases.stored, "metadata": {**leases.stored["metadata"], **theirs}})
         before = len(leases.holders)
         await eventually(lambda: len(leases.holders) > before + 2)
-        assert leases.stored["metadata"]["labels"] == {"a": "b"}
+        assert {name: leases.stored["metadata"][name] for name in theirs} == theirs
         leases.stored = None
         await eventually(lambda: leases.holder == "me")
         assert not task.done()
