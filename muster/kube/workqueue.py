@@ -64,6 +64,8 @@ class QueueCore(Generic[K]):
         self._heap: list[tuple[float, int, K]] = []
         self._sequence = 0
         self._failures: dict[K, int] = {}
+        # By key the last moment at which it was allowed to come back after a failure.
+        self._slots: dict[K, float] = {}
         self._retries = Rate(_RETRIES_PER_SECOND, _RETRIES_AT_ONCE)
         self._added = self._retried = 0
         self.shutting_down = False
@@ -126,13 +128,17 @@ class QueueCore(Generic[K]):
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self._retried += 1
-        delay = max(min(self._cap, self._base * 2.0 ** min(failures, 60)), self._retries.reserve(now))
+        if self._slots.get(key, now) <= now:
+            # Who is brought back by events, and fails each time, takes no more than one of the others' moments.
+            self._slots[key] = now + self._retries.reserve(now)
+        delay = max(min(self._cap, self._base * 2.0 ** min(failures, 60)), self._slots[key] - now)
         self.add_at(key, now + delay)
         return delay
 
     def forget(self, key: K) -> None:
         """Reset the key's delays, after a success."""
         self._failures.pop(key, None)
+        self._slots.pop(key, None)
 
     def shut_down(self) -> None:
         """Take nothing more, and drop what was to come later; what is ready is still handed out."""

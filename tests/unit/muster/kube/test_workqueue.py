@@ -153,6 +153,19 @@ def test_all_failures_together_keep_a_rate() -> None:
     assert queue.ready == 10_000
 
 
+def test_a_key_that_events_bring_back_takes_nobody_elses_retries() -> None:
+    """It fails at each of its events, 200 times a second: who fails for the first time is not behind all of these."""
+    queue: QueueCore[str] = QueueCore(cap=30.0)
+    for event in range(12_000):
+        now = event / 200
+        queue.advance(now)
+        queue.add("noisy")
+        while (key := queue.take()) is not None:
+            queue.retry(key, now)
+            queue.done(key)
+    assert queue.retry("quiet", 60.0) < 0.1
+
+
 def test_a_busy_key_does_not_keep_the_others_waiting() -> None:
     """However often a key is added while it is worked on, everybody who waits comes before it comes again."""
     queue: QueueCore[str] = QueueCore()
