@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -39,6 +40,8 @@ _TOO_MANY_REQUESTS = 429
 # As the apiserver writes warnings (RFC 7234, 5.5): 299 - "text", where a backslash goes before quotes.
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
+# As the lease's: the event loop's clock stands still while the machine sleeps, and others lead meanwhile.
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +88,14 @@ class Transport:
         backoff = Backoff(0.1, 5.0)
         last: ApiError | None = None
         asked_again = False
-        until = asyncio.get_running_loop().time() + deadline
+        latest = _now() + deadline
         try:
-            async with asyncio.timeout_at(until):
+            async with asyncio.timeout(deadline):
                 while True:
                     authorization = None
                     try:
                         authorization = await self._authorization()
-                        return await self._attempt(call, authorization, until)
+                        return await self._attempt(call, authorization, latest)
                     except ApiError as error:
                         last = error
                     if last.status == _UNAUTHORIZED and not asked_again:
@@ -100,7 +103,7 @@ class Transport:
                         self.connection.expire(authorization)
                         continue
                     delay = _retry_delay(last, backoff, repeatable=call.repeatable)
-                    if delay is None or asyncio.get_running_loop().time() + delay >= until:
+                    if delay is None or _now() + delay >= latest:
                         raise last
                     logger.debug("%s: %s; retrying in %.1f s", call, last, delay, extra={"event": "request.retry"})
                     await asyncio.sleep(delay)
@@ -117,10 +120,9 @@ class Transport:
         Credentials are loaded before the time starts. Raises ApiError, and Unreachable at the deadline.
         """
         authorization = await self._authorization()
-        until = asyncio.get_running_loop().time() + deadline
         try:
-            async with asyncio.timeout_at(until):
-                return await self._attempt(call, authorization, until)
+            async with asyncio.timeout(deadline):
+                return await self._attempt(call, authorization, _now() + deadline)
         except TimeoutError as error:
             message = f"{call} at {self.connection.server}: no answer in {deadline:g} s"
             raise Unreachable(message, reason="Timeout") from error
@@ -135,14 +137,14 @@ class Transport:
         and OversizedLine.
         """
         response: aiohttp.ClientResponse | None = None
-        until = asyncio.get_running_loop().time() + open_deadline
+        latest = _now() + open_deadline
         try:
             try:
-                async with asyncio.timeout_at(until):
-                    response = await self._open(call, silence, until)
+                async with asyncio.timeout(open_deadline):
+                    response = await self._open(call, silence, latest)
                     if response.status == _UNAUTHORIZED:
                         response.close()
-                        response = await self._open(call, silence, until)
+                        response = await self._open(call, silence, latest)
                     if not _succeeded(response):
                         raise _refusal(response, await response.read())
             except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
@@ -159,9 +161,9 @@ class Transport:
                     response.connection.transport.abort()
                 response.close()
 
-    async def _open(self, call: Call, silence: float, until: float) -> aiohttp.ClientResponse:
+    async def _open(self, call: Call, silence: float, latest: float) -> aiohttp.ClientResponse:
         authorization = await self._authorization()
-        response = await self._send(call, authorization, aiohttp.ClientTimeout(sock_read=silence), until)
+        response = await self._send(call, authorization, aiohttp.ClientTimeout(sock_read=silence), latest)
         if response.status == _UNAUTHORIZED:
             self.connection.expire(authorization)
         return response
@@ -185,9 +187,9 @@ class Transport:
         except ConfigError as error:
             raise _NeverSent(str(error), reason="NoCredentials") from error
 
-    async def _attempt(self, call: Call, authorization: str | None, until: float) -> bytes:
+    async def _attempt(self, call: Call, authorization: str | None, latest: float) -> bytes:
         try:
-            response = await self._send(call, authorization, aiohttp.ClientTimeout(), until)
+            response = await self._send(call, authorization, aiohttp.ClientTimeout(), latest)
             async with response:
                 body = await response.read()
         except (aiohttp.ClientError, OSError) as error:
@@ -202,7 +204,7 @@ class Transport:
         return body
 
     async def _send(
-        self, call: Call, authorization: str | None, silence: aiohttp.ClientTimeout, until: float
+        self, call: Call, authorization: str | None, silence: aiohttp.ClientTimeout, latest: float
     ) -> aiohttp.ClientResponse:
         headers = {"Content-Type": call.content_type} if call.body is not None else {}
         if authorization:
@@ -210,9 +212,9 @@ class Transport:
         params = {key: value for key, value in call.params.items() if value}
         body = None
         if call.body is not None:
-            body = _TimelyBody(call.body, until)
+            body = _TimelyBody(call.body, latest)
             # Else what waits in the apiserver, for another's webhook say, may be done long after we gave up.
-            params["timeout"] = f"{max(1, round((until - asyncio.get_running_loop().time()) * 1000))}ms"
+            params["timeout"] = f"{max(1, round((latest - _now()) * 1000))}ms"
         query = urlencode(params)
         return await self._session.request(
             call.method,
@@ -237,17 +239,21 @@ class Transport:
 
 
 class _TimelyBody(BytesPayload):
-    """A body that is not sent after its time: a process that was stopped must not go on where it was."""
+    """A body that is not sent after its time: a process that was stopped, or slept, must not go on where it was."""
 
-    def __init__(self, body: bytes, until: float) -> None:
+    def __init__(self, body: bytes, latest: float) -> None:
         super().__init__(body)
-        self._until = until
+        self._latest = latest
 
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
         """Send headers and body in one go, or raise TimeoutError and send nothing."""
-        if asyncio.get_running_loop().time() >= self._until:
+        if _now() >= self._latest:
             raise TimeoutError("too late to send")
         await super().write_with_length(writer, content_length)
+
+
+def _now() -> float:
+    return time.clock_gettime(_CLOCK)
 
 
 class _NeverSent(Unreachable):

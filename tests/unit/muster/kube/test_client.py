@@ -9,6 +9,7 @@ import pytest
 from muster.kube.client import ApiError, Client, OversizedLine, Silence, Unreachable
 from muster.kube.config import ConfigError, Connection
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
+from muster.kube.transport import _CONNECTIONS
 from tests.support.faults.apiserver import (
     FaultyApiserver,
     event,
@@ -285,6 +286,25 @@ async def test_nothing_is_sent_after_the_deadline(server: FaultyApiserver) -> No
             await client.create(PODS, {"second": 2}, "ns", deadline=0.2)
         await client.create(PODS, {"third": 3}, "ns")
     assert [request.body for request in server.requests] == [{"first": 1}, {"third": 3}]
+
+
+async def test_nothing_is_sent_when_the_machine_wakes_after_the_deadline(
+    server: FaultyApiserver, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop's clock stood still while it slept; that of the lease went on, and another leads by now."""
+    server.on("GET", hang)
+    server.on("DELETE", OK)
+    reads = [asyncio.create_task(client.get(PODS, f"p-{one}", "ns", deadline=300)) for one in range(_CONNECTIONS)]
+    await eventually(lambda: len(server.seen("GET")) == _CONNECTIONS)
+    write = asyncio.create_task(client.delete(PODS, "p", "ns", deadline=10))
+    await asyncio.sleep(0)
+    now = time.clock_gettime
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: now(clock) + 3600)
+    for read in reads:
+        read.cancel()
+    with pytest.raises(Unreachable, match="too late to send"):
+        await write
+    assert server.seen("DELETE") == []
 
 
 async def test_credentials_that_cannot_be_had_are_an_api_error(server: FaultyApiserver) -> None:
