@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from controller.admission_queue import AdmissionQueue
+    from controller.deadlines import Deadlines
     from controller.memory import Memory
     from controller.pod_group_writer import PodGroupWriter
     from controller.reports import Reporter
@@ -31,7 +32,10 @@ __all__ = ["PodGroupKeeper"]
 
 
 class PodGroupKeeper:
-    """The PodGroups of gangs; `context` gives what is known of a gang beside its view. `clock` never goes back."""
+    """The PodGroups of gangs; `context` gives what is known of a gang beside its view.
+
+    `clock` never goes back, `wall` is the time of day; both in seconds.
+    """
 
     def __init__(
         self,
@@ -39,21 +43,25 @@ class PodGroupKeeper:
         group_writer: PodGroupWriter,
         reporter: Reporter,
         *,
+        deadlines: Deadlines,
         context: Callable[[GangKey], EntryContext],
         clock: Callable[[], float],
+        wall: Callable[[], float],
     ) -> None:
         self._admission_queue = admission_queue
         self._group_writer = group_writer
         self._reporter = reporter
+        self._deadlines = deadlines
         self._context = context
         self._clock = clock
+        self._wall = wall
 
     async def keep(self, view: View, standing: Standing, memory: Memory) -> View | None:
         """The view with its PodGroup as it should be; None where there is none, and is to be none yet.
 
         Raises ApiError for a write that was not taken, and NotLeaderError.
         """
-        if view.pod_group is None and not self._may_be_made(view, standing):
+        if view.pod_group is None and not self._may_be_made(view, standing, memory):
             return None
         try:
             admitted = standing.phase is Phase.ADMITTED
@@ -73,7 +81,7 @@ class PodGroupKeeper:
             raise
         return view if view.pod_group is not None else None
 
-    def _may_be_made(self, view: View, standing: Standing) -> bool:
+    def _may_be_made(self, view: View, standing: Standing, memory: Memory) -> bool:
         """It is made when the first held pod is there, never on sight of the workload.
 
         And not in a queue with others below it (one there stops the whole cluster under Volcano's capacity plugin), nor
@@ -83,7 +91,9 @@ class PodGroupKeeper:
         refusal = self._admission_queue.refusal(view, self._context(view.key)) if waits else None
         if refusal is None or refusal.state not in (GangState.QUEUE_NOT_LEAF, GangState.QUEUE_NOT_FOUND):
             return bool(view.members)
-        self._reporter.tell(view, refusal.state, refusal.message, self._clock())
+        # Its time runs, too.
+        message = refusal.message + self._deadlines.heed(view, refusal.state, memory, self._wall())
+        self._reporter.tell(view, refusal.state, message, self._clock())
         return False
 
     def _waits_without(self, view: View, standing: Standing, error: ApiError) -> bool:

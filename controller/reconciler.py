@@ -137,7 +137,11 @@ class Reconciler:
             wall=wall,
         )
         self._pod_groups = PodGroupKeeper(
-            *(self._admission_queue, self._group_writer, self._reporter), context=self._context, clock=clock
+            *(self._admission_queue, self._group_writer, self._reporter),
+            deadlines=self._deadlines,
+            context=self._context,
+            clock=clock,
+            wall=wall,
         )
         self._entering = Entering(cluster, self._admission_queue, self._memories, self._enter)
         self._takeover = Takeover(cluster, self._admission_queue, self._memories, self._entering.enter, queue.add)

@@ -58,6 +58,16 @@ async def test_a_limit_that_is_near_is_said_once_and_stands_in_the_message() -> 
     assert harness.annotations("train")[MESSAGE].endswith(f"; {NEAR}")
 
 
+async def test_a_limit_that_is_near_is_said_of_a_gang_whose_queue_is_not_there() -> None:
+    """It has no PodGroup, and its time runs all the same."""
+    job = pytorch_job(policy={"queue": "none"}, activeDeadlineSeconds=3600, start_time=BEGAN)
+    harness = Harness(workloads=[job], pods=[pytorch_pod("m", "master"), pytorch_pod("w-0"), pytorch_pod("w-1")])
+    for seconds in (1800, 3240, 3300, 3599):
+        await at(harness, seconds)
+    assert said(harness, "DeadlineNear") == [("Warning", f"{NEAR}, and the gang still waits")]
+    assert [note for _, note in said(harness, "QueueNotFound")][-1].endswith(f"does not exist; {NEAR}")
+
+
 async def test_a_limit_that_is_near_is_said_at_once() -> None:
     """Other words of a state that goes on wait for their turn."""
     harness = waiting()
