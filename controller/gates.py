@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from controller.metrics import Metrics
     from controller.pod_group_writer import PodGroupWriter
     from muster.observe.ledger_entry import Standing
-    from muster.observe.view import Member, View
+    from muster.observe.view import Mark, Member, View
     from muster.queueing.ledger import GangKey, Ledger
 
 __all__ = ["Gates", "open_gates"]
@@ -80,12 +80,7 @@ class Gates:
                 said = GangState.ADMITTED, holds
                 if view.marked_for == view.uid:
                     said = messages.admitted(view, standing, holds, memory.aside)
-                try:
-                    marked = await self._group_writer.write(view, memory, mark, *said)
-                except ApiError as error:
-                    # Otherwise nobody knows whether it is there: the room stays taken until the next round writes it.
-                    memory.units = before if error.refused else memory.units
-                    raise
+                marked = await self._mark(view, memory, mark, said, before)
                 if marked is view and (units or not view.open):
                     # Others take the mark away again and again, so that it is written later. Without it a leader that
                     # dies between two gates would leave a part of the gang, or of a unit, open alone.
@@ -105,6 +100,24 @@ class Gates:
                 self._look_again(view.key, due - now)
         state, message = messages.admitted(view, standing, holds, memory.aside)
         await self._group_writer.report(view, memory, memory.mark, state, message)
+
+    async def _mark(
+        self,
+        view: View,
+        memory: Memory,
+        mark: Mark,
+        said: tuple[GangState, str],
+        before: frozenset[str] | None,
+    ) -> View:
+        """Write the mark; `before` are the units that were being opened so far."""
+        try:
+            return await self._group_writer.write(view, memory, mark, *said)
+        except ApiError as error:
+            # Otherwise nobody knows whether it is there: the room stays taken until the next round writes it.
+            memory.units = before if error.refused else memory.units
+            if error.refused and not error.conflict and view.marked_for != view.uid and not view.open:
+                memory.mark_refused(view.pod_group, now=self._clock(), wall=self._wall())
+            raise
 
     async def take_off(self, members: Sequence[Member]) -> list[str]:
         """Open the gates of these pods, and count them; gives the UIDs of those that are open now."""

@@ -214,6 +214,16 @@ class Memory:
         self.mark = replace(before, admitted_at=at, admitted_for=terms, passed_since=since, passed_in=where)
         return self.mark
 
+    def mark_refused(self, group: PodGroup | None, *, now: float, wall: float) -> None:
+        """The mark of a gang was refused of which nothing is open: it waits again, out of its queue for a while.
+
+        So it is where the first try had no answer, and would keep its room for ever. That try may have written the mark
+        all the same: not before the watch would have shown it. `now` is monotonic, `wall` of the wall clock.
+        """
+        if (seconds_of(self.mark.admitted_at) or 0.0) + _WATCH_PATIENCE <= wall:
+            self.mark = Mark()
+            self.refused.note(group, now)
+
     def opens(self, view: View, more: frozenset[str]) -> None:
         """Remember which units of an admitted gang are being opened: `more`, and those that are not all open yet."""
         roles = view.gang.roles if view.gang else ()

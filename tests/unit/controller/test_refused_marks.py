@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.errors import ApiError
+from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import STATE
 from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
@@ -37,6 +37,33 @@ async def test_a_gang_whose_mark_is_refused_leaves_the_line() -> None:
     (said,) = [note for _, reason, note in world.events() if reason == "Invalid"]
     assert said.startswith("it may start, but its admission cannot be written on its PodGroup: metadata.annotations: ")
     assert said.endswith("262144 bytes; others start before it")
+
+
+async def test_so_does_one_whose_mark_is_refused_when_the_first_try_had_no_answer() -> None:
+    """Until the watch would have shown the mark nobody knows whether it is there, and the room stays taken."""
+    world = harness(gang("large", 3, created=ELDER), gang("small", 2, created=YOUNGER))
+    world.client.fails[f"mark {LARGE}"] = [Unreachable("silent"), *[TOO_LONG] * 1000]
+
+    async def looked_at() -> None:
+        world.queue.add(GangKey(NAMESPACE, LARGE))
+        with pytest.raises(ApiError):
+            await world.settle()
+        world.queue.add(GangKey(NAMESPACE, LARGE))
+        world.queue.add(GangKey(NAMESPACE, SMALL))
+
+    for _ in range(4):
+        await looked_at()
+        world.now += 1
+    assert str(world.reconciler._ledger.used("q")["cpu"]) == "3"
+    world.now += 1
+    await looked_at()
+    await world.settle()
+    assert world.open_pods() == ["small-0", "small-1"]
+    world.set_queue(queue(cpu="9"))
+    world.now += 30
+    await looked_at()
+    (said,) = [note for _, reason, note in world.events() if reason == "Invalid"]
+    assert said.startswith("it may start, but its admission cannot be written on its PodGroup: ")
 
 
 async def test_it_is_tried_again_after_half_a_minute() -> None:
