@@ -214,7 +214,8 @@ async def _lead(parts: _Parts) -> None:
         reconciler.count_others()
         async with asyncio.TaskGroup() as tasks:
             beside = [
-                tasks.create_task(_tick(reconciler, nodes, always=parts.bound_by_nodes)),
+                tasks.create_task(_tick(reconciler)),
+                tasks.create_task(_follow(reconciler, nodes, always=parts.bound_by_nodes)),
                 tasks.create_task(announcer.run()),
                 tasks.create_task(reconciler.sweeps.run()),
             ]
@@ -229,10 +230,16 @@ async def _bound(reconciler: Reconciler, nodes: NodeWatch, *, always: bool) -> N
     reconciler.bound(await nodes.room(wanted=always or reconciler.bound_by_nodes))
 
 
-async def _tick(reconciler: Reconciler, nodes: NodeWatch, *, always: bool) -> None:
+async def _follow(reconciler: Reconciler, nodes: NodeWatch, *, always: bool) -> None:
+    """Keep the bound as the nodes are; where they begin to bound, a list comes first, which may take long, or fail."""
     while True:
         await asyncio.sleep(_TICK)
         await _bound(reconciler, nodes, always=always)
+
+
+async def _tick(reconciler: Reconciler) -> None:
+    while True:
+        await asyncio.sleep(_TICK)
         reconciler.count_others()
         reconciler.tell_who_waits()
 
