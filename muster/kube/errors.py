@@ -145,11 +145,13 @@ def error_from_response(status: int, body: bytes, retry_after: str | None = None
         text = repr(body[:_EXCERPT].decode("utf-8", errors="replace").strip()) if quote else f"{len(body)} bytes"
         return ApiError(status, "", f"not a Kubernetes answer: {text}", retry_after=wait)
     details = decoded.details or _StatusDetails()
+    # A webhook may say any number, and before now nobody can come back.
+    said = max(details.retry_after_seconds or 0.0, 0.0)
     return ApiError(
         status or decoded.code or 0,
         decoded.reason or "",
         decoded.message or "",
-        retry_after=wait if wait is not None else details.retry_after_seconds or None,
+        retry_after=wait if wait is not None else said or None,
         causes=frozenset(cause.reason or "" for cause in details.causes or ()),
     )
 

@@ -20,6 +20,12 @@ def test_a_status_is_read() -> None:
     assert error_from_response(429, body, "7").retry_after == 7
 
 
+def test_nobody_is_asked_to_come_back_in_the_past() -> None:
+    """A webhook that refuses may say so, and who obeyed would ask again without a pause."""
+    body = _status(reason="TooManyRequests", code=429, details={"retryAfterSeconds": -3600})
+    assert error_from_response(429, body).retry_after is None
+
+
 @pytest.mark.parametrize(
     "body",
     [
