@@ -70,9 +70,14 @@ class Evictions:
     def note(self, change: Change[Pod]) -> None:
         """See a pod come, change or go."""
         pod = change.object
-        if GANG not in pod.metadata.labels or not _evicted(pod):
+        if GANG not in pod.metadata.labels:
             return
         uid, now = pod.metadata.uid, self._clock()
+        if not _evicted(pod):
+            if change.new is None and (of := self._gangs.get(_gang(pod))) is not None:
+                # However long a gang is never calm, of pods that are gone nothing is kept.
+                of.hurried.discard(uid)
+            return
         known = self._gangs.setdefault(_gang(pod), _Evicted())
         if not known.leaving and now >= known.until:
             again = known.wait and now < known.until + _CALM
@@ -82,6 +87,7 @@ class Evictions:
         known.again = known.again or uid in known.hurried
         if change.new is None:
             known.leaving.discard(uid)
+            known.hurried.discard(uid)
         elif uid in known.leaving:
             # What else happens to it while it ends prolongs nothing.
             return

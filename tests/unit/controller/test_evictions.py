@@ -116,6 +116,18 @@ def test_several_pods_that_go_together_are_one_eviction() -> None:
     assert watch.wait == 4
 
 
+@pytest.mark.parametrize("status", ["True", "False"], ids=["evicted", "crashed"])
+def test_of_replacements_that_are_gone_nothing_is_kept(status: str) -> None:
+    """A gang may be evicted every few minutes for months, and is never calm."""
+    watch = Watch()
+    for life in range(5):
+        watch.evicts()
+        watch.evictions.opened(KEY, [f"uid-next-{life}"])
+        watch.sees(f"next-{life}", gone=True, status=status)
+        watch.now += 330
+    assert watch.evictions._gangs[KEY].hurried == set()
+
+
 def test_a_gang_that_is_gone_is_forgotten() -> None:
     watch = Watch()
     watch.evicts()
