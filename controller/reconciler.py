@@ -400,7 +400,12 @@ class Reconciler:
 
     async def _leave(self, view: View) -> None:
         """Clean up after a gang that is gone."""
-        ending = bool(self._cluster.pods_of(view.key))
+        pods = self._cluster.pods_of(view.key)
+        ending = bool(pods)
+        # Its time limit, say, may be weeks away.
+        self._queue.drop_later(view.key)
+        if again := look_again_in(pods, self._wall()):
+            self._queue.add_after(view.key, again)
         if view.ours and view.group_owner is None:
             if not ending:
                 # The PodGroup of plain pods has no owner: it goes with the last of them.

@@ -91,6 +91,10 @@ class QueueCore(Generic[K]):
             self._heap = [(due, number, one) for number, (one, due) in enumerate(self._due.items())]
             heapq.heapify(self._heap)
 
+    def drop_later(self, key: K) -> None:
+        """Add the key at no later time after all."""
+        self._due.pop(key, None)
+
     def advance(self, now: float) -> float | None:
         """Add what is due, and give the time when the next key will be, or None."""
         while self._heap:
@@ -190,6 +194,10 @@ class WorkQueue(Generic[K]):
             return
         self._core.add_at(key, asyncio.get_running_loop().time() + seconds)
         self._schedule()
+
+    def drop_later(self, key: K) -> None:
+        """Take back all delays of the key."""
+        self._core.drop_later(key)
 
     async def get(self) -> K:
         """Wait for a key. It belongs to the caller until `done`. Raises QueueShutDown."""

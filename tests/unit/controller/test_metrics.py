@@ -13,10 +13,12 @@ from controller.metrics import Metrics, Term
 from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTER, GANG, GANG_SIZE, GATE, GROUP_NAME, STATE
 from muster.model.objects import PodGroup, Queue
+from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
+from muster.workloads.kubeflow import PYTORCH_JOB
 from tests.support.controller.recording_client import Harness, RecordingClient, nobody
-from tests.support.controller.stores import filled
+from tests.support.controller.stores import filled, workload_store
 from tests.support.controller.two_gangs import members
 from tests.support.manifests.observed import (
     GROUP,
@@ -26,6 +28,8 @@ from tests.support.manifests.observed import (
     namespace,
     pod,
     pod_group,
+    pytorch_job,
+    pytorch_pod,
     queue,
     ray_cluster,
     ray_pod,
@@ -175,6 +179,23 @@ async def test_nothing_is_kept_of_gangs_that_are_gone() -> None:
     harness.watch()
     await harness.settle()
     assert set(harness.reconciler.kept().values()) == {0}
+
+
+async def test_no_later_look_is_kept_of_gangs_that_are_gone() -> None:
+    """A time limit may be weeks away."""
+    job = pytorch_job(policy={"queue": "q"}, activeDeadlineSeconds=3_000_000, start_time=text_of(1000.0))
+    pods = [pytorch_pod("m", "master"), pytorch_pod("w-0"), pytorch_pod("w-1")]
+    harness = Harness(workloads=[job], pods=pods, queues=[queue(cpu="2")])
+    await harness.settle()
+    assert harness.queue.statistics().delayed == 1
+    harness.client.pods.clear()
+    workload_store(harness.cluster, PYTORCH_JOB).apply("deleted", made(PYTORCH_JOB.decoded, job))
+    harness.watch()
+    await harness.settle()
+    harness.client.groups.clear()
+    harness.watch()
+    await harness.settle()
+    assert harness.queue.statistics().delayed == 0
 
 
 async def test_nothing_is_kept_of_rivals_that_are_gone() -> None:

@@ -60,6 +60,12 @@ class QueueMachine(RuleBasedStateMachine):
         # Of several that become ready at the same time any may be first.
         self.line += [key for key in self.queue._ready if key not in self.line]
 
+    @rule(key=KEYS)
+    def drop_later(self, key: str) -> None:
+        """What is ready by now stays so."""
+        self.queue.drop_later(key)
+        self.later.pop(key, None)
+
     @rule()
     def take(self) -> None:
         """Only what is wanted is handed out, never twice, and in the order in which it became ready."""
