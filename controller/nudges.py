@@ -12,6 +12,7 @@ most, and hears of its Jobs only: those that lack pods are touched as well.
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -97,9 +98,11 @@ class Touch(NamedTuple):
 
 @dataclass(slots=True)
 class _Short:
+    """Since when a gang lacks pods, when it is looked at next, and which turn it has (by number), if any."""
+
     since: float
     next: float
-    has_turn: bool = False
+    turn: int | None = None
 
 
 class Turns:
@@ -107,7 +110,9 @@ class Turns:
 
     def __init__(self) -> None:
         self._short: dict[GangKey, _Short] = {}
-        self._free = 0.0
+        # The turns that are given and to come, numbered by time, and the first that may be free.
+        self._given: set[int] = set()
+        self._free = 0
 
     @property
     def gangs(self) -> int:
@@ -115,25 +120,43 @@ class Turns:
         return len(self._short)
 
     def forget(self, key: GangKey) -> None:
-        """The gang has its pods, or wants none."""
-        self._short.pop(key, None)
+        """The gang has its pods, or wants none; others may have its turn."""
+        one = self._short.pop(key, None)
+        if one is not None and one.turn is not None:
+            self._given.discard(one.turn)
+            self._free = min(self._free, one.turn)
 
     def wait(self, key: GangKey, now: float) -> float:
         """Seconds until the gang, which lacks pods, is to be nudged; 0.0 when it is now, which counts as done."""
         one = self._short.setdefault(key, _Short(now, now + _SILENCE))
-        if one.next <= now and not one.has_turn:
+        if one.next <= now and one.turn is None:
             # A turn of its own for everybody: they would all come again at once otherwise.
-            one.next, one.has_turn = max(now, self._free), True
-            self._free = one.next + 1 / _PER_SECOND
+            one.turn = self._next_turn(now)
+            one.next = max(now, one.turn / _PER_SECOND)
         if one.next > now:
             return one.next - now
-        one.next, one.has_turn = now + min(max((now - one.since) * _SHARE, _SHORTEST), _LONGEST), False
+        self._take(one)
+        one.next = now + min(max((now - one.since) * _SHARE, _SHORTEST), _LONGEST)
         return 0.0
+
+    def _next_turn(self, now: float) -> int:
+        turn = max(self._free, math.floor(now * _PER_SECOND))
+        while turn in self._given:
+            turn += 1
+        self._given.add(turn)
+        self._free = turn + 1
+        return turn
+
+    def _take(self, one: _Short) -> None:
+        if one.turn is not None:
+            self._given.discard(one.turn)
+            one.turn = None
 
     def missed(self, key: GangKey, now: float) -> None:
         """The gang was to be nudged now, and was not: it has another turn soon."""
         one = self._short[key]
-        one.next, one.has_turn = now + _SHORTEST, False
+        self._take(one)
+        one.next = now + _SHORTEST
 
 
 class Nudges:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import itertools
 from typing import Any
 
@@ -42,6 +43,18 @@ def test_a_gang_that_got_its_pods_starts_over() -> None:
     assert turns.wait(KEY, 0.0) == 5
     turns.forget(KEY)
     assert turns.wait(KEY, 60.0) == 5
+
+
+def test_nobody_waits_for_the_turns_of_those_who_have_their_pods() -> None:
+    """Thousands have waited through an outage, have their pods at its end, and one lacks some a minute later."""
+    turns, due = Turns(), [(0.0, GangKey("team", f"gang-{number}")) for number in range(3000)]
+    while due[0][0] < 120:
+        now, key = heapq.heappop(due)
+        heapq.heappush(due, (now + (turns.wait(key, now) or turns.wait(key, now)), key))
+    for number in range(3000):
+        turns.forget(GangKey("team", f"gang-{number}"))
+    assert turns.wait(KEY, 180.0) == 5
+    assert turns.wait(KEY, 185.0) == 0
 
 
 def test_thousands_come_one_after_the_other() -> None:
