@@ -41,7 +41,23 @@ def test_of_pods_those_make_a_call_that_name_a_queue_and_belong_to_no_gang(rende
     found = conditions(render(), "queues.pods.muster.dev")
     assert all(f"'{key}' in" in found["names-a-queue"] for key in (QUEUE_ANNOTATION, QUEUE_LABEL))
     assert f"!('{GROUP_NAME}' in" in found["belongs-to-no-gang"]
-    assert "== 'volcano'" in found["is-volcanos"]
+    assert found["is-volcanos"].endswith(" in ['volcano']")
+
+
+@pytest.mark.parametrize(
+    ("schedulers", "names"),
+    [
+        pytest.param("volcano=batch", "'batch'", id="another name"),
+        pytest.param("volcano,coscheduling,volcano=batch", "'volcano', 'batch'", id="two names"),
+        pytest.param("coscheduling", "'volcano'", id="others place the gangs"),
+    ],
+)
+def test_volcanos_pods_are_known_by_the_names_that_the_chart_is_told(
+    render: Render, schedulers: str, names: str
+) -> None:
+    """Its controller makes PodGroups for the pods of each of its --scheduler-name."""
+    found = conditions(render(f"schedulers={{{schedulers}}}"), "queues.pods.muster.dev")
+    assert found["is-volcanos"] == f"object.?spec.?schedulerName.orValue('') in [{names}]"
 
 
 @pytest.mark.parametrize(("mode", "seen"), [("deny", True), ("warn", True), ("off", False)])

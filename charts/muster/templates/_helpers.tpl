@@ -128,6 +128,16 @@ pattern: ^([0-9]+(h|m|s))+$
 [{{ join ", " (sortAlpha $groups) }}]
 {{- end -}}
 
+{{/* The schedulerNames of the pods that Volcano makes PodGroups for; it does so also where others place the gangs. */}}
+{{- define "muster.volcanoNames" -}}
+{{- $usual := (include "muster.kinds" . | fromYaml).schedulers.volcano.name -}}
+{{- $names := list -}}
+{{- range .Values.schedulers -}}
+{{- if eq (splitList "=" . | first) "volcano" -}}{{- $names = append $names (trimPrefix "volcano" . | trimPrefix "=" | default $usual) -}}{{- end -}}
+{{- end -}}
+{{- $names | default (list $usual) | toJson -}}
+{{- end -}}
+
 {{/* Names as a list in CEL. */}}
 {{- define "muster.celList" -}}
 ['{{ . | join "', '" }}']
