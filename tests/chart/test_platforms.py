@@ -121,6 +121,19 @@ def test_names_may_be_others(render: Render, values: str, name: str) -> None:
     assert {item["metadata"]["name"].startswith(name) for item in rendered.documents} == {True}
 
 
+@pytest.mark.parametrize(
+    ("release", "value"),
+    [
+        pytest.param(f"muster-{'r' * 31}--cluster", "nameOverride=", id="the release's"),
+        pytest.param("r", f"nameOverride={'r' * 35}---cluster", id="with another name behind it"),
+        pytest.param("r", f"fullnameOverride={'r' * 38}--cluster", id="the whole name"),
+    ],
+)
+def test_a_name_that_is_cut_short_ends_with_no_dash(render: Render, release: str, value: str) -> None:
+    """The apiserver takes no such name of a webhook configuration."""
+    assert not render(value, release=release).one("MutatingWebhookConfiguration")["metadata"]["name"].endswith("-")
+
+
 def test_accounts_that_are_there_already_get_the_rights_and_the_policies_words(render: Render) -> None:
     rendered = render(
         "webhook.serviceAccount.create=false,webhook.serviceAccount.name=serves",

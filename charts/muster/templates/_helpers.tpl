@@ -1,14 +1,15 @@
-{{/* The name of every installed object: the release's name, with "muster" in it. */}}
+{{/* The name of every installed object: the release's name, with "muster" in it. No name may end with a dash. */}}
 {{- define "muster.fullname" -}}
-{{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- $name := .Values.fullnameOverride -}}
+{{- if $name -}}
 {{- else if .Values.nameOverride -}}
-{{- printf "%s-%s" .Release.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- $name = printf "%s-%s" .Release.Name .Values.nameOverride -}}
 {{- else if contains "muster" .Release.Name -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- $name = .Release.Name -}}
 {{- else -}}
-{{- printf "%s-muster" .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- $name = printf "%s-muster" .Release.Name -}}
 {{- end -}}
+{{- regexReplaceAll "-+$" (trunc 40 $name) "" -}}
 {{- end -}}
 
 {{/*
