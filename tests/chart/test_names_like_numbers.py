@@ -1,4 +1,4 @@
-"""Names and tags that YAML takes for numbers arrive as they were written."""
+"""Names and tags that YAML takes for numbers, or for words of its own, arrive as they were written."""
 
 from __future__ import annotations
 
@@ -84,6 +84,22 @@ def test_a_name_is_a_text_wherever_it_stands(helm: Program, chart: Path, more: s
     found = list(_values(list(yaml.safe_load_all(done.stdout))))
     assert {_NAMESPACE, "0x1001", "0x1002", "0x1003", "0x1004", "0x1005", "0x1006", "0x1007"} <= set(found)
     assert not set(range(0x1000, 0x1009)).intersection(found)
+
+
+@pytest.mark.parametrize("name", ["null", "true", "on"])
+@pytest.mark.parametrize("monitor", ["podMonitor", "serviceMonitor"])
+def test_a_word_of_yaml_is_a_name_as_any_other(helm: Program, chart: Path, monitor: str, name: str) -> None:
+    """Some objects have the name alone: as a boolean, or as nothing, the apiserver refuses it."""
+    settings = f"image.repository=r,{monitor}.enabled=true,prometheusRule.enabled=true"
+    done = helm("template", "muster", str(chart), "--set", settings, "--set-string", f"fullnameOverride={name}")
+    assert not done.returncode, done.stderr
+    documents = list(yaml.safe_load_all(done.stdout))
+    named = [item["kind"] for item in documents if item["metadata"]["name"] == name]
+    configurations = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+    assert sorted(named) == sorted([*configurations, "PrometheusRule", monitor[0].upper() + monitor[1:]])
+    rules = [rule for item in documents if item["kind"] == "ClusterRole" for rule in item["rules"]]
+    about = [rule["resourceNames"] for rule in rules if "mutatingwebhookconfigurations" in rule["resources"]]
+    assert about == [[name]] * 2
 
 
 def _values(part: Any) -> Iterator[object]:  # noqa: ANN401 - any part of a manifest
