@@ -39,6 +39,17 @@ if TYPE_CHECKING:
         pytest.param("enabled=maybe", "at '/enabled': got string, want boolean", id="on or off"),
         pytest.param("policies=maybe", "at '/policies': got string, want boolean", id="yes or no"),
         pytest.param("certManager.duration=90", "at '/certManager/duration': got number, want string", id="no unit"),
+        pytest.param(
+            "podMonitor.interval=1.5m", "at '/podMonitor/interval': '1.5m' does not match pattern", id="interval"
+        ),
+        pytest.param(
+            "serviceMonitor.interval=30s1m", "at '/serviceMonitor/interval': '30s1m' does not match", id="in its order"
+        ),
+        pytest.param(
+            "controller.lease.retryPeriodSeconds=0.0",
+            "at '/controller/lease/retryPeriodSeconds': '0.0' does not match pattern",
+            id="no time at all",
+        ),
         pytest.param("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern", id="digest"),
         pytest.param(
             "defaultQueue=Team_A", "at '/defaultQueue': 'Team_A' does not match pattern", id="no queue's name"
@@ -235,6 +246,8 @@ def test_a_release_whose_name_no_service_can_have_is_refused(helm: Program, char
             id="two ports of a node",
         ),
         pytest.param("controller.podDisruptionBudget.maxUnavailable=10%", id="a percentage"),
+        pytest.param("podMonitor.enabled=true,podMonitor.interval=1m30s", id="an interval"),
+        pytest.param("controller.lease.retryPeriodSeconds=0.5", id="less than a second"),
         pytest.param(
             "webhook.podDisruptionBudget.enabled=false,webhook.podDisruptionBudget.maxUnavailable=0", id="no budget"
         ),
