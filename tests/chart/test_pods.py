@@ -54,6 +54,34 @@ def test_what_is_set_is_in_the_pods(filled: Rendered, component: str) -> None:
     assert container["args"][-1] == "--verbose"
 
 
+def test_hooks_and_tests_go_to_the_same_nodes_and_keep_away_from_no_pod(render: Render) -> None:
+    """The image may run on some nodes alone; a pod that keeps away from all replicas would find no node."""
+    affinities: dict[str, JSON] = {}
+    for name in PROCESSES:
+        term = f"{{}}.affinity.{AFFINITY}.matchExpressions[0]"
+        apart = "{}.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+        settings = (f"{term}.key={name},{term}.operator=Exists", f"{apart}.topologyKey=kubernetes.io/hostname")
+        rendered = render("schedulers={kubernetes}", *(one.replace("{}", name) for one in settings))
+        assert set(pod(rendered, name)["spec"]["affinity"]) == {"nodeAffinity", "podAntiAffinity"}
+        ends = [item for item in rendered.documents if item["kind"] in ("Pod", "Job")]
+        affinities |= {
+            item["metadata"]["name"]: affinity
+            for item in ends
+            if (
+                affinity := (item["spec"] if item["kind"] == "Pod" else item["spec"]["template"]["spec"]).get(
+                    "affinity"
+                )
+            )
+        }
+    terms = {
+        name: affinity.pop("nodeAffinity")["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        for name, affinity in affinities.items()
+    }
+    of = {"muster-uninstall": "controller", "muster-test": "webhook", "muster-probe": "webhook"}
+    assert terms == {name: [{"matchExpressions": [{"key": key, "operator": "Exists"}]}] for name, key in of.items()}
+    assert not any(affinities.values())
+
+
 @pytest.mark.parametrize("component", PROCESSES)
 def test_what_is_not_set_is_not_there(default: Rendered, component: str) -> None:
     spec = pod(default, component)["spec"]

@@ -92,6 +92,16 @@ readinessProbe: {{- merge (dict "httpGet" (dict "path" "/readyz" "port" "health"
 {{- merge (deepCopy .nodeSelector) (dict "kubernetes.io/os" "linux") | toYaml -}}
 {{- end -}}
 
+{{/*
+For the pods of the hooks and of `helm test`: the nodes that a process may have. Without its affinity to other pods, which
+is about its replicas: where every node has one, a pod that keeps away from them would find no node.
+*/}}
+{{- define "muster.nodeAffinity" -}}
+{{- with .affinity.nodeAffinity -}}
+affinity: {{- dict "nodeAffinity" . | toYaml | nindent 2 }}
+{{- end -}}
+{{- end -}}
+
 {{/* Of all containers, those of the hooks and of `helm test` too; the argument is the root, or has one. */}}
 {{- define "muster.containerSecurity" -}}
 {{- with (.root | default .).Values.securityContext -}}
