@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from tests.support.chart.rendered import Rendered
+
 if TYPE_CHECKING:
-    from tests.support.chart.rendered import Program, Render, Rendered
+    from tests.support.chart.rendered import Program, Render
 
 _DOCS = Path(__file__).parents[2] / "docs"
 _PAGE = (_DOCS / "platforms.md").read_text()
@@ -30,6 +32,8 @@ SECURITY = {
     "runAsGroup": 65532,
     "seccompProfile": {"type": "RuntimeDefault"},
 }
+
+_PODS = ("Deployment", "Job", "Pod")
 
 
 def pods(rendered: Rendered) -> dict[str, dict[str, Any]]:
@@ -57,6 +61,40 @@ def test_a_cluster_that_chooses_users_itself_gets_none(render: Render) -> None:
     rendered = render("podSecurityContext.runAsUser=null,podSecurityContext.runAsGroup=null")
     for spec in pods(rendered).values():
         assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+
+
+@pytest.mark.parametrize(
+    ("file", "users"),
+    [pytest.param("platform/values.yaml", {65532}, id="in its own"), pytest.param("more.yaml", {None}, id="in others")],
+)
+def test_an_umbrella_charts_nulls_count_where_helm_is_called(
+    helm: Program, chart: Path, tmp_path: Path, file: str, users: set[int | None]
+) -> None:
+    """In the umbrella's own values.yaml helm ignores them; the page says so."""
+    umbrella, more = tmp_path / "platform", tmp_path / "more.yaml"
+    (umbrella / "charts").mkdir(parents=True)
+    (umbrella / "charts" / "muster").symlink_to(chart)
+    (umbrella / "Chart.yaml").write_text(yaml.safe_dump({"apiVersion": "v2", "name": "platform", "version": "1.0.0"}))
+    more.write_text("{}")
+    own = {"image": {"repository": "r"}, "podSecurityContext": {"runAsUser": None, "runAsGroup": None}}
+    (tmp_path / file).write_text(yaml.safe_dump({"muster": own}))
+    done = helm("template", "muster", str(umbrella), "--values", str(more))
+    assert not done.returncode, done.stderr
+    found = pods(Rendered([item for item in yaml.safe_load_all(done.stdout) if item]))
+    assert {spec["securityContext"].get("runAsUser") for spec in found.values()} == users
+
+
+def test_what_a_mesh_is_told_of_the_processes_it_is_told_of_pods_that_end(
+    helm: Program, chart: Path, tmp_path: Path
+) -> None:
+    """The Job of an uninstall never succeeds beside a sidecar that runs on."""
+    (block,) = [one for one in BLOCKS if "sidecar.istio.io/inject" in one]
+    (tmp_path / "values.yaml").write_text(block)
+    settings = ("--set", "image.repository=r,schedulers={kubernetes}", "--values", str(tmp_path / "values.yaml"))
+    done = helm("template", "muster", str(chart), *settings)
+    documents = [item for item in yaml.safe_load_all(done.stdout) if item]
+    made = [item if item["kind"] == "Pod" else item["spec"]["template"] for item in documents if item["kind"] in _PODS]
+    assert [one["metadata"]["labels"].get("sidecar.istio.io/inject") for one in made] == ["false"] * 5
 
 
 def test_every_pod_runs_on_linux(default: Rendered) -> None:
