@@ -50,6 +50,12 @@ if TYPE_CHECKING:
             "at '/controller/lease/retryPeriodSeconds': '0.0' does not match pattern",
             id="no time at all",
         ),
+        pytest.param(
+            "image.repository=own/muster:v1", "at '/image/repository': 'own/muster:v1' does not match", id="two tags"
+        ),
+        pytest.param(
+            "image.repository=https://own/muster", "at '/image/repository': 'https://own/muster' does", id="an address"
+        ),
         pytest.param("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern", id="digest"),
         pytest.param(
             "defaultQueue=Team_A", "at '/defaultQueue': 'Team_A' does not match pattern", id="no queue's name"
@@ -88,6 +94,17 @@ def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -
     assert done.returncode
     assert said in done.stderr
     assert done.stderr.count("- at '") == 1
+
+
+@pytest.mark.parametrize("value", ["image: {tag: 1.10}", "defaultQueue: 1.10", "excludedNamespaces: [1.10]"])
+def test_a_number_that_yaml_has_cut_short_is_no_name(helm: Program, chart: Path, tmp_path: Path, value: str) -> None:
+    """Nobody could say whether it was 1.1 or 1.10: an image of another version would run."""
+    (tmp_path / "values.yaml").write_text(value)
+    done = helm(
+        "template", "muster", str(chart), "--set", "image.repository=r", "--values", str(tmp_path / "values.yaml")
+    )
+    assert done.returncode
+    assert "got number, want" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -246,6 +263,7 @@ def test_a_release_whose_name_no_service_can_have_is_refused(helm: Program, char
             id="two ports of a node",
         ),
         pytest.param("controller.podDisruptionBudget.maxUnavailable=10%", id="a percentage"),
+        pytest.param("image.repository=registry:5000/own/muster", id="a registry with a port"),
         pytest.param("podMonitor.enabled=true,podMonitor.interval=1m30s", id="an interval"),
         pytest.param("controller.lease.retryPeriodSeconds=0.5", id="less than a second"),
         pytest.param(
