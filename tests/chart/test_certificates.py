@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.chart.rendered import Program, Render, Rendered
 
 PEM = "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n"
@@ -84,6 +83,14 @@ def test_without_an_issuer_of_ones_own_the_chain_ends_in_one_that_keeps_its_key(
     assert authority["isCA"]
     assert authority["privateKey"]["rotationPolicy"] == "Never"
     assert rendered.one("Issuer", authority["issuerRef"]["name"])["spec"] == {"selfSigned": {}}
+
+
+def test_what_cert_manager_leaves_after_an_uninstall_is_named(render: Render) -> None:
+    """It deletes no Secret with its Certificate, and one of them has the key of the authority."""
+    stays = (Path(__file__).parents[2] / "docs" / "operations.md").read_text().partition("\nWhat stays:\n")[2]
+    made = [item["spec"]["secretName"] for item in render(CERT_MANAGER).documents if item["kind"] == "Certificate"]
+    assert len(made) == 2
+    assert all(f"`{name.replace('muster', '<release>', 1)}`" in stays for name in made)
 
 
 def test_an_issuer_of_ones_own_is_used_as_it_is(render: Render) -> None:
