@@ -152,6 +152,30 @@ def test_labels_of_ones_own_are_on_everything_and_change_none_of_musters(render:
         assert item["metadata"]["labels"]["app.kubernetes.io/name"] == "muster"
 
 
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("podMonitor", "PodMonitor"),
+        ("serviceMonitor", "ServiceMonitor"),
+        ("prometheusRule", "PrometheusRule"),
+        ("grafanaDashboard", "ConfigMap"),
+    ],
+)
+def test_labels_of_one_object_go_before_those_of_all(render: Render, value: str, kind: str) -> None:
+    """By these Prometheus and Grafana choose it."""
+    rendered = render(f"commonLabels.release=all,{value}.enabled=true,{value}.labels.release=prometheus")
+    assert rendered.one(kind)["metadata"]["labels"]["release"] == "prometheus"
+
+
+def test_labels_of_pods_go_before_those_of_all(render: Render) -> None:
+    rendered = render(
+        "commonLabels.team=all,webhook.podLabels.team=ml,webhook.podLabels.app\\.kubernetes\\.io/name=other"
+    )
+    labels = {component: pod(rendered, component)["metadata"]["labels"] for component in PROCESSES}
+    assert {component: found["team"] for component, found in labels.items()} == {"webhook": "ml", "controller": "all"}
+    assert labels["webhook"]["app.kubernetes.io/name"] == "muster"
+
+
 CONVENTIONAL = {"name", "instance", "component", "version", "managed-by"}
 
 

@@ -32,13 +32,16 @@ missing. Every template begins with it. files/defaults.json is values.yaml, whic
 {{- end -}}
 {{- end -}}
 
-{{/* Labels of every object; the argument is a dict of root and component. commonLabels cannot override muster's. */}}
+{{/*
+Labels of every object; the argument is a dict of root, component and, for objects that have a value for it, labels of their
+own. These override commonLabels, and neither overrides muster's.
+*/}}
 {{- define "muster.labels" -}}
 {{- $own := include "muster.selector" . | fromYaml -}}
 {{- $_ := set $own "app.kubernetes.io/version" .root.Chart.AppVersion -}}
 {{- $_ := set $own "app.kubernetes.io/managed-by" .root.Release.Service -}}
 {{- $_ := set $own "helm.sh/chart" (printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_") -}}
-{{- merge $own .root.Values.commonLabels | toYaml -}}
+{{- merge $own (.labels | default dict) .root.Values.commonLabels | toYaml -}}
 {{- end -}}
 
 {{/* Labels by which a Deployment and the Service find their pods. */}}

@@ -4,7 +4,7 @@ and whether it serves certificates (certificates).
 */}}
 
 {{- define "muster.podMetadata" -}}
-labels: {{- merge (include "muster.labels" . | fromYaml) .values.podLabels | toYaml | nindent 2 }}
+labels: {{- include "muster.labels" (merge (dict "labels" .values.podLabels) .) | nindent 2 }}
 {{- $annotations := deepCopy .values.podAnnotations }}
 {{- if not (or .root.Values.podMonitor.enabled .root.Values.serviceMonitor.enabled) }}
 # For a Prometheus that finds its targets by annotations of pods, as its own chart configures it; a monitor finds them itself.
