@@ -56,6 +56,12 @@ if TYPE_CHECKING:
         pytest.param(
             "image.repository=https://own/muster", "at '/image/repository': 'https://own/muster' does", id="an address"
         ),
+        pytest.param(
+            "certManager.issuerRef.kind=ClusterIssuer",
+            "at '/certManager/issuerRef': missing property 'name'",
+            id="an issuer without a name",
+        ),
+        pytest.param("certManager.issuerRef.name=", "at '/certManager/issuerRef/name': minLength", id="an empty name"),
         pytest.param("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern", id="digest"),
         pytest.param(
             "defaultQueue=Team_A", "at '/defaultQueue': 'Team_A' does not match pattern", id="no queue's name"
