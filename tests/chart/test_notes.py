@@ -56,6 +56,12 @@ def test_the_commands_it_names_see_the_cluster_as_muster_does(
         assert parser().parse_args(arguments)
 
 
+def test_the_bound_is_told_to_who_takes_it(helm: Program, chart: Path) -> None:
+    """It changes what is free, and not what `muster audit` finds."""
+    done = helm("install", "muster", str(chart), "--dry-run=client", "--set", "image.repository=own/muster,bound=nodes")
+    assert {"  muster queues --bound=nodes", "  muster audit"} <= set(done.stdout.splitlines())
+
+
 @pytest.mark.parametrize(("namespace", "warned"), [("default", True), ("muster-system", False)])
 def test_who_exempts_the_namespace_default_is_told(
     helm: Program,
