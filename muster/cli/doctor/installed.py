@@ -65,6 +65,11 @@ class Installation:
         return self._told(self.webhook, "service") or f"{self.name}-webhook"
 
     @property
+    def port(self) -> str:
+        """The port of the webhook's pods that the Service leads to."""
+        return self._told(self.webhook, "port") or "9443"
+
+    @property
     def lease(self) -> str:
         """The Lease that elects the leader among the controllers."""
         return self._told(self.controller, "lease") or f"{self.name}-controller"

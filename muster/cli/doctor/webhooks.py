@@ -81,7 +81,7 @@ _CAUSES = (
     (re.compile(r'service "[^"]*" not found'), "the Service is missing: {upgrade}"),
     (
         re.compile(r"deadline exceeded|imeout|no route to host|unreachable"),
-        "the apiserver does not reach port 9443 of the pods in time: check NetworkPolicies, firewalls, and busy pods",
+        "the apiserver does not reach port {port} of the pods in time: check NetworkPolicies, firewalls, and busy pods",
     ),
 )
 _OTHER_CAUSE = "kubectl -n {namespace} logs -l app.kubernetes.io/component=webhook --tail=50"
@@ -224,5 +224,5 @@ def _refused(said: str, what: str, installed: Installation) -> Diagnosis:
     return problem(
         Check.ANSWERS,
         f"{what} cannot be created: {said}",
-        cure.format(namespace=installed.namespace, upgrade=installed.upgrade),
+        cure.format(namespace=installed.namespace, port=installed.port, upgrade=installed.upgrade),
     )

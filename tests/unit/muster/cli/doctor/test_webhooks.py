@@ -100,6 +100,14 @@ def test_a_call_that_fails_has_a_cure_for_its_cause(cause: str, cure: str) -> No
     assert pod.cure.startswith(cure)
 
 
+def test_the_port_that_is_not_reached_is_the_one_that_the_chart_was_told() -> None:
+    """A firewall before the nodes may let through another one alone (docs/platforms.md)."""
+    installed = (ours("webhook", "--port=10250"), ours("controller"))
+    refused = ProbeAnswer(refusal=CALL + "context deadline exceeded")
+    pod, _ = found(answers, pod_answer=refused, deployments=installed)
+    assert pod.cure.startswith("the apiserver does not reach port 10250 of the pods")
+
+
 def test_what_others_refuse_says_nothing_of_muster() -> None:
     refusal = 'pods "x" is forbidden: exceeded quota: team'
     pod, _ = found(answers, pod_answer=ProbeAnswer(refusal=refusal))
