@@ -53,7 +53,7 @@ def test_the_commands_it_names_see_the_cluster_as_muster_does(
     ]
     assert notes == [["muster", "doctor"], ["muster", "queues", *options], ["muster", "audit", *options]]
     for _, *arguments in notes[1:]:
-        assert parser().parse_args(arguments)
+        assert parser().parse_args(arguments).command in {"queues", "audit"}
 
 
 def test_the_bound_is_told_to_who_takes_it(helm: Program, chart: Path) -> None:
