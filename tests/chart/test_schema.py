@@ -62,6 +62,7 @@ if TYPE_CHECKING:
             id="an issuer without a name",
         ),
         pytest.param("certManager.issuerRef.name=", "at '/certManager/issuerRef/name': minLength", id="an empty name"),
+        pytest.param("controller.extraArgs={}", "at '/controller/extraArgs/0': minLength", id="an argument of nothing"),
         pytest.param("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern", id="digest"),
         pytest.param(
             "defaultQueue=Team_A", "at '/defaultQueue': 'Team_A' does not match pattern", id="no queue's name"
