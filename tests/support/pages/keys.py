@@ -100,7 +100,7 @@ _CHOSEN = (
         "annotation",
         "Queue",
         _ADMINISTRATOR,
-        "After how long a gang without a node lets others be admitted in its place.",
+        "After how long a gang without a node is `Unschedulable`; one of Volcano then lets others take its place.",
     ),
     Key("SIBLINGS", "annotation", "Queue", _ADMINISTRATOR, "`age`: the queues below it do not share, by age instead."),
     Key("PREEMPTION", "annotation", "Queue", _ADMINISTRATOR, "`lower-priority`: Volcano's `preempt` action is on."),
