@@ -61,7 +61,7 @@ cli-wheel: setup ## Build a wheel of the command line alone into dist/
 demo: setup ## Run the main job on a real local control plane; KEEP=1 leaves it running, SCHEDULER=kubernetes needs no Volcano
 	@$(BIN)/python -m hack.demo $(if $(KEEP),--keep) $(if $(SCHEDULER),--scheduler $(SCHEDULER))
 
-check: lint ## Lint, units, the chart and the documents: no root, no network, no control plane
+check: lint ## Lint, units, the chart and the documents: no root, no control plane
 	@echo "== units, chart, documents"
 	@$(BIN)/python -m hack.check quick $(PYTEST_ARGS)
 
