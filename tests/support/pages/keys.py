@@ -80,7 +80,8 @@ _CHOSEN = (
         "label",
         "Namespace",
         _ADMINISTRATOR,
-        '`"true"`: all workloads of operators there are gangs; `required`: none may opt out.',
+        '`"true"`: all workloads of operators there are gangs, unless they opt out; `"false"`: none is, unless its own '
+        'label says `"true"`; `required`: none may opt out.',
     ),
     Key(
         "GATE_MODE",
