@@ -106,7 +106,7 @@ ELSEWHERE = (
     ),
     Elsewhere("docs/index.md", "takes «ten minutes» on your own machine", _TUTORIAL),
     Elsewhere("docs/index.md", "[«Ten minutes» with muster]", _TUTORIAL),
-    Elsewhere("docs/teams.md", "waits for «half an hour» at most", "the 30m of docs/examples/teams.yaml"),
+    Elsewhere("docs/teams.md", "by smaller ones for «half an hour» at most", "the 30m of docs/examples/teams.yaml"),
     Elsewhere("CONTRIBUTING.md", "(about «a quarter of an hour» on two cores", _BUILD),
     Elsewhere(_CHART, "memory: «128Mi»}, limits: {memory: «512Mi»}}", _TABLE),
     Elsewhere(_CHART, "memory: «128Mi»}, limits: {memory: «1Gi»}}", _TABLE),
