@@ -10,6 +10,7 @@ from muster.cli.table import amounts
 from muster.cli.terminal import GREEN, RED, YELLOW, colours, painted
 from muster.cli.words import counted
 from muster.model.texts import printable
+from muster.schedulers import spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,9 +30,9 @@ def _row(entry: Mapping[str, Any]) -> list[str]:
     workload, verdict, intent, group = (entry[key] for key in ("workload", "verdict", "intent", "podGroup"))
     gang = ["-", "-", "-", "-", "-"]
     if intent is not None:
-        spec, pods = group["spec"], sum(role["replicas"] for role in entry["roles"])
-        needs = amounts(spec["minResources"])
-        gang = [intent["queue"] or "-", intent["priorityClassName"] or "-", str(pods), str(spec["minMember"]), needs]
+        spec, pods = spec_of(group), sum(role["replicas"] for role in entry["roles"])
+        needs = amounts(spec.min_resources)
+        gang = [intent["queue"] or "-", intent["priorityClassName"] or "-", str(pods), str(spec.min_member), needs]
     names = [workload["namespace"] or "-", workload["kind"], workload["name"], _word(verdict)]
     return [*names, *gang, str(len(verdict["warnings"]))]
 

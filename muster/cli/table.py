@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.terminal import GREEN, RED, YELLOW, colours, painted, width, wrapped
 from muster.model.texts import printable
+from muster.schedulers import spec_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,8 +63,8 @@ def _details(entry: Mapping[str, Any], *, patches: bool) -> Iterator[tuple[int, 
         yield 13, f"  {title:<10} {intent[field] or '-'}" + (f"  ({said})" if intent[field] else "")
     if intent["admitter"] != "ledger":
         yield 13, f"  {'admitter':<10} {intent['admitter']}"
-    spec = group["spec"]
-    needs = f"minMember {spec['minMember']}, minResources {amounts(spec['minResources'])}"
+    spec = spec_of(group)
+    needs = f"minMember {spec.min_member}, minResources {amounts(spec.min_resources)}"
     yield 13, f"  {'PodGroup':<10} {group['metadata']['name']}: {needs}"
     width = max([4, *(len(role["name"]) for role in entry["roles"])])
     yield _WHOLE, f"  {'ROLE':<{width}}  PODS  MIN  REQUESTS PER POD"
@@ -79,9 +80,9 @@ def _details(entry: Mapping[str, Any], *, patches: bool) -> Iterator[tuple[int, 
             yield 11, f"    {operation['op']:<6} {path}" + ("" if value is None else f" = {_short(value)}")
 
 
-def amounts(resources: Mapping[str, str]) -> str:
+def amounts(resources: Mapping[str, str | int | float]) -> str:
     """The quantities on one line; bytes rounded to three digits or so, which `-o yaml` and `-o json` do not do."""
-    return ", ".join(f"{name} {rounded(amount)}" for name, amount in resources.items()) or "nothing"
+    return ", ".join(f"{name} {rounded(str(amount))}" for name, amount in resources.items()) or "nothing"
 
 
 def rounded(amount: str) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from muster.model.objects import convert
 from muster.schedulers.coscheduling import Coscheduling
 from muster.schedulers.kai import Kai
 from muster.schedulers.kubernetes import Kubernetes
@@ -11,7 +12,9 @@ from muster.schedulers.model import Binding, GangScheduler, asked, group_metadat
 from muster.schedulers.volcano import Volcano
 
 if TYPE_CHECKING:
-    from muster.model.objects import PodGroup
+    from collections.abc import Mapping
+
+    from muster.model.objects import PodGroup, PodGroupSpec
 
 __all__ = [
     "PRODUCTS",
@@ -24,6 +27,7 @@ __all__ = [
     "named",
     "owner_reference",
     "scheduler_of_group",
+    "spec_of",
 ]
 
 PRODUCTS: dict[str, type[GangScheduler]] = {one.product: one for one in (Volcano, Coscheduling, Kubernetes, Kai)}
@@ -60,3 +64,9 @@ def scheduler_of_group(group: PodGroup) -> GangScheduler:
 def gang_name(group: PodGroup) -> str:
     """The name of the gang for which a PodGroup was made: its own, unless its scheduler allows no such name."""
     return scheduler_of_group(group).gang_name(group.metadata)
+
+
+def spec_of(manifest: Mapping[str, Any]) -> PodGroupSpec:
+    """What the manifest of a PodGroup asks for, in Volcano's words, whichever scheduler's it is."""
+    (scheduler,) = (one for one in _USUAL.values() if one.api_version == manifest["apiVersion"])
+    return convert(manifest, scheduler.pod_groups).spec

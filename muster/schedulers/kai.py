@@ -6,10 +6,11 @@ pods alone; the roles are subgroups, each with a minimum of its own, and the que
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from muster.model.names import GROUP_NAME, QUEUE_LABEL, label_value
-from muster.schedulers.annotated import annotated
+from muster.model.objects import PodGroup
+from muster.schedulers.annotated import annotated, completed
 from muster.schedulers.model import Binding, GangScheduler
 
 if TYPE_CHECKING:
@@ -23,6 +24,15 @@ __all__ = ["Kai"]
 _GROUP, _UNGROUPED, _SUBGROUP = "pod-group-name", "kai.scheduler/skip-podgrouper", "kai.scheduler/subgroup-name"
 
 
+class _PodGroup(PodGroup, frozen=True):
+    """Its PodGroup, with what muster's annotation says besides."""
+
+    scheduler: ClassVar[str] = "kai"
+
+    def __post_init__(self) -> None:
+        completed(self)
+
+
 class Kai(GangScheduler):
     """The scheduler `kai-scheduler`."""
 
@@ -30,6 +40,7 @@ class Kai(GangScheduler):
     usual_name = "kai-scheduler"
     group = "scheduling.run.ai"
     version = "v2alpha2"
+    pod_groups = _PodGroup
     runs = False
 
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:

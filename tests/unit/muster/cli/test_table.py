@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.model.texts import printable
+from muster.schedulers import PRODUCTS
 from tests.support.cli.plan_entries import ENTRIES
 from tests.support.cli.terminal import on_terminal
 
@@ -44,6 +45,16 @@ def test_the_table_keeps_to_80_columns_where_names_allow_it(command: Command) ->
         "  ROLE       PODS  MIN  REQUESTS PER POD",
         "  headgroup     1    1  cpu 1, memory 2Gi",
     ]
+
+
+@pytest.mark.parametrize("scheduler", PRODUCTS)
+def test_what_the_gang_needs_is_said_whichever_scheduler_places_it(command: Command, scheduler: str) -> None:
+    """Not every PodGroup has fields for it: those of Kubernetes and of KAI have an annotation, and other words."""
+    manifest, options = NARROW.replace("replicas: 12", "replicas: 2"), ("--schedulers", scheduler)
+    table = command.plan(manifest, output="table", options=options).out
+    assert "minMember 3, minResources cpu 4, memory 4Gi," in table
+    _, row, *_ = command.plan(manifest, output="wide", options=options).out.splitlines()
+    assert row.split()[5:10] == ["-", "3", "3", "cpu", "4,"]
 
 
 def test_refusals_warnings_and_where_things_were_said_keep_to_80_columns_too(command: Command) -> None:
