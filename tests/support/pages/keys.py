@@ -115,7 +115,7 @@ _OF_PODS = (
         "WORKLOAD", "annotation", "pod of a Job", _WEBHOOK, "The workload above the Job, as an OwnerReference in JSON."
     ),
     Key("GANG_COMPLETIONS", "annotation", "plain pod of a Job", _WEBHOOK, "How many pods of the Job are to succeed."),
-    Key("QUEUE_LABEL", "label", "pod for Volcano", _WEBHOOK, "The queue of the gang."),
+    Key("QUEUE_LABEL", "label", "pod", _WEBHOOK, "The queue of the gang, cut where a label is too short for its name."),
     Key(
         "GROUP_NAME",
         "annotation",
@@ -123,7 +123,7 @@ _OF_PODS = (
         _WEBHOOK,
         "The gang. Volcano reads it: its PodGroup has the same name.",
     ),
-    Key("TASK_SPEC", "annotation", "pod", _WEBHOOK, "The role of the pod in its gang."),
+    Key("TASK_SPEC", "annotation", "pod for Volcano", _WEBHOOK, "The role of the pod in its gang."),
     Key("PREEMPTABLE", "annotation", "pod for Volcano", _WEBHOOK, '`"false"` on pods of roles without spare pods.'),
     Key("POD_GROUP_LABEL", "label", "pod for coscheduling", _WEBHOOK, "The PodGroup of scheduler-plugins."),
 )
