@@ -37,6 +37,7 @@ __all__ = ["PlanContext"]
 class PlanContext:
     """The context of a plan. Without queues, queue checks are skipped; without classes, any class name is accepted.
 
+    `of_source` are the names of the queues of `queue_source`, before which those of the other source do not count;
     `of_cluster` says that it has all queues of a cluster, `unserved` which kinds of the input that does not serve, each
     an `apiVersion` and a `kind`.
 
@@ -54,6 +55,7 @@ class PlanContext:
     origins: dict[Reference, Any] = field(default_factory=dict)
     schemas: Schemas = field(default_factory=Schemas)
     queue_source: QueueSource = QUEUE_SOURCES["volcano"]
+    of_source: set[str] = field(default_factory=set)
     of_cluster: bool = False
     unserved: set[tuple[str, str]] = field(default_factory=set)
 
@@ -71,7 +73,7 @@ class PlanContext:
             raise unreadable(document.source, document.manifest, type_, partial(_faults, check)) from error
         match decoded:
             case Queue():  # GangQueues are, too
-                self.queues.set(read_queue(decoded))
+                self._learn_queue(decoded)
             case PriorityClass():
                 self.classes[decoded.metadata.name] = decoded
             case Namespace():
@@ -81,6 +83,15 @@ class PlanContext:
             case LimitRange() | ResourceQuota() | ElasticQuota():
                 self._learn_for_namespace(decoded, decoded.metadata.namespace or "default")
         return True
+
+    def _learn_queue(self, queue: Queue) -> None:
+        """Queues of the other source count in a plan as well, but for those that the source has itself."""
+        name = queue.metadata.name
+        if type(queue) is self.queue_source.decoded:
+            self.of_source.add(name)
+        elif name in self.of_source:
+            return
+        self.queues.set(read_queue(queue))
 
     def _learn_for_namespace(self, decoded: LimitRange | ResourceQuota | ElasticQuota, namespace: str) -> None:
         name = decoded.metadata.name

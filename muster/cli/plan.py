@@ -24,7 +24,7 @@ from muster.gangs.pod_patch import inject, is_free, membership
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode
 from muster.model.names import GATE, NAMESPACE_SELECTOR, is_object_name
-from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, Queue, convert
+from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, convert
 from muster.model.selectors import Selector
 from muster.model.strictness import Validation
 from muster.model.texts import printable
@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _known(arguments: argparse.Namespace, documents: Iterable[Document]) -> PlanContext:
     if not arguments.cluster:
-        return PlanContext()
+        return PlanContext(queue_source=QUEUE_SOURCES[arguments.queue_source])
     # Imported here, so that a plan without a cluster does not pay for the start of the client.
     from muster.cli.reading import from_cluster  # noqa: PLC0415
 
@@ -130,14 +130,14 @@ def plan(
     known: PlanContext | None = None,
     errors: list[str] | None = None,
 ) -> list[dict[str, Any]]:
-    """One entry per workload, and per Queue with a finding, in input order.
+    """One entry per workload, and per Queue or GangQueue with a finding, in input order.
 
     Documents of other kinds are context, or reported on standard error. `known` is more context, for example from a
     cluster; the documents override it. `errors` gets a message for each document that cannot be read; without it the
     first one raises InputError.
     """
     documents = list(documents)
-    known = known or PlanContext()
+    known = known or PlanContext(queue_source=defaults.queue_source)
     others, entries, bad = set(), [], set()
     for document in documents:
         try:
@@ -321,10 +321,11 @@ def _not_managed(document: Document, why: str) -> dict[str, Any]:
 
 
 def _queue_entries(document: Document, known: PlanContext, defaults: Defaults) -> list[dict[str, Any]]:
-    """The entry of a Queue with findings; none for any other document."""
-    if document.kind != "Queue" or not known.queues:
+    """The entry of a Queue, or a GangQueue, with findings; none for any other document."""
+    source = next((one for one in QUEUE_SOURCES.values() if one.kind == document.kind), None)
+    if source is None or not known.queues:
         return []
-    queue = convert(document.manifest, Queue)
+    queue = convert(document.manifest, source.decoded)
     refused, warned = queue_faults(queue, known.queues, defaults.validation)
     if not (refused or warned):
         return []

@@ -19,6 +19,7 @@ spec:
 """
 NAMESPACE = "apiVersion: v1\nkind: Namespace\n"
 QUEUE = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\n"
+GANG_QUEUE = "apiVersion: muster.dev/v1alpha1\nkind: GangQueue\n"
 CLASS = "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\n"
 LIMITS = "apiVersion: v1\nkind: LimitRange\n"
 ELASTIC = "apiVersion: scheduling.x-k8s.io/v1alpha1\nkind: ElasticQuota\n"
@@ -195,3 +196,25 @@ def test_a_namespace_speaks_for_its_workloads(command: Command) -> None:
 def test_context_that_is_wrong_is_named_with_its_field(command: Command, context: str, line: str) -> None:
     said = command.plan(CLUSTER, context)
     assert (said.code, said.err) == (2, f"muster plan: {command.folder / '1.yaml'}, document 1: {line}\n")
+
+
+@pytest.mark.parametrize(("source", "allowed"), [("volcano", True), ("muster", False)])
+def test_of_two_queues_of_one_name_that_of_the_queue_source_counts(
+    command: Command,
+    source: str,
+    allowed: bool,  # noqa: FBT001
+) -> None:
+    """A repository may still have the Queues from which `muster migrate-queues` made GangQueues."""
+    large = f"{QUEUE}metadata: {{name: q}}\nspec: {{capability: {{cpu: 4}}}}"
+    small = f"{GANG_QUEUE}metadata: {{name: q}}\nspec: {{capability: {{cpu: 500m}}}}"
+    for queues in ((large, small), (small, large)):
+        (only,) = command.plan(*queues, CLUSTER, options=("--queue-source", source)).entries
+        assert only["verdict"]["allowed"] is allowed
+
+
+@pytest.mark.parametrize("kind", [QUEUE, GANG_QUEUE])
+def test_what_is_wrong_with_a_queue_is_said_of_either_source(command: Command, kind: str) -> None:
+    source = "muster" if kind == GANG_QUEUE else "volcano"
+    said = command.plan(f"{kind}metadata: {{name: q}}\nspec: {{parent: gone}}", options=("--queue-source", source))
+    (only,) = said.entries
+    assert (said.code, only["verdict"]["reason"], only["workload"]["name"]) == (1, "QueueHierarchy", "q")
