@@ -83,7 +83,7 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "-n", "--namespace", default="", help='namespace of the objects that name none; default: "default"'
     )
     parser.add_argument("--patches", action="store_true", help="also show the patches of the pods in the table")
-    installed(parser)
+    installed(parser, schedulers="all that muster works with, volcano first")
     parser.add_argument(
         "--dra",
         choices=["deny", "warn"],

@@ -26,6 +26,7 @@ __all__ = [
 
 CONNECT_TIMEOUT = "MUSTER_CONNECT_TIMEOUT"
 """The environment variable with the default of --connect-timeout."""
+_SCHEDULERS = "must match the chart value `schedulers`, such as volcano,coscheduling=NAME"
 # Together with the start of the command less than 2 seconds; enough for five round trips of 200 ms.
 _CONNECT_SECONDS = 1.0
 # Of commands that administrators need most when the apiserver is slow.
@@ -80,12 +81,12 @@ def cluster(parser: argparse.ArgumentParser, namespace: str, everywhere: str) ->
     )
 
 
-def installed(parser: argparse.ArgumentParser) -> None:
-    """Settings of the installation that only administrators can read from the cluster."""
+def installed(parser: argparse.ArgumentParser, *, schedulers: str = "volcano") -> None:
+    """Settings of the installation that only administrators can read; `schedulers` are said to be the default."""
     parser.add_argument(
         "--default-queue", default="default", help="must match the chart value `defaultQueue`; default: default"
     )
-    chosen_schedulers(parser)
+    chosen_schedulers(parser, f"{_SCHEDULERS}; default: {schedulers}")
     parser.add_argument(
         "--queue-source",
         choices=["volcano", "muster"],
@@ -117,10 +118,7 @@ def installed(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def chosen_schedulers(
-    parser: argparse.ArgumentParser,
-    text: str = "must match the chart value `schedulers`, such as volcano,coscheduling=NAME; default: volcano",
-) -> None:
+def chosen_schedulers(parser: argparse.ArgumentParser, text: str = f"{_SCHEDULERS}; default: volcano") -> None:
     """The option that names the gang schedulers of the installation."""
     parser.add_argument(
         "--schedulers",

@@ -65,7 +65,7 @@ complete -c muster -n '_shtab_muster_using plan' -s o -l output -xka "table wide
 complete -c muster -n '_shtab_muster_using plan' -s n -l namespace -x -d 'namespace of the objects that name none; default: "default"'
 complete -c muster -n '_shtab_muster_using plan' -l patches -d 'also show the patches of the pods in the table'
 complete -c muster -n '_shtab_muster_using plan' -l default-queue -x -d 'must match the chart value `defaultQueue`; default: default'
-complete -c muster -n '_shtab_muster_using plan' -l schedulers -x -d 'must match the chart value `schedulers`, such as volcano,coscheduling=NAME; default: volcano'
+complete -c muster -n '_shtab_muster_using plan' -l schedulers -x -d 'must match the chart value `schedulers`, such as volcano,coscheduling=NAME; default: all that muster works with, volcano first'
 complete -c muster -n '_shtab_muster_using plan' -l queue-source -xka "volcano muster" -d 'must match the chart value `queues.source`; default: volcano'
 complete -c muster -n '_shtab_muster_using plan' -l admitters -x -d 'must match the chart value `admitters`, such as ledger,kueue; default: ledger'
 complete -c muster -n '_shtab_muster_using plan' -l elastic-quotas -d 'must match the chart value `elasticQuotas`; default: false'

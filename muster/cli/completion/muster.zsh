@@ -161,7 +161,7 @@ _shtab_muster_plan_options=(
   {-n,--namespace}"[namespace of the objects that name none\; default\: \"default\"]:namespace:"
   "--patches[also show the patches of the pods in the table]"
   "--default-queue[must match the chart value \`defaultQueue\`\; default\: default]:default_queue:"
-  "--schedulers[must match the chart value \`schedulers\`, such as volcano,coscheduling\=NAME\; default\: volcano]:LIST:"
+  "--schedulers[must match the chart value \`schedulers\`, such as volcano,coscheduling\=NAME\; default\: all that muster works with, volcano first]:LIST:"
   "--queue-source[must match the chart value \`queues.source\`\; default\: volcano]:queue_source:(volcano muster)"
   "--admitters[must match the chart value \`admitters\`, such as ledger,kueue\; default\: ledger]:LIST:"
   "--elastic-quotas[must match the chart value \`elasticQuotas\`\; default\: false]"
