@@ -18,10 +18,9 @@ from muster.model.times import seconds_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["JOB_UID", "PARTIAL", "KueueWorkload", "Yes", "answer_of", "newest", "reverted"]
+__all__ = ["JOB_UID", "KueueWorkload", "Yes", "answer_of", "newest", "reverted"]
 
 JOB_UID = "kueue.x-k8s.io/job-uid"  # label on Workloads: the UID of what they are made of
-PARTIAL = "kueue.x-k8s.io/job-min-parallelism"  # annotation on Jobs: with how many pods Kueue may admit one
 # Annotation on the next Workload of an elastic workload: which one it takes the place of, `namespace/name`.
 _REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
 

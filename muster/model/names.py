@@ -19,6 +19,7 @@ __all__ = [
     "GATE_MODE",
     "GROUP_NAME",
     "HOLD",
+    "KUEUE_PARTIAL",
     "KUEUE_QUEUE",
     "LONGEST_NAME",
     "MANAGED",
@@ -93,6 +94,7 @@ MUSTER = "muster"
 
 # what users write
 SCHEDULER_LABEL = "ray.io/scheduler-name"
+KUEUE_PARTIAL = "kueue.x-k8s.io/job-min-parallelism"  # annotation on Jobs: with how many pods Kueue may admit one
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"  # label that gives a workload to Kueue
 QUEUE_LABEL = "volcano.sh/queue-name"
 PRIORITY_CLASS_LABEL = "ray.io/priority-class-name"

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from muster.admitters import Admitter, chosen_admitter, gate_by
-from muster.admitters.kueue import PARTIAL
 from muster.admitters.kueue_quota import PodSetNeed, never_fits
 from muster.gangs.gang import Gang, Role, gang_of
 from muster.gangs.intent import (
@@ -26,7 +25,15 @@ from muster.gangs.intent import (
 )
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode, gate_mode
-from muster.model.names import ADMITTER, KUEUE_QUEUE, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
+from muster.model.names import (
+    ADMITTER,
+    KUEUE_PARTIAL,
+    KUEUE_QUEUE,
+    MANAGED,
+    PRIORITY_CLASS_LABEL,
+    QUEUE_LABEL,
+    is_object_name,
+)
 from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError
 from muster.queueing.queue_tree import Place, exceeding
@@ -355,7 +362,7 @@ def _kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> 
     if not any(one.labels.get(KUEUE_QUEUE) for one in voices):
         rest = "missing; Kueue admits the gangs of this namespace, and this one waits for ever: name a LocalQueue"
         yield Finding(Reason.IN_NO_KUEUE_QUEUE, path, f"{path}: {rest}")
-    if context.cluster_queue is None or gang is None or PARTIAL in workload.metadata.annotations:
+    if context.cluster_queue is None or gang is None or KUEUE_PARTIAL in workload.metadata.annotations:
         return
     try:
         sets = [_pod_set(role, context.pod_defaults) for role in (*workload.roles, *workload.beside)]

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.admitters.kueue import PARTIAL
-from muster.model.names import GANG, GANG_COMPLETIONS, GANG_SIZE, KUEUE_QUEUE, is_object_name
+from muster.model.names import GANG, GANG_COMPLETIONS, GANG_SIZE, KUEUE_PARTIAL, KUEUE_QUEUE, is_object_name
 from muster.model.objects import (
     Condition,
     InvalidObjectError,
@@ -206,7 +205,7 @@ def _speaks(maker: PlainJob | PlainStatefulSet) -> ObjectMeta:
     if not template.labels.get(GANG):
         return own
     queue = {KUEUE_QUEUE: own.labels[KUEUE_QUEUE]} if KUEUE_QUEUE in own.labels else {}
-    part = {PARTIAL: own.annotations[PARTIAL]} if PARTIAL in own.annotations else {}
+    part = {KUEUE_PARTIAL: own.annotations[KUEUE_PARTIAL]} if KUEUE_PARTIAL in own.annotations else {}
     labels, annotations = {**queue, **template.labels}, {**part, **template.annotations}
     return msgspec.structs.replace(own, labels=labels, annotations=annotations)
 

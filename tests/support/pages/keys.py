@@ -73,6 +73,13 @@ _ASKED = (
         '`"false"`: Volcano does not evict the pod: [queues.md](queues.md#where-volcano-evicts-pods).',
     ),
     Key("KUEUE_QUEUE", "label", "workload", _USER, "The LocalQueue of Kueue: [kueue.md](kueue.md)."),
+    Key(
+        "KUEUE_PARTIAL",
+        "annotation",
+        "Job",
+        _USER,
+        "With how many pods Kueue may admit it: muster then never says that its quota is too small.",
+    ),
 )
 _CHOSEN = (
     Key(
