@@ -8,11 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from msgspec import structs
-
 from muster.admitters import Admitter, chosen_admitter, gate_by
-from muster.admitters.kueue_quota import PodSetNeed, never_fits
-from muster.gangs.gang import Gang, Role, gang_of
+from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import (
     Defaults,
     Intent,
@@ -27,8 +24,6 @@ from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode, gate_mode
 from muster.model.names import (
     ADMITTER,
-    KUEUE_PARTIAL,
-    KUEUE_QUEUE,
     MANAGED,
     PRIORITY_CLASS_LABEL,
     QUEUE_LABEL,
@@ -36,13 +31,10 @@ from muster.model.names import (
 )
 from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError
-from muster.queueing.queue_tree import Place, exceeding
-from muster.resources.amounts import times
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
-from muster.resources.pod_requests import pod_requests
-from muster.resources.resource_quotas import limits
 from muster.validation.holds import idle_hold
 from muster.validation.misspelled import misspelled
+from muster.validation.quotas import elastic_quota_findings, kueue_findings, needs, resource_quota_findings
 from muster.validation.warnings import Case, surprises
 from muster.workloads import Voice, kind_of_owner
 
@@ -53,8 +45,9 @@ if TYPE_CHECKING:
     from muster.model.objects import ObjectMeta
     from muster.model.strictness import Validation
     from muster.queueing.namespace_limits import Ceiling
+    from muster.queueing.queue_tree import Place
     from muster.resources.amounts import Resources
-    from muster.workloads import Decoded, Kind, Reference, RoleSpec, Workload
+    from muster.workloads import Decoded, Kind, Reference, Workload
 
 
 __all__ = ["Context", "Verdict", "is_judged", "judge", "name_taken", "no_way_in"]
@@ -188,11 +181,11 @@ def _findings(workload: Workload, gang: Gang | None, intent: Intent, context: Co
     """What is wrong with what the workload names: its queue, for a gang whose size is known, and its class."""
     return _name_findings(workload, intent) or (
         *_queue_findings(workload, gang, intent, context),
-        *_quota_findings(gang, intent, context),
-        *_elastic_quota_findings(gang, intent, context),
+        *resource_quota_findings(gang, intent, context),
+        *elastic_quota_findings(gang, intent, context),
         *_priority_findings(workload, intent, context),
         *_scheduler_findings(workload, gang, intent),
-        *_kueue_findings(workload, gang, context),
+        *kueue_findings(workload, gang, context),
     )
 
 
@@ -284,7 +277,7 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
     closed = no_way_in(path, intent.queue, place, () if place else context.queue_names())
     if closed is not None or place is None or gang is None or others:
         return (closed,) if closed else ()
-    for who, need in _needs(gang, gang.needed, _whole, context.gate(intent), GateMode.QUEUE):
+    for who, need in needs(gang, gang.needed, context.gate(intent)):
         for level in place.levels:
             over = level.exceeded(need)
             if over is not None:
@@ -296,90 +289,10 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
     return ()
 
 
-def _whole(role: Role) -> Resources:
-    return role.whole
-
-
-def _needs(
-    gang: Gang, least: Resources, of_wave: Callable[[Role], Resources], gate: GateMode, *modes: GateMode
-) -> Iterator[tuple[str, Resources]]:
-    """What the gang needs at `least`, and with a gate of these modes each later wave, which starts as a whole."""
-    called = f'gang "{gang.name}"'
-    yield called, least
-    for role in gang.waves if gate in modes else ():
-        yield f'role "{role.name}" of {called}, which starts as a whole,', of_wave(role)
-
-
-def _quota_findings(gang: Gang | None, intent: Intent, context: Context) -> Iterator[Finding]:
-    """What the namespace's quotas never hold: the last pods of such a gang, or of a later wave, are never made."""
-    if gang is None or not context.pod_defaults.quotas:
-        return
-    modes = GateMode.QUEUE, GateMode.ASSEMBLE
-    needs = [*_needs(gang, gang.charged, lambda role: role.whole_charged, context.gate(intent), *modes)]
-    for quota in context.pod_defaults.quotas:
-        try:
-            hard = limits(quota) if quota.counts_all else {}
-        except InvalidObjectError:
-            # It was said when it was learnt; the apiserver takes none.
-            continue
-        found = ((who, exceeding(need, hard)) for who, need in needs)
-        who, over = next((one for one in found if one[1]), ("", None))
-        if over:
-            message = (
-                f'spec: {who} needs {over[0]}, ResourceQuota "{quota.metadata.name}" has hard {over[1]}; '
-                "lower the replicas or have the quota raised"
-            )
-            yield Finding(Reason.EXCEEDS_RESOURCE_QUOTA, "spec", message)
-
-
-def _elastic_quota_findings(gang: Gang | None, intent: Intent, context: Context) -> Iterator[Finding]:
-    """What the scheduler, or the ledger before it, never gives the namespace, by the ElasticQuotas that it heeds."""
-    if gang is None or context.ceiling is None or not intent.gang_scheduler.elastic_quotas:
-        return
-    gate = context.gate(intent)
-    # Only the ledger asks for what the user says of minResources; it is no pod's request.
-    least = gang.needed if gate is GateMode.QUEUE else gang.requested
-    for who, need in _needs(gang, least, _whole, gate, GateMode.QUEUE):
-        if never := context.ceiling.never(need):
-            message = f"spec: {who} {never}; lower the replicas or have the quota raised"
-            yield Finding(Reason.EXCEEDS_ELASTIC_QUOTA, "spec", message)
-            return
-
-
 def _scheduler_findings(workload: Workload, gang: Gang | None, intent: Intent) -> Iterator[Finding]:
     """What the gang's scheduler cannot do."""
     for field_, rest in intent.gang_scheduler.cannot(gang, intent, workload) if gang is not None else ():
         yield Finding(Reason.SCHEDULER_CANNOT, field_, f"{field_}: {rest}")
-
-
-def _kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> Iterator[Finding]:
-    """What keeps Kueue from ever admitting the workload, where that is Kueue's to do."""
-    if context.admitter is not Admitter.KUEUE:
-        return
-    # Of what makes plain pods Kueue reads its own label, unlike muster.
-    path = f"metadata.labels[{KUEUE_QUEUE}]"
-    voices = (workload.metadata, *context.around.owners)
-    if not any(one.labels.get(KUEUE_QUEUE) for one in voices):
-        rest = "missing; Kueue admits the gangs of this namespace, and this one waits for ever: name a LocalQueue"
-        yield Finding(Reason.IN_NO_KUEUE_QUEUE, path, f"{path}: {rest}")
-    if context.cluster_queue is None or gang is None or KUEUE_PARTIAL in workload.metadata.annotations:
-        return
-    try:
-        sets = [_pod_set(role, context.pod_defaults) for role in (*workload.roles, *workload.beside)]
-    except InvalidObjectError:
-        # Of a submitter, which is no member: its Job is the apiserver's to refuse, and Kueue cannot count it either.
-        return
-    if never := never_fits(sets, context.cluster_queue):
-        rest = f"{never}, so that Kueue never admits it; lower the replicas or use a larger ClusterQueue"
-        yield Finding(Reason.EXCEEDS_KUEUE_QUOTA, path, f"{path}: {rest}")
-
-
-def _pod_set(role: RoleSpec, pod_defaults: PodDefaults) -> PodSetNeed:
-    """A role as Kueue counts it: by the manifest, without the init containers that its operator adds later."""
-    spec = role.template.spec
-    written = structs.replace(spec, init_containers=spec.init_containers[: len(spec.init_containers) - role.added])
-    requests = pod_requests(pod_defaults.completed(written, path=role.path), path=role.path)
-    return PodSetNeed(role.name, times(requests, role.replicas))
 
 
 def _priority_findings(workload: Workload, intent: Intent, context: Context) -> tuple[Finding, ...]:
