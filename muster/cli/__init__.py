@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONNECT_TIMEOUT", "main", "parser"]
 
+_INTERRUPTED = 130
 # Module and function of each command that is not `run` of the module of its name.
 _RUN_BY = {
     "doctor": ("doctor.command", "run"),
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit.
 
     The exit code is 0 on success, 1 when something is refused or a problem is found, and 2 when the input cannot be
-    read or the cluster does not answer.
+    read or the cluster does not answer. Ctrl-C gives 130, as a shell says it of kubectl.
     """
     commands = parser()
     arguments = commands.parse_args(argv)
@@ -38,7 +39,12 @@ def main(argv: Sequence[str] | None = None) -> None:
         commands.error("--elastic-quotas: no scheduler of --schedulers heeds ElasticQuotas; name coscheduling there")
     if arguments.command == "version":
         print_version()
-    sys.exit(_runner(arguments.command)(arguments))
+    try:
+        code = _runner(arguments.command)(arguments)
+    except KeyboardInterrupt:
+        print(f"muster {arguments.command}: stopped by Ctrl-C", file=sys.stderr)
+        code = _INTERRUPTED
+    sys.exit(code)
 
 
 def _heeded(schedulers: Mapping[str, GangScheduler]) -> bool:

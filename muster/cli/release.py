@@ -105,7 +105,10 @@ def _namespace(client: Client, arguments: argparse.Namespace) -> str | None:
 
 
 async def open_gates(client: Client, pods: Sequence[Pod], *, dry_run: bool = False) -> Outcomes:
-    """Open the gate of every held pod, even after failures; returns the outcome of each gang."""
+    """Open the gate of every held pod, even after failures; returns the outcome of each gang.
+
+    Where it is stopped, it prints the outcomes so far: these pods stay released.
+    """
     outcomes: dict[str, _Outcome] = defaultdict(_Outcome)
 
     async def open_one(pod: Pod) -> None:
@@ -120,7 +123,11 @@ async def open_gates(client: Client, pods: Sequence[Pod], *, dry_run: bool = Fal
         outcome.opened += 1
         outcome.others |= {gate.name for gate in pod.spec.scheduling_gates} - {GATE}
 
-    await burst(open_one, (pod for pod in pods if pod.gated(GATE) and pod.living))
+    try:
+        await burst(open_one, (pod for pod in pods if pod.gated(GATE) and pod.living))
+    except asyncio.CancelledError:
+        say_opened(outcomes, dry_run=dry_run)
+        raise
     return outcomes
 
 

@@ -56,7 +56,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]) -> None:
-    stop = stop_signal()
     secret = secrets.token_urlsafe(24)
     async with connected(arguments) as client:
         picture = Picture.begun(arguments)
@@ -64,6 +63,8 @@ async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]
             state = PageState(client, following)
             await state.refresh()
             spare_collector()
+            # Not before: until there is an address, Ctrl-C ends the wait for an apiserver that does not answer.
+            stop = stop_signal()
             async with serving(state, Door(secret), sockets):
                 port = sockets[0].getsockname()[1]
                 print(f"http://127.0.0.1:{port}/{secret}/", flush=True)

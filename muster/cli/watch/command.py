@@ -54,13 +54,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _watch(arguments: argparse.Namespace) -> None:
-    stop, history = stop_signal(), History(time.time)
+    history = History(time.time)
     async with connected(arguments) as client:
         picture = Picture.begun(arguments)
         async with followed(client, picture, arguments.namespace or client.namespace) as following:
             state = PageState(client, following)
             await state.refresh()
             spare_collector()
+            # Not before: until something is shown, Ctrl-C ends the wait for an apiserver that does not answer.
+            stop = stop_signal()
             async with state.kept_up():
                 with display() as shown, _told(history):
                     while not stop.is_set():

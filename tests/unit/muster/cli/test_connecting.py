@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,9 +13,20 @@ from muster.cli import CONNECT_TIMEOUT
 from muster.cli.commands import parser
 from muster.cli.connecting import NoClusterError, connected, probe
 from muster.kube.config import Connection
+from muster.model.names import GANG, GATE
 from tests.support.cli.command import cluster_options
 from tests.support.cli.connections import attempts, kubeconfig, refusing_port, silent_port
-from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, html, reply
+from tests.support.faults.apiserver import (
+    Answer,
+    FaultyApiserver,
+    eventually,
+    failure,
+    hang,
+    html,
+    listing,
+    manifest,
+    reply,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -125,3 +139,48 @@ async def test_a_pod_does_not_probe() -> None:
         async with server.client(connection) as client:
             await probe(client, 1.0)
         assert server.requests == []
+
+
+@pytest.mark.parametrize("name", ["audit", "page", "queues", "watch"])
+async def test_ctrl_c_ends_the_wait_for_an_answer(tmp_path: Path, name: str) -> None:
+    """With one line, also where later Ctrl-C is the way to end the command."""
+    async with FaultyApiserver.serving() as server:
+        server.on("GET", reply({"gitVersion": "v1.36.3"}))
+        server.on("LIST", hang)
+        done = await _interrupted(server, "LIST", 1, tmp_path, *COMMANDS[name])
+    assert done == (130, "", f"muster {name}: stopped by Ctrl-C\n")
+
+
+async def test_a_release_that_is_stopped_says_what_it_has_opened(tmp_path: Path) -> None:
+    """These pods stay released."""
+    held = {"schedulingGates": [{"name": GATE}], "containers": []}
+    pods = [manifest(name, 1, namespace="team", spec=held) for name in ("one", "two")]
+    for pod in pods:
+        pod["metadata"] |= {"labels": {GANG: "demo"}}  # type: ignore[operator]
+    async with FaultyApiserver.serving() as server:
+        server.on("GET", reply({"gitVersion": "v1.36.3"}))
+        server.on("LIST", reply(listing(1, *pods)))
+        server.on("PATCH", reply({}), hang)
+        done = await _interrupted(server, "PATCH", 2, tmp_path, *COMMANDS["release"])
+    assert done == (130, "team/demo: 1 pod opened\n", "muster release: stopped by Ctrl-C\n")
+
+
+async def _interrupted(server: FaultyApiserver, kind: str, many: int, home: Path, *words: str) -> tuple[int, str, str]:
+    """Exit code and output of a command that gets Ctrl-C after so many requests of that kind."""
+    (home / "config").write_text(kubeconfig(0).replace("https://127.0.0.1:0", server.url))
+    command = sys.executable, "-m", "muster.cli", *words, f"--kubeconfig={home / 'config'}"
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        await eventually(lambda: len(server.seen(kind)) >= many, within=30.0)
+        # The answer to the first one has to arrive.
+        await asyncio.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        async with asyncio.timeout(20.0):
+            out, err = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    return process.returncode or 0, out.decode(), err.decode()
