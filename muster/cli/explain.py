@@ -31,6 +31,7 @@ from muster.cli.subjects import Subject, find, gang_name
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import find_intent
 from muster.kube.errors import ApiError
+from muster.kube.resource import BadNameError
 from muster.model.gang_states import GangState
 from muster.model.names import GATE
 from muster.model.objects import InvalidObjectError
@@ -102,7 +103,7 @@ async def _explain(
         for named in names:
             try:
                 subjects += await find(client, named, None if arguments.all_namespaces else namespace, picture)
-            except (ApiError, UnknownSubjectError, InvalidObjectError) as error:
+            except (ApiError, BadNameError, UnknownSubjectError, InvalidObjectError) as error:
                 unknown.append(str(error))
         if subjects:
             await look(client, namespace, picture)

@@ -18,7 +18,7 @@ from muster.cli.subjects import made_by
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, HOLD
-from muster.model.objects import ObjectMeta, PartialObjectMetadata, Pod, decode
+from muster.model.objects import InvalidObjectError, ObjectMeta, PartialObjectMetadata, Pod, decode
 from muster.model.texts import printable
 from muster.observe.holds import asks_to_wait
 from muster.observe.resources import resource_of
@@ -26,7 +26,7 @@ from muster.workloads import PLAIN_POD, WATCHED_KINDS, kind_of_owner, owner_of
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from muster.cli.names import ObjectName
     from muster.kube.client import Client
@@ -91,22 +91,26 @@ def _resources(word: str) -> list[Resource]:
 
 
 async def _change(
-    arguments: argparse.Namespace, wanted: Iterable[tuple[ObjectName, Sequence[Resource]]], failures: list[str]
+    arguments: argparse.Namespace, wanted: Sequence[tuple[ObjectName, Sequence[Resource]]], failures: list[str]
 ) -> list[dict[str, Any]]:
-    """Change all that there is, and give what it is then; `failures` gets what could not be changed."""
+    """Change all that there is, and give what it is then; `failures` gets what could not be changed.
+
+    Raises BadNameError, and has changed nothing then.
+    """
     hold, entries = arguments.command == "hold", list[dict[str, Any]]()
     async with connected(arguments) as client:
         client.on_warning(lambda text: print(f"Warning: {printable(text)}", file=sys.stderr))
         namespace = arguments.namespace or client.namespace
+        # Before anything is changed: what is changed when a later name is none would not be told.
+        for named, resources in wanted:
+            for resource in resources:
+                resource.path(namespace if resource.namespaced else None, named.name)
         for named, resources in wanted:
             try:
                 targets = await _targets(client, resources, named.name, namespace)
                 if not hold:
                     targets += [made for target in targets for made in await _made(client, target)]
-            except ApiError as error:
-                failures.append(str(error))
-                continue
-            except UnknownSubjectError as error:
+            except (ApiError, InvalidObjectError, UnknownSubjectError) as error:
                 failures.append(str(error))
                 continue
             for target in targets:

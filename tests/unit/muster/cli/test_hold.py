@@ -116,3 +116,34 @@ async def test_a_name_that_no_object_has_is_no_traceback(
         done = await asyncio.to_thread(muster, command, f"--kubeconfig={tmp_path / 'config'}", *words)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"muster {command}: {name} cannot be part of a path\n"
+
+
+async def test_of_several_names_one_that_is_none_has_nothing_changed(tmp_path: Path) -> None:
+    async with FaultyApiserver.serving() as apiserver:
+        apiserver.on("GET", reply({"gitVersion": "v1.36.3"}), reply(manifest("one", 1)))
+        apiserver.on("PATCH", reply({}))
+        (tmp_path / "config").write_text(_kubeconfig(apiserver.url))
+        words = f"--kubeconfig={tmp_path / 'config'}", "raycluster/one", "raycluster/\udcff"
+        done = await asyncio.to_thread(muster, "hold", *words)
+        assert (done.returncode, done.stdout, apiserver.seen("PATCH")) == (2, "", [])
+    assert done.stderr == "muster hold: '\\udcff' cannot be part of a path\n"
+
+
+@pytest.mark.parametrize("command", ["hold", "explain"])
+@pytest.mark.parametrize("other", [reply({"metadata": []}), failure(404)], ids=["malformed", "missing"])
+async def test_what_cannot_be_read_of_several_keeps_no_answer_about_the_others(
+    tmp_path: Path, command: str, other: Answer
+) -> None:
+    async def gets(request: web.Request) -> web.StreamResponse:
+        return await (other if request.path.endswith("/two") else reply(manifest("one", 1)))(request)
+
+    async with FaultyApiserver.serving() as apiserver:
+        apiserver.on("GET", reply({"gitVersion": "v1.36.3"}), gets)
+        apiserver.on("LIST", reply(listing(1)))
+        apiserver.on("PATCH", reply({}))
+        (tmp_path / "config").write_text(_kubeconfig(apiserver.url))
+        words = f"--kubeconfig={tmp_path / 'config'}", "raycluster/one", "raycluster/two"
+        done = await asyncio.to_thread(muster, command, *words)
+    assert done.returncode == {"hold": 1, "explain": 2}[command]
+    assert "one" in done.stdout.splitlines()[0]
+    assert done.stderr.startswith(f"muster {command}: ")
