@@ -120,14 +120,22 @@ class Connection:
 
 
 async def load_connection(kubeconfig: str | None = None, context: str | None = None) -> Connection:
-    """Load the given kubeconfig, else `$KUBECONFIG`, else the pod's own service account, else `~/.kube/config`.
+    """Load the given kubeconfig, else `$KUBECONFIG`, else `~/.kube/config`, else the pod's own service account.
 
-    `context` is one of the kubeconfig's, else its current one counts. Raises ConfigError.
+    `context` is one of the kubeconfig's, else its current one counts: who names one does not mean the cluster of the
+    pod. Raises ConfigError.
     """
-    path = kubeconfig or os.environ.get("KUBECONFIG")
-    if not path and "KUBERNETES_SERVICE_HOST" not in os.environ:
-        path = str(Path.home() / ".kube" / "config")
+    path = kubeconfig or os.environ.get("KUBECONFIG") or _default(context)
     return await (_from_kubeconfig(path, context) if path else _in_cluster())
+
+
+def _default(context: str | None) -> str:
+    """The kubeconfig where none is named, "" where the service account of the pod is meant.
+
+    As for kubectl: people work in pods as well, in a notebook or a job of CI, with a kubeconfig for other clusters.
+    """
+    home = os.path.expanduser("~/.kube/config")  # noqa: PTH111 - Path.home() raises where there is no home
+    return home if context or "KUBERNETES_SERVICE_HOST" not in os.environ or _exists(home) else ""
 
 
 async def _in_cluster() -> Connection:

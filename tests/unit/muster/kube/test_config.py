@@ -133,6 +133,7 @@ def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(config, "SERVICE_ACCOUNT", tmp_path)
     (tmp_path / "token").write_text("mounted\n")
     (authority,) = issue(["apiserver"], dt.datetime.now(dt.UTC)).authorities
@@ -151,6 +152,17 @@ async def test_in_a_pod(mounted: Path) -> None:
     assert await connection.authorization() == "Bearer mounted"
     connection.expire("Bearer mounted")
     assert await connection.authorization() == "Bearer renewed"
+
+
+async def test_in_a_pod_a_kubeconfig_of_the_user_counts_before_that_of_the_pod(mounted: Path) -> None:
+    """As for kubectl, in a notebook say: who names a context never gets the cluster of the pod in its place."""
+    with pytest.raises(ConfigError, match=r"\.kube/config: no such file"):
+        await load_connection(context="here")
+    (mounted / ".kube").mkdir()
+    kubeconfig(mounted / ".kube", {"token": "own"})
+    for context in (None, "here"):
+        connection = await load_connection(context=context)
+        assert (connection.server, connection.in_cluster) == ("https://apiserver:6443", False)
 
 
 async def test_in_a_pod_of_a_cluster_of_ipv6(mounted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
