@@ -8,10 +8,12 @@ kubeconfig is loaded, not before: it has a class for each kind of Kubernetes, wh
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import logging
 import os
 import ssl
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -20,7 +22,7 @@ from urllib.request import getproxies, proxy_bypass
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
 
 __all__ = ["SERVICE_ACCOUNT", "ConfigError", "Connection", "load_connection"]
 
@@ -246,6 +248,27 @@ def _connection(
 def _environment_proxy(server: str) -> str | None:
     # As client-go. aiohttp's trust_env would do it too, but also send ~/.netrc passwords in place of our token.
     url = urlsplit(server)
-    if not url.hostname or proxy_bypass(url.hostname):
+    if not url.hostname or _direct(url.hostname, url.port or (443 if url.scheme == "https" else 80)):
         return None
-    return getproxies().get(url.scheme)
+    proxy = getproxies().get(url.scheme)
+    return proxy if not proxy or "://" in proxy else f"http://{proxy}"
+
+
+def _direct(host: str, port: int) -> bool:
+    """Whether the environment has no proxy for a host.
+
+    As Go's programs have none for the machine itself, nor for the networks of NO_PROXY, which Python does not know.
+    """
+    if host == "localhost" or proxy_bypass(f"{host}:{port}"):
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or any(address in network for network in _networks(getproxies().get("no", "")))
+
+
+def _networks(texts: str) -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    for text in texts.split(","):
+        with suppress(ValueError):  # the name of a host
+            yield ipaddress.ip_network(text.strip(), strict=False)

@@ -208,6 +208,31 @@ async def test_a_proxy_of_the_environment_is_used_unless_excepted(
     assert (await load_connection(path)).proxy is None
 
 
+@pytest.mark.parametrize(
+    ("server", "exceptions", "direct"),
+    [
+        pytest.param("https://127.0.0.1:6443", "", True, id="this machine"),
+        pytest.param("https://localhost:6443", "", True, id="this machine by name"),
+        pytest.param("https://[::1]:6443", "", True, id="this machine by IPv6"),
+        pytest.param("https://10.1.2.3:6443", "example.org, 10.0.0.0/8", True, id="a network"),
+        pytest.param("https://[fd00::1]:6443", "fd00::/8", True, id="a network of IPv6"),
+        pytest.param("https://11.1.2.3:6443", "10.0.0.0/8,fd00::/8", False, id="another network"),
+        pytest.param("https://k8s.example.org:6443", "k8s.example.org:6443", True, id="a port"),
+        pytest.param("https://k8s.example.org:6443", "k8s.example.org:443", False, id="another port"),
+        pytest.param("https://k8s.example.org", "k8s.example.org:443", True, id="the usual port"),
+        pytest.param("https://k8s.example.org", ".example.org", True, id="a domain"),
+    ],
+)
+async def test_what_is_excepted_from_the_proxy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, exceptions: str, *, direct: bool
+) -> None:
+    """As for kubectl: a cluster of kind is asked directly, and networks of NO_PROXY are heeded."""
+    monkeypatch.setenv("HTTPS_PROXY", "proxy:3128")
+    monkeypatch.setenv("NO_PROXY", exceptions)
+    connection = await load_connection(kubeconfig(tmp_path, {"token": "t"}, server=server))
+    assert connection.proxy == (None if direct else "http://proxy:3128")
+
+
 def test_kubernetes_asyncio_is_imported_only_for_a_kubeconfig(mounted: Path) -> None:
     """Neither `muster plan` offline pays for it nor the processes of muster, which run in pods."""
     program = (
