@@ -15,14 +15,14 @@ import ssl
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import yaml
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 __all__ = ["SERVICE_ACCOUNT", "ConfigError", "Connection", "load_connection"]
 
@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 _REFRESH_SECONDS = 60.0
 # An exec plugin may ask a cloud; a hanging one must not hold up requests for ever.
 _LOGIN_SECONDS = 30.0
+# What the name of a header may have beside letters, digits and what is never escaped, but for the % of an escape.
+_HEADER = "!#$&'*+^`|"
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet mounts a pod's token, which it renews, and the apiserver's CA."""
 
@@ -44,7 +46,8 @@ class Connection:
     """An apiserver's address, trust and credentials.
 
     `server` is the base URL, `server_hostname` the name to verify instead of the URL's, `proxy` an HTTP proxy's URL,
-    `namespace` the one that people mean who name none, `in_cluster` whether it is the connection of a pod.
+    `namespace` the one that people mean who name none, `in_cluster` whether it is the connection of a pod,
+    `impersonation` the headers of each request that say as whom it is to be taken.
     `login` gives the current value of the Authorization header; it is asked again every minute, and after `expire`,
     when it is told that the last one was rejected.
     """
@@ -65,6 +68,7 @@ class Connection:
         self.proxy = proxy
         self.namespace = "default"
         self.in_cluster = False
+        self.impersonation: tuple[tuple[str, str], ...] = ()
         self._ca_file = ca_file
         self._login = login
         self._lock = asyncio.Lock()
@@ -175,6 +179,7 @@ async def _from_kubeconfig(path: str, context: str | None) -> Connection:
     try:
         async with asyncio.timeout(_LOGIN_SECONDS):
             loader = await load_kube_config(path, context, configuration)
+        impersonation = tuple(_impersonation(loader._user.value if loader._user else {}))  # noqa: SLF001
     except mistakes as error:
         raise ConfigError(f"kubeconfig {path}: {error}") from error
     # As client-go: without an expiry an exec plugin's credential is good until a 401, not to be asked for each minute.
@@ -200,7 +205,24 @@ async def _from_kubeconfig(path: str, context: str | None) -> Connection:
         proxy=configuration.proxy,
     )
     connection.namespace = (loader.current_context or {}).get("context", {}).get("namespace") or connection.namespace
+    connection.impersonation = impersonation
     return connection
+
+
+def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The headers for the fields of a kubeconfig's user that kubernetes-asyncio does not read.
+
+    Without them, who has chosen to work with fewer rights would work with all of their own.
+    """
+    for field, header in (("as", "User"), ("as-uid", "Uid")):
+        if user.get(field):
+            yield f"Impersonate-{header}", str(user[field])
+    for group in user.get("as-groups") or ():
+        yield "Impersonate-Group", str(group)
+    for key, values in (user.get("as-user-extra") or {}).items():
+        for value in values:
+            # Names of headers are narrower than keys; `/` is the usual one that has to be written otherwise.
+            yield f"Impersonate-Extra-{quote(str(key), safe=_HEADER)}", str(value)
 
 
 def _exists(paths: str) -> bool:

@@ -69,7 +69,10 @@ class Transport:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS, ssl=connection.ssl_context or True),
             # Uncompressed: gzip costs more processor time, on both sides, than the network inside a cluster saves.
-            headers={"User-Agent": user_agent, "Accept": _JSON, "Accept-Encoding": "identity"},
+            headers=[
+                *{"User-Agent": user_agent, "Accept": _JSON, "Accept-Encoding": "identity"}.items(),
+                *connection.impersonation,
+            ],
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(),  # asyncio.timeout around each call counts instead
         )

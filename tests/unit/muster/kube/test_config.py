@@ -12,12 +12,16 @@ import yaml
 from cryptography.hazmat.primitives.serialization import Encoding
 
 from muster.kube import config
+from muster.kube.client import Client
 from muster.kube.config import ConfigError, load_connection
 from muster.process.certificates import issue
+from tests.support.faults.apiserver import FaultyApiserver, reply
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from aiohttp import web
 
 
 def kubeconfig(tmp_path: Path, user: Mapping[str, object], **cluster: object) -> str:
@@ -43,6 +47,38 @@ async def test_a_token(tmp_path: Path) -> None:
     assert connection.server == "https://apiserver:6443"
     assert await connection.authorization() == "Bearer secret"
     assert connection.ssl_context is not None
+
+
+async def test_whom_a_kubeconfig_impersonates_is_told_with_every_request(tmp_path: Path) -> None:
+    """As by kubectl: else the requests would have all the rights of who has chosen to have fewer."""
+    seen: list[list[tuple[str, str]]] = []
+
+    async def version(request: web.Request) -> web.StreamResponse:
+        seen.append([(name, value) for name, value in request.headers.items() if name.startswith("Impersonate-")])
+        return await reply({"gitVersion": "v1.36.3"})(request)
+
+    user = {
+        "token": "t",
+        "as": "viewer",
+        "as-uid": 7,
+        "as-groups": ["team", "ci"],
+        "as-user-extra": {"example.org/why": ["a", "b"]},
+    }
+    async with FaultyApiserver.serving() as apiserver:
+        apiserver.on("GET", version)
+        path = kubeconfig(tmp_path, user, server=apiserver.url)
+        async with await Client.connect(kubeconfig=path, user_agent="test") as client:
+            await client.probe(deadline=5.0)
+    assert seen == [
+        [
+            ("Impersonate-User", "viewer"),
+            ("Impersonate-Uid", "7"),
+            ("Impersonate-Group", "team"),
+            ("Impersonate-Group", "ci"),
+            ("Impersonate-Extra-example.org%2Fwhy", "a"),
+            ("Impersonate-Extra-example.org%2Fwhy", "b"),
+        ]
+    ]
 
 
 async def test_a_context_says_server_and_namespace(tmp_path: Path) -> None:
