@@ -92,10 +92,11 @@ class Connection:
                     # A newline at a token file's end would make an illegal header.
                     self._header = ((await self._login(self._rejected)) or "").strip() or None
             except (ConfigError, OSError) as error:
+                why = _problem(error)
                 if self._asked_at is None:
-                    raise ConfigError(f"no credentials: {error}") from error
+                    raise ConfigError(f"no credentials: {why}") from error
                 logger.warning(
-                    "cannot renew credentials; using the last ones: %s", error, extra={"event": "credentials.stale"}
+                    "cannot renew credentials; using the last ones: %s", why, extra={"event": "credentials.stale"}
                 )
             self._asked_at = time.monotonic()
             self._rejected = False
@@ -175,13 +176,14 @@ async def _from_kubeconfig(path: str, context: str | None) -> Connection:
         raise ConfigError(f"kubeconfig {path}: no such file")
     configuration = Configuration()
     # What it raises for a file that is not a kubeconfig depends on where the file goes wrong.
-    mistakes = (ConfigException, OSError, yaml.YAMLError, AssertionError, KeyError, TypeError, ValueError)
+    wrong_types = (AssertionError, AttributeError, KeyError, TypeError, ValueError)
+    mistakes = (ConfigException, OSError, yaml.YAMLError, *wrong_types)
     try:
         async with asyncio.timeout(_LOGIN_SECONDS):
             loader = await load_kube_config(path, context, configuration)
         impersonation = tuple(_impersonation(loader._user.value if loader._user else {}))  # noqa: SLF001
     except mistakes as error:
-        raise ConfigError(f"kubeconfig {path}: {error}") from error
+        raise ConfigError(f"kubeconfig {path}: {_problem(error)}") from error
     # As client-go: without an expiry an exec plugin's credential is good until a 401, not to be asked for each minute.
     until_rejected = "exec" in (loader._user or ()) and not hasattr(loader, "exec_plugin_expiry")  # noqa: SLF001
 
@@ -192,7 +194,7 @@ async def _from_kubeconfig(path: str, context: str | None) -> Connection:
             try:
                 await loader.load_and_set(configuration)
             except mistakes as error:
-                raise ConfigError(f"kubeconfig {path}: {error}") from error
+                raise ConfigError(f"kubeconfig {path}: {_problem(error)}") from error
         return configuration.api_key.get("BearerToken")
 
     connection = _connection(
@@ -207,6 +209,13 @@ async def _from_kubeconfig(path: str, context: str | None) -> Connection:
     connection.namespace = (loader.current_context or {}).get("context", {}).get("namespace") or connection.namespace
     connection.impersonation = impersonation
     return connection
+
+
+def _problem(error: Exception) -> str:
+    """The error in words; some have none."""
+    if isinstance(error, TimeoutError):
+        return f"no credentials within {_LOGIN_SECONDS:g} s; an exec plugin that asks its user cannot do so here"
+    return str(error) or "not a kubeconfig"
 
 
 def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -240,6 +249,8 @@ def _connection(
     proxy: str | None = None,
 ) -> Connection:
     """The certificate, where there is one, has its key in the second file, or in the same."""
+    if not server.startswith(("https://", "http://")):
+        raise ConfigError(f'server "{server}" is no address: it does not begin with https://')
     try:
         _ = urlsplit(server).port
     except ValueError as error:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
+import json
 import re
 import stat
 import subprocess
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 from cryptography.hazmat.primitives.serialization import Encoding
+from kubernetes_asyncio.config.exec_provider import ExecProvider
 
 from muster.kube import config
 from muster.kube.client import Client
@@ -26,19 +29,21 @@ if TYPE_CHECKING:
 
 def kubeconfig(tmp_path: Path, user: Mapping[str, object], **cluster: object) -> str:
     path = tmp_path / "config"
-    path.write_text(
-        yaml.safe_dump(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "current-context": "here",
-                "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
-                "clusters": [{"name": "c", "cluster": {"server": "https://apiserver:6443/", **cluster}}],
-                "users": [{"name": "u", "user": dict(user)}],
-            }
-        )
-    )
+    there = [{"name": "c", "cluster": {"server": "https://apiserver:6443/", **cluster}}]
+    path.write_text(yaml.safe_dump(whole(clusters=there, users=[{"name": "u", "user": dict(user)}])))
     return str(path)
+
+
+def whole(**parts: object) -> dict[str, object]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://apiserver:6443/"}}],
+        "users": [{"name": "u", "user": {}}],
+        **parts,
+    }
 
 
 async def test_a_token(tmp_path: Path) -> None:
@@ -137,6 +142,9 @@ async def test_an_exec_plugin_is_asked_again_only_after_a_rejection(tmp_path: Pa
         pytest.param("", id="empty"),
         pytest.param("[1]", id="a list"),
         pytest.param("{", id="not yaml"),
+        pytest.param(json.dumps(whole(users=[{"name": "u", "user": "me"}])), id="a user that is text"),
+        pytest.param(json.dumps(whole(contexts=[{"name": "here", "context": "c"}])), id="a context that is text"),
+        pytest.param(json.dumps(whole(clusters=[{"name": "c", "cluster": {"server": 5}}])), id="a number for a server"),
         pytest.param("clusters: []\ncurrent-context: x\ncontexts: []\nusers: []", id="context missing"),
     ],
 )
@@ -144,11 +152,26 @@ async def test_what_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None
     """One typed error that names the file, whatever is wrong in it."""
     path = tmp_path / "config"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=str(path)):
+    with pytest.raises(ConfigError, match=rf"{path}: \S"):
         await load_connection(str(path))
 
 
-@pytest.mark.parametrize("server", ["http://127.0.0.1:99999", "https://[::1", "https://apiserver:https"])
+async def test_a_plugin_that_never_ends_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may wait for a code that its user shall enter somewhere, and what it prints is not shown."""
+
+    async def never(_: ExecProvider) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(config, "_LOGIN_SECONDS", 0.1)
+    monkeypatch.setattr(ExecProvider, "run", never)
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "login"}}
+    with pytest.raises(ConfigError, match=r"config: no credentials within 0\.1 s; an exec plugin"):
+        await load_connection(kubeconfig(tmp_path, user))
+
+
+@pytest.mark.parametrize(
+    "server", ["http://127.0.0.1:99999", "https://[::1", "https://apiserver:https", "apiserver:6443", "x"]
+)
 async def test_a_server_that_is_no_address_is_named(tmp_path: Path, server: str) -> None:
     with pytest.raises(ConfigError, match=f'^server "{re.escape(server)}" is no address: '):
         await load_connection(kubeconfig(tmp_path, {"token": "secret"}, server=server))
