@@ -82,6 +82,7 @@ class Screen:
 
     def _gangs(self, title: str, rows: Sequence[GangRow], total: int, most: int) -> list[RenderableType]:
         """A table of these gangs, as many as there is room for."""
+        most = min(most, len(rows))  # a board has no more rows than those of one page
         if not total or most < 1:
             return []
         heading = f"{title}  {most} of {total}" if total > most else title

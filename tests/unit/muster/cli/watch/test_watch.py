@@ -117,6 +117,19 @@ async def test_a_screen_fits_its_terminal(columns: int, rows: int) -> None:
     assert max(map(len, lines)) <= columns
 
 
+@pytest.mark.parametrize(("many", "rows"), [(120, 400), (300, 250)], ids=["all could stand there", "too many"])
+async def test_a_heading_says_how_many_rows_stand_below_it(many: int, rows: int) -> None:
+    """Also on a terminal that has room for more than there are rows for."""
+    workloads, pods, groups = gangs([f"run-{number:03}" for number in range(many)], state="Running")
+    picture = Picture(filled(workloads=workloads, pods=pods, groups=groups, queues=[limited("q", cpu="4")]))
+    async with FaultyApiserver.serving() as apiserver, apiserver.client() as client:
+        state = PageState(client, Followed(picture, []))
+        await state.refresh()
+        lines = Shown(state, picture).screen(120, rows)
+    shown = sum(line.startswith("team/ray-run-") for line in lines)
+    assert f"RUNNING  {shown} of {many}" in lines
+
+
 async def test_the_last_changes_are_told(shown: Shown) -> None:
     shown.history.seen(shown.state)
     shown.say("wait-00", "Admitted")
