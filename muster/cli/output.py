@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import yaml
 
+from muster.cli.parsing import stays_text
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,12 +36,22 @@ def say(text: str) -> None:
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Writes a repeated value in full each time, without anchors."""
+    """Writes a repeated value in full each time, without anchors, and text so that kubectl reads it as text."""
 
     def ignore_aliases(self, data: object) -> bool:
         """Whether to write a value without an anchor: always."""
         del data
         return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.Node:
+    # PyYAML knows by itself what it would take for something else, which is less than what kubectl does.
+    style = None if "\n" in text or stays_text(text) else "'"
+    node: yaml.Node = dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    return node
+
+
+_Dumper.add_representer(str, _text)
 
 
 def print_data(said: Any, form: str, out: TextIO) -> bool:  # noqa: ANN401

@@ -19,7 +19,7 @@ from muster.model.texts import printable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["InputError", "parse"]
+__all__ = ["InputError", "parse", "stays_text"]
 
 # Real manifests have a handful of levels and thousands of values, not millions.
 _DEEPEST = 100
@@ -32,6 +32,10 @@ _LONGEST_NUMBER = 400
 _EXACT = 2.0**53  # from here on a float may differ from the integer in the text
 _UNTAGGED = (None, "!")
 _INDENTING_TAB = re.compile(r"[ ]*\t")
+# What kubectl's parser takes for a truth or a number, and PyYAML for text: `y`, `08`, `1e3`, a hash such as 12345e6.
+_LETTERS = {"y": True, "Y": True, "n": False, "N": False}
+_SIGNS = tuple("+-0123456789")
+_GO_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _COLLECTIONS = (*_UNTAGGED, f"{_TAG}map", f"{_TAG}seq")
 
 
@@ -80,6 +84,14 @@ def parse(source: str, text: str) -> Iterator[tuple[str, Any]]:
     yield from documents
     if error:
         raise error
+
+
+def stays_text(text: str) -> bool:
+    """Whether kubectl reads this text without quotes as text."""
+    try:
+        return bool(_plain(text) == text)
+    except ValueError:  # no number of JSON
+        return False
 
 
 def _until_error(parsed: Iterator[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], InputError | None]:
@@ -230,6 +242,12 @@ def _plain(text: str) -> Any:  # noqa: ANN401 - text, a number, true, false or n
     for tag, pattern in _Loader.yaml_implicit_resolvers.get(text[:1], ()):
         if pattern.match(text):
             return _constructed(tag, text)
+    if text in _LETTERS:
+        return _LETTERS[text]
+    number = text.replace("_", "") if text[:1] in _SIGNS else text
+    # Beyond what a float can be it stays text.
+    if _GO_NUMBER.fullmatch(number) and len(number) <= _LONGEST_NUMBER and math.isfinite(float(number)):
+        return _whole(float(number))
     return text
 
 

@@ -149,7 +149,7 @@ def test_all_that_is_wrong_with_a_queue_or_another_context_is_named(command: Com
     queue = f"""\
 apiVersion: {kind}
 metadata: {{name: q}}
-spec: {{parent: 7, capability: {{cpu: much, memory: x}}, guarantee: {{resource: {{cpu: y}}}}}}
+spec: {{parent: 7, capability: {{cpu: much, memory: x}}, guarantee: {{resource: {{cpu: z}}}}}}
 """
     limits = """\
 apiVersion: v1
@@ -163,7 +163,7 @@ spec: {limits: [{type: Container, default: {cpu: a}, max: {cpu: b}}, {type: 7}]}
         f"{files[0]}spec.parent: expected `str`, got `int`",
         f'{files[0]}spec.capability.cpu: "much" {NO_QUANTITY}',
         f'{files[0]}spec.capability.memory: "x" {NO_QUANTITY}',
-        f'{files[0]}spec.guarantee.resource.cpu: "y" {NO_QUANTITY}',
+        f'{files[0]}spec.guarantee.resource.cpu: "z" {NO_QUANTITY}',
         f"{files[1]}spec.limits[1].type: expected `str`, got `int`",
         f'{files[1]}spec.limits[0].default.cpu: "a" {NO_QUANTITY}',
         f'{files[1]}spec.limits[0].max.cpu: "b" {NO_QUANTITY}',

@@ -98,10 +98,23 @@ anything = st.recursive(
 )
 
 
+class Quoting(yaml.SafeDumper):
+    """Quotes what may be a number or a truth to kubectl, and is text to PyYAML."""
+
+
+Quoting.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
+        "tag:yaml.org,2002:str", text, style="'" if text in {*"yYnN"} or text[:1] in {*"+-.0123456789"} else None
+    ),
+)
+
+
 @given(st.lists(st.dictionaries(st.text(max_size=5), anything, min_size=1, max_size=4), max_size=3))
 def test_what_was_written_as_yaml_or_json_is_read_as_it_was(values: list[object]) -> None:
     """In blocks or in flow, one document after the other, JSON in its own file or between the dashes of YAML."""
-    for text in (yaml.safe_dump_all(values), yaml.safe_dump_all(values, default_flow_style=True)):
+    for flow in (False, True):
+        text = yaml.dump_all(values, Dumper=Quoting, default_flow_style=flow)
         assert [value for _, value in parse("a.yaml", text)] == values
     texts = [json.dumps(value, indent=2) for value in values]
     for name in ("a.yaml", "a.json"):
@@ -110,9 +123,9 @@ def test_what_was_written_as_yaml_or_json_is_read_as_it_was(values: list[object]
 
 def test_aliases_and_merges_are_what_they_stand_for() -> None:
     """Own keys go before merged ones, and of merged ones the first."""
-    text = "a: &a {x: 1, y: 2}\nb: &b {x: 3, z: 4}\nc: {<<: [*a, *b], z: 5}\nd: {<<: *b, <<: *a}\n'<<': e\n"
+    text = "a: &a {x: 1, w: 2}\nb: &b {x: 3, z: 4}\nc: {<<: [*a, *b], z: 5}\nd: {<<: *b, <<: *a}\n'<<': e\n"
     ((_, value),) = parse("a.yaml", text)
-    assert (value["c"], value["d"]) == ({"x": 1, "y": 2, "z": 5}, {"x": 3, "y": 2, "z": 4})
+    assert (value["c"], value["d"]) == ({"x": 1, "w": 2, "z": 5}, {"x": 3, "w": 2, "z": 4})
     assert value["<<"] == "e"
 
 
@@ -124,6 +137,12 @@ def test_aliases_and_merges_are_what_they_stand_for() -> None:
         pytest.param("1:30", "1:30", id="to base 60: text, as for kubectl"),
         pytest.param("1.0", 1, id="a whole number with a point"),
         pytest.param("yes", True, id="yes"),
+        pytest.param("y", True, id="a letter"),
+        pytest.param("N", False, id="another letter"),
+        pytest.param("08", 8, id="no octal number"),
+        pytest.param("1e3", 1000, id="an exponent without a point"),
+        pytest.param("[12345e6, 1_0e-1]", [12345000000, 1], id="a hash that is a number"),
+        pytest.param("[1e999, 12ef, e3, 0x, -, .]", ["1e999", "12ef", "e3", "0x", "-", "."], id="no numbers"),
         pytest.param("~", None, id="nothing"),
         pytest.param("!!str 1", "1", id="a tag"),
         pytest.param("'1'", "1", id="quoted"),

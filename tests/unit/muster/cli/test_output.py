@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import subprocess
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from muster.cli.output import print_data
+from muster.cli.parsing import parse
 from tests.support.cli.in_process import muster
 from tests.support.faults.apiserver import FaultyApiserver, failure, listing, reply
 
@@ -36,6 +39,15 @@ def test_who_stops_reading_gets_the_exit_code_and_no_traceback(lines: int) -> No
         assert process.stderr
         process.stdout.close()
         assert (process.stderr.read(), process.wait()) == (b"", 3)
+
+
+def test_yaml_has_quotes_where_kubectl_would_read_something_else_than_text() -> None:
+    """A namespace may be called 08, and a queue 1e3."""
+    out = io.StringIO()
+    said = {"y": ["08", "1e3", "n", "yes", "1", "4Gi", "500m", "a", "two\nlines", ".inf"]}
+    assert print_data(said, "yaml", out)
+    assert [value for _, value in parse("said", out.getvalue())] == [said]
+    assert out.getvalue().startswith("'y':\n- '08'\n- '1e3'\n- 'n'\n- 'yes'\n- '1'\n- 4Gi\n- 500m\n- a\n")
 
 
 @pytest.mark.parametrize("words", [("version",), ("--version",), ("completion", "bash")])
