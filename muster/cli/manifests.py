@@ -149,7 +149,8 @@ def _decoded(source: str, data: bytes) -> str:
     if len(data) > _LARGEST_FILE:
         raise InputError(f"{source}: larger than {_LARGEST_FILE} bytes")
     try:
-        return data.decode("utf-8-sig")
+        # Files of Windows that stand behind one another in one stream have a mark each.
+        return data.decode("utf-8-sig").replace("\n\ufeff", "\n")
     except UnicodeDecodeError as error:
         raise InputError(f"{source}: not UTF-8 text at byte {error.start}") from error
 
@@ -166,7 +167,7 @@ def _objects(source: str, manifest: Any, failed: Failed) -> Iterator[Document]: 
             whole = {**common, **item} if isinstance(item, dict) else item
             yield from _objects(f"{source}, item {number + 1}", whole, failed)
         return
-    if not kind or not manifest.get("apiVersion"):
+    if not (kind and isinstance(kind, str) and (version := manifest.get("apiVersion")) and isinstance(version, str)):
         failed(InputError(f"{source}: no apiVersion and kind; is this a Kubernetes manifest?"))
         return
     yield Document(source, manifest)

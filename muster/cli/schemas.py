@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from muster.cli.parsing import InputError
 from muster.model.findings import Finding, Reason
 from muster.model.nearest import did_you_mean
 from muster.workloads import SchedulingPolicy, kind_of
@@ -39,16 +40,22 @@ class Schemas:
     _known: dict[tuple[str, str], tuple[JSON, Mapping[str, JSON]]] = field(default_factory=dict)
 
     def learn_crd(self, document: Document) -> bool:
-        """Add the schemas of a CustomResourceDefinition; False for a document of any other kind."""
+        """Add the schemas of a CustomResourceDefinition; False for a document of any other kind. Raises InputError."""
         if document.kind != _CRD or not document.api_version.startswith("apiextensions.k8s.io/"):
             return False
-        spec = document.manifest.get("spec") or {}
+        try:
+            self._learn_versions(document.manifest.get("spec") or {})
+        except (AttributeError, TypeError) as error:
+            # Of text, say, where a mapping belongs.
+            raise InputError(f"{document.source}: not a CustomResourceDefinition: {error}") from error
+        return True
+
+    def _learn_versions(self, spec: JSON) -> None:
         for version in spec.get("versions") or ():
             schema = (version.get("schema") or {}).get("openAPIV3Schema")
             if schema:
                 key = f"{spec.get('group')}/{version.get('name')}", (spec.get("names") or {}).get("kind", "")
                 self._known.setdefault(key, (schema, {}))
-        return True
 
     def learn_published(self, api_version: str, kind: str, openapi: JSON) -> bool:
         """Add the schema that the apiserver publishes for a group and version; schemas of the input take precedence.
@@ -79,7 +86,12 @@ class Schemas:
         schema, references = known
         whole = {name: value for name, value in document.manifest.items() if name not in _OF_ALL}
         where = f"{document.api_version} {document.kind}"
-        for path, name, beside in _unknown(whole, schema, references, ""):
+        try:
+            unknown = list(_unknown(whole, schema, references, ""))
+        except (AttributeError, TypeError):
+            # The schema is malformed: the apiserver has none such, and refuses the CRD of the input.
+            return
+        for path, name, beside in unknown:
             words = f"{where} has no such field: kubectl apply refuses it, and other clients lose it"
             words += did_you_mean(name, beside)
             yield Finding(Reason.FIELD_DROPPED, path, f"{path}: {words}")
@@ -110,7 +122,8 @@ def _unknown(
             yield from _unknown(item, schema.get("items") or {}, references, f"{path}[{index}]")
     if not isinstance(value, dict):
         return
-    properties = schema.get("properties") or {}
+    properties = schema.get("properties")
+    properties = properties if isinstance(properties, dict) else {}
     others = schema.get("additionalProperties")
     for name, item in value.items():
         below = f"{path}.{name}" if path else str(name)

@@ -218,3 +218,30 @@ def test_what_is_wrong_with_a_queue_is_said_of_either_source(command: Command, k
     said = command.plan(f"{kind}metadata: {{name: q}}\nspec: {{parent: gone}}", options=("--queue-source", source))
     (only,) = said.entries
     assert (said.code, only["verdict"]["reason"], only["workload"]["name"]) == (1, "QueueHierarchy", "q")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "text",
+        "[1]",
+        "{versions: text}",
+        "{versions: [text]}",
+        "{versions: [{schema: text}]}",
+        "{group: ray.io, names: text, versions: [{name: v1, schema: {openAPIV3Schema: {type: object}}}]}",
+    ],
+)
+def test_what_is_no_custom_resource_definition_is_named(command: Command, spec: str) -> None:
+    """And the rest of the input is read."""
+    crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: c}\n"
+    said = command.plan(f"{crd}spec: {spec}", CLUSTER)
+    assert (said.code, len(said.entries)) == (2, 1)
+    assert "document 1: not a CustomResourceDefinition: " in said.err
+
+
+@pytest.mark.parametrize("schema", ["text", "{properties: text}", "{properties: {spec: text}}", "{properties: [1]}"])
+def test_a_schema_that_is_none_says_nothing_of_a_workload(command: Command, schema: str) -> None:
+    crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: c}\n"
+    version = f"{{name: v1, schema: {{openAPIV3Schema: {schema}}}}}"
+    said = command.plan(f"{crd}spec: {{group: ray.io, names: {{kind: RayCluster}}, versions: [{version}]}}", CLUSTER)
+    assert (said.code, [one["verdict"]["warnings"] for one in said.entries]) == (0, [[]])

@@ -47,6 +47,17 @@ def test_a_folder_is_read_by_file_name_and_without_what_is_no_manifest(tmp_path:
     assert [document.kind for document in read_manifests([str(tmp_path)])] == ["A", "B"]
 
 
+def test_marks_of_windows_may_stand_before_each_file_of_a_stream(tmp_path: Path) -> None:
+    """As `cat *.yaml` puts them together."""
+    assert kinds(tmp_path, f"\ufeff{POD}---\n\ufeff{POD}---\n\ufeff---\n{POD}") == ["Pod", "Pod", "Pod"]
+
+
+@pytest.mark.parametrize("text", ["apiVersion: v1\nkind: 5", "apiVersion: [v1]\nkind: Pod", "kind: {Pod: Pod}"])
+def test_a_kind_is_text(tmp_path: Path, text: str) -> None:
+    """Another one is no object for kubectl, so that nothing is skipped."""
+    assert refusal(tmp_path, text) == ", document 1: no apiVersion and kind; is this a Kubernetes manifest?"
+
+
 def test_a_time_stays_text(tmp_path: Path) -> None:
     """As for kubectl; a date object fits into no field."""
     path = tmp_path / "input.yaml"
