@@ -69,7 +69,11 @@ async def _copies(client: Client, to: str) -> tuple[list[dict[str, Any]], list[s
     failures: list[str] = []
 
     def read(raw: bytes) -> None:
-        queue = decode(raw, source.decoded)
+        try:
+            queue = decode(raw, source.decoded)
+        except InvalidObjectError as error:
+            failures.append(f"skipping a malformed {source.kind}: {error}")
+            return
         try:
             manifest = queue_of(queue) if isinstance(queue, GangQueue) else gang_queue_of(queue)
         except (InvalidObjectError, InvalidSelectorError) as error:
@@ -100,17 +104,32 @@ async def _make(client: Client, arguments: argparse.Namespace, manifest: dict[st
     """Make one queue, and add it to those that were `made`; gives what went wrong."""
     kind, name = queues_of(QUEUE_SOURCES[arguments.to]), manifest["metadata"]["name"]
     below = manifest["spec"].get("parent", "") in made
+    there = f"{kind.kind.lower()} {name}: exists already, and stays as it is"
     try:
-        if not (below and arguments.dry_run):  # its parent is not there yet
+        if not (below and arguments.dry_run):
             await _create(client, kind, manifest, dry_run=arguments.dry_run, patience=_PATIENCE if below else 0.0)
+        elif await _exists(client, kind, name):  # its parent is not there yet: it would be refused
+            say(there)
+            return []
     except ApiError as error:
         if error.already_exists:
-            say(f"{kind.kind.lower()} {name}: exists already, and stays as it is")
+            say(there)
             return []
         return [f"{kind.kind} {name}: {error}"]
     made.add(name)
     say(f"{kind.kind.lower()} {name}: {'would be made' if arguments.dry_run else 'made'}")
     return []
+
+
+async def _exists(client: Client, kind: Resource, name: str) -> bool:
+    """Whether there is a queue of that name; not, where it may not be read. Raises ApiError."""
+    try:
+        await client.get(kind, name)
+    except ApiError as error:
+        if error.not_found or error.forbidden:
+            return False
+        raise
+    return True
 
 
 async def _create(client: Client, kind: Resource, manifest: dict[str, Any], *, dry_run: bool, patience: float) -> None:
