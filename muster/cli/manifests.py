@@ -116,11 +116,15 @@ def _files(name: str, failed: Failed) -> list[Path | None]:
     """The files of a name, None for standard input."""
     if name == "-":
         return [None]
-    path = Path(name)
-    if hint := source_hint(name, path):
-        failed(InputError(f"{name}: {hint}"))
+    if not name:
+        # A variable of a script that is not set; as a path it would mean the folder of the command.
+        failed(InputError("a file without a name: -f is empty"))
         return []
+    path = Path(name)
     try:
+        if hint := source_hint(name, path):
+            failed(InputError(f"{name}: {hint}"))
+            return []
         files = sorted(filter(_is_manifest, path.iterdir())) if path.is_dir() else [path]
     except OSError as error:
         failed(InputError(f"{name}: {error.strerror or error}"))

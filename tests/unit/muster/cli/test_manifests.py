@@ -102,6 +102,20 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_manifests([str(tmp_path / "nowhere.yaml")])
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("", "a file without a name: -f is empty"), ("x" * 5000, f"{'x' * 5000}: File name too long")],
+    ids=["empty", "too long"],
+)
+def test_what_names_no_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str) -> None:
+    """An empty name is not the folder in which the command runs."""
+    monkeypatch.chdir(tmp_path)
+    kinds(tmp_path, POD)
+    with pytest.raises(InputError) as caught:
+        read_manifests([name])
+    assert str(caught.value) == said
+
+
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
