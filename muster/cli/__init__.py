@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from muster.cli.commands import parser, print_version
 from muster.cli.options import CONNECT_TIMEOUT
+from muster.cli.streams import UnwritableError, prepare
 
 if TYPE_CHECKING:
     import argparse
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CONNECT_TIMEOUT", "main", "parser"]
 
-_INTERRUPTED = 130
+_UNWRITABLE, _INTERRUPTED = 2, 130
 # Module and function of each command that is not `run` of the module of its name.
 _RUN_BY = {
     "doctor": ("doctor.command", "run"),
@@ -33,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     The exit code is 0 on success, 1 when something is refused or a problem is found, and 2 when the input cannot be
     read or the cluster does not answer. Ctrl-C gives 130, as a shell says it of kubectl.
     """
+    prepare()
     commands = parser()
     arguments = commands.parse_args(argv)
     if getattr(arguments, "elastic_quotas", False) and not _heeded(arguments.schedulers or {}):
@@ -44,6 +46,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         print(f"muster {arguments.command}: stopped by Ctrl-C", file=sys.stderr)
         code = _INTERRUPTED
+    except UnwritableError as error:
+        print(f"muster {arguments.command}: the output cannot be written: {error}", file=sys.stderr)
+        code = _UNWRITABLE
     sys.exit(code)
 
 

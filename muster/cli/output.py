@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sys
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import yaml
 
 from muster.cli.parsing import stays_text
+from muster.cli.streams import UnwritableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,21 +20,39 @@ if TYPE_CHECKING:
 __all__ = ["as_long_as_read", "print_data", "say"]
 
 
+_FULL = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
+
+
 @contextmanager
 def as_long_as_read() -> Iterator[None]:
-    """Ignore a closed pipe (`| head`) in the block, so that it does not change the exit code."""
+    """Ignore a closed pipe (`| head`) in the block, so that it does not change the exit code.
+
+    Raises UnwritableError where it cannot be written for another reason.
+    """
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes its buffer at exit, which must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up()
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        _give_up()
+        raise UnwritableError(error.strerror) from error
+
+
+def _give_up() -> None:
+    # Python flushes its buffer at exit, which must not fail again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say(text: str) -> None:
     """Print a line at once; a command that changes a cluster goes on when nobody reads what it says."""
-    with as_long_as_read():
-        print(text)
+    try:
+        with as_long_as_read():
+            print(text)
+    except UnwritableError as error:
+        print(f"muster: what is done cannot be written any more: {error}", file=sys.stderr)
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]

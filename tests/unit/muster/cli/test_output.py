@@ -14,8 +14,9 @@ import pytest
 
 from muster.cli.output import print_data
 from muster.cli.parsing import parse
+from muster.model.names import GANG, GATE
 from tests.support.cli.in_process import muster
-from tests.support.faults.apiserver import FaultyApiserver, failure, listing, reply
+from tests.support.faults.apiserver import FaultyApiserver, failure, listing, manifest, reply
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,6 +76,43 @@ async def test_a_command_that_changes_a_cluster_ends_its_work_unread(
         assert [one.kind for one in apiserver.requests if one.kind in {"POST", "DELETE"}] == changes
 
 
+async def test_a_command_that_changes_a_cluster_ends_its_work_on_a_full_disk(tmp_path: Path) -> None:
+    """Else the webhooks would be gone, and the gates still closed."""
+    held = {"schedulingGates": [{"name": GATE}], "containers": []}
+    pod = manifest("one", 1, namespace="team", spec=held)
+    pod["metadata"] |= {"labels": {GANG: "demo"}}  # type: ignore[operator]
+    async with FaultyApiserver.serving() as apiserver:
+        apiserver.on("GET", reply({"gitVersion": "v1.36.3"}))
+        apiserver.on("LIST", reply(listing(1, pod)), reply(listing(1)))
+        apiserver.on("DELETE", reply({}))
+        apiserver.on("PATCH", reply({}))
+        done = await _on_a_full_disk("withdraw", "--settle=0", _kubeconfig(tmp_path, apiserver.url))
+        assert [one.kind for one in apiserver.requests if one.kind in {"DELETE", "PATCH"}] == [*["DELETE"] * 3, "PATCH"]
+    assert done == (0, "muster: what is done cannot be written any more: No space left on device\n")
+
+
+async def test_an_answer_that_cannot_be_written_is_no_answer(tmp_path: Path) -> None:
+    """Neither 0 nor the 1 of a refusal."""
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n")
+    done = await _on_a_full_disk("plan", "-f", str(tmp_path / "pod.yaml"))
+    assert done == (2, "muster plan: the output cannot be written: No space left on device\n")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
+def test_a_file_has_utf_8_whatever_the_locale(tmp_path: Path, encoding: str) -> None:
+    """As from kubectl; a name in another script would else be a traceback."""
+    (tmp_path / "input.yaml").write_text("apiVersion: ray.io/v1\nkind: Raycluster\nmetadata: {name: \u65e5\u672c}\n")
+    argv = (sys.executable, "-m", "muster.cli", "plan", "-f", str(tmp_path / "input.yaml"))
+    done = subprocess.run(argv, capture_output=True, check=True, env={**os.environ, "PYTHONIOENCODING": encoding})
+    assert done.stdout.decode().startswith("Raycluster default/\u65e5\u672c\n")
+
+
+def test_a_command_without_standard_streams_says_nothing_and_ends(tmp_path: Path) -> None:
+    (tmp_path / "input.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n")
+    words = f"{sys.executable} -m muster.cli plan -f {tmp_path / 'input.yaml'} <&- >&- 2>&-"
+    assert subprocess.run(["sh", "-c", words], check=False).returncode == 0
+
+
 @pytest.mark.parametrize(
     "words", [("queues",), ("release", "demo"), ("migrate-queues", "--to=muster"), ("withdraw", "--dry-run")]
 )
@@ -95,6 +133,17 @@ def _kubeconfig(folder: Path, server: str) -> str:
     config = {"current-context": "c", "contexts": [context], "clusters": [cluster], "users": [user]}
     (folder / "config").write_text(json.dumps(config))
     return f"--kubeconfig={folder / 'config'}"
+
+
+async def _on_a_full_disk(*words: str) -> tuple[int | None, str]:
+    """Exit code and errors of the command whose output is written nowhere."""
+    argv = (sys.executable, "-m", "muster.cli", *words)
+    full = os.open("/dev/full", os.O_WRONLY)
+    told = {**os.environ, "MUSTER_CONNECT_TIMEOUT": "60"}
+    process = await asyncio.create_subprocess_exec(*argv, stdout=full, stderr=subprocess.PIPE, env=told)
+    os.close(full)
+    _, said = await process.communicate()
+    return process.returncode, said.decode()
 
 
 async def _unread(*words: str) -> tuple[int | None, str]:
