@@ -118,6 +118,7 @@ def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         parser,
         "namespace of the gangs; default: the namespace of the kubeconfig context",
         "find the gangs in all namespaces",
+        wide=True,
     )
     caution(parser)
     connection(parser, in_need=True)
@@ -236,7 +237,7 @@ def _audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "It changes nothing, and running workloads keep running.",
     )
     output(parser)
-    scope(parser, "check only this namespace, and no Queues", "check all namespaces; the default")
+    scope(parser, "check only this namespace, and no Queues", "check all namespaces; the default", wide=True)
     parser.add_argument(
         "--validation",
         choices=["deny", "warn", "off"],

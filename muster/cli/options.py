@@ -50,10 +50,10 @@ def caution(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation on a terminal")
 
 
-def scope(parser: argparse.ArgumentParser, namespace: str, everywhere: str) -> None:
-    """The options for one namespace, or for all."""
+def scope(parser: argparse.ArgumentParser, namespace: str, everywhere: str, *, wide: bool = False) -> None:
+    """The options for one namespace, or for all; a `wide` command may mean all without any of them."""
     scope = parser.add_mutually_exclusive_group()
-    scope.add_argument("-n", "--namespace", help=namespace)
+    scope.add_argument("-n", "--namespace", type=_named if wide else str, help=namespace)
     scope.add_argument("-A", "--all-namespaces", action="store_true", help=everywhere)
 
 
@@ -126,6 +126,13 @@ def chosen_schedulers(parser: argparse.ArgumentParser, text: str = f"{_SCHEDULER
         metavar="LIST",
         help=text,
     )
+
+
+def _named(text: str) -> str:
+    # A variable of a script that is not set must not mean all namespaces.
+    if not text:
+        raise argparse.ArgumentTypeError("is empty; leave it out to mean no namespace in particular")
+    return text
 
 
 def _seconds(text: str) -> float:

@@ -75,3 +75,11 @@ def test_what_names_no_workload_is_refused_before_anything_is_asked(
 ) -> None:
     done = command.run("explain", *words)
     assert (done.code, done.err) == (2, f"muster explain: {said}\n")
+
+
+@pytest.mark.parametrize("words", [("release", "--all"), ("audit",)], ids=lambda words: words[0])
+def test_an_empty_namespace_does_not_mean_all_of_them(command: Command, words: tuple[str, ...]) -> None:
+    """It is a variable of a script that is not set."""
+    done = command.run(*words, "-n", "", "--kubeconfig=none")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith("argument -n/--namespace: is empty; leave it out to mean no namespace in particular\n")
