@@ -64,7 +64,13 @@ async def _withdraw(arguments: argparse.Namespace) -> int:
     name, dry_run, loosened = arguments.name, arguments.dry_run, True
     async with connected(arguments) as client:
         # The webhooks add gates, so they go first.
-        webhooks = [await client.delete(one, name, dry_run=dry_run) for one in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
+        webhooks = [await client.delete(MUTATING_WEBHOOKS, name, dry_run=dry_run)]
+        try:
+            webhooks.append(await client.delete(VALIDATING_WEBHOOKS, name, dry_run=dry_run))
+        except ApiError:
+            if any(webhooks) and not dry_run:
+                say(f"{MUTATING_WEBHOOKS.kind.lower()} {name}: deleted; no new pod is held; the rest stays as it is")
+            raise
         if not any(webhooks) and (others := await _others(client, name)):
             mistake = f'no muster is called "{name}" here, and nothing was changed; did you mean --name={others[0]}?'
             print(f"muster withdraw: {mistake}", file=sys.stderr)

@@ -91,6 +91,17 @@ async def test_a_command_that_changes_a_cluster_ends_its_work_on_a_full_disk(tmp
     assert done == (0, "muster: what is done cannot be written any more: No space left on device\n")
 
 
+@pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=["in earnest", "dry run"])
+async def test_a_withdrawal_that_is_refused_says_what_is_done(tmp_path: Path, options: tuple[str, ...]) -> None:
+    async with FaultyApiserver.serving() as apiserver:
+        apiserver.on("GET", reply({"gitVersion": "v1.36.3"}))
+        apiserver.on("DELETE", reply({}), failure(403, "Forbidden"))
+        done = await asyncio.to_thread(muster, "withdraw", *options, _kubeconfig(tmp_path, apiserver.url))
+    words = "mutatingwebhookconfiguration muster: deleted; no new pod is held; the rest stays as it is\n"
+    assert (done.returncode, done.stdout) == (2, "" if options else words)
+    assert done.stderr == "muster withdraw: 403 Forbidden: no\n"
+
+
 async def test_an_answer_that_cannot_be_written_is_no_answer(tmp_path: Path) -> None:
     """Neither 0 nor the 1 of a refusal."""
     (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n")
