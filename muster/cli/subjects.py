@@ -203,6 +203,11 @@ async def _get(client: Client, resource: Resource, name: str, namespace: str) ->
 
 async def _subjects(client: Client, kind: Kind, name: str, namespace: str, picture: Picture) -> list[Subject]:
     decoded: Decoded = decode(await _get(client, resource_of(kind), name, namespace), kind.decoded)
+    return await _subjects_of(client, kind, decoded, picture)
+
+
+async def _subjects_of(client: Client, kind: Kind, decoded: Decoded, picture: Picture) -> list[Subject]:
+    namespace = decoded.metadata.namespace
     if kind.owns_gang:
         return [await subject_of(client, kind, decoded, picture)]
     found = [
@@ -210,7 +215,8 @@ async def _subjects(client: Client, kind: Kind, name: str, namespace: str, pictu
         for one in made_by(kind)
         for made in await _allowed(client, resource_of(one), one.decoded, namespace, picture)
         if made.metadata.controller and made.metadata.controller.uid == decoded.metadata.uid
-        for subject in await _subjects(client, one, made.metadata.name, namespace, picture)
+        # As listed: one that is deleted now must not hide the others.
+        for subject in await _subjects_of(client, one, made, picture)
     ]
     if found:
         return found

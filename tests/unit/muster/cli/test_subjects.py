@@ -64,3 +64,22 @@ async def test_a_plain_gang_may_have_another_name_than_what_makes_its_pods(word:
         server.on("LIST", only("/api/v1/namespaces/team/pods", selected, reply(listing(1))))
         (subject,) = await find(client, ObjectName(word, "train"), "team", Picture())
     assert [pod.metadata.name for pod in subject.pods] == [pod["metadata"]["name"] for pod in pods]
+
+
+async def test_what_a_workload_has_made_is_told_as_it_was_listed() -> None:
+    """One of two clusters that is deleted a moment later hides the other one no longer."""
+    owner = {"apiVersion": "ray.io/v1", "kind": "RayService", "name": "demo", "uid": "uid-demo", "controller": True}
+    clusters = [{"metadata": meta(name, ownerReferences=[owner])} for name in ("old", "new")]
+
+    async def gets(request: web.Request) -> web.StreamResponse:
+        answer = reply({"metadata": meta("demo")}) if request.path.endswith("/demo") else failure(404)
+        return await answer(request)
+
+    async def lists(request: web.Request) -> web.StreamResponse:
+        return await reply(listing(1, *(clusters if request.path.endswith("/rayclusters") else ())))(request)
+
+    async with FaultyApiserver.serving() as server, server.client() as client:
+        server.on("GET", gets)
+        server.on("LIST", lists)
+        found = await find(client, ObjectName("rayservice", "demo"), "team", Picture())
+    assert [one.decoded.metadata.name for one in found] == ["old", "new"]
