@@ -8,6 +8,7 @@ an existing pod.
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["Outcomes", "open_gates", "run", "say_failures", "say_opened"]
 
 _NOT_ALL, _CANNOT_ASK = 1, 2
+# The characters of a label's value; a longer name stands there in short.
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
 @dataclass(slots=True)
@@ -55,6 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
     if bool(arguments.gang) is arguments.all:
         wrong = "name gangs or use --all, not both" if arguments.all else "name at least one gang, or use --all"
         print(f"muster release: {wrong}", file=sys.stderr)
+        return _CANNOT_ASK
+    # In a selector a comma would name two gangs, and a bracket anything.
+    if bad := [name for name in arguments.gang if not _NAME.fullmatch(name)]:
+        print(f'muster release: "{printable(bad[0])}" is no name of a gang', file=sys.stderr)
         return _CANNOT_ASK
     try:
         if asks(yes=arguments.yes, dry_run=arguments.dry_run):

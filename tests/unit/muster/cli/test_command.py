@@ -83,3 +83,10 @@ def test_an_empty_namespace_does_not_mean_all_of_them(command: Command, words: t
     done = command.run(*words, "-n", "", "--kubeconfig=none")
     assert (done.code, done.out) == (2, "")
     assert done.err.endswith("argument -n/--namespace: is empty; leave it out to mean no namespace in particular\n")
+
+
+@pytest.mark.parametrize("name", ["", "one,two", "one) , other in (two"])
+def test_what_is_no_name_of_a_gang_releases_none(command: Command, name: str) -> None:
+    """In the selector a comma would name two gangs."""
+    done = command.run("release", "one", name, "--kubeconfig=none")
+    assert (done.code, done.out, done.err) == (2, "", f'muster release: "{name}" is no name of a gang\n')
