@@ -255,6 +255,10 @@ def _connection(
         _ = urlsplit(server).port
     except ValueError as error:
         raise ConfigError(f'server "{server}" is no address: {error}') from error
+    proxy = proxy or _environment_proxy(server)
+    if proxy and not str(proxy).lower().startswith(("http://", "https://")):
+        # Not its address: there may be a password in it.
+        raise ConfigError(f"the proxy for {server} is none of http:// or https://, and no other is supported")
     context = None
     if server.startswith("https"):
         try:
@@ -273,7 +277,7 @@ def _connection(
         ssl_context=context,
         ca_file=ca_file,
         server_hostname=server_hostname,
-        proxy=proxy or _environment_proxy(server),
+        proxy=proxy,
         login=login,
     )
 

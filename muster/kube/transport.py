@@ -237,6 +237,9 @@ class Transport:
         if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError):
             if isinstance(error, aiohttp.ClientConnectorCertificateError):
                 self.connection.reload_trust()
+            if isinstance(error, aiohttp.ClientProxyConnectionError):
+                # A proxy that refuses says nothing of the apiserver.
+                return _NeverSent(f"no proxy answers: {text}")
             return _NeverSent(text, connection_refused=isinstance(error.os_error, ConnectionRefusedError))
         return Unreachable(text, reason="Timeout" if isinstance(error, TimeoutError) else "Unreachable")
 

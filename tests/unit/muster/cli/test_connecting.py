@@ -71,6 +71,15 @@ def test_a_silent_server_is_one_attempt_and_one_deadline(command: Command, name:
     )
 
 
+def test_a_proxy_that_refuses_is_not_taken_for_the_apiserver(command: Command) -> None:
+    with refusing_port() as port:
+        text = kubeconfig(6443).replace("cluster: {", f'cluster: {{proxy-url: "http://127.0.0.1:{port}", ', 1)
+        done = command.run("queues", f"--kubeconfig={command.file(text)}")
+    assert (done.code, done.out) == (2, "")
+    said = "muster queues: Unable to connect to the server: no proxy answers: https://127.0.0.1:6443: "
+    assert done.err.startswith(f"{said}Cannot connect to host 127.0.0.1:{port} ")
+
+
 @pytest.mark.parametrize(("told", "within"), [(None, "1"), ("0.05", "0.05")], ids=["default", "environment"])
 def test_the_deadline_comes_from_the_environment(
     command: Command, monkeypatch: pytest.MonkeyPatch, told: str | None, within: str

@@ -292,6 +292,14 @@ async def test_what_is_excepted_from_the_proxy(
     assert connection.proxy == (None if direct else "http://proxy:3128")
 
 
+@pytest.mark.parametrize("proxy", ["socks5://me:secret@127.0.0.1:1080", "me:secret@127.0.0.1:3128", 5])
+async def test_a_proxy_of_another_kind_is_refused(tmp_path: Path, proxy: object) -> None:
+    """Else the words of HTTP would go to it; and its password is not printed."""
+    with pytest.raises(ConfigError, match="the proxy for https://apiserver:6443 is none of") as caught:
+        await load_connection(kubeconfig(tmp_path, {"token": "t"}, **{"proxy-url": proxy}))
+    assert "secret" not in str(caught.value)
+
+
 def test_kubernetes_asyncio_is_imported_only_for_a_kubeconfig(mounted: Path) -> None:
     """Neither `muster plan` offline pays for it nor the processes of muster, which run in pods."""
     program = (
