@@ -164,6 +164,8 @@ async def _in_cluster() -> Connection:
     server = f"https://{f'[{host}]' if ':' in host else host}:{port}"
     connection = _connection(server, login, ca_file=str(SERVICE_ACCOUNT / "ca.crt"))
     connection.in_cluster = True
+    with suppress(OSError, ValueError):  # as kubectl, which means the pod's own namespace there
+        connection.namespace = (SERVICE_ACCOUNT / "namespace").read_text().strip() or connection.namespace
     return connection
 
 

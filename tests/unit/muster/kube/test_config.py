@@ -206,6 +206,7 @@ async def test_in_a_pod(mounted: Path) -> None:
     assert (connection.server, connection.in_cluster) == ("https://10.0.0.1:443", True)
     assert connection.ssl_context is not None
     assert len(connection.ssl_context.get_ca_certs()) == 1, "nobody else is trusted"
+    assert connection.namespace == "default"
     assert await connection.authorization() == "Bearer mounted"
     (mounted / "token").write_text("renewed")
     assert await connection.authorization() == "Bearer mounted"
@@ -222,6 +223,12 @@ async def test_in_a_pod_a_kubeconfig_of_the_user_counts_before_that_of_the_pod(m
     for context in (None, "here"):
         connection = await load_connection(context=context)
         assert (connection.server, connection.in_cluster) == ("https://apiserver:6443", False)
+
+
+async def test_in_a_pod_its_own_namespace_is_meant(mounted: Path) -> None:
+    """As by kubectl, where no kubeconfig says another one."""
+    (mounted / "namespace").write_text("team\n")
+    assert (await load_connection()).namespace == "team"
 
 
 async def test_in_a_pod_of_a_cluster_of_ipv6(mounted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
