@@ -192,6 +192,8 @@ class MusterInstall:
         # It speaks with the apiserver alone. Public authorities, which aiohttp reads, are a third of its start.
         public = {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
         service = service_variables(self.server or self.testbed.server)
+        # Not a ~/.kube/config of whoever runs the testbed, which would count before the account of the pod.
+        public["HOME"] = "/"
         environment = {"PYTHONPATH": str(_CHECKOUT), **public, **service, **program.environment, **env}
         environment = {name: value.replace(POD_NAME, pod) for name, value in environment.items()}
         process = self.testbed.spawn(pod, argv, env=environment)

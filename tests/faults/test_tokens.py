@@ -51,6 +51,7 @@ async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
 
     address = urlsplit(cluster.server)
     monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", str(address.hostname))
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(address.port))
     (tmp_path / "ca.crt").write_bytes(cluster.ca_file.read_bytes())
