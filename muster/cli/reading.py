@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -98,7 +99,7 @@ async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[s
 def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]] = ()) -> PlanContext:
     """The context from a cluster, with the fields of these kinds, each an `apiVersion` and a `kind`.
 
-    Raises InputError for a part that cannot be read.
+    A malformed object is named on standard error, and does not count. Raises InputError for a kind that cannot be read.
     """
 
     async def read() -> PlanContext:
@@ -112,7 +113,9 @@ def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]]
         raise InputError(f"cannot list {resource.full_name} of the cluster: {error}") from error
 
     def unread(error: InputError) -> None:
-        raise error
+        # Somebody else's object is nothing that this plan can mend.
+        for line in str(error).split("\n"):
+            print(f"muster plan: {line}; ignoring it, as the webhook does", file=sys.stderr)
 
     try:
         return asyncio.run(read())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,7 @@ from muster.cli.schemas import Schemas
 from muster.gangs.intent import Defaults
 from muster.kube.resource import ELASTIC_QUOTAS
 from muster.model.findings import Reason
+from tests.support.cli.connections import kubeconfig
 from tests.support.faults.apiserver import FaultyApiserver, failure, listing, only, reply
 from tests.support.manifests.observed import NAMESPACE, elastic_quota
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from muster.kube.errors import ApiError
     from muster.kube.resource import Resource
+    from tests.support.cli.command import Command
 
 EVERYWHERE = "/apis/scheduling.x-k8s.io/v1alpha1/elasticquotas"
 HERE = f"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{NAMESPACE}/elasticquotas"
@@ -75,6 +78,22 @@ async def test_a_user_of_one_namespace_sees_its_own_quota(everywhere: bool) -> N
     ceiling = picture.cluster.elastic_quotas.limits.ceiling(NAMESPACE)
     assert ceiling is not None
     assert (str(ceiling.own), ceiling.whole) == ('ElasticQuota "elastic"', everywhere)
+
+
+async def test_a_malformed_queue_of_somebody_else_ends_no_plan(command: Command) -> None:
+    """It counts for nothing, as for the webhook."""
+    limits = {"b": "x", "c": "1"}
+    queues = [{"metadata": {"name": name}, "spec": {"capability": {"cpu": cpu}}} for name, cpu in limits.items()]
+    path = "/apis/scheduling.volcano.sh/v1beta1/queues"
+    async with FaultyApiserver.serving() as server:
+        server.on("GET", reply({"gitVersion": "v1.36.3"}), failure(404))
+        server.on("LIST", only(path, reply(listing(1, *queues)), reply(listing(1))))
+        config = command.file(kubeconfig(0).replace("https://127.0.0.1:0", server.url), "config")
+        words = ("plan", "--cluster", f"--kubeconfig={config}", "-o", "json", "-f", "docs/examples/raycluster.yaml")
+        said = await asyncio.to_thread(command.run, *words)
+    assert (said.code, [one["verdict"]["allowed"] for one in said.entries]) == (0, [True])
+    assert said.err.startswith('muster plan: Queue b of the cluster: spec.capability.cpu: "x" is not a quantity')
+    assert said.err.endswith("; ignoring it, as the webhook does\n")
 
 
 PUBLISHED = {"x-kubernetes-group-version-kind": [{"group": "ray.io", "version": "v1", "kind": "RayCluster"}]}
