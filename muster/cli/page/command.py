@@ -14,6 +14,7 @@ from aiohttp import web
 
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.following import followed
+from muster.cli.output import as_long_as_read
 from muster.cli.page.guard import Door
 from muster.cli.page.live import Listeners
 from muster.cli.page.server import application
@@ -67,7 +68,8 @@ async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]
             stop = stop_signal()
             async with serving(state, Door(secret), sockets):
                 port = sockets[0].getsockname()[1]
-                print(f"http://127.0.0.1:{port}/{secret}/", flush=True)
+                with as_long_as_read():
+                    print(f"http://127.0.0.1:{port}/{secret}/")
                 print("muster page: the address is a secret; Ctrl-C ends the page", file=sys.stderr, flush=True)
                 await stop.wait()
 
