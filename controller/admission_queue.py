@@ -63,12 +63,12 @@ class AdmissionQueue:
         return self.ledger.drop_queue(queue.metadata.name) if view is None else self.ledger.set_queue(view)
 
     def terms(self, queue: str) -> tuple[object, ...]:
-        """What of a queue concerns gangs of other queues, too, or who is not in the ledger.
+        """What of a queue concerns gangs of other queues, too, or who is not in the ledger, or does not wait there.
 
-        Its namespaces, its parent, its gate mode, and whether it is on hold.
+        Its namespaces, its parent, its gate mode, whether it is on hold, and when its unplaced gangs let others past.
         """
         view = self.ledger.tree.get(queue)
-        return (view.gate, view.namespaces, view.parent, view.on_hold) if view else ()
+        return (view.gate, view.namespaces, view.parent, view.on_hold, view.unplaced_after) if view else ()
 
     def bound(self, nodes: Resources | None) -> None:
         """Admit no more than the nodes can hold, or with None whatever the queues allow."""

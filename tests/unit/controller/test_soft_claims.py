@@ -171,6 +171,21 @@ async def test_a_queue_says_how_long_its_gangs_may_be_unplaced() -> None:
     assert (world.annotations(LARGE)[STATE], world.annotations(SMALL)[STATE]) == ("Unschedulable", "Admitted")
 
 
+async def test_a_queue_that_says_another_time_says_it_to_those_who_are_admitted_already() -> None:
+    """Nothing else happens to them: they would be looked at when the time is over that held before."""
+    world = harness(
+        gang("large", 4, created="2026-11-21T10:00:00Z"),
+        gang("small", 1, created="2026-11-21T11:00:00Z"),
+        annotations={"unplaced-after": "1h"},
+    )
+    await world.settle()
+    await later(world, 60)
+    assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
+    world.set_queue(queue(annotations={"muster.dev/unplaced-after": "30s"}, cpu="4"))
+    await world.settle()
+    assert (world.annotations(LARGE)[STATE], world.annotations(SMALL)[STATE]) == ("Unschedulable", "Admitted")
+
+
 async def test_however_long_nodes_take_to_come_one_more_queue_full_is_opened_and_no_third() -> None:
     """Nodes that an autoscaler buys for a quarter of an hour, or a scheduler that is down."""
     names = [f"g{number}" for number in range(6)]
