@@ -109,7 +109,7 @@ class Memory:
     words: Repairs = field(default_factory=Repairs)
     """When its annotations may be written again."""
     said: tuple[str, str] = ("", "")
-    """The last state and message."""
+    """The last state and message that it was to say."""
     aside: str = ""
     """What was last said beside the state."""
     plain_pods: bool = False

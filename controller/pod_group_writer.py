@@ -84,13 +84,15 @@ class PodGroupWriter:
     async def write(self, view: View, memory: Memory, mark: Mark, state: GangState, message: str) -> View:
         """Have the PodGroup say what was decided, and why."""
         words, now = annotations_of(mark, state, message), self._clock()
+        # Whatever becomes of the write: a gang has its turn for other numbers once, and they are written until they are
+        # there.
+        memory.said = str(state), message
         wait = memory.words.wait(words, now)
         if wait > 0:
             self._look_again(view.key, wait)
             return view
         memory.written = await self._reporter.mark(view, mark, state, message)
         memory.words.note(words, now)
-        memory.said = str(state), message
         return replace(view, pod_group=memory.written)
 
     async def delete(self, view: View, *, gone: bool = False) -> None:

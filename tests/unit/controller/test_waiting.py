@@ -172,6 +172,33 @@ async def test_other_numbers_are_written_in_a_gangs_turn_whatever_brings_it_up_b
     assert world.annotations(LARGE)[MESSAGE].endswith("position 1 of 2 waiting")
 
 
+@pytest.mark.parametrize("took_effect", [False, True])
+async def test_numbers_whose_write_failed_are_written_all_the_same(*, took_effect: bool) -> None:
+    """The gang has had its turn, and nothing may happen in its queue any more."""
+    world, _ = waits_for_room()
+    second, pods = gang("second", 3, created="2026-11-21T11:00:00Z")
+    world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
+    world.set_workload(second)
+    world.watch()
+    await world.settle()
+    assert world.annotations(LARGE)[MESSAGE].endswith("position 1 of 2 waiting")
+    world.drop_workload(second)
+    for pod in pods:
+        del world.client.pods[pod["metadata"]["name"]]
+    world.watch()
+    await world.work()
+    world.client.fails = {f"muster-ledger {LARGE}": [Unreachable("silent")]}
+    world.client.took_effect = took_effect
+    world.reconciler.tell_who_waits()
+    with pytest.raises(Unreachable):
+        await world.work()
+    for _ in range(2):
+        world.watch()
+        world.queue.add(GangKey("team", LARGE))
+        await world.work()
+    assert world.annotations(LARGE)[MESSAGE].endswith("position 1 of 1 waiting")
+
+
 async def test_a_new_leader_too_writes_other_numbers_in_a_gangs_turn() -> None:
     """Else it would begin with a write for each of thousands that wait, before any of them starts."""
     runs, group = running("runs", 4)
