@@ -17,6 +17,7 @@ from muster.observe.admitted_terms import admitted_for, units_of, with_need, wit
 from muster.observe.candidates import candidate, passed_since
 from muster.observe.pod_groups import Repairs, newer
 from muster.observe.units import being_opened
+from muster.observe.unplaced import nowhere_since
 from muster.observe.view import Mark
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ class Memory:
     workload: str = ""
     """The UID of the workload that was seen last."""
     unplaced_since: float = 0.0
-    """Since when no member has had a node (wall clock, seconds): infinity while one has, 0 where none ever had."""
+    """Since when no member has had a node (wall clock, seconds): infinity while one has, 0 where none ever had.
+
+    Of a gang that another leader admitted the pods tell it, at the first look."""
     waiting: dict[str, float] = field(default_factory=dict)
     """Since when each open member has been without a node, by UID."""
     mark: Mark = field(default_factory=Mark)
@@ -166,6 +169,7 @@ class Memory:
         """
         self.opened &= gated
         self.tried &= gated
+        first = self.units is None
         if self.units is None:
             self.units = units_of(view.mark, view.uid)
         self.refused.shown(view.pod_group)
@@ -188,6 +192,8 @@ class Memory:
             self.unplaced_since = float("inf")
         elif self.unplaced_since == float("inf"):
             self.unplaced_since = now
+        elif first and view.uid and view.marked_for == view.uid:
+            self.unplaced_since = nowhere_since(view, now)
         return former
 
     def granted(self, view: View, now: float) -> View:

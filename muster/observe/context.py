@@ -26,7 +26,7 @@ class EntryContext:
     """What this leader decided, whether the PodGroup says it already or not."""
     unplaced_since: float = 0.0
     """When this leader saw the last node of an admitted gang go (seconds of the wall clock): a gang that crashed has as
-    much time to find nodes as a new one."""
+    much time to find nodes as a new one. Before its first look (`units`) the pods tell it."""
     waiting: Mapping[str, float] = field(default_factory=dict)
     """Since when this leader has seen single members open and without a node, by the UID of the pod."""
     grow: bool = True

@@ -15,9 +15,9 @@ from muster.resources.amounts import Resources, largest, minus, total
 if TYPE_CHECKING:
     from muster.observe.context import EntryContext
     from muster.observe.opening import Opening
-    from muster.observe.view import View
+    from muster.observe.view import Member, View
 
-__all__ = ["Unplaced", "unplaced"]
+__all__ = ["Unplaced", "nowhere_since", "unplaced"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,4 +60,22 @@ def _since(view: View, context: EntryContext) -> float | None:
     """Since when no member of an admitted gang has had a node (wall clock); None where one has, or it is unknown."""
     known = (seconds_of(view.mark.admitted_at), seconds_of(context.mark.admitted_at))
     admitted_at = next((moment for moment in known if moment is not None), None)
-    return max(admitted_at, context.unplaced_since) if view.placed_nowhere and admitted_at is not None else None
+    if admitted_at is None or not view.placed_nowhere:
+        return None
+    seen = nowhere_since(view, context.now) if context.units is None else context.unplaced_since
+    return max(admitted_at, seen)
+
+
+def nowhere_since(view: View, now: float) -> float:
+    """Since when no member of a gang has had a node, for all that its pods tell a leader who sees it first.
+
+    Pods that were made after its admission came in the place of others, which may have run until then. Where none are
+    left, the last may just have gone. In seconds of the wall clock, as `now` is.
+    """
+    if view.open:
+        return min(map(_made, view.open))
+    return max(map(_made, view.members), default=now)
+
+
+def _made(member: Member) -> float:
+    return seconds_of(member.pod.metadata.creation_timestamp) or 0.0

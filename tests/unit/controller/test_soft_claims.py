@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.model.names import ADMITTED, ADMITTED_AT, MESSAGE, QUEUE_LABEL, STATE
+from muster.model.names import ADMITTED, ADMITTED_AT, GATE, MESSAGE, QUEUE_LABEL, REQUEUE_AFTER, STATE
 from muster.model.objects import Node
 from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
@@ -100,6 +100,32 @@ async def test_a_gang_all_of_whose_pods_crash_at_once_keeps_their_places_for_fiv
     world.queue.add(GangKey("team", RUNS))
     await world.settle()
     assert [world.annotations(name)[STATE] for name in (RUNS, LARGE)] == ["Unschedulable", "Admitted"]
+
+
+@pytest.mark.parametrize("new", ["none yet", "held", "open"])
+async def test_a_gang_whose_pods_crash_while_the_leader_changes_keeps_their_places_as_long(new: str) -> None:
+    """A reboot of all nodes, muster's own among them: the new leader has not seen that the gang ever had a node.
+
+    Also one that asks to queue again then: its new pods would be deleted in the moment in which they are there.
+    """
+    (workload, pods), group = running("runs", 4)
+    workload["metadata"]["annotations"][REQUEUE_AFTER] = "4m"
+    group["spec"]["minResources"]["memory"] = "4Gi"
+    group["metadata"]["annotations"][ADMITTED_AT] = text_of(0.0)
+    made_again = [
+        {**pod, "metadata": {**pod["metadata"], "uid": f"{pod['metadata']['uid']}-new"}, "spec": dict(pod["spec"])}
+        for pod in (pods if new != "none yet" else [])
+    ]
+    for pod in made_again:
+        pod["metadata"]["creationTimestamp"] = text_of(990.0)
+        pod["spec"]["schedulingGates"] = [{"name": GATE}] if new == "held" else []
+    world = harness((workload, made_again), gang("large", 3, created="2026-11-21T10:00:00Z"), groups=[group])
+    await later(world, 0)
+    await later(world, 220)
+    assert [world.annotations(name)[STATE] for name in (RUNS, LARGE)] == ["Admitted", "WaitingForQuota"]
+    assert len([name for name in world.open_pods() if name.startswith("runs")]) == len(made_again)
+    await later(world, 20)
+    assert [world.annotations(name)[STATE] for name in (RUNS, LARGE)] == ["Requeued", "Admitted"]
 
 
 async def test_a_workload_at_rest_keeps_no_room_with_volcano_until_it_waits_again() -> None:
