@@ -93,8 +93,10 @@ class Admission:
         if self._bypass.patience_has_ended(view.key, memory, now, partial(self._look_again, view.key)):
             self._admission_queue.give_turn(view.key)
         message = decision.message + memory.aside + self._deadlines.heed(view, decision.state, memory, now)
-        # Other numbers wait for their turn: else its own last words, come back by the watch, would bring the next.
-        if memory.said[0] == decision.state and not self._admission_queue.take_turn(view.key):
+        # Other numbers wait for their turn: else its own last words, come back by the watch, would bring the next. Who
+        # stands in no line has neither numbers nor turns, and says what holds it back by now.
+        in_line = self._admission_queue.ledger.candidate(view.key) is not None
+        if in_line and memory.said[0] == decision.state and not self._admission_queue.take_turn(view.key):
             message = memory.said[1]
         await self._group_writer.report(view, memory, memory.still_waiting(view), decision.state, message)
 

@@ -98,6 +98,15 @@ async def test_a_forbidden_queue_looks_like_a_missing_one(mode: str, groups: lis
     assert seen[0] == seen[1]
 
 
+async def test_who_asks_for_one_missing_queue_after_another_reads_of_the_last() -> None:
+    """In no queue nobody has turns to say other words."""
+    harness = harness_of(groups=[pod_group()])
+    await harness.settle()
+    harness.set_workload(ray_cluster(labels={"volcano.sh/queue-name": "other"}))
+    await harness.settle()
+    assert harness.annotations(GROUP)[MESSAGE] == 'queue "other" does not exist'
+
+
 async def test_a_namespaces_labels_act_on_who_waits_and_never_on_who_runs() -> None:
     """Closed, it waits as if the queue were gone, keeps no room in it, and goes on when it is open again."""
     waiting = ray_cluster(name="other", uid="uid-other")

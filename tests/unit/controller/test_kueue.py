@@ -73,6 +73,16 @@ async def test_pods_that_are_there_before_kueues_yes_wait_for_it() -> None:
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
 
 
+async def test_kueues_other_words_are_on_the_pod_group_at_once() -> None:
+    harness = demo(*PENDING)
+    await harness.settle()
+    other = "couldn't assign flavors to pod set workers: insufficient quota for cpu"
+    says(harness, {**PENDING[0], "message": other})
+    await harness.settle()
+    assert harness.annotations(GROUP)[MESSAGE].startswith(f"Kueue has not admitted it: {other}")
+    assert await harness.settle() == []
+
+
 async def test_kueue_is_asked_once_more_in_the_moment_of_opening() -> None:
     """The watch shows the yes of a moment ago."""
     harness = demo(*YES)

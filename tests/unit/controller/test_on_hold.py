@@ -99,6 +99,18 @@ async def test_what_made_the_workload_puts_it_on_hold_as_well() -> None:
     assert harness.open_pods() == OPEN
 
 
+async def test_where_one_of_two_objects_is_resumed_the_state_names_the_other() -> None:
+    """KubeRay takes no copy of the annotation back; a gang on hold stands in no line, and has no turn to say so."""
+    meta = {"name": "nightly", "namespace": NAMESPACE, "uid": "uid-nightly"}
+    job = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {**meta, "annotations": ON_HOLD}}
+    harness = demo(workloads=[owned(held(), job), job])
+    await harness.settle()
+    assert stands(harness)[1].startswith('RayJob "nightly" is on hold')
+    harness.set_workload({**job, "metadata": meta})
+    await harness.settle()
+    assert stands(harness) == ("OnHold", SAID)
+
+
 async def test_one_pod_holds_a_gang_of_plain_pods() -> None:
     said = {"muster.dev/gang-size": "2", "scheduling.k8s.io/group-name": "pair"}
 
