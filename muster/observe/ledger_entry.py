@@ -345,9 +345,12 @@ def _opening(
 
 
 def _minimum_placed(view: View, roles: tuple[Role, ...]) -> bool:
-    """Whether as many pods of each role as the gang needs have nodes, or have finished."""
-    placed = Counter(member.role for member in view.members if member.pod.spec.node_name) + Counter(view.ended)
-    return all(placed[role.name] >= role.minimum for role in roles)
+    """Whether as many pods of each role as the gang needs have nodes, or have finished.
+
+    What has succeeded is known of its workload, too: of a wave before, nobody need keep the pods.
+    """
+    placed, ended = Counter(member.role for member in view.members if member.pod.spec.node_name), Counter(view.ended)
+    return all(placed[role.name] + max(ended[role.name], role.done) >= role.minimum for role in roles)
 
 
 def _unmarked(view: View, ledger: Ledger, context: EntryContext) -> bool:

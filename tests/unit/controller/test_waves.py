@@ -16,12 +16,14 @@ from muster.model.names import (
     MESSAGE,
     PASSED_IN,
     PASSED_SINCE,
+    POD_GROUP_LABEL,
     REQUEUE_AFTER,
     STATE,
     WORKLOAD,
 )
 from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
+from muster.schedulers import SCHEDULERS
 from muster.workloads.jobset import JOB_SET, JobSet
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.bypass_queue import OF_A_JOB
@@ -175,6 +177,29 @@ async def second_wave(cpu: str, *names: str, beside: str = "", **annotations: st
     harness.watch()
     await harness.settle()
     return harness
+
+
+async def test_with_coscheduling_too_a_wave_comes_after_one_of_which_no_pod_is_left() -> None:
+    """What is beyond the minimum waits until that has nodes; the first wave went with its node, which was removed."""
+
+    class OfCoscheduling(Harness):
+        scheduler = SCHEDULERS["scheduler-plugins-scheduler"]
+
+    def of(name: str, role: str) -> JSON:
+        one = of_wave(name, role, schedulerName=OfCoscheduling.scheduler.name)
+        one["metadata"]["labels"][POD_GROUP_LABEL] = "set"
+        return one
+
+    harness = OfCoscheduling(pods=[of("first", "first")], workloads=[waves()], queues=[queue(cpu="4")])
+    await harness.settle()
+    assert harness.open_pods() == ["first"]
+    harness.client.pods = {name: of(name, "then") for name in ("then-0", "then-1")}
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == [], "the first wave may come again"
+    harness.set_workload(waves(first=1))
+    await harness.settle()
+    assert harness.open_pods() == ["then-0", "then-1"]
 
 
 async def test_others_are_evicted_for_a_later_wave_as_for_the_first() -> None:
