@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import OrderedDict
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from muster.admitters import chosen_admitter, gate_by
@@ -15,39 +13,32 @@ from muster.gangs.gang import priority_values
 from muster.gangs.intent import Surroundings
 from muster.gangs.pod_patch import Membership, membership
 from muster.kube.errors import ApiError
-from muster.kube.listing import list_all
 from muster.kube.reflector import Reflector
 from muster.kube.resource import JOBS, NAMESPACES, PRIORITY_CLASSES, Resource
 from muster.kube.store import Change, HasMetadata, Store
 from muster.model.modes import GateMode, gate_mode
 from muster.model.names import MANAGED_BY, MUSTER
 from muster.model.objects import (
-    InvalidObjectError,
     Job,
     Namespace,
     ObjectMeta,
     PodGroup,
     PriorityClass,
-    Queue,
-    decode,
 )
 from muster.observe.elastic_quotas import ElasticQuotas
 from muster.observe.kueue import CLUSTER_QUEUES, LOCAL_QUEUES
 from muster.observe.pod_defaults import Added
-from muster.observe.queues import view_of
-from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
+from muster.observe.resources import pod_groups_of, resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UnmanagedPods
-from muster.queueing.queue_tree import QueueTree, labels_of
-from muster.queueing.queue_view import ROOT
-from muster.resources.amounts import parse_resources
+from muster.queueing.queue_tree import labels_of
 from muster.validation.workload import Context
 from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner
 from muster.workloads.owners import OwnerWalk
 from webhook.reviews.holders import holder_of
 from webhook.reviews.kept import kept, looked_at
+from webhook.reviews.known_queues import KnownQueues
 from webhook.reviews.memo import Memo
 from webhook.reviews.reads import Found, Reads, ask_again
-from webhook.server.deadlines import in_time
 from webhook.server.review_thread import in_review_thread
 
 if TYPE_CHECKING:
@@ -126,9 +117,7 @@ class Knowledge:
         # Jobs are not watched, a cluster has many. Who controls one of a UID never changes in a way that matters, and
         # its completions only together with its parallelism.
         self._jobs: OrderedDict[str, tuple[OwnerReference | None, int | None]] = OrderedDict()
-        self._queues: Store[Queue] = Store()
-        self._tree = QueueTree()
-        self._queues.subscribe(self._queue_changed)
+        self.queues = KnownQueues(client, self._reads, defaults, read_seconds)
         self._priorities: Store[PriorityClass] = Store()
         self._values: dict[str, int] | None = None
         self._priorities.subscribe(self._priorities_changed)
@@ -145,9 +134,7 @@ class Knowledge:
                 Reflector(self._client, resource_of_source(one), one.decoded, store)
                 for one, store in self._sources.items()
             ),
-            Reflector(
-                self._client, queues_of(self._defaults.queue_source), self._defaults.queue_source.decoded, self._queues
-            ),
+            self.queues.reflector(),
             Reflector(self._client, PRIORITY_CLASSES, PriorityClass, self._priorities),
             Reflector(self._client, NAMESPACES, Namespace, self._namespaces),
             *self.unmanaged_pods.reflectors(self._client),
@@ -213,7 +200,7 @@ class Knowledge:
 
     async def workload(self, kind: Kind, namespace: str, name: str) -> Decoded | None:
         """The workload of that name as it is now; raises ApiError, and Refused as `Reads.read`."""
-        found: Decoded | None = await self._read(resource_of(kind), name, kind.decoded, namespace)
+        found: Decoded | None = await self._reads.object_of(resource_of(kind), name, kind.decoded, namespace)
         return found
 
     async def _of_uid(
@@ -232,7 +219,7 @@ class Knowledge:
 
         A namespace of a moment ago is read once; raises ApiError when the apiserver does not answer that.
         """
-        known = self._namespaces.get("", namespace) or await self._read(NAMESPACES, namespace, Namespace)
+        known = self._namespaces.get("", namespace) or await self._reads.object_of(NAMESPACES, namespace, Namespace)
         return Surroundings(namespace=known.metadata if known else ObjectMeta(name=namespace))
 
     async def gate(self, gang: Gang, intent: Intent, around: Surroundings) -> GateMode:
@@ -241,9 +228,9 @@ class Knowledge:
         So does another one that it is in already: of a gang that holds room there, or waits, the mode of that queue
         counts. The controller opens at once what may go.
         """
-        if not self._tree.open_to(intent.queue, labels_of(around.namespace)):
+        if not self.queues.seen.open_to(intent.queue, labels_of(around.namespace)):
             return GateMode.QUEUE
-        queue = self._tree.get(intent.queue)
+        queue = self.queues.seen.get(intent.queue)
         said = around.namespace.annotations
         admitter = chosen_admitter(said, self._defaults.admitters)
         mode = gate_by(admitter, queue.gate if queue else None, gate_mode(said, self._defaults.gate))
@@ -266,7 +253,7 @@ class Knowledge:
         """The PodGroup of a gang, read now; raises ApiError."""
         scheduler = intent.gang_scheduler
         name = scheduler.group_name(gang.name, gang.uid)
-        return await self._read(pod_groups_of(scheduler), name, scheduler.pod_groups, gang.namespace)
+        return await self._reads.object_of(pod_groups_of(scheduler), name, scheduler.pod_groups, gang.namespace)
 
     async def kept(self, found: GangTemplate) -> GangTemplate:
         """The same with the scheduler for which the PodGroup of the very workload was made, read now; raises ApiError.
@@ -315,7 +302,7 @@ class Knowledge:
         if reference is None:
             return None
         source = reference.source
-        return self._sources[source].get(reference.namespace, reference.name) or await self._read(
+        return self._sources[source].get(reference.namespace, reference.name) or await self._reads.object_of(
             resource_of_source(source), reference.name, source.decoded, reference.namespace or None
         )
 
@@ -344,14 +331,14 @@ class Knowledge:
         names: list[str] = []
         priorities = self.priorities()
         if intent is not None:
-            place = places[intent.queue] = await self.place(intent.queue, around.namespace)
-            names = [] if place else self._tree.names_for(labels_of(around.namespace))
+            place = places[intent.queue] = await self.queues.place(intent.queue, around.namespace)
+            names = [] if place else self.queues.seen.names_for(labels_of(around.namespace))
             levels = place.levels if new and place else ()
             # Whoever reaches the webhook may ask in any namespace's name, and of every size.
-            held = {level.queue: self._held(level.queue) for level in levels if self._tree.open_to_all(level.queue)}
+            held = {one.queue: self.queues.held(one.queue) for one in levels if self.queues.seen.open_to_all(one.queue)}
             name = intent.priority_class
             if name and name not in priorities:
-                found = await self._read(PRIORITY_CLASSES, name, PriorityClass)
+                found = await self._reads.object_of(PRIORITY_CLASSES, name, PriorityClass)
                 priorities = {**priorities, name: found.value} if found else priorities
         return Context(
             queue=places.get,
@@ -366,68 +353,9 @@ class Knowledge:
 
     async def cluster_queue(self, namespace: str, local_queue: str) -> ClusterQueue | None:
         """The ClusterQueue to which a LocalQueue of Kueue's leads, read now; raises ApiError."""
-        local = await self._read(LOCAL_QUEUES, local_queue, LocalQueue, namespace) if local_queue else None
+        local = await self._reads.object_of(LOCAL_QUEUES, local_queue, LocalQueue, namespace) if local_queue else None
         name = local.spec.cluster_queue if local is not None else ""
-        return await self._read(CLUSTER_QUEUES, name, ClusterQueue) if name else None
-
-    def _held(self, queue: str) -> Resources:
-        """What the pods of a queue hold by Volcano's count; nothing where it has not counted."""
-        known = self._queues.get("", queue)
-        try:
-            return parse_resources(known.status.allocated, path="status.allocated") if known else {}
-        except InvalidObjectError:
-            return {}
-
-    async def tree(self, *names: str) -> QueueTree:
-        """All queues, these and all above them among them where they exist: what the watch has not seen is read once.
-
-        Raises ApiError when the apiserver does not answer that.
-        """
-        tree = self._tree
-        for name in names:
-            for _ in range(_DEEPEST_QUEUE):
-                view = tree.get(name)
-                if view is None and name and (name != ROOT or not self._queues.synced):
-                    source = self._defaults.queue_source
-                    view = view_of(await self._read(queues_of(source), name, source.decoded))
-                    tree = tree.having(view) if view else tree
-                if view is None:
-                    break
-                name = view.parent  # noqa: PLW2901 - the way up
-        return tree
-
-    async def place(self, queue: str, namespace: ObjectMeta) -> Place | None:
-        """The queue, where there is one of that name for the namespace; raises ApiError as `tree` does."""
-        return (await self.tree(queue)).place(queue, labels_of(namespace))
-
-    async def pod_groups(self, *queues: str) -> list[PodGroup] | None:
-        """The PodGroups of these queues, read now; None where the apiserver does not give them in time.
-
-        They are not watched: only a change of a queue asks for them, and a cluster has many.
-        """
-
-        def of_queues(type_: type[PodGroup], raw: bytes) -> PodGroup | None:
-            try:
-                group = decode(raw, type_)
-            except InvalidObjectError:
-                return None
-            return group if group.spec.queue in queues else None
-
-        found: list[PodGroup] = []
-        try:
-            async with in_time(), asyncio.timeout(self._read_seconds):
-                for scheduler in self._defaults.schedulers.values():
-                    read, resource = partial(of_queues, scheduler.pod_groups), pod_groups_of(scheduler)
-                    found += (await list_all(self._client, resource, read, deadline=self._read_seconds)).items
-                return found
-        except (ApiError, TimeoutError) as error:
-            logger.warning(
-                "cannot list the PodGroups of queue %s: %s",
-                queues[0],
-                str(error) or "it took too long",
-                extra={"event": "review.queue"},
-            )
-            return None
+        return await self._reads.object_of(CLUSTER_QUEUES, name, ClusterQueue) if name else None
 
     def priorities(self) -> Mapping[str, int]:
         """The values of the PriorityClasses by name; under "" what a pod without a class gets.
@@ -438,19 +366,5 @@ class Knowledge:
             self._values = priority_values(self._priorities)
         return self._values
 
-    async def _read(self, resource: Resource, name: str, type_: type[T], namespace: str | None = None) -> T | None:
-        """The object of that name, or None where there is none; as `Reads.read`."""
-        found = await self._reads.read(resource, name, type_, namespace)
-        if found.object is None and found.early:
-            raise ask_again()
-        return found.object
-
     def _priorities_changed(self, _: Change[PriorityClass]) -> None:
         self._values = None
-
-    def _queue_changed(self, change: Change[Queue]) -> None:
-        view = view_of(change.new)
-        if view is None:
-            self._tree.drop(change.object.metadata.name)
-        else:
-            self._tree.set(view)

@@ -48,11 +48,11 @@ async def review_queue(request: AdmissionRequest, knowledge: Knowledge, defaults
         if request.operation == "UPDATE"
         else None
     )
-    tree = await knowledge.tree(new.spec.parent)
+    tree = await knowledge.queues.tree(new.spec.parent)
     found = faults(new, tree, defaults.admitters)
     parent = new_parent(new, tree)
     if parent and (old is None or old.spec.parent != new.spec.parent):
-        found += burdened(parent, await knowledge.pod_groups(parent) or ())
+        found += burdened(parent, await knowledge.queues.pod_groups(parent) or ())
     # What was wrong before must stay editable, or it could never be put right in steps.
     before = faults(old, tree, defaults.admitters) if old is not None else ()
     refusals = validation.refused(new_faults(found, before))
@@ -60,7 +60,7 @@ async def review_queue(request: AdmissionRequest, knowledge: Knowledge, defaults
         return deny(refusals)
     warnings = [*validation.refused(found), *validation.warned(found)]
     if old is not None and tightened(old, new):
-        outside = tuple(left_outside(new, await knowledge.pod_groups(*tree.with_below(new.metadata.name))))
+        outside = tuple(left_outside(new, await knowledge.queues.pod_groups(*tree.with_below(new.metadata.name))))
         if refusals := validation.refused(outside):
             return deny(refusals)
         warnings += validation.warned(outside)
@@ -93,7 +93,7 @@ async def _review(
     around = await knowledge.around(request.namespace)
     found: list[Finding] = []
     for path, name in named.items():
-        if name and (way := no_way_in(path, name, await knowledge.place(name, around.namespace))):
+        if name and (way := no_way_in(path, name, await knowledge.queues.place(name, around.namespace))):
             found.append(way)
     refusals, warnings = kept_out(found, defaults.validation)
     return deny(refusals) if refusals else allow(warnings=warnings)

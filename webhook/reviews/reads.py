@@ -97,6 +97,13 @@ class Reads:
         _end(large, found)
         return Found(found)
 
+    async def object_of(self, resource: Resource, name: str, type_: type[T], namespace: str | None = None) -> T | None:
+        """The object of that name, or None where there is none; raises as `read`, also where that is not certain."""
+        found = await self.read(resource, name, type_, namespace)
+        if found.object is None and found.early:
+            raise ask_again()
+        return found.object
+
     def _begin(self, key: tuple[str, str, str]) -> _Large:
         large = self._large[key] = _Large(asyncio.get_running_loop().create_future())
         self._large.move_to_end(key)

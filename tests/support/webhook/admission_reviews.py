@@ -85,7 +85,7 @@ def knowing(
         for source in SOURCES:
             if item["kind"] == source.kind:
                 knowledge._sources[source].apply("added", made(source.decoded, item))
-    knowledge._queues.replace_all([made(Queue, item) for item in queues])
+    knowledge.queues._store.replace_all([made(Queue, item) for item in queues])
     knowledge._priorities.replace_all([made(PriorityClass, item) for item in classes])
     seen = [namespace()] if namespaces is None else namespaces
     knowledge._namespaces.replace_all([made(Namespace, item) for item in seen])

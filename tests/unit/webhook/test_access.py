@@ -130,7 +130,7 @@ async def test_a_queue_whose_parent_is_not_there_is_open_to_nobody() -> None:
 async def test_of_queues_in_a_ring_each_is_read_once() -> None:
     ring = [below(parent="parent"), {**queue("parent"), "spec": {"parent": "child"}}]
     reader = Reader(objects={f"queues/{one['metadata']['name']}": one for one in ring})
-    await knowing(reader).tree("child")
+    await knowing(reader).queues.tree("child")
     assert reader.reads == ["queues/child", "queues/parent"]
 
 
