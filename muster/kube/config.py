@@ -237,7 +237,9 @@ def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _exists(paths: str) -> bool:
-    return any(Path(part).expanduser().is_file() for part in paths.split(os.pathsep) if part)
+    # pathlib would raise where there is no home, or where the folder is another user's.
+    parts = (os.path.expanduser(part) for part in paths.split(os.pathsep) if part)  # noqa: PTH111
+    return any(map(os.path.isfile, parts))
 
 
 def _connection(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import pwd
 import re
 import stat
 import subprocess
@@ -223,6 +224,24 @@ async def test_in_a_pod_a_kubeconfig_of_the_user_counts_before_that_of_the_pod(m
     for context in (None, "here"):
         connection = await load_connection(context=context)
         assert (connection.server, connection.in_cluster) == ("https://apiserver:6443", False)
+
+
+@pytest.mark.parametrize("home", [None, "/" + "h" * 300], ids=["no home", "no look into it"])
+async def test_in_a_pod_whose_home_cannot_be_looked_into_its_own_account_counts(
+    mounted: Path, monkeypatch: pytest.MonkeyPatch, home: str | None
+) -> None:
+    """As with a user that no image knows, or with the home of another one."""
+
+    def unknown(uid: int) -> pwd.struct_passwd:
+        raise KeyError(uid)
+
+    del mounted
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    if home is None:
+        monkeypatch.delenv("HOME")
+    else:
+        monkeypatch.setenv("HOME", home)
+    assert (await load_connection()).in_cluster
 
 
 async def test_in_a_pod_its_own_namespace_is_meant(mounted: Path) -> None:
