@@ -76,7 +76,7 @@ class PodGroupKeeper:
             if error.conflict:
                 # Another PodGroup of that name, or none any more: the watch will tell.
                 memory.written = None
-            elif error.refused and self._waits_without(view, standing, error):
+            elif error.refused and self._waits_without(view, standing, memory, error):
                 return None
             raise
         return view if view.pod_group is not None else None
@@ -96,7 +96,7 @@ class PodGroupKeeper:
         self._reporter.tell(view, refusal.state, message, self._clock())
         return False
 
-    def _waits_without(self, view: View, standing: Standing, error: ApiError) -> bool:
+    def _waits_without(self, view: View, standing: Standing, memory: Memory, error: ApiError) -> bool:
         """Say that the PodGroup was refused (by a quota, a policy, Volcano's own webhook).
 
         True where only the queue is in the way: it stays in line then, and comes again when the queue has changed. Who
@@ -104,8 +104,11 @@ class PodGroupKeeper:
         """
         decision = self._admission_queue.refusal(view, self._context(view.key))
         if decision is not None and decision.state in (GangState.QUEUE_NOT_FOUND, GangState.QUEUE_CLOSED):
-            self._reporter.tell(view, decision.state, decision.message, self._clock())
-            return standing.phase is Phase.WAITING
+            waits, message = standing.phase is Phase.WAITING, decision.message
+            if waits:
+                message += self._deadlines.heed(view, decision.state, memory, self._wall())
+            self._reporter.tell(view, decision.state, message, self._clock())
+            return waits
         if standing.phase is not Phase.ADMITTED:
             self._admission_queue.leave(view.key)
         served = view.intent.gang_scheduler.api_version if view.intent is not None and error.not_found else ""

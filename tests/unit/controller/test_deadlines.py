@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from muster.kube.errors import ApiError
 from muster.model.names import MESSAGE, STATE
 from muster.model.times import seconds_of
 from tests.support.controller.recording_client import Harness
@@ -66,6 +67,19 @@ async def test_a_limit_that_is_near_is_said_of_a_gang_whose_queue_is_not_there()
         await at(harness, seconds)
     assert said(harness, "DeadlineNear") == [("Warning", f"{NEAR}, and the gang still waits")]
     assert [note for _, note in said(harness, "QueueNotFound")][-1].endswith(f"does not exist; {NEAR}")
+
+
+async def test_a_limit_that_is_near_is_said_of_a_gang_whose_queue_takes_no_pod_group() -> None:
+    """Volcano's own webhook refuses it while the queue is closed, at each attempt."""
+    job = pytorch_job(policy={"queue": "q"}, activeDeadlineSeconds=3600, start_time=BEGAN)
+    members = [pytorch_pod("m", "master"), pytorch_pod("w-0"), pytorch_pod("w-1")]
+    harness = Harness(workloads=[job], pods=members, queues=[queue(cpu="9", state="Closing")])
+    harness.client.fails = {"muster train": [ApiError(400, "", "can only submit PodGroup to open queues")] * 9}
+    for seconds in (1800, 3240, 3300, 3599):
+        await at(harness, seconds)
+    assert harness.client.groups == {}
+    assert said(harness, "DeadlineNear") == [("Warning", f"{NEAR}, and the gang still waits")]
+    assert [note for _, note in said(harness, "QueueClosed")][-1].endswith(f"takes no new work; {NEAR}")
 
 
 async def test_a_limit_that_is_near_is_said_at_once() -> None:
