@@ -97,7 +97,7 @@ class Reconciler:
         self._admission_queue = AdmissionQueue(queue.add, wall=wall, sweep=self.sweeps.add)
         self._ledger = self._admission_queue.ledger
         self._quota_use = QuotaUse(cluster, self._ledger)
-        self._reporter = Reporter(writer, announcer)
+        self._reporter = Reporter(writer, announcer, there=cluster.has)
         self._group_writer = PodGroupWriter(writer, self._reporter, queue.add_after, alive=alive, clock=clock)
         self._memories = Memories()
         self._bypass = BypassTracker(self._ledger, self._memories, queue.add, self._admission_queue.wake)

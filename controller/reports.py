@@ -22,13 +22,14 @@ from muster.observe.resources import resource_of, resource_of_group
 from muster.observe.users_objects import Above
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from controller.fenced_writes import Writer
     from controller.memory import Memory
-    from muster.model.objects import PodGroup
+    from muster.model.objects import ObjectMeta, PodGroup
     from muster.observe.view import Mark, View
     from muster.queueing.ledger import GangKey
+    from muster.workloads import Kind
 
 __all__ = ["Reporter", "annotations_of", "says"]
 
@@ -98,14 +99,15 @@ def says(view: View, mark: Mark, state: GangState, message: str) -> bool:
 
 
 class Reporter:
-    """Writes marks and states, and has `announcer` write events."""
+    """Writes marks and states, and has `announcer` write events; `there` tells whether a workload is still there."""
 
-    def __init__(self, writer: Writer, announcer: Announcer) -> None:
+    def __init__(self, writer: Writer, announcer: Announcer, *, there: Callable[[Kind, ObjectMeta], bool]) -> None:
         self._writer = writer
         self._announcer = announcer
+        self._there = there
         self._said: dict[str, _Said] = {}
         self._shut_out: set[GangKey] = set()
-        self._rivals: dict[GangKey, set[str]] = {}
+        self._rivals: dict[GangKey, dict[str, tuple[Kind, ObjectMeta]]] = {}
         # By gang, and by the UID of its workload: the queue and the state of those whose state is on no PodGroup; and
         # the same of those that are looked at now.
         self._groupless: dict[GangKey, Mapping[str, tuple[str, str]]] = {}
@@ -166,10 +168,13 @@ class Reporter:
         And who made one in a queue that is not there for its namespace, that it is `shut_out`.
         """
         self._tell_shut_out(view, shut_out=shut_out)
-        # Of those that are no rivals any more nobody else would forget what was said.
-        rivals = {decoded.metadata.uid for _, decoded in view.rivals}
-        for uid in self._rivals.pop(view.key, set()) - rivals:
-            self.forget(uid)
+        # Of those that are gone nobody else would forget what was said; of one whose pods come and go it stays known.
+        rivals = {decoded.metadata.uid: (kind, decoded.metadata) for kind, decoded in view.rivals}
+        for uid, (kind, meta) in self._rivals.pop(view.key, {}).items():
+            if uid not in rivals and self._there(kind, meta):
+                rivals[uid] = kind, meta
+            elif uid not in rivals:
+                self.forget(uid)
         if rivals:
             self._rivals[view.key] = rivals
         if not view.ours:

@@ -246,6 +246,11 @@ class Cluster:
         found = self._workloads[kind].get(namespace, owner.name) if kind else None
         return (kind, found) if kind and found and found.metadata.uid == owner.uid else None
 
+    def has(self, kind: Kind, workload: ObjectMeta) -> bool:
+        """Whether this very workload is still there; of plain pods, which are none of a store, nothing is known."""
+        found = self._workloads[kind].get(workload.namespace, workload.name) if kind in self._workloads else None
+        return found is not None and found.metadata.uid == workload.uid
+
     def made_by(self, kind: Kind, uid: str) -> list[Decoded]:
         """The workloads of a kind that are controlled by the object of that UID."""
         return self._workloads[kind].by_index("maker", uid)

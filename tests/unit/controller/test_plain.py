@@ -7,12 +7,14 @@ from typing import Any
 from muster.model.names import STATE
 from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey
+from muster.workloads.kubeflow import PYTORCH_JOB
 from tests.support.controller.recording_client import Harness
-from tests.support.controller.stores import filled
+from tests.support.controller.stores import filled, workload_store
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
     NAMESPACE,
+    made,
     pod,
     pod_group,
     pytorch_job,
@@ -222,6 +224,30 @@ async def test_a_workload_of_the_same_name_is_a_rival_and_takes_nothing_from_a_g
     harness.watch()
     await harness.settle()
     assert harness.open_pods() == ["pair-0", "pair-1", "pair-m"]
+
+
+async def test_a_rival_whose_pods_come_and_go_is_told_once() -> None:
+    """Its operator replaces pods that crash: a gang's budget of events is for all of them."""
+    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="9")])
+    await harness.settle()
+    before = harness.reconciler.kept()
+    rival = pytorch_job(name="pair", uid="uid-job-pair", labels={"volcano.sh/queue-name": "q"})
+    harness.set_workload(rival)
+    for life in range(3):
+        harness.client.pods |= {
+            one["metadata"]["name"]: {**one, "metadata": {**one["metadata"], "uid": f"{one['metadata']['uid']}-{life}"}}
+            for one in job()
+        }
+        harness.watch()
+        await harness.settle()
+        for one in job():
+            del harness.client.pods[one["metadata"]["name"]]
+        harness.watch()
+        await harness.settle()
+    assert [reason for _, reason, _ in harness.events()].count("ForeignPodGroup") == 1
+    workload_store(harness.cluster, PYTORCH_JOB).apply("deleted", made(PYTORCH_JOB.decoded, rival))
+    await harness.settle()
+    assert harness.reconciler.kept() == before
 
 
 async def test_plain_pods_of_a_workloads_name_are_told_whose_it_is() -> None:
