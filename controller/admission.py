@@ -119,6 +119,7 @@ class Admission:
                 self._bypass.take_back(passed)
             else:
                 # Nobody knows whether the mark is there: the room stays taken until the next round writes it.
+                memory.unanswered = self._clock()
                 self._bypass.note(passed, now)
             raise
         self._bypass.note(passed, now)

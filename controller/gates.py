@@ -115,6 +115,7 @@ class Gates:
         except ApiError as error:
             # Otherwise nobody knows whether it is there: the room stays taken until the next round writes it.
             memory.units = before if error.refused else memory.units
+            memory.unanswered = memory.unanswered if error.refused else self._clock()
             if error.refused and not error.conflict and view.marked_for != view.uid and not view.open:
                 memory.mark_refused(view.pod_group, now=self._clock(), wall=self._wall())
             raise

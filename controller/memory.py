@@ -105,6 +105,8 @@ class Memory:
     """The end of the time limit of which its user was last warned (wall clock)."""
     patient_until: float | None = None
     """The end of its patience, while that is still to come (wall clock)."""
+    unanswered: float = float("-inf")
+    """When a write of the mark ended of which nobody knows whether it was carried out (monotonic)."""
     unseen_since: float | None = None
     """Since when the watch has not shown a PodGroup that was written."""
     repairs: Repairs = field(default_factory=Repairs)
@@ -224,9 +226,10 @@ class Memory:
         """The mark of a gang was refused of which nothing is open: it waits again, out of its queue for a while.
 
         So it is where the first try had no answer, and would keep its room for ever. That try may have written the mark
-        all the same: not before the watch would have shown it. `now` is monotonic, `wall` of the wall clock.
+        all the same, at its end: not before the watch would have shown it. `now` is monotonic, `wall` the time of day.
         """
-        if (seconds_of(self.mark.admitted_at) or 0.0) + _WATCH_PATIENCE <= wall:
+        admitted_at = seconds_of(self.mark.admitted_at) or 0.0
+        if admitted_at + _WATCH_PATIENCE <= wall and self.unanswered + _WATCH_PATIENCE <= now:
             self.mark = Mark()
             self.refused.note(group, now)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex
 
 import pytest
 
@@ -39,10 +39,21 @@ async def test_a_gang_whose_mark_is_refused_leaves_the_line() -> None:
     assert said.endswith("262144 bytes; others start before it")
 
 
-async def test_so_does_one_whose_mark_is_refused_when_the_first_try_had_no_answer() -> None:
-    """Until the watch would have shown the mark nobody knows whether it is there, and the room stays taken."""
+@pytest.mark.parametrize("seconds", [0, 10], ids=["broken off", "held up"])
+async def test_so_does_one_whose_mark_is_refused_when_the_first_try_had_no_answer(seconds: float) -> None:
+    """Until the watch would have shown the mark nobody knows whether it is there, and the room stays taken.
+
+    It may have been written at the end of the time that a write has.
+    """
     world = harness(gang("large", 3, created=ELDER), gang("small", 2, created=YOUNGER))
-    world.client.fails[f"mark {LARGE}"] = [Unreachable("silent"), *[TOO_LONG] * 1000]
+
+    class Tries(list[Exception]):
+        def pop(self, index: SupportsIndex = -1) -> Exception:
+            error = super().pop(index)
+            world.now += 0 if error is TOO_LONG else seconds
+            return error
+
+    world.client.fails[f"mark {LARGE}"] = Tries([Unreachable("silent"), *[TOO_LONG] * 1000])
 
     async def looked_at() -> None:
         world.queue.add(GangKey(NAMESPACE, LARGE))
