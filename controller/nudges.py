@@ -150,6 +150,8 @@ class Turns:
     def _take(self, one: _Short) -> None:
         if one.turn is not None:
             self._given.discard(one.turn)
+            # Whoever asks in the same twentieth of a second has the next one.
+            self._free = max(self._free, one.turn + 1)
             one.turn = None
 
     def missed(self, key: GangKey, now: float) -> None:

@@ -45,6 +45,24 @@ def test_a_gang_that_got_its_pods_starts_over() -> None:
     assert turns.wait(KEY, 60.0) == 5
 
 
+def test_a_turn_that_was_had_is_nobody_elses() -> None:
+    """Gangs get their pods and lack some again, all the time: no more than twenty are nudged in a second."""
+    turns, nudged = Turns(), [0] * 40
+    due = [(0.0, number, GangKey("team", f"gang-{number}")) for number in range(300)]
+    for step in itertools.count():
+        now, number, key = heapq.heappop(due)
+        if now >= len(nudged):
+            break
+        if step % 97 == 0:
+            turns.forget(key)
+        wait = turns.wait(key, now)
+        if wait == 0:
+            nudged[int(now)] += 1
+            wait = turns.wait(key, now)
+        heapq.heappush(due, (now + wait, number, key))
+    assert max(nudged) <= 21
+
+
 def test_nobody_waits_for_the_turns_of_those_who_have_their_pods() -> None:
     """Thousands have waited through an outage, have their pods at its end, and one lacks some a minute later."""
     turns, due = Turns(), [(0.0, GangKey("team", f"gang-{number}")) for number in range(3000)]
