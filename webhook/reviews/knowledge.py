@@ -60,8 +60,6 @@ Named = TypeVar("Named", bound=HasMetadata)
 logger = logging.getLogger(__name__)
 
 _JOBS_REMEMBERED = 10_000
-# Queues that make a ring have no top.
-_DEEPEST_QUEUE = 100
 
 
 @dataclass(frozen=True, slots=True)
