@@ -161,7 +161,8 @@ JOB_RULES: tuple[Rule, ...] = (
         "M4",
         (MPI,),
         MUSTER,
-        "The MPI operator reads no labels: neither the queue nor the priority.",
+        "The MPI operator reads no labels, neither the queue nor the priority, and takes the class of a launcher that "
+        "comes when the gang has started; muster takes that of the workers.",
         lambda case, group: (new for one in _mpi_queue(case, group) for new in _mpi_priority(case, one)),
     ),
 )

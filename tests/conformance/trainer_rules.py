@@ -134,7 +134,7 @@ TRAINER_RULES: tuple[Rule, ...] = (
         (TRAINER,),
         DESIGN,
         "The Trainer reads no priority label, and of templates with several priority classes it takes the last; muster "
-        "takes the lowest.",
+        "takes the lowest, and none of pods that come when the gang has started.",
         _last_priority,
     ),
     Rule(
