@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from muster.cli.subjects import HOW_TO_READ
 from muster.kube.resource import PODS
 from muster.model.gang_states import GangState
-from muster.model.names import GATE, MESSAGE, STATE, UNNAMED_SCHEDULERS
+from muster.model.names import GANG, GATE, MESSAGE, STATE, UNNAMED_SCHEDULERS
 from muster.model.objects import InvalidObjectError
 from muster.observe.holds import OnHold, asks_to_wait, held_back
 from muster.observe.messages import at_rest, in_the_way, left_alone
@@ -117,12 +117,13 @@ def hidden_parts(view: View, intent: Intent | None, picture: Picture) -> list[st
 def other_scheduler(subject: Subject, picture: Picture) -> str:
     """What to say where its pods are for a scheduler that the options of the command do not name; else "".
 
-    Pods that name none, or Kubernetes' own, are for another one only where muster's gate holds them.
+    Pods that name none, or Kubernetes' own, are for another one only where muster's gate holds them; those that muster
+    left alone are in no gang, and have no PodGroup of its.
     """
     known = picture.defaults.schedulers
     for pod in subject.pods:
         named = pod.spec.scheduler_name
-        if named not in known and (named not in UNNAMED_SCHEDULERS or pod.gated(GATE)):
+        if GANG in pod.metadata.labels and named not in known and (named not in UNNAMED_SCHEDULERS or pod.gated(GATE)):
             return (
                 f'its pods name the scheduler "{named}", and this command was told of {", ".join(known)} only; '
                 "its PodGroup is found with --schedulers, which must match the chart value `schedulers`"

@@ -161,6 +161,16 @@ def test_pods_of_a_scheduler_that_the_command_was_not_told_of_are_no_riddle(
     assert picture.missing == []
 
 
+def test_of_pods_that_are_another_schedulers_business_nobody_says_that_muster_has_a_podgroup() -> None:
+    """No installation would find one: it puts its label on every pod that it binds."""
+    pods = gang("demo", held=False, schedulerName="yunikorn")
+    for pod in pods:
+        del pod["metadata"]["labels"][GANG]
+    rays = ray_cluster(labels={SCHEDULER_LABEL: "yunikorn"})
+    entry = said(rays, pods, Picture(filled(workloads=[rays], pods=pods, queues=[queue(cpu="4")])))
+    assert (entry["state"], entry["unknown"]) == ("NotManaged", [])
+
+
 def test_in_a_part_of_the_cluster_nothing_is_made_up() -> None:
     """What others hold elsewhere is unknown, and so is who stands before whom; the controller's word stays."""
     entry = two_in_a_queue(whole=False, missing=["cannot list pods in all namespaces"])
