@@ -253,7 +253,7 @@ def _connection(
     proxy: str | None = None,
 ) -> Connection:
     """The certificate, where there is one, has its key in the second file, or in the same."""
-    if not server.startswith(("https://", "http://")):
+    if not server.lower().startswith(("https://", "http://")):
         raise ConfigError(f'server "{server}" is no address: it does not begin with https://')
     try:
         _ = urlsplit(server).port
@@ -264,7 +264,7 @@ def _connection(
         # Not its address: there may be a password in it.
         raise ConfigError(f"the proxy for {server} is none of http:// or https://, and no other is supported")
     context = None
-    if server.startswith("https"):
+    if server.lower().startswith("https"):
         try:
             context = ssl.create_default_context(cafile=ca_file)
             if certificate:

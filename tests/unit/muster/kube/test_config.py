@@ -187,6 +187,12 @@ async def test_a_missing_file_is_named(tmp_path: Path, monkeypatch: pytest.Monke
         await load_connection()
 
 
+async def test_a_scheme_is_one_in_any_letters(tmp_path: Path) -> None:
+    """As for kubectl, and with the authority of the kubeconfig."""
+    connection = await load_connection(kubeconfig(tmp_path, {"token": "t"}, server="HTTPS://apiserver:6443"))
+    assert connection.ssl_context is not None
+
+
 @pytest.fixture
 def mounted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a pod's ServiceAccount, and the variables that a pod has."""
