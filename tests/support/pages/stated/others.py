@@ -75,6 +75,8 @@ ELSEWHERE = (
     Elsewhere("docs/performance.md", "apiserver had «8 GB»,", _by("fleet")),
     Elsewhere("docs/performance.md", "scheduler up to «5 GB», muster's", _by("fleet")),
     Elsewhere("docs/performance.md", "controller «0.8 GB». Since", _by("fleet")),
+    Elsewhere("docs/performance.md", "controller had «3 MB» more", _by("churn")),
+    Elsewhere("docs/performance.md", "grown by «5.6 MB», more", _by("churn")),
     Elsewhere("docs/performance.md", "of old ones: «89 ms» when", _by("steps")),
     Elsewhere("docs/performance.md", "gangs, «220 ms» with 50,000", _by("steps")),
     Elsewhere("docs/performance.md", "with «500» Queues below one parent", _by("steps")),
