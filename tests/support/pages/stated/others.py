@@ -54,7 +54,7 @@ ELSEWHERE = (
     Elsewhere("docs/performance.md", "32 beside «49», which is 67 %", _by("drain")),
     Elsewhere("docs/performance.md", "beside 49, which is «67 %»:", _by("drain")),
     Elsewhere("docs/performance.md", "of the «45 ms» of CPU", _by("drain")),
-    Elsewhere("docs/performance.md", "another hour, and «55 %»: that", "a table of docs/comparison.md"),
+    Elsewhere("docs/performance.md", "slower processors, and «54 %»: that", "a table of docs/comparison.md"),
     Elsewhere("docs/performance.md", "took «24 ms», the", _by("drain")),
     Elsewhere("docs/performance.md", "the controller «11 ms» and all", _by("drain")),
     Elsewhere("docs/performance.md", "all else «10 ms», and", _by("drain")),
