@@ -1,4 +1,7 @@
-"""The apiserver's clock, from the `Date` of its answers: certificates are judged by it, whatever a pod's own says."""
+"""The clocks of the client: one for the lease and for deadlines, which are compared, and the apiserver's.
+
+The apiserver's is told by the `Date` of its answers: certificates are judged by it, whatever a pod's own clock says.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,14 @@ import time
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-__all__ = ["ServerClock"]
+__all__ = ["ServerClock", "boottime"]
+
+_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def boottime() -> float:
+    """Seconds that go on while the machine sleeps, as other machines' do; Linux's monotonic clock stands still."""
+    return time.clock_gettime(_CLOCK)
 
 
 class ServerClock:

@@ -12,13 +12,13 @@ import asyncio
 import logging
 import math
 import random
-import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from muster.kube.clock import boottime
 from muster.kube.errors import ApiError
 from muster.kube.resource import LEASES
 from muster.model.objects import InvalidObjectError, LocalObject, decode
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["LeaseElector", "LeaseLost", "LeaseRules", "LeaseTiming"]
 
 logger = logging.getLogger(__name__)
-
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class LeaseLost(Exception):  # noqa: N818 - how a term ends, and the word that callers use for it
@@ -195,7 +193,7 @@ class LeaseElector:
 
     def remaining(self) -> float:
         """Seconds for which we may act as the leader without another renewal."""
-        return self._rules.valid_for(_now())
+        return self._rules.valid_for(boottime())
 
     def alone_for(self) -> float:
         """Seconds for which nobody else can have begun, even if the lease is not renewed any more; 0 without it."""
@@ -285,14 +283,14 @@ class LeaseElector:
         except ApiError as error:
             if not error.not_found:
                 raise
-            self._rules.missing(_now())
+            self._rules.missing(boottime())
         else:
-            self._rules.observe(_read(body), _now())
-        return self._rules.may_take(_now()) and await self._write(deadline)
+            self._rules.observe(_read(body), boottime())
+        return self._rules.may_take(boottime()) and await self._write(deadline)
 
     async def _write(self, deadline: float) -> bool:
         """Claim or renew on top of the record last seen; False when it has changed meanwhile. Raises ApiError."""
-        started = _now()
+        started = boottime()
         self._unsure = True  # until there is an answer it may be ours without our knowing
         body = self._body(self._rules.claim(datetime.now(UTC)))
         try:
@@ -306,7 +304,7 @@ class LeaseElector:
                 return False
             raise
         self._unsure = False
-        self._rules.won(_read(answer), started, _now())
+        self._rules.won(_read(answer), started, boottime())
         return True
 
     async def _keep(self) -> None:
@@ -346,7 +344,7 @@ class LeaseElector:
         try:
             # Read first: a renewal that was cut short may have changed the resource version.
             body = await self._client.get(LEASES, self._name, self._namespace, deadline=deadline)
-            self._rules.observe(_read(body), _now())
+            self._rules.observe(_read(body), boottime())
             if self._ours():
                 spec = self._rules.release(datetime.now(UTC))
                 await self._client.replace(LEASES, self._name, self._body(spec), self._namespace, deadline=deadline)
@@ -376,11 +374,6 @@ def _read(body: bytes) -> _Lease:
         return decode(body, _Lease)
     except InvalidObjectError as error:
         raise ApiError(0, "NotALease", str(error)) from error
-
-
-def _now() -> float:
-    # Goes on while the machine sleeps, which Linux's monotonic clock does not; others' clocks go on, too.
-    return time.clock_gettime(_CLOCK)
 
 
 async def _stop(task: asyncio.Future[None], seconds: float) -> bool:

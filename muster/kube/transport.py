@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import time
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +18,7 @@ from aiohttp.payload import BytesPayload
 from yarl import URL
 
 from muster.kube.backoff import Backoff
-from muster.kube.clock import ServerClock
+from muster.kube.clock import ServerClock, boottime
 from muster.kube.config import ConfigError, Connection
 from muster.kube.errors import ApiError, Silence, Unreachable, error_from_response
 from muster.kube.lines import LineSplitter
@@ -40,8 +39,6 @@ _TOO_MANY_REQUESTS = 429
 # As the apiserver writes warnings (RFC 7234, 5.5): 299 - "text", where a backslash goes before quotes.
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
-# As the lease's: the event loop's clock stands still while the machine sleeps, and others lead meanwhile.
-_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +88,7 @@ class Transport:
         backoff = Backoff(0.1, 5.0)
         last: ApiError | None = None
         asked_again = False
-        latest = _now() + deadline
+        latest = boottime() + deadline
         try:
             async with asyncio.timeout(deadline):
                 while True:
@@ -106,7 +103,7 @@ class Transport:
                         self.connection.expire(authorization)
                         continue
                     delay = _retry_delay(last, backoff, repeatable=call.repeatable)
-                    if delay is None or _now() + delay >= latest:
+                    if delay is None or boottime() + delay >= latest:
                         raise last
                     logger.debug("%s: %s; retrying in %.1f s", call, last, delay, extra={"event": "request.retry"})
                     await asyncio.sleep(delay)
@@ -125,7 +122,7 @@ class Transport:
         authorization = await self._authorization()
         try:
             async with asyncio.timeout(deadline):
-                return await self._attempt(call, authorization, _now() + deadline)
+                return await self._attempt(call, authorization, boottime() + deadline)
         except TimeoutError as error:
             message = f"{call} at {self.connection.server}: no answer in {deadline:g} s"
             raise Unreachable(message, reason="Timeout") from error
@@ -140,7 +137,7 @@ class Transport:
         and OversizedLine.
         """
         response: aiohttp.ClientResponse | None = None
-        latest = _now() + open_deadline
+        latest = boottime() + open_deadline
         try:
             try:
                 async with asyncio.timeout(open_deadline):
@@ -217,7 +214,7 @@ class Transport:
         if call.body is not None:
             body = _TimelyBody(call.body, latest)
             # Else what waits in the apiserver, for another's webhook say, may be done long after we gave up.
-            params["timeout"] = f"{max(1, round((latest - _now()) * 1000))}ms"
+            params["timeout"] = f"{max(1, round((latest - boottime()) * 1000))}ms"
         query = urlencode(params)
         return await self._session.request(
             call.method,
@@ -253,13 +250,9 @@ class _TimelyBody(BytesPayload):
 
     async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
         """Send headers and body in one go, or raise TimeoutError and send nothing."""
-        if _now() >= self._latest:
+        if boottime() >= self._latest:
             raise TimeoutError("too late to send")
         await super().write_with_length(writer, content_length)
-
-
-def _now() -> float:
-    return time.clock_gettime(_CLOCK)
 
 
 class _NeverSent(Unreachable):
