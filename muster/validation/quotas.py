@@ -21,7 +21,7 @@ from muster.resources.pod_requests import pod_requests
 from muster.resources.resource_quotas import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from muster.gangs.gang import Gang, Role
     from muster.gangs.intent import Intent
@@ -35,22 +35,21 @@ __all__ = ["elastic_quota_findings", "kueue_findings", "needs", "resource_quota_
 
 def needs(gang: Gang, least: Resources, gate: GateMode) -> Iterator[tuple[str, Resources]]:
     """What the gang needs at `least`, and where it waits for room each later wave, which starts as a whole."""
-    called = f'gang "{gang.name}"'
-    yield called, least
-    for role in gang.waves if gate is GateMode.QUEUE else ():
-        yield _called_wave(role, called), role.whole
+    waves = gang.waves if gate is GateMode.QUEUE else ()
+    return _called(gang, least, ((role, role.whole) for role in waves))
 
 
 def _charged(gang: Gang, gate: GateMode) -> Iterator[tuple[str, Resources]]:
     """The same of what a ResourceQuota counts; a wave that only assembles must be there as a whole, too."""
+    waves = gang.waves if gate is not GateMode.OFF else ()
+    return _called(gang, gang.charged, ((role, role.whole_charged) for role in waves))
+
+
+def _called(gang: Gang, least: Resources, waves: Iterable[tuple[Role, Resources]]) -> Iterator[tuple[str, Resources]]:
     called = f'gang "{gang.name}"'
-    yield called, gang.charged
-    for role in gang.waves if gate is not GateMode.OFF else ():
-        yield _called_wave(role, called), role.whole_charged
-
-
-def _called_wave(role: Role, gang: str) -> str:
-    return f'role "{role.name}" of {gang}, which starts as a whole,'
+    yield called, least
+    for role, need in waves:
+        yield f'role "{role.name}" of {called}, which starts as a whole,', need
 
 
 def resource_quota_findings(gang: Gang | None, intent: Intent, context: Context) -> Iterator[Finding]:

@@ -22,13 +22,7 @@ from muster.gangs.intent import (
 )
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode, gate_mode
-from muster.model.names import (
-    ADMITTER,
-    MANAGED,
-    PRIORITY_CLASS_LABEL,
-    QUEUE_LABEL,
-    is_object_name,
-)
+from muster.model.names import ADMITTER, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
 from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults

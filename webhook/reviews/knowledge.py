@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GangTemplate", "Knowledge", "OwnerWorkload"]
 
-T = TypeVar("T")
 Named = TypeVar("Named", bound=HasMetadata)
 
 logger = logging.getLogger(__name__)
