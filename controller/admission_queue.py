@@ -63,9 +63,10 @@ class AdmissionQueue:
         return self.ledger.drop_queue(queue.metadata.name) if view is None else self.ledger.set_queue(view)
 
     def terms(self, queue: str) -> tuple[object, ...]:
-        """What of a queue concerns gangs of other queues, too, or who is not in the ledger, or does not wait there.
+        """The settings of a queue that concern more than the gangs that wait there.
 
-        Its namespaces, its parent, its gate mode, whether it is on hold, and when its unplaced gangs let others past.
+        They concern gangs of other queues, gangs that are not in the ledger, or admitted ones: its namespaces, its
+        parent, its gate mode, whether it is on hold, and when its unplaced gangs let others past.
         """
         view = self.ledger.tree.get(queue)
         return (view.gate, view.namespaces, view.parent, view.on_hold, view.unplaced_after) if view else ()

@@ -215,7 +215,7 @@ async def _subjects_of(client: Client, kind: Kind, decoded: Decoded, picture: Pi
         for one in made_by(kind)
         for made in await _allowed(client, resource_of(one), one.decoded, namespace, picture)
         if made.metadata.controller and made.metadata.controller.uid == decoded.metadata.uid
-        # As listed: one that is deleted now must not hide the others.
+        # As listed: an object that is deleted meanwhile must not hide the others.
         for subject in await _subjects_of(client, one, made, picture)
     ]
     if found:
