@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import uuid
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pytest
 
-from muster.kube.resource import ADMISSION_POLICIES, POD_GROUPS, PODS
+from hack.testbed import wait_for
+from muster.kube.resource import ADMISSION_POLICIES, NAMESPACES, POD_GROUPS, PODS
 from muster.model.names import (
     ADMITTED,
     ADMITTED_AT,
@@ -28,7 +30,9 @@ from muster.model.names import (
     WORKLOAD,
 )
 from tests.apiserver.conftest import EXCLUDED
+from tests.support.cluster.desk import PATIENCE
 from tests.support.cluster.objects import gates
+from tests.support.cluster.other_policies import other_policies
 from tests.support.cluster.policy_actors import (
     ADMINISTRATOR,
     CONTROLLER,
@@ -44,6 +48,7 @@ from tests.support.cluster.policy_actors import (
     group,
     labelled,
 )
+from tests.support.cluster.verbs import make_namespace, own_name
 from tests.support.manifests import applied
 from tests.support.manifests.owner_chains import owned
 
@@ -173,6 +178,45 @@ def test_where_no_webhook_looks_no_policy_is_in_the_way(acting: Acting) -> None:
     there.delete(PODS, name)
 
 
+SELECTORS = {
+    "team=a": {"matchLabels": {"team": "a"}},
+    "team in (a,b)": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]},
+    "team notin (a)": {"matchExpressions": [{"key": "team", "operator": "NotIn", "values": ["a"]}]},
+    "team": {"matchExpressions": [{"key": "team", "operator": "Exists"}]},
+    "!team,pilot=on": {
+        "matchLabels": {"pilot": "on"},
+        "matchExpressions": [{"key": "team", "operator": "DoesNotExist"}],
+    },
+}
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_the_policies_hold_in_the_namespaces_that_the_selector_selects(acting: Acting, selector: str) -> None:
+    """What the chart makes of a selector for the policies selects what the apiserver selects by it."""
+    labels: list[dict[str, str]] = [{}, {"team": "a"}, {"team": "b", "pilot": "on"}, {"pilot": "on"}]
+    there = {own_name("selected"): texts for texts in labels}
+    pods: dict[str, str] = {}
+    for namespace, texts in there.items():
+        make_namespace(acting.api, namespace, **texts)
+        pods[namespace] = Acting(acting.api, namespace).member()
+    known = f"{NAMESPACES.path()}?labelSelector={quote(selector)}"
+    selected = {one["metadata"]["name"] for one in acting.api.get(known)["items"]} & {*there}
+    with other_policies(acting.api, {"namespaceSelector": SELECTORS[selector]}) as prefix:
+
+        def refused() -> set[str]:
+            # Volcano's account holds rights everywhere, but not the verb.
+            moved = labelled(**{f"{prefix}/gang": "theirs"})
+            acts = {name: Acting(acting.api, name) for name in pods}
+            answers = {name: act.change(VOLCANO, pods[name], moved, door="?dryRun=All") for name, act in acts.items()}
+            return {name for name, answer in answers.items() if answer.status == FORBIDDEN}
+
+        for namespace, pod in pods.items():
+            Acting(acting.api, namespace).label(PODS, pod, **{f"{prefix}/gang": "ours"})
+        wait_for(f"the policies to hold in {sorted(selected)}", lambda: refused() == selected != set(), PATIENCE)
+    for namespace in there:
+        acting.api.delete(NAMESPACES.path(name=namespace))
+
+
 # --- PodGroups --------------------------------------------------------------------------------------------------------
 
 
@@ -225,6 +269,6 @@ def test_everything_else_of_a_podgroup_is_its_owners(acting: Acting) -> None:
 
 def test_no_expression_of_a_policy_fails_its_type_check(acting: Acting) -> None:
     """Against pods and PodGroups, whose schemas the apiserver knows."""
-    for name in ("muster-pods", "muster-podgroups"):
+    for name in ("muster-pods", "muster-other-pods", "muster-podgroups"):
         policy = acting.api.get(ADMISSION_POLICIES.path(name=name))
         assert not policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from tests.support.chart.rendered import JSON, Program, Render, Rendered
 
-POLICIES = ("controller", "podgroups", "pods", "webhook")
+POLICIES = ("other-pods", "podgroups", "pods", "webhook", "workloads")
 
 
 @pytest.mark.parametrize("settings", SETTINGS)

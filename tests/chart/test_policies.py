@@ -31,15 +31,21 @@ def policy(rendered: Rendered, name: str) -> JSON:
 
 
 def keys(expression: str) -> set[str]:
-    """The names in the list with which an expression begins."""
-    found = re.match(r"\[([^]]*)\]\.all", expression)
+    """The names in the list that an expression goes through."""
+    found = re.search(r"\[([^]]*)\]\.(?:all|exists)\(key", expression)
     assert found
     return set(re.findall(r"'([^']+)'", found[1]))
 
 
+def condition(policy: JSON) -> str:
+    (only,) = policy["matchConditions"]
+    text: str = only["expression"]
+    return text
+
+
 def test_each_policy_is_bound_and_denies(render: Render) -> None:
     rendered = render(release="gangs")
-    for name in ("pods", "podgroups", "controller", "webhook"):
+    for name in ("pods", "other-pods", "podgroups", "workloads", "webhook"):
         binding = rendered.one("ValidatingAdmissionPolicyBinding", f"gangs-muster-{name}")
         assert binding["spec"] == {"policyName": f"gangs-muster-{name}", "validationActions": ["Deny"]}
         assert policy(rendered, f"gangs-muster-{name}")["failurePolicy"] == "Fail"
@@ -55,23 +61,36 @@ def test_without_the_api_they_are_left_out(render: Render) -> None:
 def test_every_mark_of_muster_is_kept(render: Render) -> None:
     """All that the controller writes about a decision, and nothing that operators copy from workloads."""
     marks = Mark(*("x" for _ in Mark.__slots__)).annotations
-    label, annotations = policy(render(), "muster-podgroups")["validations"]
-    assert keys(annotations["expression"]) == {*marks, STATE, MESSAGE, GANG_SPEC}
+    spec = policy(render(), "muster-podgroups")
+    _, label, annotations = spec["validations"]
+    assert keys(annotations["expression"]) == keys(condition(spec)) == {*marks, STATE, MESSAGE, GANG_SPEC}
     assert f"labels[?'{STATE}']" in label["expression"]
 
 
 def test_every_name_is_kept_by_which_a_pod_is_bound(render: Render) -> None:
-    _, labels, annotations = policy(render(), "muster-pods")["validations"]
+    *_, labels, annotations = policy(render(), "muster-pods")["validations"]
     assert keys(labels["expression"]) == {GANG, QUEUE_LABEL, POD_GROUP_LABEL}
     assert keys(annotations["expression"]) == {GROUP_NAME, TASK_SPEC, WORKLOAD}
 
 
-def test_policies_leave_out_the_namespaces_that_the_webhooks_leave_out(render: Render) -> None:
-    """But for those that hold muster's own accounts, which nobody else meets."""
+def test_no_selector_leaves_out_namespaces_for_muster_itself(render: Render) -> None:
+    """What holds its accounts holds everywhere; tests/apiserver/test_policies.py has whom the rest concerns."""
     rendered = render("excludedNamespaces={infra}", "namespaceSelector.matchLabels.muster-pilot=on")
-    left_out = rendered.webhooks()["ray.pods.muster.dev"]["namespaceSelector"]
-    for name, selector in {"pods": left_out, "podgroups": left_out, "controller": None, "webhook": None}.items():
-        assert policy(rendered, f"muster-{name}")["matchConstraints"].get("namespaceSelector") == selector
+    for name in ("pods", "other-pods", "podgroups", "workloads", "webhook"):
+        assert "namespaceSelector" not in policy(rendered, f"muster-{name}")["matchConstraints"]
+
+
+def test_every_pod_is_under_one_policy_that_holds_the_controller(render: Render) -> None:
+    """The same requests, by a label that is there or is not."""
+    rendered = render()
+    found = {name: policy(rendered, f"muster-{name}")["matchConstraints"] for name in ("pods", "other-pods")}
+    operators = {name: one["objectSelector"]["matchExpressions"] for name, one in found.items()}
+    assert operators == {
+        "pods": [{"key": GANG, "operator": "Exists"}],
+        "other-pods": [{"key": GANG, "operator": "DoesNotExist"}],
+    }
+    (others,) = found["other-pods"]["resourceRules"]
+    assert others in found["pods"]["resourceRules"]
 
 
 @pytest.mark.parametrize("kind", ["ValidatingAdmissionPolicy", "WebhookConfiguration"])
@@ -85,10 +104,12 @@ def test_no_expression_takes_a_spec_for_granted(render: Render, kind: str) -> No
 @pytest.mark.parametrize(("release", "name"), [("muster", "muster"), ("gangs", "gangs-muster")])
 def test_muster_is_known_by_its_service_accounts(render: Render, release: str, name: str) -> None:
     rendered = render(release=release, namespace="batch")
-    condition, *_ = policy(rendered, f"{name}-controller")["matchConditions"]
-    assert condition["expression"] == f"request.userInfo.username == 'system:serviceaccount:batch:{name}-controller'"
-    (condition,) = policy(rendered, f"{name}-webhook")["matchConditions"]
-    assert condition["expression"] == f"request.userInfo.username == 'system:serviceaccount:batch:{name}-webhook'"
+    by = "request.userInfo.username == 'system:serviceaccount:batch:{}'"
+    for whose in ("other-pods", "workloads"):
+        assert condition(policy(rendered, f"{name}-{whose}")) == by.format(f"{name}-controller")
+    for whose in ("pods", "podgroups"):
+        assert condition(policy(rendered, f"{name}-{whose}")).startswith(by.format(f"{name}-controller") + " ?")
+    assert condition(policy(rendered, f"{name}-webhook")) == by.format(f"{name}-webhook")
     for process in ("controller", "webhook"):
         account = rendered.one("Deployment", f"{name}-{process}")["spec"]["template"]["spec"]["serviceAccountName"]
         assert account == f"{name}-{process}"

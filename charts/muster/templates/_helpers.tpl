@@ -212,6 +212,26 @@ matchExpressions:
   {{- end }}
 {{- end -}}
 
+{{/* The same in CEL, for policies that apply to muster itself in all namespaces. */}}
+{{- define "muster.selectedInCel" -}}
+{{- $parts := list -}}
+{{- $excluded := list "kube-system" .Release.Namespace -}}
+{{- range .Values.excludedNamespaces -}}{{- $excluded = append $excluded (include "muster.text" .) -}}{{- end -}}
+{{- $parts = append $parts (printf "!(request.namespace in %s)" (include "muster.celList" $excluded)) -}}
+{{- $label := "namespaceObject.metadata.?labels[?'%s']" -}}
+{{- range $key, $value := .Values.namespaceSelector.matchLabels -}}
+{{- $parts = append $parts (printf (print $label " == optional.of('%s')") $key (toString $value)) -}}
+{{- end -}}
+{{- range .Values.namespaceSelector.matchExpressions -}}
+{{- $is := printf (print $label ".hasValue()") .key -}}
+{{- if has .operator (list "In" "NotIn") -}}
+{{- $is = printf "%s && %s" $is (printf (print $label ".value() in %s") .key (include "muster.celList" .values)) -}}
+{{- end -}}
+{{- $parts = append $parts (printf (ternary "(%s)" "!(%s)" (has .operator (list "In" "Exists"))) $is) -}}
+{{- end -}}
+{{- $parts | join " && " -}}
+{{- end -}}
+
 {{/* The same for the controller, as kubectl's -l has it. What is not selected is left alone also where it is asked for. */}}
 {{- define "muster.selectedNamespaces" -}}
 {{- $excluded := list "kube-system" .Release.Namespace -}}

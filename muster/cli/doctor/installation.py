@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["installation", "lease", "policies", "processes", "rights"]
 
 _VERSION = "app.kubernetes.io/version"
-_POLICIES = ("controller", "podgroups", "pods", "webhook")
+_POLICIES = ("other-pods", "podgroups", "pods", "webhook", "workloads")
 # A leader renews its Lease several times within its duration; clocks of nodes differ by seconds.
 _SKEW = 30.0
 

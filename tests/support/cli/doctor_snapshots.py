@@ -85,7 +85,7 @@ def configuration(kind: str, **fields: object) -> WebhookConfiguration:
 
 def healthy(**changes: Any) -> Sight:  # noqa: ANN401
     """A cluster in order, but for these fields of the Sight."""
-    policies = ("controller", "podgroups", "pods", "webhook")
+    policies = ("other-pods", "podgroups", "pods", "webhook", "workloads")
     sight = Sight(
         now=NOW,
         kubernetes="v1.36.3",

@@ -116,7 +116,7 @@ def test_a_policy_that_only_warns_is_not_in_force() -> None:
     assert not isinstance(sight.bindings, Unseen)
     lax = replace_action(sight.bindings[0])
     assert messages(found(policies, bindings=(lax, *sight.bindings[1:]))) == [
-        "not in force: muster-controller (the policy, or its binding with action Deny, is missing)"
+        "not in force: muster-other-pods (the policy, or its binding with action Deny, is missing)"
     ]
 
 
