@@ -407,8 +407,9 @@ class Reconciler:
         if again := look_again_in(pods, self._wall()):
             self._queue.add_after(view.key, again)
         if view.ours and view.group_owner is None:
-            if not ending:
-                # The PodGroup of plain pods has no owner: it goes with the last of them.
+            if all(pod.metadata.deletion_timestamp and not pod.spec.node_name for pod in pods):
+                # The PodGroup of plain pods has no owner: it goes with the last of them. Those without a node hold
+                # nothing, and go at once.
                 await self._group_writer.delete(view, gone=self._memories.seen(view.key).plain_pods)
             elif view.mark.admitted:
                 # Its room is given away, and pods that come while the last of these end are to wait as any others do.

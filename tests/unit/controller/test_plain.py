@@ -46,6 +46,11 @@ def group(**rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod_group` takes
     return made
 
 
+def _end(pod: JSON, *, on: str = "") -> None:
+    pod["metadata"]["deletionTimestamp"] = "2026-11-21T10:01:00Z"
+    pod["spec"] |= {"nodeName": on} if on else {}
+
+
 async def test_half_a_gang_waits_for_the_rest() -> None:
     harness = Harness(pods=[member("a")], queues=[queue(cpu="4")])
     harness.now += 10
@@ -84,7 +89,7 @@ async def test_pods_that_come_while_the_former_ones_end_queue_as_any_others() ->
     other["metadata"]["annotations"] = {"muster.dev/gang-size": "1", "scheduling.k8s.io/group-name": "other"}
     harness.client.pods["b"] = other
     for name in ("a0", "a1"):
-        harness.client.pods[name]["metadata"]["deletionTimestamp"] = "2026-11-21T10:01:00Z"
+        _end(harness.client.pods[name], on="somewhere")
     harness.watch()
     await harness.settle()
     assert harness.annotations("pair")[STATE] == "Finished"
@@ -105,6 +110,24 @@ async def test_pods_that_come_while_the_former_ones_end_queue_as_any_others() ->
     assert harness.open_pods() == ["n0", "n1"]
 
 
+async def test_its_podgroup_does_not_wait_for_pods_that_never_had_a_node() -> None:
+    """The apiserver removes them in the call that deletes them, and a moment after a watch has shown them marked."""
+    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="2")])
+    await harness.settle()
+    assert harness.open_pods() == ["a", "b"]
+    for one in harness.client.pods.values():
+        _end(one)
+    harness.watch()
+    assert await harness.settle() == ["delete pair"]
+    for name in ("c", "d"):
+        harness.client.pods[name] = member(name, second=30)
+    harness.watch()
+    await harness.settle()
+    # They are a gang of their own, for which there is room.
+    assert harness.open_pods()[-2:] == ["c", "d"]
+    assert harness.annotations("pair")[STATE] == "Admitted"
+
+
 async def test_it_stays_while_pods_that_have_ended_are_there() -> None:
     ended = [member("a", phase="Succeeded"), member("b", phase="Succeeded")]
     harness = Harness(pods=ended, groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
@@ -120,7 +143,7 @@ async def test_the_apiserver_is_not_asked_for_pods_that_this_leader_saw_go() -> 
     harness.alive.add("pair")
     # A watch shows each pod as it is marked for deletion, and again when it is gone.
     for one in harness.client.pods.values():
-        one["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
+        _end(one, on="somewhere")
     harness.watch()
     # It is admitted no more.
     assert await harness.settle() == ["muster-ledger pair"]
