@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import re
 import subprocess
 import tempfile
 import urllib.request
@@ -41,8 +42,9 @@ _CHECKOUT = Path(__file__).parents[3]
 _ENDED = 60
 _SEEN = 0.1  # ms
 _LED = 600.0
-# Leads, and has looked at all there was.
-_LEADS = b'leader_election_master_status{name="muster-controller"} 1.0', b'workqueue_depth{name="gangs"} 0.0'
+_LEADS = 'leader_election_master_status{name="muster-controller"} 1.0', 'workqueue_depth{name="gangs"} 0.0'
+# Nothing waits to be looked at before the first look, either.
+_LOOKED_AT = re.compile(r'^workqueue_adds_total\{name="gangs"\} (\S+)$', re.MULTILINE)
 # Where others use the cores as well, a controller may get none for longer than its lease lasts.
 _PATIENT = ("--lease-duration=600", "--renew-deadline=540", "--retry-period=2")
 
@@ -72,7 +74,7 @@ class Run:
         await self._stack.aclose()
 
     def lead(self, revision: str) -> None:
-        """Have a controller of this revision lead, and no other; none at all for ""."""
+        """Have a controller of this revision lead, and no other, when it has looked at all there is; none for ""."""
         for process in self._muster.controllers:
             process.stop(_ENDED)
         self._muster.controllers.clear()
@@ -86,8 +88,10 @@ class Run:
 
         def leads() -> bool:
             with urllib.request.urlopen(url) as answer:  # noqa: S310 - loopback
-                said = answer.read()
-            return all(one in said for one in _LEADS)
+                said = answer.read().decode()
+            looked_at = _LOOKED_AT.search(said)
+            many = looked_at is not None and float(looked_at[1]) >= self.gangs.there
+            return many and all(one in said for one in _LEADS)
 
         wait_for(f"the controller of {revision} to lead", leads, _LED)
 

@@ -128,6 +128,11 @@ class Gangs:
         """How many wait, by what their PodGroups say."""
         return self._states["WaitingForQuota"]
 
+    @property
+    def there(self) -> int:
+        """How many were made and not ended."""
+        return self._made - self._ended
+
     async def make(self, gangs: int) -> float:
         """Make so many, and wait until muster has said of all that they wait, or has started them; gives seconds."""
         numbers = range(self._made, self._made + gangs)
