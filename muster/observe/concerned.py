@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from muster.model.names import ADMITTER, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER
 from muster.model.objects import ObjectMeta
 from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
@@ -108,8 +110,9 @@ class Concerned:
 
     def _workload_told(self, kind: Kind) -> Callable[[Change[Decoded]], None]:
         def changed(change: Change[Decoded]) -> None:
-            for key in gang_of_workload(kind)(change.object):
-                self._gang(key)
+            if not _reads_the_same(change):
+                for key in gang_of_workload(kind)(change.object):
+                    self._gang(key)
 
         return changed
 
@@ -186,6 +189,16 @@ class Concerned:
 def _said(maker: ObjectMeta) -> tuple[object, ...]:
     """What the maker of a workload says of its gang."""
     return maker.labels, maker.annotations.get(QUEUE_ANNOTATION, "")
+
+
+def _reads_the_same(change: Change[Decoded]) -> bool:
+    """Whether nothing that muster reads has changed: operators write a status again for each pod of a workload."""
+    old: Any = change.old
+    new: Any = change.new
+    if old is None or new is None:
+        return False
+    meta = msgspec.structs.replace(new.metadata, resource_version=old.metadata.resource_version)
+    return bool(meta == old.metadata and msgspec.structs.replace(new, metadata=old.metadata) == old)
 
 
 def _words(namespace: Namespace | None) -> tuple[object, ...]:

@@ -37,7 +37,8 @@ from muster.workloads.plain import completions_of, of_size
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from muster.gangs.intent import Intent
+    from muster.gangs.gang import Gang
+    from muster.gangs.intent import Intent, Surroundings
     from muster.observe.cluster import Cluster
     from muster.queueing.ledger import GangKey
     from muster.workloads import Decoded, Kind, Workload
@@ -63,33 +64,46 @@ def observe(
     """
     group, there = newer(cluster.pod_group(key), written), cluster.pods_of(key)
     view, others = _seen(key, cluster, defaults, opened, group=group, pods=there)
-    labels = labels_of(cluster.namespace(key.namespace))
-    view = replace(view, namespace=labels, elastic_quotas=defaults.elastic_quotas, away=cluster.away)
-    if view.kind is not None and view.decoded is not None:
-        finished = [pod for pod in others if not pod.metadata.deletion_timestamp and not pod.living]
-        finished = _of_this_run(finished, view, view.decoded)
-        ended = tuple(view.kind.role_of(pod) or "" for pod in finished)
-        view = replace(view, ended=ended, follows=follows(cluster, view.kind, view.decoded))
-        view = _with_done(view, finished)
+    finished = _finished(view, others)
     gone = leaving(cluster, others, now)
     own, gone = [pod for pod in gone if _own(view, pod)], [pod for pod in gone if not _own(view, pod)]
     former = [pod for pod in gone if GANG in pod.metadata.labels and owner_of(pod)]
-    view = replace(
+    # All at once: to copy a view takes as long as to read a pod.
+    return replace(
         view,
+        gang=_with_done(view, finished),
+        namespace=labels_of(cluster.namespace(key.namespace)),
+        elastic_quotas=defaults.elastic_quotas,
+        away=cluster.away,
+        ended=tuple(view.kind.role_of(pod) or "" for pod in finished) if view.kind else (),
+        follows=bool(view.kind and view.decoded and follows(cluster, view.kind, view.decoded)),
         leaving=requests_of(cluster, own),
         leaving_queue=_queue_of(own),
         former=total((view.former, requests_of(cluster, former))),
         former_queue=view.former_queue or _queue_of(former),
+        placed=total(one.requests for one in _orphans(cluster, _placed(view, others, there, gone), opened)),
     )
-    if group is None:
-        return view
+
+
+def _finished(view: View, others: Iterable[Pod]) -> list[Pod]:
+    """The workload's pods that have ended, and stay."""
+    if view.decoded is None:
+        return []
+    ended = [pod for pod in others if not pod.metadata.deletion_timestamp and not pod.living]
+    return _of_this_run(ended, view, view.decoded)
+
+
+def _placed(view: View, others: list[Pod], there: list[Pod], gone: list[Pod]) -> list[Pod]:
+    """The pods with nodes that others bound to the PodGroup; of all that are `there` these are the `others`."""
+    if view.pod_group is None:
+        return []
     # One that has no node yet may never get one, and would keep room from others for ever.
     bound = (pod for pod in (others if view.ours else there) if pod.living)
     placed = [pod for pod in (*bound, *gone) if pod.spec.node_name]
     if view.ours:
         # What has muster's label is a member, or belongs to another workload of the name.
         placed = [pod for pod in placed if not (GANG in pod.metadata.labels and owner_of(pod) is not None)]
-    return replace(view, placed=total(other.requests for other in _orphans(cluster, placed, opened)))
+    return placed
 
 
 def _of_this_run(pods: list[Pod], view: View, decoded: Decoded) -> list[Pod]:
@@ -100,15 +114,15 @@ def _of_this_run(pods: list[Pod], view: View, decoded: Decoded) -> list[Pod]:
     return [pod for pod in pods if GANG_SIZE in pod.metadata.annotations and pod.metadata.controller in makers]
 
 
-def _with_done(view: View, finished: Iterable[Pod]) -> View:
-    """The view whose gang knows which of its pods a Job does not make again, as it does those that have failed."""
+def _with_done(view: View, finished: Iterable[Pod]) -> Gang | None:
+    """The gang, which knows which of its pods a Job does not make again, as it does those that have failed."""
     if view.gang is None or view.kind is None or not view.kind.pods_of_jobs:
-        return view
+        return view.gang
     done = Counter(view.kind.role_of(pod) for pod in finished if pod.status.phase == "Succeeded")
     if not done:
-        return view
+        return view.gang
     roles = tuple(replace(role, done=max(role.done, done[role.name])) for role in view.gang.roles)
-    return replace(view, gang=replace(view.gang, roles=roles))
+    return replace(view.gang, roles=roles)
 
 
 def _queue_of(pods: Iterable[Pod]) -> str:
@@ -145,16 +159,21 @@ def _seen(
         error=error,
         former=total(stranger.requests for stranger in _orphans(cluster, strangers, opened) if not stranger.held),
         former_queue=_queue_of(strangers),
-        unmanaged_pods=tuple(cluster.unmanaged_pods.of(kind, decoded.metadata))
-        if may_run_beside(decoded.metadata, cluster.namespace(key.namespace))
-        else (),
         rivals=tuple(rivals_of(key, cluster, [pod for pod in rest if _wants_the_name(pod, kind)])),
         gate=gate_mode(cluster.namespace(key.namespace).annotations, defaults.gate),
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
         on_hold_by=on_hold_by(cluster, kind, decoded, (member.pod.metadata for member in members)),
     )
-    view = replace(view, admitter=admitter_of(view, cluster, defaults))
-    return view if error else _read(view, kind, decoded, cluster, defaults), others
+    speaks, around = _speaker(view, decoded), cluster.around(kind, decoded)
+    asks = is_managed(speaks.metadata, kind.policy(speaks), around) or view.holds
+    beside: Iterable[Pod] = ()
+    # Of a workload that is none of muster's business thousands of pods may come and go.
+    if (asks or group is not None) and may_run_beside(decoded.metadata, cluster.namespace(key.namespace)):
+        beside = cluster.unmanaged_pods.of(kind, decoded.metadata)
+    view = replace(view, admitter=admitter_of(view, cluster, defaults), unmanaged_pods=tuple(beside))
+    if not error and asks:
+        view = _read(view, found, cluster, defaults, speaks=speaks, around=around)
+    return view, others
 
 
 def _labelled(pod: Pod) -> bool:
@@ -191,12 +210,17 @@ def _members(
     return members, others, error
 
 
-def _read(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: Defaults) -> View:
-    """The view with what the workload asks for; as it is where that is nothing."""
-    around, speaks = cluster.around(kind, decoded), _speaker(view, decoded)
-    asks = is_managed(speaks.metadata, kind.policy(speaks), around)
-    if not asks and not view.holds:
-        return view
+def _read(
+    view: View,
+    found: tuple[Kind, Decoded],
+    cluster: Cluster,
+    defaults: Defaults,
+    *,
+    speaks: Decoded,
+    around: Surroundings,
+) -> View:
+    """The view with what the workload asks for; `speaks` says it, and `around` what stands beside it."""
+    kind, decoded = found
     try:
         workload = _from_here(kind.read(cluster.whole(kind, speaks)), view)
         workload = _rest_of_job(workload, view, cluster)

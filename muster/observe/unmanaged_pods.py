@@ -60,11 +60,13 @@ class UnmanagedPods:
         return sorted(own, key=lambda pod: pod.metadata.name)
 
     def subscribe(self, gang: Callable[[GangKey], None]) -> None:
-        """Tell `gang` of every gang that a change touches."""
+        """Tell `gang` of every gang that a change concerns."""
 
         def changed(change: Change[Pod]) -> None:
-            for pod in (change.old, change.new):
-                for key in _gangs(pod) if pod else ():
+            before, now = (_says(pod) for pod in (change.old, change.new))
+            if before != now:
+                # What a kubelet says of it again and again tells nothing about its gang.
+                for key in {*before[0], *now[0]}:
                     gang(key)
 
         for store in self.stores.values():
@@ -84,6 +86,13 @@ def _gangs(pod: Pod) -> set[GangKey]:
     return {
         GangKey(pod.metadata.namespace, one.pod_group_name(name)) for one, name in named if name and one.role_of(pod)
     }
+
+
+def _says(pod: Pod | None) -> tuple[set[GangKey], object]:
+    """The gangs of which it would be a member, and all that counts of it there."""
+    if pod is None or not (keys := _gangs(pod)):
+        return set(), None
+    return keys, (pod.metadata.uid, pod.metadata.labels, pod.metadata.annotations, pod.spec)
 
 
 def _belongs(pod: Pod, kind: Kind, workload: ObjectMeta) -> bool:

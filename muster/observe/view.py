@@ -197,7 +197,7 @@ class View:
     @property
     def marked_for(self) -> str:
         """The UID of the workload that the PodGroup says is admitted."""
-        return self.mark.admitted
+        return self.pod_group.metadata.annotations.get(ADMITTED, "") if self.pod_group else ""
 
     @property
     def holds(self) -> bool:

@@ -68,6 +68,7 @@ cluster: Tests on a control plane: fixtures, what happens there on record, and w
 - nudges: How soon a workload has its pods again after an outage of the webhook, counted in the controller's own
   nudges.
 - objects: What stands in the objects of a cluster, by the words of tests: gates, node, phase, state.
+- other_policies: The chart's admission policies a second time, about labels and annotations of their own.
 - open_claims: What muster opened, against the limits of the queues: the ledger's promise, judged from a scene's
   record alone.
 - operations_guide: What each command of docs/operations.md is to do: run in this order, on a real node, by

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.model.names import GROUP_NAME
-from muster.model.objects import Node, PriorityClass
+from muster.model.objects import Node, Pod, PriorityClass
 from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
+from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TrainingRuntime
-from tests.support.controller.stores import filled
+from tests.support.controller.stores import fill_outsiders, filled
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
@@ -278,6 +279,34 @@ def test_a_runtime_that_comes_later_brings_its_train_jobs_back() -> None:
     listen(cluster, told)
     cluster._sources[CLUSTER_TRAINING_RUNTIME].apply("added", made(TrainingRuntime, {"metadata": {"name": "torch"}}))
     assert told == [GangKey(NAMESPACE, "waves")]
+
+
+def test_a_status_that_muster_does_not_read_is_no_change_for_a_gang() -> None:
+    """KubeRay writes that of a RayCluster again for each of its pods."""
+    cluster = filled(workloads=[ray_cluster()], pods=[HEAD])
+    told: list[GangKey] = []
+    listen(cluster, told)
+
+    def show(version: int, **changes: JSON) -> list[GangKey]:
+        told.clear()
+        manifest = ray_cluster()
+        manifest["metadata"] |= {"resourceVersion": str(version), **changes.pop("metadata", {})}
+        cluster._workloads[RAY_CLUSTER].apply("modified", made(RAY_CLUSTER.decoded, {**manifest, **changes}))
+        return told
+
+    assert show(7, status={"availableWorkerReplicas": 1}) == []
+    assert show(8, status={"availableWorkerReplicas": 2}) == []
+    assert show(9, metadata={"annotations": {"muster.dev/requeue-after": "5m"}}) == [KEY]
+    assert show(10, spec={**ray_cluster()["spec"], "suspend": True}) == [KEY]
+
+
+def test_pods_of_a_workload_that_asks_for_nothing_are_not_gone_through() -> None:
+    for labels, found in (({}, 0), (ray_cluster()["metadata"]["labels"], 1)):
+        manifest = ray_cluster()
+        manifest["metadata"]["labels"] = labels
+        cluster = filled(workloads=[manifest])
+        fill_outsiders(cluster.unmanaged_pods, [made(Pod, old_pod("demo-w-0"))])
+        assert len(observe(KEY, cluster, DEFAULTS).unmanaged_pods) == found
 
 
 def test_a_gang_is_told_when_its_node_takes_no_more_pods_and_when_it_does_again() -> None:

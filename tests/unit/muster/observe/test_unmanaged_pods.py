@@ -104,6 +104,25 @@ def test_changes_are_told_by_gang() -> None:
     assert told == [KEY, KEY]
 
 
+def test_what_a_kubelet_says_of_a_pod_is_no_change_for_its_gang() -> None:
+    unmanaged_pods = knowing(old_pod("demo-w-0", meta={"resourceVersion": "1"}, phase="Pending"))
+    told: list[GangKey] = []
+    unmanaged_pods.subscribe(told.append)
+
+    def show(version: str, bound: str = "", **rest: Any) -> list[GangKey]:  # noqa: ANN401 - whatever a pod has
+        told.clear()
+        seen = old_pod("demo-w-0", meta={"resourceVersion": version}, **rest)
+        seen["metadata"]["annotations"] = {"scheduling.k8s.io/group-name": bound} if bound else {}
+        fill_outsiders(unmanaged_pods, [made(Pod, seen)])
+        return told
+
+    assert show("2", phase="Running") == []
+    # A scheduler has bound it to a PodGroup, and to a node; and it ends.
+    assert show("3", "other", phase="Running") == [KEY]
+    assert show("4", "other", phase="Running", nodeName="n") == [KEY]
+    assert show("5", "other", phase="Succeeded", nodeName="n") == [KEY]
+
+
 def test_each_operators_pods_are_asked_for_by_label_without_those_of_muster_and_the_finished() -> None:
     class Unused:
         """A client of which nothing is asked here."""
