@@ -21,6 +21,7 @@ from controller.gates import Gates
 from controller.kueue import Kueue
 from controller.memory import Memories, Memory
 from controller.nudges import Nudges
+from controller.pace import Pace
 from controller.pod_group_keeper import PodGroupKeeper
 from controller.pod_group_writer import PodGroupWriter
 from controller.reports import Reporter, says
@@ -113,6 +114,7 @@ class Reconciler:
             wall=wall,
         )
         self._evictions = Evictions(clock)
+        self._pace = Pace(lambda key: len(cluster.pods_of(key)), clock)
         self._gates = Gates(
             *(writer, self._ledger),
             group_writer=self._group_writer,
@@ -157,7 +159,7 @@ class Reconciler:
     def gang_changed(self, key: GangKey) -> None:
         """Work on the gang, of which something has changed."""
         self._takeover.touched(key)
-        self._queue.add(key)
+        self._queue.add_after(key, self._pace.wait(key))
 
     def gangs_changed(self, which: Hashable, keys: Iterable[GangKey | None]) -> None:
         """Work on all of these gangs, soon; None stands for one that is not concerned. `which` names them."""
@@ -231,6 +233,7 @@ class Reconciler:
             "evictions": self._evictions.gangs,
             "nudges": self._nudges.gangs,
             "wakes": self._wakes.gangs,
+            "pace": self._pace.gangs,
         }
 
     def groupless(self) -> Mapping[tuple[str, str], int]:
@@ -252,7 +255,10 @@ class Reconciler:
         gated = {pod.metadata.uid for pod in pods if pod.metadata.uid in ours and pod.gated(GATE)} if ours else set()
         self._reporter.forget(memory.notice(view, gated, self._wall()))
         standing = self._stand(view)
-        if standing.phase is not Phase.ASSEMBLING:
+        assembling = standing.phase is Phase.ASSEMBLING
+        needed = view.gang.min_member if assembling and view.gang is not None else 0
+        self._pace.looked(key, len(pods) + len(view.unmanaged_pods), needed=needed)
+        if not assembling:
             self._assembling.over(key, memory)
         if standing.phase is not Phase.ADMITTED:
             # What is no admitted gang keeps no room for what was begun: others may have taken it.
@@ -419,6 +425,7 @@ class Reconciler:
         self._nudges.forget(view.key)
         self._wakes.forget(view.key)
         self._evictions.forget(view.key)
+        self._pace.forget(view.key)
         self._admission_queue.forget(view.key)
         if view.group_owner is not None:
             self._reporter.forget(view.group_owner.uid)
