@@ -195,7 +195,8 @@ def main() -> None:
     parser.add_argument("--before", default="", metavar="REV", help="a revision to compare with")
     arguments = parser.parse_args()
     turns = arguments.rounds * (2 if arguments.before else 1)
-    if turns * arguments.part > 1:
+    # The last turn needs others that wait, to start in the place of those that end.
+    if turns * arguments.part >= 1:
         parser.error(f"{turns} turns of muster's let more gangs leave than wait: lower --rounds or --part")
     with _revisions(arguments.before) as revisions, Testbed.start(parts=(), many_pods=True, progress=print) as testbed:
         asyncio.run(_measured(testbed, prepare(testbed), revisions, arguments))
