@@ -85,7 +85,7 @@ SENTENCES: dict[str, dict[str, str]] = {
     },
     "docs/performance.md": {
         "python -m hack.bench.churn --minutes 120 --rate 0.3 --plot docs/images/churn.svg": _BENCH,
-        "python -m hack.bench.drain --waiting 500,2000": _BENCH,
+        "python -m hack.bench.drain --waiting 500,2000,8000": _BENCH,
         "python -m hack.bench.drain.model": "tests/docs/test_performance.py calls what it calls",
         "python -m hack.bench.fleet --gangs 500,2000,15000 --minutes 130 --plot docs/images/fleet.svg": _BENCH,
         "python -m hack.bench.memory": _BENCH,

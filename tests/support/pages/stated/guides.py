@@ -301,7 +301,10 @@ _CHANGES = (
     Row(_CHANGELOG, "less than «100 kB» of a", (f"{_KEPT}:MOST_BYTES",)),
     Row(_CHANGELOG, "of a manifest of «1.5 MB»,", (f"{_KEPT}:MANIFEST_BYTES",)),
     Row(_CHANGELOG, "most often «3 kB»", (r"text:docs/operations.md /in each webhook \| (\d+ kB) with few/",)),
-    Row(_CHANGELOG, "or changes, takes «5 ms».", (r"text:docs/operations.md /comes or changes \| (\d+ ms) \|/",)),
+    Row(_CHANGELOG, "takes «5 ms», and after", (r"text:docs/operations.md /comes or changes \| (\d+ ms) \|/",)),
+    Row(_CHANGELOG, "a gang of «50» pods or more", ("controller.pace:_SMALL",)),
+    Row(_CHANGELOG, "(«0.2 ms» for each pod,", ("controller.pace:_EACH",)),
+    Row(_CHANGELOG, "each pod, «half a second» at", ("controller.pace:_LONGEST",)),
     Row(
         _CHANGELOG,
         "stands still for more than «a second», again",
