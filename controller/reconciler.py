@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from muster.gangs.intent import Defaults
     from muster.kube.store import Change
     from muster.kube.workqueue import WorkQueue
-    from muster.model.objects import Namespace, ObjectMeta, PodGroup, Queue
+    from muster.model.objects import Namespace, ObjectMeta, Pod, PodGroup, Queue
     from muster.observe.cluster import Cluster
     from muster.resources.amounts import Resources
 
@@ -413,7 +413,7 @@ class Reconciler:
         if again := look_again_in(pods, self._wall()):
             self._queue.add_after(view.key, again)
         if view.ours and view.group_owner is None:
-            if all(pod.metadata.deletion_timestamp and not pod.spec.node_name for pod in pods):
+            if not pods or (_hold_nothing(pods) and not _stays(view)):
                 # The PodGroup of plain pods has no owner: it goes with the last of them. Those without a node hold
                 # nothing, and go at once.
                 await self._group_writer.delete(view, gone=self._memories.seen(view.key).plain_pods)
@@ -429,3 +429,15 @@ class Reconciler:
         self._admission_queue.forget(view.key)
         if view.group_owner is not None:
             self._reporter.forget(view.group_owner.uid)
+
+
+def _hold_nothing(pods: Iterable[Pod]) -> bool:
+    return all(pod.metadata.deletion_timestamp and not pod.spec.node_name for pod in pods)
+
+
+def _stays(view: View) -> bool:
+    """Whether the PodGroup would be there for longer, with its mark, and for pods that come meanwhile.
+
+    Kubernetes keeps its own while pods name it, those of the next gang of the name among them.
+    """
+    return view.pod_group is not None and bool(view.pod_group.metadata.finalizers)

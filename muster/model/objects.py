@@ -333,9 +333,10 @@ class ManagedFields(LocalObject, frozen=True):
 
 
 class WrittenMeta(ObjectMeta, frozen=True):
-    """Metadata with who wrote what, of PodGroups and Namespaces."""
+    """Metadata with who wrote what, and who keeps the object when it is deleted, of PodGroups and Namespaces."""
 
     managed_fields: tuple[ManagedFields, ...] = ()
+    finalizers: tuple[str, ...] = ()
 
     def applied_by(self, manager: str) -> OwnedFields:
         """The fields that a manager owns because it applied them."""

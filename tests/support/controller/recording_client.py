@@ -141,7 +141,10 @@ class RecordingClient:
         failure = await self._record(Write("delete", resource.kind, name, uid=uid))
         if failure:
             raise failure
-        if resource == POD_GROUPS:
+        if resource == POD_GROUPS and self.groups.get(name, {"metadata": {}})["metadata"].get("finalizers"):
+            # Somebody keeps it.
+            self.groups[name]["metadata"]["deletionTimestamp"] = "2026-11-21T10:02:00Z"
+        elif resource == POD_GROUPS:
             self.groups.pop(name, None)
             self.applied.pop(name, None)
         elif _versioned(self.pods[name])["metadata"]["resourceVersion"] != resource_version:

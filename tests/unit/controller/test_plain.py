@@ -128,6 +128,28 @@ async def test_its_podgroup_does_not_wait_for_pods_that_never_had_a_node() -> No
     assert harness.annotations("pair")[STATE] == "Admitted"
 
 
+async def test_pods_that_come_while_its_podgroup_is_kept_do_not_start_by_the_former_ones_mark() -> None:
+    """Kubernetes keeps its own PodGroups while pods name them, and some pods stay for their finalizers."""
+    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="2")])
+    await harness.settle()
+    harness.client.groups["pair"]["metadata"]["finalizers"] = ["scheduling.k8s.io/podgroup-protection"]
+    other = member("z", second=5)
+    other["metadata"]["labels"]["muster.dev/gang"] = "other"
+    other["metadata"]["annotations"] = {"muster.dev/gang-size": "1", "scheduling.k8s.io/group-name": "other"}
+    harness.client.pods["z"] = other
+    for name in ("a", "b"):
+        _end(harness.client.pods[name])
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["a", "b", "z"]
+    for name in ("c", "d"):
+        harness.client.pods[name] = member(name, second=30)
+    harness.watch()
+    await harness.settle()
+    assert harness.open_pods() == ["a", "b", "z"]
+    assert harness.annotations("pair")[STATE] == "WaitingForQuota"
+
+
 async def test_it_stays_while_pods_that_have_ended_are_there() -> None:
     ended = [member("a", phase="Succeeded"), member("b", phase="Succeeded")]
     harness = Harness(pods=ended, groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
