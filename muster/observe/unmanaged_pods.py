@@ -92,7 +92,8 @@ def _says(pod: Pod | None) -> tuple[set[GangKey], object]:
     """The gangs of which it would be a member, and all that counts of it there."""
     if pod is None or not (keys := _gangs(pod)):
         return set(), None
-    return keys, (pod.metadata.uid, pod.metadata.labels, pod.metadata.annotations, pod.spec)
+    meta = pod.metadata
+    return keys, (meta.uid, meta.controller, meta.labels, meta.annotations, pod.spec)
 
 
 def _belongs(pod: Pod, kind: Kind, workload: ObjectMeta) -> bool:

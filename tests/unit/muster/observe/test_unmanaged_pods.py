@@ -123,6 +123,18 @@ def test_what_a_kubelet_says_of_a_pod_is_no_change_for_its_gang() -> None:
     assert show("5", "other", phase="Succeeded", nodeName="n") == [KEY]
 
 
+def test_a_pod_that_another_workload_of_the_name_takes_over_is_a_change_for_its_gang() -> None:
+    """An operator takes the pods of one that was deleted without them; a relist shows both steps as one."""
+    unmanaged_pods = knowing(old_pod("demo-w-0", meta={"resourceVersion": "1"}))
+    told: list[GangKey] = []
+    unmanaged_pods.subscribe(told.append)
+    taken = old_pod("demo-w-0", meta={"resourceVersion": "2"})
+    taken["metadata"]["ownerReferences"][0]["uid"] = "uid-next"
+    fill_outsiders(unmanaged_pods, [made(Pod, taken)])
+    assert names(unmanaged_pods.of(RAY_CLUSTER, named(uid="uid-next"))) == ["demo-w-0"]
+    assert told == [KEY]
+
+
 def test_each_operators_pods_are_asked_for_by_label_without_those_of_muster_and_the_finished() -> None:
     class Unused:
         """A client of which nothing is asked here."""
