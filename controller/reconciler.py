@@ -413,14 +413,15 @@ class Reconciler:
         if again := look_again_in(pods, self._wall()):
             self._queue.add_after(view.key, again)
         if view.ours and view.group_owner is None:
-            if not pods or (_hold_nothing(pods) and not _stays(view)):
-                # The PodGroup of plain pods has no owner: it goes with the last of them. Those without a node hold
-                # nothing, and go at once.
-                await self._group_writer.delete(view, gone=self._memories.seen(view.key).plain_pods)
-            elif view.mark.admitted:
+            over, stays = _hold_nothing(pods), _stays(view)
+            if view.mark.admitted and (stays or not over):
                 # Its room is given away, and pods that come while the last of these end are to wait as any others do.
                 memory = self._memories.of(view.key)
                 await self._group_writer.write(view, memory, Mark(), GangState.FINISHED, "its pods are being deleted")
+            if not pods or (over and not stays):
+                # The PodGroup of plain pods has no owner: it goes with the last of them. Those without a node hold
+                # nothing, and go at once.
+                await self._group_writer.delete(view, gone=self._memories.seen(view.key).plain_pods)
         self._reporter.forget(self._memories.forget(view.key, ending=ending).workload)
         self._nudges.forget(view.key)
         self._wakes.forget(view.key)
@@ -432,6 +433,7 @@ class Reconciler:
 
 
 def _hold_nothing(pods: Iterable[Pod]) -> bool:
+    """Whether these pods, which are being deleted, have no node."""
     return all(pod.metadata.deletion_timestamp and not pod.spec.node_name for pod in pods)
 
 
