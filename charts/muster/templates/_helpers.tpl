@@ -192,6 +192,13 @@ of the verbs that read, where not all of them are meant.
 || object.?spec.?queue.hasValue()
 {{- end -}}
 
+{{/* The names of the namespaces in which nothing is muster's, as JSON. */}}
+{{- define "muster.excludedNamespaces" -}}
+{{- $names := list "kube-system" .Release.Namespace -}}
+{{- range .Values.excludedNamespaces -}}{{- $names = append $names (include "muster.text" .) -}}{{- end -}}
+{{- $names | toJson -}}
+{{- end -}}
+
 {{/* The namespaces to which webhooks and policies apply. */}}
 {{- define "muster.namespaceSelector" -}}
 {{- with .Values.namespaceSelector.matchLabels }}
@@ -201,12 +208,7 @@ matchLabels:
 matchExpressions:
   - key: kubernetes.io/metadata.name
     operator: NotIn
-    values:
-      - kube-system
-      - {{ .Release.Namespace | quote }}
-      {{- range .Values.excludedNamespaces }}
-      - {{ include "muster.text" . | quote }}
-      {{- end }}
+    values: {{- include "muster.excludedNamespaces" . | fromJsonArray | toYaml | nindent 6 }}
   {{- with .Values.namespaceSelector.matchExpressions }}
   {{- toYaml . | nindent 2 }}
   {{- end }}
@@ -215,8 +217,7 @@ matchExpressions:
 {{/* The same in CEL, for policies that apply to muster itself in all namespaces. */}}
 {{- define "muster.selectedInCel" -}}
 {{- $parts := list -}}
-{{- $excluded := list "kube-system" .Release.Namespace -}}
-{{- range .Values.excludedNamespaces -}}{{- $excluded = append $excluded (include "muster.text" .) -}}{{- end -}}
+{{- $excluded := include "muster.excludedNamespaces" . | fromJsonArray -}}
 {{- $parts = append $parts (printf "!(request.namespace in %s)" (include "muster.celList" $excluded)) -}}
 {{- $label := "namespaceObject.metadata.?labels[?'%s']" -}}
 {{- range $key, $value := .Values.namespaceSelector.matchLabels -}}
@@ -234,8 +235,7 @@ matchExpressions:
 
 {{/* The same for the controller, as kubectl's -l has it. What is not selected is left alone also where it is asked for. */}}
 {{- define "muster.selectedNamespaces" -}}
-{{- $excluded := list "kube-system" .Release.Namespace -}}
-{{- range .Values.excludedNamespaces -}}{{- $excluded = append $excluded (include "muster.text" .) -}}{{- end -}}
+{{- $excluded := include "muster.excludedNamespaces" . | fromJsonArray -}}
 {{- $parts := list (printf "kubernetes.io/metadata.name notin (%s)" (join ", " $excluded)) -}}
 {{- range $key, $value := .Values.namespaceSelector.matchLabels -}}
 {{- $parts = append $parts (printf "%s=%s" $key (toString $value)) -}}
