@@ -14,15 +14,17 @@ from muster.model.gang_states import GangState
 from muster.observe.admitted_terms import carried, terms_of
 from muster.observe.phases import Phase
 from muster.observe.pod_groups import desired, unreserved, while_assembling
+from muster.observe.view import Mark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from controller.admission_queue import AdmissionQueue
     from controller.deadlines import Deadlines
     from controller.memory import Memory
     from controller.pod_group_writer import PodGroupWriter
     from controller.reports import Reporter
+    from muster.model.objects import Pod
     from muster.observe.context import EntryContext
     from muster.observe.ledger_entry import Standing
     from muster.observe.view import View
@@ -80,6 +82,23 @@ class PodGroupKeeper:
                 return None
             raise
         return view if view.pod_group is not None else None
+
+    async def leave(self, view: View, pods: Collection[Pod], memory: Memory) -> None:
+        """Let go of the PodGroup of a gang that is gone, of which these pods are still being deleted.
+
+        That of a workload goes with its owner. That of plain pods, which has none, goes with the last of them that has
+        a node: the others hold nothing, and go at once.
+        """
+        if not view.ours or view.pod_group is None or view.group_owner is not None:
+            return
+        goes = all(pod.metadata.deletion_timestamp and not pod.spec.node_name for pod in pods)
+        # Kubernetes keeps its own PodGroups while pods name them, those of the next gang of the name among them.
+        at_once = goes and not view.pod_group.metadata.finalizers
+        if view.mark.admitted and not at_once:
+            # Its room is given away, and pods that come while the last of these end are to wait as any others do.
+            await self._group_writer.write(view, memory, Mark(), GangState.FINISHED, "its pods are being deleted")
+        if at_once or not pods:
+            await self._group_writer.delete(view, gone=memory.plain_pods)
 
     def _may_be_made(self, view: View, standing: Standing, memory: Memory) -> bool:
         """It is made when the first held pod is there, never on sight of the workload.

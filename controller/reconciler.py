@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from muster.gangs.intent import Defaults
     from muster.kube.store import Change
     from muster.kube.workqueue import WorkQueue
-    from muster.model.objects import Namespace, ObjectMeta, Pod, PodGroup, Queue
+    from muster.model.objects import Namespace, ObjectMeta, PodGroup, Queue
     from muster.observe.cluster import Cluster
     from muster.resources.amounts import Resources
 
@@ -407,22 +407,12 @@ class Reconciler:
     async def _leave(self, view: View) -> None:
         """Clean up after a gang that is gone."""
         pods = self._cluster.pods_of(view.key)
-        ending = bool(pods)
         # Its time limit, say, may be weeks away.
         self._queue.drop_later(view.key)
         if again := look_again_in(pods, self._wall()):
             self._queue.add_after(view.key, again)
-        if view.ours and view.group_owner is None:
-            over, stays = _hold_nothing(pods), _stays(view)
-            if view.mark.admitted and (stays or not over):
-                # Its room is given away, and pods that come while the last of these end are to wait as any others do.
-                memory = self._memories.of(view.key)
-                await self._group_writer.write(view, memory, Mark(), GangState.FINISHED, "its pods are being deleted")
-            if not pods or (over and not stays):
-                # The PodGroup of plain pods has no owner: it goes with the last of them. Those without a node hold
-                # nothing, and go at once.
-                await self._group_writer.delete(view, gone=self._memories.seen(view.key).plain_pods)
-        self._reporter.forget(self._memories.forget(view.key, ending=ending).workload)
+        await self._pod_groups.leave(view, pods, self._memories.of(view.key))
+        self._reporter.forget(self._memories.forget(view.key, ending=bool(pods)).workload)
         self._nudges.forget(view.key)
         self._wakes.forget(view.key)
         self._evictions.forget(view.key)
@@ -430,16 +420,3 @@ class Reconciler:
         self._admission_queue.forget(view.key)
         if view.group_owner is not None:
             self._reporter.forget(view.group_owner.uid)
-
-
-def _hold_nothing(pods: Iterable[Pod]) -> bool:
-    """Whether these pods, which are being deleted, have no node."""
-    return all(pod.metadata.deletion_timestamp and not pod.spec.node_name for pod in pods)
-
-
-def _stays(view: View) -> bool:
-    """Whether the PodGroup would be there for longer, with its mark, and for pods that come meanwhile.
-
-    Kubernetes keeps its own while pods name it, those of the next gang of the name among them.
-    """
-    return view.pod_group is not None and bool(view.pod_group.metadata.finalizers)
