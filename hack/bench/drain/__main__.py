@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import subprocess
 import tempfile
-import urllib.request
 from contextlib import AsyncExitStack, contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +27,7 @@ from hack.bench.bare import QUEUES_AND_GROUPS, bare
 from hack.bench.drain.costs import Costs
 from hack.bench.drain.gangs import NAMESPACE, SIZE, STAGES, Gangs
 from hack.bench.drain.raw import Raw
+from hack.bench.fleet.sampling import scraped
 from hack.bench.trends import percentile
 from hack.bench.usage import resident
 from hack.testbed import Testbed, wait_for
@@ -42,9 +41,6 @@ _CHECKOUT = Path(__file__).parents[3]
 _ENDED = 60
 _SEEN = 0.1  # ms
 _LED = 600.0
-_LEADS = 'leader_election_master_status{name="muster-controller"} 1.0', 'workqueue_depth{name="gangs"} 0.0'
-# Nothing waits to be looked at before the first look, either.
-_LOOKED_AT = re.compile(r'^workqueue_adds_total\{name="gangs"\} (\S+)$', re.MULTILINE)
 # Where others use the cores as well, a controller may get none for longer than its lease lasts.
 _PATIENT = ("--lease-duration=600", "--renew-deadline=540", "--retry-period=2")
 
@@ -87,11 +83,11 @@ class Run:
         self._muster.wait_ready()
 
         def leads() -> bool:
-            with urllib.request.urlopen(url) as answer:  # noqa: S310 - loopback
-                said = answer.read().decode()
-            looked_at = _LOOKED_AT.search(said)
-            many = looked_at is not None and float(looked_at[1]) >= self.gangs.there
-            return many and all(one in said for one in _LEADS)
+            said = scraped(url)
+            # Nothing waits to be looked at before the first look, either.
+            looked_at = said["workqueue_adds_total"].get("gangs", 0.0) >= self.gangs.there
+            idle = said["workqueue_depth"].get("gangs") == 0.0
+            return looked_at and idle and said["leader_election_master_status"].get("muster-controller") == 1.0
 
         wait_for(f"the controller of {revision} to lead", leads, _LED)
 
