@@ -17,6 +17,7 @@ chart: The chart as helm renders it, and the programs that judge the result.
 - rendered: What a chart renders, found by kind and name; and what the programs are that render and read it.
 - renderings: Every rendering of the chart that a test looks at: `renderings.json`, which kubeconform judges as a
   whole.
+- templates: A single template of the chart, rendered to be applied.
 
 cli: The command line run in this process, and what it reads.
 - browser: A real browser that looks at a page: headless Chromium, at any width, light or dark, with and without

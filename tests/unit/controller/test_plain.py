@@ -42,6 +42,14 @@ def member(name: str, *, second: int = 0, held: bool = True, cpu: str = "1", **r
     )
 
 
+def other_gang(name: str) -> JSON:
+    """The only pod of another gang, which came later."""
+    made = member(name, second=5)
+    made["metadata"]["labels"]["muster.dev/gang"] = "other"
+    made["metadata"]["annotations"] = {"muster.dev/gang-size": "1", "scheduling.k8s.io/group-name": "other"}
+    return made
+
+
 def group(**rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod_group` takes
     made = pod_group("pair", minMember=2, minTaskMember={"member": 2}, minResources={"cpu": "2"}, **rest)
     made["metadata"]["ownerReferences"] = []
@@ -86,10 +94,7 @@ async def test_pods_that_come_while_the_former_ones_end_queue_as_any_others() ->
     harness = Harness(pods=[member("a0"), member("a1")], queues=[queue(cpu="2")])
     await harness.settle()
     assert harness.open_pods() == ["a0", "a1"]
-    other = member("b", second=5)
-    other["metadata"]["labels"]["muster.dev/gang"] = "other"
-    other["metadata"]["annotations"] = {"muster.dev/gang-size": "1", "scheduling.k8s.io/group-name": "other"}
-    harness.client.pods["b"] = other
+    harness.client.pods["b"] = other_gang("b")
     for name in ("a0", "a1"):
         _end(harness.client.pods[name], on="somewhere")
     harness.watch()
@@ -136,10 +141,7 @@ async def test_pods_that_come_while_its_podgroup_is_kept_do_not_start_by_the_for
     harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="2")])
     await harness.settle()
     harness.client.groups["pair"]["metadata"]["finalizers"] = ["scheduling.k8s.io/podgroup-protection"]
-    other = member("z", second=5)
-    other["metadata"]["labels"]["muster.dev/gang"] = "other"
-    other["metadata"]["annotations"] = {"muster.dev/gang-size": "1", "scheduling.k8s.io/group-name": "other"}
-    harness.client.pods["z"] = other
+    harness.client.pods["z"] = other_gang("z")
     for name in ("a", "b"):
         if stay:
             _end(harness.client.pods[name])

@@ -282,7 +282,7 @@ def test_a_runtime_that_comes_later_brings_its_train_jobs_back() -> None:
 
 
 def test_a_status_that_muster_does_not_read_is_no_change_for_a_gang() -> None:
-    """KubeRay writes that of a RayCluster again for each of its pods."""
+    """KubeRay writes the status of a RayCluster once more for each of its pods."""
     cluster = filled(workloads=[ray_cluster()], pods=[HEAD])
     told: list[GangKey] = []
     listen(cluster, told)
