@@ -44,7 +44,7 @@ class AdmissionPass:
     by queue, the soft parts of claims that count all the same. `by_share` tells whether siblings competed by share.
     `given_back` is what others can be made to give back, now and after all had ended that end by themselves; None where
     nobody is. No more than `at_once` gangs are let start in one pass; `more` tells that others may follow in the next
-    one.
+    one. `turns` holds what each queue that competes had of its share when those gangs below it had their turn that fit.
     """
 
     shares: Shares
@@ -62,6 +62,7 @@ class AdmissionPass:
     by_share: bool = False
     given_back: tuple[Reclaimable, Reclaimable] | None = None
     more: bool = False
+    turns: dict[str, dict[Order, float]] = field(default_factory=dict)
     bypassed: dict[tuple[str, tuple[str, ...], str], BypassedBelow] = field(default_factory=dict)
 
     _least: dict[str, float] = field(default_factory=dict)
@@ -257,6 +258,8 @@ def _visit(outcome: AdmissionPass, queue: str, order: Order) -> None:
         return
     lacking = outcome.lacking_behind(candidate, amounts)
     if not lacking:
+        for one in filter(outcome.shares.competes, outcome.tree.path(queue)):
+            outcome.turns.setdefault(one, {})[order] = outcome.share(one)
         outcome.fits[order.key] = amounts
         outcome.usage.take(queue, amounts)
         outcome.namespaces.take(namespace, amounts, lasts=candidate.lasts)

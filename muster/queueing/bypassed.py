@@ -2,13 +2,15 @@
 
 Of those who lack it in the same queue the first in order is passed, for only the first can have a reservation there.
 The next one is passed by the next start: to note thousands at one would be thousands of writes. Of siblings that
-compete by share, those are passed that have no more of their share than the queue of what starts.
+compete by share, those are passed whose turn was before that of what starts: their queue had less of its share then,
+or as much and they are older.
 """
 
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
 
 from muster.queueing.queue_state import Stage
 from muster.queueing.queue_view import ROOT
@@ -53,6 +55,18 @@ class Bypassed:
             heapq.heappop(self._heads)
         else:
             heapq.heapreplace(self._heads, (following, number, True))
+
+
+class _Turn(NamedTuple):
+    """The turn of a gang that starts: what its queue had of its share, and its place among queues that had as much."""
+
+    share: float
+    place: Order | None
+    """None: behind all."""
+
+    def before(self, share: float, place: Order) -> bool:
+        """Whether it comes before the turn of a sibling's gang."""
+        return self.share < share or (self.share == share and self.place is not None and self.place < place)
 
 
 class BypassedBelow:
@@ -106,17 +120,41 @@ class BypassedBelow:
     ) -> Order | None:
         """The first that is passed by a gang of the first queue of this path, at that place (None: behind all)."""
         below = self._below(path)
-        most = float("inf") if own is None else self._share(outcome, below)
-        for share, queue in self._queues:
-            if share > most:
-                break
+        turn = self._turn_of(outcome, below, own)
+        for queue in self._before(outcome, below, turn):
             bypassed = self._bypassed.get(queue)
             if bypassed is None:
                 bypassed = self._bypassed[queue] = Bypassed(self._lines[queue], self._free)
             first = bypassed.first(own if queue == below else None, may_be_passed)
-            if first is not None:
+            if first is not None and (queue == below or not turn.before(self._share_at(outcome, queue, first), first)):
                 return first
         return None
+
+    def _before(self, outcome: AdmissionPass, below: str, turn: _Turn) -> Iterator[str]:
+        """The queues in which anybody may have had an earlier turn."""
+        grown = dict.fromkeys((below, *outcome.turns))
+        for share, queue in self._queues:
+            if share > turn.share:
+                break
+            firsts = (line.first for line in self._lines[queue] if line)
+            if queue in grown or any(not turn.before(share, first) for first in firsts):
+                yield queue
+        # These had less.
+        for queue in grown:
+            if queue in self._lines and self._share(outcome, queue) > turn.share:
+                yield queue
+
+    def _share_at(self, outcome: AdmissionPass, queue: str, order: Order) -> float:
+        """What a queue had of its share when a gang of it had its turn that lacks something: before those behind it."""
+        behind = (share for other, share in outcome.turns.get(queue, {}).items() if other > order)
+        return next(behind, self._share(outcome, queue))
+
+    def _turn_of(self, outcome: AdmissionPass, below: str, own: Order | None) -> _Turn:
+        if own is None:
+            return _Turn(inf, None)
+        share = outcome.turns.get(below, {}).get(own)
+        # A wave has no turn under the name of its gang: what it took counts, too.
+        return _Turn(self._share(outcome, below), None) if share is None else _Turn(share, own)
 
 
 def first_bypassed(

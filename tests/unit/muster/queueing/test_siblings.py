@@ -305,6 +305,54 @@ def test_a_start_does_not_pass_siblings_that_have_more_of_their_share() -> None:
     assert books.passed_by(key("small"), NOW) == []
 
 
+def test_a_start_whose_turn_came_first_passes_no_sibling_that_has_less_once_it_has_started() -> None:
+    books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="8")
+    books.hold(key("a runs"), "a", amounts(cpu="3"))
+    books.hold(key("b runs"), "b", amounts(cpu="2"))
+    books.wait(Candidate(key("large"), "a", 0, "09:00", amounts(cpu="4")))
+    for one in flood("b", 2, "10:00", cpu="2"):
+        books.wait(one)
+    assert books.startable("a", NOW) == [key("b-00")]
+    assert books.passed_by(key("b-00"), NOW) == []
+    # The next one is behind the large one, for which there is as little room.
+    books.hold(key("b-00"), "b", amounts(cpu="2"))
+    books.wait(Candidate(key("small"), "b", 0, "09:30", amounts(cpu="1")))
+    assert books.startable("a", NOW) == [key("small")]
+    assert books.passed_by(key("small"), NOW) == [key("large")]
+
+
+def test_a_start_passes_the_first_of_its_own_queue_though_that_has_more_than_before() -> None:
+    books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="8")
+    books.hold(key("runs"), "a", amounts(cpu="4"))
+    books.wait(Candidate(key("large"), "b", 0, "08:00", amounts(cpu="5")))
+    books.wait(Candidate(key("small"), "b", 0, "09:00", amounts(cpu="1")))
+    assert books.passed_by(key("small"), NOW) == [key("large")]
+
+
+def test_a_start_passes_one_whose_queue_had_less_though_others_behind_it_have_started_since() -> None:
+    """They take nothing that it lacks, and it is as far in front as before."""
+    books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="10", gpu="8")
+    books.hold(key("runs"), "b", amounts(gpu="5"))
+    books.wait(Candidate(key("large"), "a", 0, "09:00", amounts(gpu="4")))
+    books.wait(Candidate(key("beside"), "a", 0, "09:30", amounts(cpu="7")))
+    books.wait(Candidate(key("small"), "b", 0, "10:00", amounts(gpu="1")))
+    assert books.startable("a", NOW) == [key("beside"), key("small")]
+    assert books.passed_by(key("beside"), NOW) == []
+    assert books.passed_by(key("small"), NOW) == [key("large")]
+
+
+def test_between_siblings_with_as_much_of_their_share_the_older_one_is_passed() -> None:
+    books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), QueueView("c", "Open", {}), cpu="8")
+    books.hold(key("runs"), "c", amounts(cpu="6"))
+    books.wait(Candidate(key("old"), "a", 0, "09:00", amounts(cpu="4")))
+    books.wait(Candidate(key("small"), "b", 0, "10:00", amounts(cpu="1")))
+    books.wait(Candidate(key("young"), "c", 0, "11:00", amounts(cpu="4")))
+    assert books.passed_by(key("small"), NOW) == [key("old")]
+    books.forget(key("old"))
+    books.wait(Candidate(key("young"), "a", 0, "11:00", amounts(cpu="4")))
+    assert books.passed_by(key("small"), NOW) == []
+
+
 def test_nobody_passes_a_large_gang_of_a_queue_that_has_nothing_when_its_patience_is_over() -> None:
     """Not even older gangs of siblings."""
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="8")
