@@ -418,6 +418,26 @@ async def test_leaving_a_watch_waits_for_no_goodbye(server: FaultyApiserver, cli
     assert transport.get_write_buffer_size() == 0
 
 
+async def test_a_connection_is_kept_for_the_next_gang_but_not_until_an_apiserver_ends_it(
+    server: FaultyApiserver, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An apiserver ends it after 90 seconds, and what is sent in that moment is lost."""
+    used = []
+
+    async def noted(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        used.append(request.transport.get_extra_info("peername"))
+        return await OK(request)
+
+    server.on("GET", noted)
+    passed = 0.0
+    monkeypatch.setattr("aiohttp.connector.monotonic", lambda: time.monotonic() + passed)
+    for seconds in (0, 50, 80):
+        passed += seconds
+        await client.get(PODS, "p", "ns")
+    assert used[0] == used[1] != used[2]
+
+
 async def test_the_server_may_stand_behind_a_path(server: FaultyApiserver) -> None:
     """Rancher serves clusters below /k8s/clusters/ID."""
     server.on("LIST", reply(listing(1)))
