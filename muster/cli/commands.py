@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import muster
 from muster.cli.examples import Formatter, epilog
-from muster.cli.options import caution, chosen_schedulers, cluster, connection, installed, output, scope
+from muster.cli.options import caution, chosen_schedulers, cluster, connection, installed, output, scope, seconds
 from muster.cli.page.options import add_page
 
 __all__ = ["parser", "print_version"]
@@ -138,7 +138,7 @@ def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument(
         "--settle",
-        type=float,
+        type=seconds,
         default=6.0,
         metavar="SECONDS",
         help="how long to wait for reviews in flight; must exceed the chart value `webhook.timeoutSeconds`; default: 6",

@@ -21,6 +21,7 @@ __all__ = [
     "installed",
     "output",
     "scope",
+    "seconds",
     "selector",
 ]
 
@@ -59,15 +60,15 @@ def scope(parser: argparse.ArgumentParser, namespace: str, everywhere: str, *, w
 
 def connection(parser: argparse.ArgumentParser, *, in_need: bool = False) -> None:
     """The options that say which cluster, and how long it may take to answer: longer where the command is for need."""
-    seconds = _CONNECT_SECONDS_IN_NEED if in_need else _CONNECT_SECONDS
+    usual = _CONNECT_SECONDS_IN_NEED if in_need else _CONNECT_SECONDS
     parser.add_argument("--kubeconfig", help="path to the kubeconfig; default: as for kubectl")
     parser.add_argument("--context", help="kubeconfig context to use; default: the current context")
     parser.add_argument(
         "--connect-timeout",
-        type=_seconds,
-        default=os.environ.get(CONNECT_TIMEOUT, seconds),
+        type=_deadline,
+        default=os.environ.get(CONNECT_TIMEOUT, usual),
         metavar="SECONDS",
-        help=f"how long to wait for the first answer of the apiserver; default: ${CONNECT_TIMEOUT}, else {seconds:g}",
+        help=f"how long to wait for the first answer of the apiserver; default: ${CONNECT_TIMEOUT}, else {usual:g}",
     )
 
 
@@ -135,15 +136,26 @@ def _named(text: str) -> str:
     return text
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    # Whatever is no number is not above 0 either.
-    if not 0 < seconds < math.inf:
+def seconds(text: str) -> float:
+    """The value of an option in seconds; 0 is one, infinity is none."""
+    found = _number(text)
+    if not 0 <= found < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds")
+    return found
+
+
+def _deadline(text: str) -> float:
+    found = _number(text)
+    if not 0 < found < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")
-    return seconds
+    return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _admitters(text: str) -> tuple[Admitter, ...]:

@@ -104,6 +104,15 @@ def test_a_deadline_is_a_number_above_0(command: Command, monkeypatch: pytest.Mo
     )
 
 
+@pytest.mark.parametrize("told", ["-1", "nan", "inf", "soon"])
+def test_reviews_in_flight_are_waited_for_a_number_of_seconds(command: Command, told: str) -> None:
+    done = command.run("withdraw", f"--settle={told}")
+    assert (done.code, done.err.splitlines()[-1]) == (
+        2,
+        f"muster withdraw: error: argument --settle: '{told}' is not a number of seconds",
+    )
+
+
 @pytest.mark.parametrize("name", ["audit", "doctor", "release", "withdraw"])
 def test_what_is_for_need_waits_longer(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """For the apiserver is slow then; the environment still says otherwise."""
