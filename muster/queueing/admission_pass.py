@@ -44,7 +44,8 @@ class AdmissionPass:
     by queue, the soft parts of claims that count all the same. `by_share` tells whether siblings competed by share.
     `given_back` is what others can be made to give back, now and after all had ended that end by themselves; None where
     nobody is. No more than `at_once` gangs are let start in one pass; `more` tells that others may follow in the next
-    one. `turns` holds what each queue that competes had of its share when those gangs below it had their turn that fit.
+    one. `turns` holds, for each queue that competes, what it had of its share at the turn of each gang below it that
+    fits.
     """
 
     shares: Shares

@@ -131,7 +131,7 @@ class BypassedBelow:
         return None
 
     def _before(self, outcome: AdmissionPass, below: str, turn: _Turn) -> Iterator[str]:
-        """The queues in which anybody may have had an earlier turn."""
+        """The queues in which anybody may have had an earlier turn; its own is one."""
         grown = dict.fromkeys((below, *outcome.turns))
         for share, queue in self._queues:
             if share > turn.share:
@@ -145,7 +145,8 @@ class BypassedBelow:
                 yield queue
 
     def _share_at(self, outcome: AdmissionPass, queue: str, order: Order) -> float:
-        """What a queue had of its share when a gang of it had its turn that lacks something: before those behind it."""
+        """What a queue had of its share at the turn of a gang that stands there and lacks something."""
+        # Those behind it have started since.
         behind = (share for other, share in outcome.turns.get(queue, {}).items() if other > order)
         return next(behind, self._share(outcome, queue))
 
