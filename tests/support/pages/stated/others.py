@@ -99,7 +99,7 @@ ELSEWHERE = (
     Elsewhere("docs/performance.md", "The goal is «four fifths» of", "a goal"),
     Elsewhere("docs/performance.md", "90, 91, 90, 84 and «73 %»: of", _by("drain.model")),
     Elsewhere("docs/comparison.md", "is looked at «2 ms» after", "times written by a copy of the controller"),
-    Elsewhere("docs/comparison.md", "not wait, 4 to «5 ms» each", "times written by a copy of the controller"),
+    Elsewhere("docs/comparison.md", "has begun, 4 to «5 ms». The rest", "times written by a copy of the controller"),
     Elsewhere("docs/comparison.md", "its release (qps «300», burst «500»)", "Kueue's own configuration"),
     Elsewhere("docs/backends.md", "looks at everything again, after «five minutes»", "kube-scheduler's own flush"),
     Elsewhere("docs/kueue.md", "has all its pods for some «100 ms», and", _OPERATORS),
