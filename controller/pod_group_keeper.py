@@ -86,8 +86,8 @@ class PodGroupKeeper:
     async def leave(self, view: View, pods: Collection[Pod], memory: Memory) -> None:
         """Let go of the PodGroup of a gang that is gone, of which these pods are still being deleted.
 
-        That of a workload goes with its owner. That of plain pods, which has none, goes with the last of them that has
-        a node: the others hold nothing, and go at once.
+        The PodGroup of a workload is deleted with its owner. The PodGroup of plain pods has no owner: it is deleted
+        with the last pod that has a node, and waits for no others, for they hold nothing.
         """
         if not view.ours or view.pod_group is None or view.group_owner is not None:
             return

@@ -1,9 +1,9 @@
 """Who is passed when a gang starts or grows: those before it, whom nobody has passed yet, that wait for what it takes.
 
 Of those who lack it in the same queue the first in order is passed, for only the first can have a reservation there.
-The next one is passed by the next start: to note thousands at one would be thousands of writes. Of siblings that
-compete by share, those are passed whose turn was before that of what starts: their queue had less of its share then,
-or as much and they are older.
+The next one is passed by the next start: to note thousands at one would be thousands of writes. Among siblings that
+compete by share a start passes the gangs whose turn came before its own: their queue had less of its share, or as much
+and they are older.
 """
 
 from __future__ import annotations

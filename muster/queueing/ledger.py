@@ -362,8 +362,8 @@ class Ledger:
     def passed_by(self, key: GangKey, now: float, *, growth: bool = False) -> list[GangKey]:
         """The gangs that this gang passes: in its queue and those above, the first before it that lacks what it takes.
 
-        Before it stand those of siblings whose turn came before its own. Asked of a gang that may start, or that has
-        grown: before `growth` stands everybody who waits.
+        A gang of a sibling stands before it if its turn came first. This is asked of a gang that may start, or that has
+        grown; `growth` passes everybody who waits.
         """
         queue, claim = self._queue_of.get(key), self._claim(key)
         if queue is None:
