@@ -2,7 +2,8 @@
 
 Every queue stands below `root`, directly or further down, and a gang takes room of its queue and of all above it. Under
 Volcano's hierarchical capacity what is guaranteed to a queue's siblings is out of its reach, and what is guaranteed to
-the queue itself is not, even where more is guaranteed than there is.
+the queue itself is not, even where more is guaranteed than there is. It is kept from the tightest limit above, which
+need not be the parent's own.
 
 Who may not use a queue may not use those below it either. To all others it does not exist.
 """
@@ -91,6 +92,7 @@ class QueueTree:
         self._revision = 0
         self._paths: dict[str, tuple[str, ...]] = {}
         self._limits: dict[str, Resources] = {}
+        self._reaches: dict[str, Resources] = {}
         self._ceilings: dict[str, dict[str, int]] = {}
         # Of all queues directly below one: what each would otherwise add up for itself.
         self._weights: dict[str, int] = {}
@@ -154,7 +156,7 @@ class QueueTree:
     def _forget_limits(self, of: Iterable[str] | None = None) -> None:
         """Of these queues, or of all (None)."""
         self._revision += 1
-        for known in (self._limits, self._ceilings):
+        for known in (self._limits, self._reaches, self._ceilings):
             if of is None:
                 known.clear()
             else:
@@ -268,12 +270,15 @@ class QueueTree:
         return tuple(found)
 
     def limit(self, name: str) -> Resources:
-        """What all gangs of the queue and of those below it may hold together."""
+        """What all gangs of the queue and of those below it may hold together, as far as the queues above leave more.
+
+        Its own capability, or less where guarantees to its siblings leave less.
+        """
         known = self._limits.get(name)
         if known is None:
             for one in reversed(self.path(name)):
                 if one not in self._limits:
-                    self._limits[one] = self._limit(one)
+                    self._limits[one], self._reaches[one] = self._read(one)
             known = self._limits[name]
         return known
 
@@ -284,30 +289,32 @@ class QueueTree:
             known = self._ceilings[name] = {resource: amount.nano for resource, amount in self.limit(name).items()}
         return known
 
-    def _limit(self, name: str) -> Resources:
+    def _read(self, name: str) -> tuple[Resources, Resources]:
+        """The limit of a queue, and its reach: what it could hold with all others empty, whichever queue limits that.
+
+        Guarantees to its siblings are kept from the reach of the parent (Volcano 1.14.1, capacity.go:779-831).
+        """
         view = self._views.get(name)
         own = view.limit if view else {}
         if name == ROOT:
-            return _tighter(own, self._nodes or {})
+            whole = _tighter(own, self._nodes or {})
+            return whole, whole
         parent = self._parent(name)
-        kept, promised = self._guaranteed_below(parent), view.guarantee if view else {}
-        if promised:
-            others = minus(kept, promised)
-            kept = {resource: amount for resource, amount in others.items() if amount > ZERO}
         # In a ring no queue is above another: otherwise the answer would depend on where the walk begins.
-        above = {} if name in self.path(parent) else self._limits.get(parent, {})
-        left = minus({resource: above[resource] for resource in above if resource in kept}, kept)
-        reach = {one: max(amount, min(promised.get(one, ZERO), above[one])) for one, amount in left.items()}
-        return _tighter(own, reach)
+        above = {} if name in self.path(parent) else self._reaches.get(parent, {})
+        left, kept = above, self._guaranteed_below(parent)
+        if above and kept:
+            promised = view.guarantee if view else {}
+            free = minus(above, minus(kept, promised))
+            left = {one: max(free[one], min(promised.get(one, ZERO), most)) for one, most in above.items()}
+        reach = _tighter(own, left)
+        # As much as the queue above has is no limit of its own.
+        return {**own, **{one: most for one, most in reach.items() if most != above.get(one)}}, reach
 
     def _level(self, name: str) -> QueueLevel:
         view, limit = self._views.get(name), self.limit(name)
-        if name == ROOT:
-            # It has no siblings; the nodes may bound it.
-            return QueueLevel(name, limit, limit)
-        own, above = view.limit if view is not None else {}, self.limit(self._parent(name))
-        # As much as the queue above has is no limit that siblings make: that queue's is the one to tell of.
-        limit = {one: most for one, most in limit.items() if most == own.get(one) or most != above.get(one)}
+        # The root has no siblings; the nodes may bound it.
+        own = limit if name == ROOT else view.limit if view is not None else {}
         return QueueLevel(name, limit, own)
 
     def _guaranteed_below(self, parent: str) -> Resources:
@@ -361,6 +368,9 @@ class QueueTree:
 
 
 def _tighter(first: Resources, second: Resources) -> Resources:
+    if not first:
+        # Most queues share the reach of the queue above them.
+        return second
     return {
         name: min(first[name], second[name]) if name in first and name in second else {**second, **first}[name]
         for name in {**first, **second}

@@ -94,20 +94,22 @@ def _beyond_those_above(view: QueueView, above: Sequence[QueueView], tree: Queue
                 words = f'{over[0]} is above the {over[1]} of queue "{one.name}" above it; lower it'
                 yield _hierarchy(path, words, "above", _excess(amounts, tightest))
                 break
-    nearest = tree.get(view.parent)
-    if nearest is not None and view.guarantee:
-        promised = total(child.guarantee for child in tree if child.parent == nearest.name)
+    if tree.get(view.parent) is not None and view.guarantee:
+        promised = total(child.guarantee for child in tree if child.parent == view.parent)
         promised = {name: promised[name] for name in view.guarantee}
-        over = exceeding(promised, nearest.limit)
-        if over is not None:
-            words = f'{over[0]} is guaranteed below queue "{nearest.name}", which has {over[1]}; lower it'
-            yield _hierarchy("spec.guarantee.resource", words, "promised", _excess(promised, nearest.limit))
+        for one in above:
+            over = exceeding(promised, one.limit)
+            if over is not None:
+                has = "which" if one.name == view.parent else f'and queue "{one.name}" above it'
+                words = f'{over[0]} is guaranteed below queue "{view.parent}", {has} has {over[1]}; lower it'
+                yield _hierarchy("spec.guarantee.resource", words, "promised", _excess(promised, tightest))
+                break
 
 
 def _less_than_below(view: QueueView, below: Sequence[QueueView]) -> Iterator[Finding]:
     """Where the queue's own capability is less than queues below it have, or are guaranteed."""
     path = "spec.capability"
-    promised = total(one.guarantee for one in below if one.parent == view.name)
+    promised = _promised(below)
     excess = _excess(largest(_most(below), promised), view.limit)
     found = _larger(below, view.limit)
     if found is not None:
@@ -121,13 +123,19 @@ def _less_than_below(view: QueueView, below: Sequence[QueueView]) -> Iterator[Fi
 
 def _below_too_small(view: QueueView, above: Sequence[QueueView], below: Sequence[QueueView]) -> Iterator[Finding]:
     """Where queues below it have, or are guaranteed, more than a queue above it: it may have been moved there."""
-    tightest = _tightest(above)
-    found = _larger(below, tightest)
+    tightest, path = _tightest(above), "spec.parent"
+    promised = _promised(below)
+    excess = _excess(largest(_most(below), promised), tightest)
+    found, guaranteed = _larger(below, tightest), exceeding(promised, tightest)
+    words = ""
     if found is not None:
         over, which = found
-        words = f'the {over[0]} of {which} below it is above the {over[1]} that there is in queue "{view.parent}"'
-        words = f"{words}; lower that first, or name another parent"
-        yield _hierarchy("spec.parent", words, "below", _excess(_most(below), tightest))
+        words = f"the {over[0]} of {which} below it is above the {over[1]}"
+    elif guaranteed is not None:
+        words = f"the {guaranteed[0]} that is guaranteed below it is above the {guaranteed[1]}"
+    if words:
+        words = f'{words} that there is in queue "{view.parent}"; lower that first, or name another parent'
+        yield _hierarchy(path, words, "below", excess)
 
 
 def _tightest(above: Sequence[QueueView]) -> dict[str, Quantity]:
@@ -141,6 +149,14 @@ def _tightest(above: Sequence[QueueView]) -> dict[str, Quantity]:
 def _most(queues: Iterable[QueueView]) -> Resources:
     """The most of each resource that one of them has, or is guaranteed."""
     return reduce(largest, (each for one in queues for each in (one.limit, one.guarantee)), {})
+
+
+def _promised(queues: Iterable[QueueView]) -> Resources:
+    """The most of each resource that is guaranteed to all queues with one parent together."""
+    sums: dict[str, Resources] = {}
+    for one in queues:
+        sums[one.parent] = total((sums.get(one.parent, {}), one.guarantee))
+    return reduce(largest, sums.values(), {})
 
 
 def _excess(need: Resources, limit: Resources) -> dict[str, Quantity]:

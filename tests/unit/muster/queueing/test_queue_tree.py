@@ -128,6 +128,49 @@ def test_a_queue_may_have_what_volcanos_hierarchical_capacity_gives_it(
         assert found == amounts(cpu=str(min(real, whole, whole if own is None else own)))["cpu"]
 
 
+def test_a_guarantee_is_kept_from_siblings_whichever_queue_above_has_the_capability() -> None:
+    tree = QueueTree([view("org", cpu="10"), view("through", "org"), view("a", "through"), view("b", "through")])
+    tree.set(view("b", "through", guarantee="6"))
+    assert levels(tree, "a") == [("a", {"cpu": "4"}), ("org", {"cpu": "10"})]
+    assert levels(tree, "b") == [("org", {"cpu": "10"})]
+    tree.set(view("org", cpu="9"))
+    assert levels(tree, "a") == [("a", {"cpu": "3"}), ("org", {"cpu": "9"})]
+
+
+def volcanos(tree: dict[str, tuple[str, int, int | None]], name: str) -> int:
+    """The realCapability of a queue, in cpu (Volcano 1.14.1, capacity.go:779-831); the root has 20."""
+    if name == ROOT:
+        return 20
+    parent, guarantee, own = tree[name]
+    above = volcanos(tree, parent)
+    promised = sum(one[1] for one in tree.values() if one[0] == parent)
+    real = max(above - promised, 0) + guarantee
+    # What no queue has is bounded by what the parent really has, which Volcano checks beside it.
+    return min(real, above, above if own is None else own)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["a", "b", "a1", "a2", "b1", "a11", "a12", "a13"]),
+        st.tuples(st.integers(0, 6), st.none() | st.integers(1, 25)),
+    )
+)
+def test_a_queue_anywhere_in_a_tree_may_have_what_volcano_gives_it(
+    drawn: dict[str, tuple[int, int | None]],
+) -> None:
+    """Of three levels, with a capability at any of them or none."""
+    names = {name[:length] for name in drawn for length in range(1, len(name) + 1)}
+    described = {name: (name[:-1] or ROOT, *drawn.get(name, (0, None))) for name in names}
+    tree = QueueTree([view(ROOT, cpu="20")])
+    for name, (parent, guarantee, own) in sorted(described.items()):
+        limit = {} if own is None else {"cpu": str(own)}
+        tree.set(view(name, parent, guarantee=str(guarantee) if guarantee else "", **limit))
+    for name in names:
+        place = tree.place(name)
+        assert place is not None
+        assert min(level.limit["cpu"] for level in place.levels) == amounts(cpu=str(volcanos(described, name)))["cpu"]
+
+
 def test_guarantees_bind_nobody_where_the_queue_above_is_unlimited() -> None:
     tree = QueueTree([view("org"), view("a", "org"), view("b", "org", guarantee="5")])
     assert levels(tree, "a") == []

@@ -76,6 +76,10 @@ async def test_a_sound_queue_passes(new: JSON) -> None:
             below("org", guarantee={"cpu": "4"}),
             'spec.guarantee.resource: cpu 9 is guaranteed below queue "org", which has cpu 8; lower it',
         ),
+        (
+            below("through", guarantee={"cpu": "4"}),
+            'cpu 9 is guaranteed below queue "through", and queue "org" above it has cpu 8; lower it',
+        ),
         (queue(cpu="1"), 'spec.capability: cpu 1 is below the cpu 3 of queue "low" below it; lower that first'),
         (queue(cpu="four"), 'spec.capability.cpu: "four" is not a quantity'),
         (
@@ -97,7 +101,8 @@ async def test_a_sound_queue_passes(new: JSON) -> None:
     ],
 )
 async def test_what_cannot_be_is_refused_by_field(new: JSON, line: str) -> None:
-    response = await reviewed(new, ORG, below("q", "low", cpu="3"), below("org", "kept", guarantee={"cpu": "5"}))
+    promised = below("org", "kept", guarantee={"cpu": "5"}), below("through", "held", guarantee={"cpu": "5"})
+    response = await reviewed(new, ORG, below("q", "low", cpu="3"), below("org", "through"), *promised)
     assert not response["allowed"]
     assert line in response["status"]["message"]
 
@@ -140,12 +145,27 @@ BELOW_P = (below("p", "a", guarantee={"cpu": "8"}), below("p", "m"), below("m", 
             "spec.capability: cpu 9 is below the cpu 10 that is guaranteed below it; lower that first",
             id="less than is guaranteed to all right below it together",
         ),
+        pytest.param(
+            below("root", "top", cpu="20"),
+            below("root", "top", cpu="9"),
+            "spec.capability: cpu 9 is below the cpu 10 that is guaranteed below it; lower that first",
+            id="less than is guaranteed to all right below one that has no capability",
+        ),
+        pytest.param(
+            below("top", "free"),
+            below("eight", "free"),
+            'spec.parent: the cpu 10 that is guaranteed below it is above the cpu 8 that there is in queue "eight"; '
+            "lower that first, or name another parent",
+            id="another parent that has less than is guaranteed to all right below it together",
+        ),
     ],
 )
 async def test_a_queue_is_not_given_less_than_those_below_it_have(old: JSON, new: JSON, line: str) -> None:
     """However far below they are."""
     promised = [below("g", name, guarantee={"cpu": "5"}) for name in ("g1", "g2")]
+    through = [below("top", "free"), *(below("free", name, guarantee={"cpu": "5"}) for name in ("f1", "f2"))]
     others = [queue("p", cpu="20"), *BELOW_P, queue("x", cpu="4"), below("x", "y"), *promised]
+    others += [queue("top", cpu="20"), queue("eight", cpu="8"), *through]
     others = [one for one in others if one["metadata"]["name"] != new["metadata"]["name"]]
     response = await reviewed(new, *others, old=old)
     assert not response["allowed"]
