@@ -260,12 +260,9 @@ class Cluster:
 
         What its operator has made of both already goes before what would be made now.
         """
-        whole = kind.whole(decoded, self.origin)
-        if kind.origin is None or whole is decoded:
-            return whole
-        there = self.made_by(kind.origin.makes, decoded.metadata.uid)
+        there = self.made_by(kind.origin.makes, decoded.metadata.uid) if kind.origin else ()
         made = next((one for one in there if not one.metadata.deletion_timestamp), None)
-        return whole if made is None else kind.origin.as_made(whole, made)
+        return kind.whole(decoded, self.origin, made)
 
     def around(self, kind: Kind, decoded: Decoded) -> Surroundings:
         """What speaks for the workload beside itself."""

@@ -194,12 +194,9 @@ def _verdict(findings: Sequence[Finding], validation: Validation, workload: Work
 def _with_origin(kind: Kind, decoded: Decoded, context: Context) -> tuple[Decoded, Finding | None]:
     """The workload together with the object that it is made from, or what is found where that is not known."""
     try:
-        whole = kind.whole(decoded, context.origin)
+        return kind.whole(decoded, context.origin, context.made), None
     except InvalidObjectError as error:
         return decoded, Finding(Reason.TRAINING_RUNTIME_NOT_FOUND, error.field, str(error))
-    if kind.origin is None or context.made is None:
-        return whole, None
-    return kind.origin.as_made(whole, context.made), None
 
 
 def _unheard(

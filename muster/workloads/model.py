@@ -376,8 +376,10 @@ class Kind:
     origin: Origin | None = None
     """How to read a workload that needs another object to be read; None for kinds that stand alone."""
 
-    def whole(self, decoded: Decoded, origin: Callable[[Reference], object | None]) -> Decoded:
-        """The workload together with what it is made from, which `origin` finds.
+    def whole(
+        self, decoded: Decoded, origin: Callable[[Reference], object | None], made: Decoded | None = None
+    ) -> Decoded:
+        """The workload together with what it is made from, which `origin` finds, and what was `made` of both.
 
         Raises InvalidObjectError where that is not there.
         """
@@ -386,7 +388,8 @@ class Kind:
             return decoded
         found = origin(reference)
         if found is not None:
-            return self.origin.joined(decoded, found)
+            joined = self.origin.joined(decoded, found)
+            return joined if made is None else self.origin.as_made(joined, made)
         place = f' in namespace "{reference.namespace}"' if reference.namespace else ""
         raise InvalidObjectError(
             self.origin.path,

@@ -55,6 +55,18 @@ class _AutoscalerOptions(LocalObject, frozen=True):
     resources: ResourceRequirements | None = None
 
 
+class _CollectorOptions(LocalObject, frozen=True):
+    resources: ResourceRequirements | None = None
+
+
+class _HistoryServerOptions(LocalObject, frozen=True):
+    collector_options: _CollectorOptions | None = None
+
+
+class _TLSOptions(LocalObject, frozen=True):
+    enabled: bool = False
+
+
 class ClusterSpec(Bounded, frozen=True):
     """The spec of a Ray cluster, its own or in a kind above it."""
 
@@ -62,9 +74,16 @@ class ClusterSpec(Bounded, frozen=True):
     worker_group_specs: tuple[_WorkerGroup, ...] = ()
     enable_in_tree_autoscaling: bool = False
     autoscaler_options: _AutoscalerOptions = _AutoscalerOptions()
+    history_server_options: _HistoryServerOptions = _HistoryServerOptions()
+    tls_options: _TLSOptions = _TLSOptions()
     suspend: bool = False
     managed_by: str = ""
-    held: ClassVar[tuple[str, ...]] = ("head_group_spec", "worker_group_specs", "autoscaler_options")
+    held: ClassVar[tuple[str, ...]] = (
+        "head_group_spec",
+        "worker_group_specs",
+        "autoscaler_options",
+        "history_server_options",
+    )
 
     def templates(self) -> Iterator[PodTemplate]:
         """The pod templates of the head and of all groups."""
@@ -73,9 +92,11 @@ class ClusterSpec(Bounded, frozen=True):
         yield from (group.template for group in self.worker_group_specs)
 
     def beside(self) -> int:
-        """What the autoscaler asks for."""
-        asked = self.autoscaler_options.resources
-        return len(asked.requests) + len(asked.limits) if asked else 0
+        """What the autoscaler and the collectors ask for, of which each group has one."""
+        collector = self.history_server_options.collector_options
+        groups = 1 + len(self.worker_group_specs)
+        asked = ((1, self.autoscaler_options.resources), (groups, collector.resources if collector else None))
+        return sum(times * (len(one.requests) + len(one.limits)) for times, one in asked if one)
 
 
 class RayCluster(LocalObject, frozen=True):
@@ -86,11 +107,22 @@ class RayCluster(LocalObject, frozen=True):
     spec: ClusterSpec = ClusterSpec()
 
 
-# What KubeRay adds to the pods that it makes (controllers/ray/common/pod.go and job.go of 1.6.1).
+# What KubeRay adds to the pods that it makes (controllers/ray/common/pod.go of 1.6.2; collector and TLS: of 1.7.0).
 _AUTOSCALER = ResourceRequirements(requests={"cpu": "500m", "memory": "512Mi"})
 _WAIT_FOR_HEAD = Container(
     name="wait-gcs-ready",
     resources=ResourceRequirements(requests={"cpu": "200m", "memory": "256Mi"}),
+)
+_COLLECTOR = ResourceRequirements(
+    requests={"cpu": "50m", "memory": "64Mi"},
+    limits={"cpu": "200m", "memory": "256Mi"},
+)
+_WAIT_FOR_CERTIFICATE = Container(
+    name="wait-for-tls-ip-san",
+    resources=ResourceRequirements(
+        requests={"cpu": "50m", "memory": "64Mi"},
+        limits={"cpu": "50m", "memory": "64Mi"},
+    ),
 )
 
 
@@ -103,11 +135,30 @@ def _read_cluster(cluster: RayCluster) -> Workload:
     return gang_of(cluster.api_version, cluster.metadata, cluster.spec, "spec")
 
 
-def _as_served(api_version: str, group: _WorkerGroup) -> _WorkerGroup:
-    """The group as the apiserver keeps it: its v1alpha1 knows neither hosts nor suspended groups, and drops both."""
-    if api_version.endswith(_V1ALPHA1):
-        return msgspec.structs.replace(group, num_of_hosts=1, suspend=False)
-    return group
+def _as_served(api_version: str, spec: ClusterSpec, path: str) -> tuple[ClusterSpec, tuple[Finding, ...]]:
+    """The spec as the apiserver keeps it, which drops what its v1alpha1 does not know."""
+    if not api_version.endswith(_V1ALPHA1):
+        return spec, ()
+    groups = tuple(msgspec.structs.replace(one, num_of_hosts=1, suspend=False) for one in spec.worker_group_specs)
+    served = msgspec.structs.replace(
+        spec,
+        worker_group_specs=groups,
+        history_server_options=_HistoryServerOptions(),
+        tls_options=_TLSOptions(),
+    )
+    both = zip(spec.worker_group_specs, groups, strict=True)
+    dropped = [
+        (f"{path}.workerGroupSpecs[{index}]", "numOfHosts nor suspend of a group")
+        for index, (group, kept) in enumerate(both)
+        if group != kept
+    ]
+    if (spec.history_server_options, spec.tls_options) != (served.history_server_options, served.tls_options):
+        dropped.append((path, "historyServerOptions nor tlsOptions"))
+    rest = "so that the apiserver drops them; use ray.io/v1"
+    return served, tuple(
+        Finding(Reason.FIELD_DROPPED, where, f"{where}: {api_version} knows neither {what}, {rest}")
+        for where, what in dropped
+    )
 
 
 def gang_of(
@@ -124,7 +175,8 @@ def gang_of(
     Raises InvalidObjectError where the spec cannot be a gang.
     """
     spec.check(path)
-    roles, names, findings = [_head(spec, path)], {_HEAD}, []
+    spec, findings = _as_served(api_version, spec, path)
+    roles, names = [_head(spec, path)], {_HEAD}
     for index, group in enumerate(spec.worker_group_specs):
         where = f"{path}.workerGroupSpecs[{index}]"
         if not group.group_name:
@@ -132,14 +184,7 @@ def gang_of(
         if group.group_name in names:
             raise InvalidObjectError(f"{where}.groupName", f'"{group.group_name}" is taken; group names differ')
         names.add(group.group_name)
-        served = _as_served(api_version, group)
-        if served != group:
-            message = (
-                f"{where}: {api_version} knows neither numOfHosts nor suspend of a group, so that the apiserver drops "
-                "them; use ray.io/v1"
-            )
-            findings.append(Finding(Reason.FIELD_DROPPED, where, message))
-        roles.append(_workers(served, where, grows=spec.enable_in_tree_autoscaling))
+        roles.append(_workers(group, spec, where))
     return Workload(
         kind=RAY_CLUSTER,
         api_version=api_version,
@@ -150,7 +195,7 @@ def gang_of(
         suspended=suspended or spec.suspend,
         finished=finished,
         managed_by=spec.managed_by,
-        findings=tuple(findings),
+        findings=findings,
     )
 
 
@@ -161,17 +206,18 @@ def _head(spec: ClusterSpec, path: str) -> RoleSpec:
     if spec.enable_in_tree_autoscaling:
         asked = spec.autoscaler_options.resources or _AUTOSCALER
         template = with_container(template, Container(name="autoscaler", resources=asked), where)
-    return RoleSpec(_HEAD, 1, 1, template, where, leads=True)
+    return RoleSpec(_HEAD, 1, 1, _completed(template, spec, where), where, leads=True)
 
 
-def _workers(group: _WorkerGroup, path: str, *, grows: bool) -> RoleSpec:
+def _workers(group: _WorkerGroup, spec: ClusterSpec, path: str) -> RoleSpec:
     desired, least = _replicas(group, path)
+    where, grows = f"{path}.template.spec", spec.enable_in_tree_autoscaling
     return RoleSpec(
         group.group_name,
         desired,
         least if grows else desired,
-        _waiting_for_head(group.template),
-        f"{path}.template.spec",
+        _completed(_waiting_for_head(group.template), spec, where),
+        where,
         grows=grows,
         growth=_growth(group, path) if grows else None,
         unit=Unit(group.num_of_hosts, _REPLICA_LABEL) if group.num_of_hosts > 1 else None,
@@ -217,6 +263,19 @@ def with_container(template: PodTemplate, more: Container, path: str) -> PodTemp
         raise InvalidObjectError(f"{path}.containers", "empty; a pod has at least one container")
     spec = msgspec.structs.replace(template.spec, containers=(*template.spec.containers, more))
     return msgspec.structs.replace(template, spec=spec)
+
+
+def _completed(template: PodTemplate, cluster: ClusterSpec, path: str) -> PodTemplate:
+    """The template of a pod of any group, with what KubeRay 1.7 adds to each for its history server and for mTLS."""
+    collector, wait = cluster.history_server_options.collector_options, _WAIT_FOR_CERTIFICATE
+    if collector is not None:
+        template = with_container(
+            template, Container(name="ray-history-collector", resources=collector.resources or _COLLECTOR), path
+        )
+    init = template.spec.init_containers
+    if not cluster.tls_options.enabled or any(one.name == wait.name for one in init):
+        return template
+    return msgspec.structs.replace(template, spec=msgspec.structs.replace(template.spec, init_containers=(wait, *init)))
 
 
 def _waiting_for_head(template: PodTemplate) -> PodTemplate:

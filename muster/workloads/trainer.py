@@ -1,8 +1,9 @@
 """TrainJob of Kubeflow Trainer (`trainer.kubeflow.org/v1alpha1`): a few numbers for a runtime that has the rest.
 
 The runtime, of a namespace or of the cluster, holds the template of a JobSet; the Trainer fills in nodes and resources
-and JobSet makes the pods. What is done here to the template is what the Trainer 2.1.0 does to it (pkg/runtime/core and
-pkg/runtime/framework/plugins): it adds environment, volumes and ports, and never a container.
+and JobSet makes the pods. What is done here to the template is what the Trainer 2.3.0 does to it (pkg/runtime/core and
+pkg/runtime/framework/plugins), and 2.1.0 with its fields: it adds environment, volumes and ports, and never a container
+but Flux's.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from muster.model.objects import (
     PodTemplate,
     ResourceList,
     ResourceRequirements,
-    SchedulingGate,
     TemplateMeta,
     TimedCondition,
     is_true,
@@ -29,11 +29,10 @@ from muster.model.objects import (
 from muster.model.times import seconds_of
 from muster.model.topology import MODES, Topology
 from muster.resources.amounts import parse_resources
-from muster.workloads.bounds import TEMPLATE, Bounded
+from muster.workloads.bounds import Bounded
 from muster.workloads.jobset import (
     JOB_SET,
     JobSet,
-    JobSetSpec,
     JobsStatus,
     ReplicatedJob,
     late_followers,
@@ -42,9 +41,10 @@ from muster.workloads.jobset import (
     wave_roles,
 )
 from muster.workloads.model import Kind, Origin, Reference, SchedulingPolicy, Source, TimeLimit, Voice, Workload
+from muster.workloads.trainer_changes import Changes, JobSetTemplate, Override, RuntimePatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 __all__ = ["CLUSTER_TRAINING_RUNTIME", "TRAINING_RUNTIME", "TRAIN_JOB", "TrainJob", "TrainingRuntime"]
 
@@ -56,6 +56,8 @@ _STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
 _TRAINER_STEP = "trainer"
 # Of these the Trainer always makes one Job.
 _STEPS = (_TRAINER_STEP, "dataset-initializer", "model-initializer")
+# It installs Flux in the nodes' pods, and asks for nothing but what a LimitRange has it ask for.
+_FLUX = Container(name="flux-installer")
 # The name of the container that trains, and under MPI of the replicated job of the nodes.
 _NODE = "node"
 _PER_NODE = "spec.trainer.resourcesPerNode"
@@ -77,48 +79,34 @@ class _Trainer(LocalObject, frozen=True):
     resources_per_node: _Resources = _Resources()
 
 
-class _TargetJob(LocalObject, frozen=True):
-    name: str = ""
-
-
-class _OverrideSpec(LocalObject, frozen=True):
-    scheduling_gates: tuple[SchedulingGate, ...] = ()
-
-
-class _Override(LocalObject, frozen=True):
-    """Of what it may change, only this concerns a gang: it can give a container neither resources nor a priority."""
-
-    target_jobs: tuple[_TargetJob, ...] = ()
-    metadata: TemplateMeta = TemplateMeta()
-    spec: _OverrideSpec = _OverrideSpec()
-
-
-def _weight(override: _Override) -> int:
-    """It is applied to each job that it names."""
-    meta = override.metadata
-    each = TEMPLATE + len(meta.labels) + len(meta.annotations) + len(override.spec.scheduling_gates)
-    return (1 + len(override.target_jobs)) * each
-
-
 class _Spec(Bounded, frozen=True):
     runtime_ref: _RuntimeRef = _RuntimeRef()
     trainer: _Trainer = _Trainer()
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
-    pod_template_overrides: tuple[_Override, ...] = ()
+    pod_template_overrides: tuple[Override, ...] = ()
+    runtime_patches: tuple[RuntimePatch, ...] = ()
     suspend: bool = False
     active_deadline_seconds: int | None = None
     managed_by: str = ""
-    held: ClassVar[tuple[str, ...]] = ("pod_template_overrides", "trainer")
+    held: ClassVar[tuple[str, ...]] = ("pod_template_overrides", "runtime_patches", "trainer")
 
-    def templates(self) -> Iterable[PodTemplate]:
-        """None: they are the runtime's."""
-        return ()
+    def templates(self) -> Iterator[PodTemplate]:
+        """Those of its patches; the pods' own are the runtime's."""
+        for patch in self.runtime_patches:
+            yield from patch.template.spec.templates()
 
     def beside(self) -> int:
         """How many entries it adds to the runtime's templates."""
         given = self.trainer.resources_per_node
-        return sum(map(_weight, self.pod_template_overrides)) + len(given.requests or ()) + len(given.limits or ())
+        amounts = len(given.requests or ()) + len(given.limits or ())
+        overrides = sum(one.beside() for one in self.pod_template_overrides)
+        return amounts + overrides + sum(one.beside() for one in self.runtime_patches)
+
+    @property
+    def changes(self) -> Changes:
+        """What it changes of its runtime."""
+        return Changes(self.pod_template_overrides, self.runtime_patches)
 
 
 class _Status(LocalObject, frozen=True):
@@ -152,9 +140,14 @@ class _MPI(LocalObject, frozen=True):
     run_launcher_as_node: bool = False
 
 
+class _Flux(LocalObject, frozen=True):
+    pass
+
+
 class _MLPolicy(LocalObject, frozen=True):
     num_nodes: int | None = None
     mpi: _MPI | None = None
+    flux: _Flux | None = None
 
 
 class _NetworkTopology(LocalObject, frozen=True):
@@ -176,15 +169,10 @@ class _PodGroupPolicy(LocalObject, frozen=True):
     volcano: _Volcano | None = None
 
 
-class _JobSetTemplate(LocalObject, frozen=True):
-    metadata: TemplateMeta = TemplateMeta()
-    spec: JobSetSpec = JobSetSpec()
-
-
 class _RuntimeSpec(LocalObject, frozen=True):
     ml_policy: _MLPolicy | None = None
     pod_group_policy: _PodGroupPolicy = _PodGroupPolicy()
-    template: _JobSetTemplate = _JobSetTemplate()
+    template: JobSetTemplate = JobSetTemplate()
 
 
 class TrainingRuntime(LocalObject, frozen=True):
@@ -241,13 +229,15 @@ def _runtime_of(job: TrainJob) -> Reference | None:
 
 
 def _voices(workload: TrainJob | _Joined) -> tuple[Voice, ...]:
-    """What becomes the metadata of the JobSet: the TrainJob's goes over the runtime's."""
+    """What becomes the metadata of the JobSet: the TrainJob's goes over the runtime's, which may have changed since."""
     job = workload if isinstance(workload, TrainJob) else workload.job
-    own = Voice("spec", job.spec.labels, job.spec.annotations)
+    own = (*job.spec.changes.voices(), Voice("spec", job.spec.labels, job.spec.annotations))
     if isinstance(workload, TrainJob):
-        return (own,)
-    metadata = workload.runtime.spec.template.metadata
-    return own, Voice(f"{workload.runtime_name}: spec.template.metadata", metadata.labels, metadata.annotations)
+        return own
+    where, metadata = f"{workload.runtime_name}: spec.template.metadata", workload.runtime.spec.template.metadata
+    made = workload.made.metadata if workload.made is not None else None
+    of_made = (Voice(f"JobSet {made.name}: metadata", made.labels, made.annotations),) if made is not None else ()
+    return *own, *of_made, Voice(where, metadata.labels, metadata.annotations)
 
 
 def _read(workload: TrainJob | _Joined) -> Workload:
@@ -262,19 +252,17 @@ def _read(workload: TrainJob | _Joined) -> Workload:
         )
     job, policy = workload.job, workload.runtime.spec.pod_group_policy
     job.spec.check("spec")
-    workload.runtime.spec.template.spec.check(f"{workload.runtime_name}: spec.template.spec")
     timeout = policy.coscheduling.schedule_timeout_seconds if policy.coscheduling else None
-    template = workload.runtime.spec.template.spec
-    jobs = tuple(_replicated_jobs(job, workload.runtime.spec))
-    spec = replace(template, replicated_jobs=jobs)
-    path = f"{workload.runtime_name}: spec.template.spec"
-    annotations = {**workload.runtime.spec.template.metadata.annotations, **job.spec.annotations}
     if workload.made is not None:
-        spec, path, annotations = (
-            workload.made.spec,
-            f"JobSet {job.metadata.name}: spec",
-            workload.made.metadata.annotations,
-        )
+        spec, path = workload.made.spec, f"JobSet {job.metadata.name}: spec"
+        annotations = workload.made.metadata.annotations
+    else:
+        template, path = workload.runtime.spec.template.spec, f"{workload.runtime_name}: spec.template.spec"
+        template.check(path)
+        spec = replace(template, replicated_jobs=tuple(_replicated_jobs(job, workload.runtime.spec)))
+        annotations = {}
+        for voice in reversed(_voices(workload)):
+            annotations |= voice.annotations
     roles = wave_roles(spec, path, annotations)
     return Workload(
         kind=TRAIN_JOB,
@@ -303,12 +291,9 @@ def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[Replicate
     mpi = policy.mpi if policy else None
     as_node = mpi is not None and mpi.run_launcher_as_node
     counted = False
-    overrides: dict[str, dict[int, _Override]] = {}
-    for number, override in enumerate(job.spec.pod_template_overrides):
-        for target in override.target_jobs:
-            # One that names a job twice is one.
-            overrides.setdefault(target.name, {})[number] = override
-    for replicated in runtime.template.spec.replicated_jobs:
+    changes = job.spec.changes
+    for of_runtime in runtime.template.spec.replicated_jobs:
+        replicated = changes.made_in(of_runtime)
         step = replicated.template.metadata.labels.get(_STEP_LABEL, "")
         trains = step == _TRAINER_STEP
         count = replicated.template.spec.parallelism
@@ -319,7 +304,9 @@ def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[Replicate
         if not counted and nodes is not None and (replicated.name == _NODE if mpi else trains):
             counted = True
             count = max(nodes - 1, 1) if as_node else nodes
-        template = _overridden(replicated.template.spec.template, overrides.get(replicated.name, {}).values())
+        template = replicated.template.spec.template
+        if policy is not None and policy.flux is not None and replicated.name == _NODE:
+            template = _with_installer(template)
         if trains or (as_node and replicated.name == _NODE):
             template = _with_resources(template, job.spec.trainer.resources_per_node)
         spec = replace(
@@ -335,30 +322,45 @@ def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[Replicate
         )
 
 
-def _overridden(template: PodTemplate, overrides: Iterable[_Override]) -> PodTemplate:
-    labels, annotations = dict(template.metadata.labels), dict(template.metadata.annotations)
-    gates = {gate.name: gate for gate in template.spec.scheduling_gates}
-    for override in overrides:
-        labels |= override.metadata.labels
-        annotations |= override.metadata.annotations
-        gates |= {gate.name: gate for gate in override.spec.scheduling_gates}
-    metadata = TemplateMeta(labels=labels, annotations=annotations)
-    return PodTemplate(metadata=metadata, spec=replace(template.spec, scheduling_gates=tuple(gates.values())))
+def _with_installer(template: PodTemplate) -> PodTemplate:
+    return replace(template, spec=replace(template.spec, init_containers=(*template.spec.init_containers, _FLUX)))
 
 
 def _with_resources(template: PodTemplate, given: _Resources) -> PodTemplate:
-    """The template with resourcesPerNode, which replaces what the runtime has as a whole."""
+    """The template with resourcesPerNode.
+
+    From Trainer 2.3 on it is merged over what the runtime has; before, it replaced that as a whole. Which version runs
+    is not known until the JobSet is made, so that each amount is the larger of both: a request of the runtime stays, or
+    becomes a limit that comes without a request, for no pod asks for more than its limit.
+    """
     if given.requests is None and given.limits is None:
         return template
-    resources = ResourceRequirements(requests=given.requests or {}, limits=given.limits or {})
+    requests, limits = given.requests or {}, given.limits or {}
     # Here it is still known where they stand.
-    parse_resources(resources.requests, path=f"{_PER_NODE}.requests")
-    parse_resources(resources.limits, path=f"{_PER_NODE}.limits")
+    parse_resources(requests, path=f"{_PER_NODE}.requests")
+    parse_resources(limits, path=f"{_PER_NODE}.limits")
 
     def of(container: Container) -> Container:
-        return replace(container, resources=resources) if container.name == _NODE else container
+        had = container.resources
+        if container.name != _NODE or not _sound(had):
+            return container
+        both = ResourceRequirements(
+            requests={**had.requests, **limits, **requests},
+            limits={**had.limits, **limits},
+        )
+        return replace(container, resources=both)
 
     return replace(template, spec=replace(template.spec, containers=tuple(of(one) for one in template.spec.containers)))
+
+
+def _sound(resources: ResourceRequirements) -> bool:
+    """Whether all amounts are amounts; one that is none stays, to be named where it stands."""
+    try:
+        parse_resources(resources.requests, path="")
+        parse_resources(resources.limits, path="")
+    except InvalidObjectError:
+        return False
+    return True
 
 
 def _bound(template: PodTemplate, policy: _PodGroupPolicy, group: str) -> PodTemplate:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
+from tests.support.manifests.train_jobs import patch
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
@@ -103,6 +105,8 @@ def _train_job(chance: Random, spec: JSON) -> None:
         targets = [{"name": chance.choice((replicated["name"], "gone"))}]
         more = {"metadata": {"labels": {"a": "b"}}, "spec": {"schedulingGates": [{"name": "other"}]}}
         spec.setdefault("podTemplateOverrides", []).append({"targetJobs": targets, **more})
+        change = {"name": chance.choice((replicated["name"], "gone")), "template": {"spec": {"template": more}}}
+        spec.setdefault("runtimePatches", []).append(patch(change, meta={"labels": {"volcano.sh/queue-name": "b"}}))
 
 
 def _volcano_job(chance: Random, spec: JSON) -> None:

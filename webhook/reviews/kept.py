@@ -71,8 +71,6 @@ _NO_TEXTS: dict[str, str] = {}
 _NO_AMOUNTS: ResourceList = {}
 _NOTHING: Resources = {}
 _SOUND, _CONTAINER = ResourceRequirements(), Container()
-# Of what an operator replaces the amounts itself, those of one container alone (`TrainJob.spec.trainer`).
-_WRONG = 2
 
 
 class _Maker(LocalObject, frozen=True):
@@ -167,18 +165,12 @@ def _sound(scheduler: str, priority: str, *, any_container: bool) -> PodTemplate
 
 
 def _containers(all_: tuple[Container, ...]) -> tuple[Container, ...]:
-    """The first containers with an amount that is none, each in its place; nothing where all are sound."""
-    found: dict[str, tuple[int, Container]] = {}
+    """The first container with an amount that is none, in its place; nothing where all are sound."""
     for index, one in enumerate(all_):
-        if not one.resources.named or one.name in found:
-            continue
-        resources = _requirements(one.resources)
+        resources = _requirements(one.resources) if one.resources.named else _SOUND
         if resources.named:
-            found[one.name] = index, Container(name=one.name[:_LONGEST], resources=resources)
-            if len(found) == _WRONG:
-                break
-    places = dict(found.values())
-    return tuple(places.get(index, _CONTAINER) for index in range(max(places, default=-1) + 1))
+            return (*((_CONTAINER,) * index), Container(name=one.name[:_LONGEST], resources=resources))
+    return ()
 
 
 def _requirements(asked: ResourceRequirements) -> ResourceRequirements:

@@ -200,9 +200,7 @@ def _common(
     defaults: Defaults,
 ) -> GangTemplate | AdmissionResponse | None:
     kind, decoded = behind.kind, behind.decoded
-    joined = decoded if origin is None else kind.whole(decoded, lambda _: kept(origin))
-    if behind.made is not None and kind.origin is not None and origin is not None:
-        joined = kind.origin.as_made(joined, behind.made)
+    joined = decoded if origin is None else kind.whole(decoded, lambda _: kept(origin), behind.made)
     around = replace(around, nearer=kind.voices(joined), owners=behind.owners)
     if not is_managed(decoded.metadata, kind.policy(decoded), around):
         return None

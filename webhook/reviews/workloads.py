@@ -148,8 +148,9 @@ async def _verdict(
     new: bool = False,
 ) -> Verdict:
     origin = await knowledge.origin(kind, decoded)
-    intent = await in_review_thread(_intent, kind, decoded, origin, around, defaults)
     made = None if new or origin is None else await knowledge.made(kind, decoded)
+    whole = decoded if origin is None else kind.whole(decoded, lambda _: origin, made)
+    intent = await in_review_thread(_intent, kind, whole, around, defaults)
     context = replace(await knowledge.context(intent, around, new=new), origin=lambda _: origin, made=made)
     if new and intent is not None and context.admitter is Admitter.KUEUE:
         said = (one.labels.get(KUEUE_QUEUE, "") for one in (decoded.metadata, *around.owners))
@@ -158,12 +159,8 @@ async def _verdict(
     return await in_review_thread(judge, kind, decoded, context)
 
 
-def _intent(
-    kind: Kind, decoded: Decoded, origin: object | None, around: Surroundings, defaults: Defaults
-) -> Intent | None:
+def _intent(kind: Kind, decoded: Decoded, around: Surroundings, defaults: Defaults) -> Intent | None:
     """The intent that the verdict will ask about, so that what it names can be read before."""
-    if origin is not None:
-        decoded = kind.whole(decoded, lambda _: origin)
     around = replace(around, nearer=kind.voices(decoded))
     if not is_managed(kind.speaks(decoded), kind.policy(decoded), around):
         return None

@@ -49,6 +49,12 @@ def runtime(*jobs: JSON, meta: JSON | None = None, kind: str = "ClusterTrainingR
     }
 
 
+def patch(*jobs: JSON, meta: JSON | None = None) -> JSON:
+    """A runtimePatch: of these replicated jobs, and of the metadata of the JobSet."""
+    template = {"metadata": meta or {}, "spec": {"replicatedJobs": list(jobs)}}
+    return {"manager": "example.com/me", "trainingRuntimeSpec": {"template": template}}
+
+
 def train_job(
     trainer: JSON | None = None,
     *,

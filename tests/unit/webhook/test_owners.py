@@ -10,6 +10,7 @@ import pytest
 
 from muster.kube.errors import ApiError, Unreachable
 from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, pod, ray_cluster, template
+from tests.support.manifests.train_jobs import patch
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
 from webhook.reviews.pods import review_pod
 from webhook.reviews.workloads import review_workload
@@ -139,6 +140,34 @@ async def test_a_runtime_speaks_for_its_trainjobs() -> None:
     ]
     result = await bound(job_set_pod(), knowing(reader, workloads=workloads))
     assert result["metadata"]["labels"]["volcano.sh/queue-name"] == "of-runtime"
+
+
+async def test_a_patch_of_its_runtime_speaks_for_a_trainjob() -> None:
+    """Trainer 2.2 and later take queue and priority there alone; the Trainer puts them on the JobSet."""
+    reader = Reader({"jobs/demo-x": of(JOB, owner=JOB_SET)})
+    change = patch(meta={"labels": {"volcano.sh/queue-name": "patched"}})
+    workloads = [
+        of(JOB_SET, owner=TRAIN_JOB, labels={}, replicatedJobs=REPLICATED),
+        of(TRAIN_JOB, labels={}, runtimeRef={"name": "torch"}, runtimePatches=[change]),
+        RUNTIME,
+    ]
+    result = await bound(job_set_pod(), knowing(reader, workloads=workloads))
+    assert result["metadata"]["labels"]["volcano.sh/queue-name"] == "patched"
+
+
+async def test_what_stands_on_the_jobset_speaks_for_its_trainjob() -> None:
+    """Whoever put it there, and whatever the runtime says by now."""
+    reader = Reader({"jobs/demo-x": of(JOB, owner=JOB_SET)})
+    since = {"template": {"metadata": {"labels": {"volcano.sh/queue-name": "later"}}, **RUNTIME["spec"]["template"]}}
+    for runtime in (RUNTIME, {**RUNTIME, "spec": since}):
+        workloads = [
+            of(JOB_SET, owner=TRAIN_JOB, labels={"volcano.sh/queue-name": "made"}, replicatedJobs=REPLICATED),
+            of(TRAIN_JOB, labels={}, runtimeRef={"name": "torch"}),
+            runtime,
+        ]
+        result = await bound(job_set_pod(), knowing(reader, workloads=workloads))
+        assert result["metadata"]["labels"]["volcano.sh/queue-name"] == "made"
+        assert workload_of(result) == "TrainJob"
 
 
 async def test_a_pod_of_a_trainjob_whose_runtime_is_gone_is_refused() -> None:

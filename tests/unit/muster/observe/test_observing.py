@@ -36,6 +36,7 @@ from tests.support.manifests.observed import (
     template,
     workers,
 )
+from tests.support.manifests.train_jobs import patch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -241,13 +242,15 @@ def test_who_made_the_workload_speaks_for_it() -> None:
     assert view.intent.queue == "theirs"
 
 
+_TORCH: JSON = {
+    "apiVersion": "trainer.kubeflow.org/v1alpha1",
+    "kind": "ClusterTrainingRuntime",
+    "metadata": {"name": "torch"},
+    "spec": {"template": {"spec": JOB_SET["spec"]}},
+}
+
+
 def test_a_train_job_is_counted_with_its_runtime() -> None:
-    runtime = {
-        "apiVersion": "trainer.kubeflow.org/v1alpha1",
-        "kind": "ClusterTrainingRuntime",
-        "metadata": {"name": "torch"},
-        "spec": {"template": {"spec": JOB_SET["spec"]}},
-    }
     job = {
         **JOB_SET,
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
@@ -255,11 +258,40 @@ def test_a_train_job_is_counted_with_its_runtime() -> None:
         "spec": {"runtimeRef": {"name": "torch"}},
     }
     key, pods = GangKey(NAMESPACE, "waves"), [job_set_pod("a", reference(job))]
-    view = observe(key, filled(workloads=[job, runtime], pods=pods), DEFAULTS)
+    view = observe(key, filled(workloads=[job, _TORCH], pods=pods), DEFAULTS)
     assert view.gang is not None
     assert view.gang.min_member == 2
     without = observe(key, filled(workloads=[job], pods=pods), DEFAULTS)
     assert 'ClusterTrainingRuntime "torch" is not known' in without.error
+
+
+@pytest.mark.parametrize(
+    ("patched", "runtime", "of_set", "queue"),
+    [
+        pytest.param("", "", "", None, id="nobody says anything"),
+        pytest.param("patched", "", "", "patched", id="a patch, and the JobSet is not there yet"),
+        pytest.param("patched", "", "patched", "patched", id="a patch"),
+        pytest.param("patched", "of-runtime", "patched", "patched", id="a patch before the runtime"),
+        pytest.param("", "since", "of-runtime", "of-runtime", id="the runtime as it was when the JobSet was made"),
+        pytest.param("", "", "made", "made", id="the JobSet alone"),
+    ],
+)
+def test_the_queue_of_a_train_job(patched: str, runtime: str, of_set: str, queue: str | None) -> None:
+    def said(queue: str) -> JSON:
+        return {"labels": {"volcano.sh/queue-name": queue} if queue else {}}
+
+    job = {
+        **JOB_SET,
+        "apiVersion": _TORCH["apiVersion"],
+        "kind": "TrainJob",
+        "metadata": {"name": "waves", "namespace": NAMESPACE, "uid": "uid-train"},
+        "spec": {"runtimeRef": {"name": "torch"}, "runtimePatches": [patch(meta=said(patched))]},
+    }
+    job_set = {**JOB_SET, "metadata": {**JOB_SET["metadata"], **said(of_set), "ownerReferences": [reference(job)]}}
+    of_runtime = {**_TORCH, "spec": {"template": {"metadata": said(runtime), "spec": JOB_SET["spec"]}}}
+    cluster = filled(workloads=[job, of_runtime, *([job_set] if of_set else [])])
+    view = observe(GangKey(NAMESPACE, "waves"), cluster, DEFAULTS)
+    assert (view.intent.queue if view.intent else None) == queue
 
 
 def listen(cluster: Cluster, told: list[GangKey]) -> None:

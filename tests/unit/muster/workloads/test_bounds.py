@@ -9,9 +9,9 @@ from muster.workloads import kind_of
 from muster.workloads.bounds import MOST
 from muster.workloads.ray import RayCluster
 from tests.support.manifests.families import Family, each, judged
-from tests.support.manifests.observed import JSON, made, pytorch_job, ray_cluster, template
+from tests.support.manifests.observed import JSON, made, pytorch_job, ray_cluster, template, workers
 from tests.support.manifests.train_jobs import judged as judged_train_job
-from tests.support.manifests.train_jobs import runtime, train_job
+from tests.support.manifests.train_jobs import patch, runtime, step, train_job
 
 
 def _containers(many: int) -> JSON:
@@ -58,6 +58,15 @@ def test_of_what_holds_too_much_nothing_is_kept(family: Family) -> None:
             ray_cluster(autoscalerOptions={"resources": {"requests": {f"r{n}": 1 for n in range(MOST)}}}),
             id="the autoscaler's",
         ),
+        pytest.param(
+            ray_cluster(
+                *[workers(f"g{n}") for n in range(100)],
+                historyServerOptions={
+                    "collectorOptions": {"resources": {"requests": {f"r{n}": 1 for n in range(MOST // 100)}}}
+                },
+            ),
+            id="the collector's, for each group",
+        ),
         pytest.param(pytorch_job(policy={"minResources": {f"r{n}": 1 for n in range(MOST)}}), id="minResources"),
     ],
 )
@@ -80,6 +89,25 @@ def test_each_override_counts_as_a_template() -> None:
         judged_train_job(train_job(podTemplateOverrides=[override] * count), runtime()) for count in (250, 251)
     )
     assert (few.allowed, [one.field for one in many.refusals]) == (True, ["spec"])
+
+
+_MANY = {f"k{n}": "" for n in range(MOST)}
+
+
+@pytest.mark.parametrize(
+    "patches",
+    [
+        pytest.param([patch()] * 501, id="each patch counts as a template"),
+        pytest.param([patch(step("node"))] * 240, id="and each job of it"),
+        pytest.param([patch(meta={"labels": _MANY})], id="labels of the JobSet"),
+        pytest.param([patch({"name": "node", "template": {"metadata": {"labels": _MANY}}})], id="of a Job"),
+        pytest.param([patch(step("node", pod={"metadata": {"labels": _MANY}}))], id="of its pods"),
+        pytest.param([patch(step("node", pod=_containers(MOST)))], id="containers"),
+    ],
+)
+def test_patches_of_a_runtime_count(patches: list[JSON]) -> None:
+    refusals = judged_train_job(train_job(runtimePatches=patches), runtime()).refusals
+    assert [one.field for one in refusals] == ["spec"]
 
 
 def test_of_what_the_autoscaler_asks_too_much_nothing_is_kept() -> None:

@@ -137,6 +137,19 @@ def test_v1alpha1_knows_no_hosts_and_no_suspended_groups() -> None:
     assert lines(workload.findings) == (line,)
 
 
+@pytest.mark.parametrize(
+    "field", [{"historyServerOptions": {"collectorOptions": {}}}, {"tlsOptions": {"enabled": True}}], ids=str
+)
+def test_v1alpha1_knows_neither_collectors_nor_tls(field: JSON) -> None:
+    workload = read(ray_cluster(**field) | {"apiVersion": "ray.io/v1alpha1"})
+    line = (
+        "spec: ray.io/v1alpha1 knows neither historyServerOptions nor tlsOptions, so that the apiserver drops them; "
+        "use ray.io/v1"
+    )
+    assert lines(workload.findings) == (line,)
+    assert workload.roles == read(ray_cluster()).roles
+
+
 def test_v1alpha1_without_those_is_read_as_v1() -> None:
     workload = read(ray_cluster(workers(replicas=2)) | {"apiVersion": "ray.io/v1alpha1"})
     assert (workload.roles[1].replicas, workload.findings) == (2, ())
@@ -217,6 +230,49 @@ def test_what_kuberay_adds_to_the_head(manifest: JSON, head: str) -> None:
     gang = judged(manifest).gang
     assert gang is not None
     assert as_text(gang.roles[0].requests)["cpu"] == head
+
+
+@pytest.mark.parametrize(
+    ("fields", "requests"),
+    [
+        pytest.param({}, ["1", "1"], id="nothing"),
+        pytest.param({"historyServerOptions": None}, ["1", "1"], id="nulls"),
+        pytest.param({"historyServerOptions": {"collectorOptions": {}}}, ["1050m", "1050m"], id="the collector"),
+        pytest.param(
+            {"historyServerOptions": {"collectorOptions": {"resources": {"requests": {"cpu": "500m"}}}}},
+            ["1500m", "1500m"],
+            id="the collector with resources of the user",
+        ),
+        pytest.param(
+            {"historyServerOptions": {"collectorOptions": {"resources": {}}}}, ["1", "1"], id="the collector with none"
+        ),
+        pytest.param(
+            {"enableInTreeAutoscaling": True, "historyServerOptions": {"collectorOptions": {}}},
+            ["1550m", "1050m"],
+            id="beside the autoscaler",
+        ),
+    ],
+)
+def test_what_kuberay_adds_to_each_pod(fields: JSON, requests: list[str]) -> None:
+    gang = judged(ray_cluster(workers(replicas=2), **fields)).gang
+    assert gang is not None
+    assert [as_text(role.requests)["cpu"] for role in gang.roles] == requests
+
+
+@pytest.mark.parametrize(
+    ("tls", "head"),
+    [
+        pytest.param({"enabled": True}, {"cpu": "50m", "memory": "64Mi"}, id="on"),
+        pytest.param({"enabled": False}, {}, id="off"),
+        pytest.param({}, {}, id="not said"),
+    ],
+)
+def test_with_mtls_each_pod_waits_for_its_certificate(tls: JSON, head: JSON) -> None:
+    """In an init container before all others, which counts where it is larger than what runs later."""
+    bare: JSON = {"spec": {"containers": [{"name": "ray"}]}}
+    gang = judged(ray_cluster(workers(template=bare), head=bare, tlsOptions=tls)).gang
+    assert gang is not None
+    assert [as_text(role.requests) for role in gang.roles] == [head, {"cpu": "200m", "memory": "256Mi"}]
 
 
 def test_workers_wait_for_the_head_in_an_init_container() -> None:

@@ -11,7 +11,7 @@ from muster.model.objects import InvalidObjectError
 from muster.model.times import seconds_of
 from muster.resources.amounts import as_text
 from muster.validation.workload import Verdict
-from tests.support.manifests.observed import JSON, NAMESPACE, lines, template
+from tests.support.manifests.observed import JSON, NAMESPACE, lines
 from tests.support.manifests.train_jobs import RUNTIME, TRAINER, judged, read, runtime, step, train_job
 
 if TYPE_CHECKING:
@@ -227,18 +227,39 @@ _TWO_CONTAINERS: JSON = {
     [
         pytest.param(None, {"cpu": "1250m", "memory": "1Gi"}, id="the runtime's"),
         pytest.param({}, {"cpu": "1250m", "memory": "1Gi"}, id="an empty one says nothing"),
-        pytest.param({"requests": {"cpu": "4"}}, {"cpu": "4250m"}, id="replaces all, for the node container"),
+        pytest.param({"requests": {"cpu": "4"}}, {"cpu": "4250m", "memory": "1Gi"}, id="for the node container"),
+        pytest.param({"requests": {"cpu": "500m"}}, {"cpu": "750m", "memory": "1Gi"}, id="what both say alike"),
+        pytest.param({"requests": {"memory": "2Gi"}}, {"cpu": "1250m", "memory": "2Gi"}, id="a request for a limit"),
         pytest.param(
-            {"limits": {"nvidia.com/gpu": 2}}, {"cpu": "250m", "nvidia.com/gpu": "2"}, id="limits stand for requests"
+            {"limits": {"nvidia.com/gpu": 2}},
+            {"cpu": "1250m", "memory": "1Gi", "nvidia.com/gpu": "2"},
+            id="limits stand for requests",
         ),
-        pytest.param({"limits": {}}, {"cpu": "250m"}, id="empty limits are limits"),
+        pytest.param({"limits": {"cpu": "6"}}, {"cpu": "6250m", "memory": "1Gi"}, id="a limit for a request"),
+        pytest.param({"limits": {}}, {"cpu": "1250m", "memory": "1Gi"}, id="merged: empty limits change nothing"),
     ],
 )
-def test_resources_per_node(per_node: JSON | None, asked: dict[str, str]) -> None:
+def test_resources_per_node_are_the_larger_of_merged_and_replaced(per_node: JSON | None, asked: dict[str, str]) -> None:
     job = train_job({} if per_node is None else {"resourcesPerNode": per_node})
     gang = judged(job, runtime(step("node", "trainer", pod=_TWO_CONTAINERS))).gang
     assert gang is not None
     assert as_text(gang.min_resources) == asked
+
+
+def test_an_amount_of_the_runtime_that_is_none_is_refused_where_it_stands() -> None:
+    pod = {"spec": {"containers": [{"name": "node", "resources": {"requests": {"cpu": "much"}}}]}}
+    refusals = judged(
+        train_job({"resourcesPerNode": {"requests": {"cpu": "4"}}}), runtime(step("node", "trainer", pod=pod))
+    ).refusals
+    path = "spec.template.spec.replicatedJobs[0].template.spec.template.spec.containers[0].resources.requests.cpu"
+    assert [one.field for one in refusals] == [f"{RUNTIME}: {path}"]
+
+
+def test_flux_is_installed_before_the_nodes_start() -> None:
+    """By a container that asks for nothing itself, but for what a LimitRange has each ask for."""
+    of = runtime(TRAINER, step("other"), mlPolicy={"flux": {}})
+    counted = {role.name: len(role.template.spec.init_containers) for role in read(train_job(), of).roles}
+    assert counted == {"node": 1, "other": 0}
 
 
 @pytest.mark.parametrize(
@@ -253,36 +274,6 @@ def test_resources_per_node_under_mpi(policy: JSON, cpus: dict[str, str]) -> Non
     gang = judged(job, runtime(LAUNCHER, step("node"), mlPolicy=policy)).gang
     assert gang is not None
     assert {role.name: str(role.requests["cpu"]) for role in gang.roles} == cpus
-
-
-def test_overrides_change_the_metadata_and_gates_of_their_targets() -> None:
-    pod = {**template(schedulingGates=[{"name": "a"}]), "metadata": {"labels": {"x": "1"}, "annotations": {"y": "1"}}}
-    override = {
-        "targetJobs": [{"name": "node"}],
-        "metadata": {"labels": {"x": "2"}, "annotations": {"z": "1"}},
-        "spec": {"schedulingGates": [{"name": "a"}, {"name": "b"}]},
-    }
-    jobs = [step(name, pod=pod) for name in ("node", "other")]
-    roles = read(train_job(podTemplateOverrides=[override]), runtime(*jobs)).roles
-    node, other = (role.template for role in roles)
-    assert (node.metadata.labels, node.metadata.annotations) == ({"x": "2"}, {"y": "1", "z": "1"})
-    assert [gate.name for gate in node.spec.scheduling_gates] == ["a", "b"]
-    assert (other.metadata.labels, other.metadata.annotations) == ({"x": "1"}, {"y": "1"})
-    assert [gate.name for gate in other.spec.scheduling_gates] == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("targets", "changed"),
-    [
-        pytest.param(["node", "other"], ["node", "other"], id="each of several"),
-        pytest.param(["other"], ["other"], id="one"),
-        pytest.param([], [], id="none"),
-    ],
-)
-def test_an_override_changes_all_of_its_targets_and_no_others(targets: list[str], changed: list[str]) -> None:
-    override = {"targetJobs": [{"name": name} for name in targets], "metadata": {"labels": {"x": "1"}}}
-    roles = read(train_job(podTemplateOverrides=[override]), runtime(step("node"), step("other"))).roles
-    assert [role.name for role in roles if "x" in role.template.metadata.labels] == changed
 
 
 @pytest.mark.parametrize(

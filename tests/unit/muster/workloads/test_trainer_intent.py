@@ -11,10 +11,11 @@ from muster.cli.manifests import Document
 from muster.cli.plan import plan
 from muster.model.objects import ObjectMeta
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, template
-from tests.support.manifests.train_jobs import DEFAULTS, QUEUE, RUNTIME, judged, runtime, step, train_job
+from tests.support.manifests.train_jobs import DEFAULTS, QUEUE, RUNTIME, judged, patch, runtime, step, train_job
 
 PRIORITY = "ray.io/priority-class-name"
 ANNOTATION = "scheduling.volcano.sh/queue-name"
+_PATCHES, _PATCHED = "spec.runtimePatches", "trainingRuntimeSpec.template.metadata"
 _FROM = f"{RUNTIME}: spec.template.metadata"
 
 
@@ -52,6 +53,35 @@ _FROM = f"{RUNTIME}: spec.template.metadata"
         ),
         pytest.param(
             {}, {"annotations": {ANNOTATION: "a"}}, "a", f"{_FROM}.annotations[{ANNOTATION}]", id="its annotation"
+        ),
+        pytest.param(
+            {"spec": {"runtimePatches": [patch(meta={"labels": {QUEUE: "a"}})], "labels": {QUEUE: "b"}}},
+            {"labels": {QUEUE: "c"}},
+            "a",
+            f"{_PATCHES}[0].{_PATCHED}.labels[{QUEUE}]",
+            id="a patch before the runtime",
+        ),
+        pytest.param(
+            {
+                "spec": {
+                    "runtimePatches": [
+                        patch(meta={"labels": {QUEUE: "b"}}),
+                        patch(meta={"annotations": {ANNOTATION: "a"}}),
+                        patch(),
+                    ]
+                }
+            },
+            {},
+            "a",
+            f"{_PATCHES}[1].{_PATCHED}.annotations[{ANNOTATION}]",
+            id="the last patch that says something",
+        ),
+        pytest.param(
+            {"labels": {QUEUE: "a"}, "spec": {"runtimePatches": [patch(meta={"labels": {QUEUE: "b"}})]}},
+            {},
+            "a",
+            f"metadata.labels[{QUEUE}]",
+            id="its label before a patch",
         ),
         pytest.param(
             {},
@@ -102,6 +132,24 @@ def test_who_says_the_queue(job: JSON, meta: JSON, queue: str, said: str) -> Non
             id="with coscheduling too",
         ),
         pytest.param(
+            train_job(labels={}, runtimePatches=[patch(meta={"labels": {QUEUE: "q"}})]),
+            runtime(),
+            True,
+            id="a patch says it",
+        ),
+        pytest.param(
+            train_job(labels={}, runtimePatches=[patch(meta={"labels": {"muster.dev/managed": "false"}})]),
+            runtime(meta={"labels": {QUEUE: "q"}}),
+            False,
+            id="a patch opts out of its runtime's choice",
+        ),
+        pytest.param(
+            train_job(runtimePatches=[patch(meta={"labels": {"ray.io/scheduler-name": "yunikorn"}})]),
+            runtime(),
+            False,
+            id="a scheduler that muster does not know, in a patch",
+        ),
+        pytest.param(
             train_job(labels=QUEUE_LABELS),
             runtime(meta={"labels": {"ray.io/scheduler-name": "yunikorn"}}),
             False,
@@ -113,6 +161,14 @@ def test_whose_it_is(job: JSON, of: JSON, muster_s: bool) -> None:  # noqa: FBT0
     verdict = judged(job, of)
     assert verdict.allowed
     assert (verdict.intent is not None) is muster_s
+
+
+def test_a_patch_may_name_priority_and_scheduler() -> None:
+    labels = {PRIORITY: "high", "ray.io/scheduler-name": "scheduler-plugins-scheduler"}
+    intent = judged(train_job(runtimePatches=[patch(meta={"labels": labels})]), runtime()).intent
+    assert intent is not None
+    assert (intent.priority_class, intent.scheduler) == ("high", "scheduler-plugins-scheduler")
+    assert intent.prioritise_pods
 
 
 def test_a_priority_class_that_only_the_runtime_s_template_names() -> None:

@@ -35,6 +35,7 @@ from tests.support.manifests.observed import (
     ray_owner,
     template,
 )
+from tests.support.manifests.train_jobs import patch
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
 from webhook.reviews.kept import kept, looked_at
 from webhook.reviews.pods import review_pod
@@ -175,7 +176,9 @@ def _job_set(**annotations: str) -> JSON:
     return _seen("jobset.x-k8s.io/v1alpha2", "JobSet", annotations, {"replicatedJobs": jobs})
 
 
-def _train_job(annotations: Mapping[str, str] | None = None, step: Mapping[str, str] | None = None) -> JSON:
+def _train_job(
+    annotations: Mapping[str, str] | None = None, step: Mapping[str, str] | None = None, patched: JSON | None = None
+) -> JSON:
     """The second job of its runtime waits for the first, which has nothing to do unless it is a step of the Trainer."""
     jobs = _job_set()["spec"]["replicatedJobs"]
     jobs[0]["template"]["metadata"] = {"labels": dict(step or {})}
@@ -187,6 +190,7 @@ def _train_job(annotations: Mapping[str, str] | None = None, step: Mapping[str, 
         "runtimeRef": {"name": "torch"},
         "madeFrom": {"spec": {"template": {"spec": {"replicatedJobs": jobs}}}},
         "podTemplateOverrides": [override],
+        "runtimePatches": [patch({"name": "a", "template": {"metadata": patched}})] if patched else [],
     }
     return _seen("trainer.kubeflow.org/v1alpha1", "TrainJob", {}, spec)
 
@@ -205,6 +209,8 @@ def _seen(api_version: str, kind: str, annotations: Mapping[str, str], spec: JSO
         pytest.param(_job_set(**EXCLUSIVE), _job_set(**EXCLUSIVE, **BY_NODE_LABELS), id="by labels of nodes"),
         pytest.param(_train_job(EXCLUSIVE), _train_job(), id="in an override"),
         pytest.param(_train_job(step=STEP), _train_job(step={}), id="a step of the Trainer"),
+        pytest.param(_train_job(patched={"annotations": EXCLUSIVE}), _train_job(), id="in a patch of the runtime"),
+        pytest.param(_train_job(step={}, patched={"labels": STEP}), _train_job(step={}), id="a step by a patch"),
         pytest.param(ray_cluster(), ray_cluster(labels={}), id="the queue"),
         pytest.param(
             ray_cluster(labels={**QUEUE_LABELS, "volcano.sh/network-topology-mode": "near"}), ray_cluster(), id="a mode"

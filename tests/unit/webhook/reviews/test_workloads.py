@@ -355,3 +355,17 @@ async def test_a_train_job_is_changed_as_its_jobset_was_made(owner: str, *, allo
     )
     assert (await updated(old, new, knowledge))["allowed"] is allowed
     assert not (await created(new, knowledge))["allowed"], "a new one is made of the runtime"
+
+
+async def test_a_train_job_is_judged_by_the_queue_that_its_jobset_names() -> None:
+    old, new = train_job(labels={}), train_job(labels={}, suspend=True)
+    for one in (old, new):
+        one["metadata"]["uid"] = "u-train"
+    maker = {"apiVersion": new["apiVersion"], "kind": "TrainJob", "name": "train", "uid": "u-train", "controller": True}
+    meta = {"name": "train", "namespace": new["metadata"]["namespace"], "uid": "u-set", "ownerReferences": [maker]}
+    job_set = {
+        "metadata": {**meta, "labels": {"volcano.sh/queue-name": "made"}},
+        "spec": {"replicatedJobs": [step("node", "trainer", parallelism=2, completions=2)]},
+    }
+    knowledge = knowing(Reader({"jobsets/train": job_set}), workloads=[runtime()], queues=[queue("made", cpu="4")])
+    assert await updated(old, new, knowledge) == {"uid": "u", "allowed": True}
