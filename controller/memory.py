@@ -14,11 +14,12 @@ from muster.model.gang_states import BEFORE_ADMISSION
 from muster.model.names import MESSAGE, STATE
 from muster.model.times import seconds_of, text_of
 from muster.observe.admitted_terms import admitted_for, units_of, with_need, without_units
-from muster.observe.candidates import candidate, passed_since
+from muster.observe.candidates import candidate, gang_and_intent, passed_since, requested
 from muster.observe.pod_groups import Repairs, newer
 from muster.observe.units import being_opened
 from muster.observe.unplaced import nowhere_since
 from muster.observe.view import Mark
+from muster.resources.amounts import total
 
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
@@ -201,7 +202,9 @@ class Memory:
     def granted(self, view: View, now: float) -> View:
         """Remember that a gang that waits is admitted now (wall clock), and for what; gives the view with that."""
         if self.terms is not None:
-            self.terms = with_need(self.terms, candidate(view, {}, self.mark).need)
+            # It has room for what left it before, too.
+            need = total((candidate(view, {}, self.mark).need, view.left))
+            self.terms = with_need(self.terms, need, requested(view), gang_and_intent(view)[0].roles)
         by = _by(view)
         self.mark = Mark(view.uid, text_of(now), admitted_for=admitted_for(self.terms), admitter=by)
         self.said = ("", "")

@@ -38,7 +38,8 @@ class Role:
     of a role that comes in a later wave start `together`. A role that `grows` gets more pods by itself. The operator
     makes `made_first` pods before the others, which follow when the first have nodes. `priority_class` is the class
     that its template names, "" where it names none. Beyond the minimum its pods start `unit` by unit, where it has any.
-    Of its pods `done` have succeeded and are not made again.
+    Of its pods `done` have succeeded and are not made again. With what its pods request together the gang was admitted
+    (`granted`); None where that is not recorded.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Role:
     priority_class: str = ""
     unit: Unit | None = None
     done: int = 0
+    granted: Resources | None = None
 
     @property
     def whole(self) -> dict[str, Quantity]:

@@ -87,7 +87,10 @@ class OwnerReference(LocalObject, frozen=True):
 
 
 class ObjectMeta(LocalObject, frozen=True):
-    """Metadata of an object; `creation_timestamp` and `deletion_timestamp` are RFC 3339 text in UTC."""
+    """Metadata of an object; `creation_timestamp` and `deletion_timestamp` are RFC 3339 text in UTC.
+
+    A pod that is being deleted should be gone at its `deletion_timestamp`, which includes its grace period.
+    """
 
     name: str = ""
     namespace: str = ""
@@ -97,6 +100,7 @@ class ObjectMeta(LocalObject, frozen=True):
     # long for it.
     created: str | None = msgspec.field(default=None, name="creationTimestamp")
     deletion_timestamp: str = ""
+    deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()

@@ -11,17 +11,30 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from muster.model.objects import InvalidObjectError, LocalObject, PodGroupSpec, ResourceList, convert, decode
-from muster.resources.amounts import Resources, as_text, largest, minus, parse_resources, total
-from muster.resources.quantity import ZERO, Quantity
+from muster.resources.amounts import (
+    Resources,
+    as_text,
+    largest,
+    minus,
+    parse_resources,
+    part_of,
+    positive,
+    times,
+    total,
+    within,
+)
+from muster.resources.quantity import ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from muster.gangs.gang import Role
     from muster.observe.view import Mark, View
 
 __all__ = [
     "AdmittedTerms",
     "admitted_for",
+    "as_admitted",
     "carried",
     "granted",
     "recorded_terms",
@@ -36,13 +49,18 @@ _LONGEST = 16_384
 
 
 class AdmittedTerms(PodGroupSpec, frozen=True):
-    """What muster wrote into a PodGroup's spec, and what the gang `needs` where its pods request more."""
+    """What muster wrote into a PodGroup's spec, and what the gang `needs` where its pods request more.
+
+    `requests` are what the pods of a role requested together where that is more than by their template: what others add
+    to them comes back with their replacements.
+    """
 
     needs: ResourceList = msgspec.field(default_factory=dict)
+    requests: dict[str, ResourceList] = msgspec.field(default_factory=dict)
 
 
 class _Written(LocalObject, frozen=True, omit_defaults=True):
-    """The part that stays while the gang is admitted; all names but the last two are the spec's own."""
+    """The part that stays while the gang is admitted; all names but the last three are the spec's own."""
 
     min_member: int = 0
     min_task_member: dict[str, int] = msgspec.field(default_factory=dict)
@@ -50,14 +68,22 @@ class _Written(LocalObject, frozen=True, omit_defaults=True):
     queue: str = ""
     priority_class_name: str = ""
     needs: ResourceList = msgspec.field(default_factory=dict)
+    requests: dict[str, ResourceList] = msgspec.field(default_factory=dict)
     opening_units: tuple[str, ...] = ()
 
 
-def with_need(spec: PodGroupSpec, need: Resources) -> AdmittedTerms:
-    """The terms of a gang that is admitted now and needs these resources."""
+def with_need(
+    spec: PodGroupSpec, need: Resources, requested: Mapping[str, Resources], roles: Iterable[Role]
+) -> AdmittedTerms:
+    """The terms of a gang that is admitted now and needs these resources; its roles have so much `requested`."""
     said = _claim(spec.min_resources)
     more = any(amount > said.get(name, ZERO) for name, amount in need.items())
-    return _terms(spec, as_text(need) if more else {})
+    beyond: dict[str, ResourceList] = {
+        role.name: {**as_text(requested[role.name])}
+        for role in roles
+        if not within(requested[role.name], times(role.requests, role.minimum + role.reserved))
+    }
+    return _terms(spec, need if more else {}, beyond)
 
 
 def carried(spec: PodGroupSpec, before: PodGroupSpec | None) -> PodGroupSpec:
@@ -65,15 +91,26 @@ def carried(spec: PodGroupSpec, before: PodGroupSpec | None) -> PodGroupSpec:
 
     Of fewer pods it needs less beyond it, in proportion.
     """
-    if not isinstance(before, AdmittedTerms) or not before.needs:
+    if not isinstance(before, AdmittedTerms) or not (before.needs or before.requests):
         return spec
     said, now = _claim(before.min_resources), _claim(spec.min_resources)
-    pods, pods_now = (max(1, sum(one.min_task_member.values())) for one in (before, spec))
-    beyond = {
-        name: Quantity(amount.nano * min(pods, pods_now) // pods, amount.format)
-        for name, amount in _beyond(_claim(before.needs), said).items()
+    owed, owed_now = before.min_task_member, spec.min_task_member
+    more = positive(minus(_claim(before.needs), said))
+    beyond = part_of(more, sum(owed_now.values()), max(1, sum(owed.values())))
+    kept: dict[str, ResourceList] = {
+        role: {**as_text(part_of(_claim(one), owed_now.get(role, 0), owed.get(role, 0)))}
+        for role, one in before.requests.items()
     }
-    return _terms(spec, as_text(total((now, beyond))))
+    return _terms(spec, total((now, beyond)) if before.needs else {}, kept)
+
+
+def as_admitted(role: Role, said: PodGroupSpec) -> Role:
+    """The role with the minimum with which its gang was admitted, and with what its pods requested then if recorded."""
+    owed = said.min_task_member.get(role.name, 0)
+    least, found = min(role.minimum, owed), said.requests.get(role.name) if isinstance(said, AdmittedTerms) else None
+    if found is None:
+        return replace(role, minimum=least)
+    return replace(role, minimum=least, granted=part_of(_claim(found), least + role.reserved, owed + role.reserved))
 
 
 def granted(said: PodGroupSpec) -> Resources:
@@ -81,14 +118,9 @@ def granted(said: PodGroupSpec) -> Resources:
     return largest(_claim(said.min_resources), _claim(said.needs) if isinstance(said, AdmittedTerms) else {})
 
 
-def _beyond(whole: Resources, part: Resources) -> Resources:
-    """By how much the whole exceeds the part."""
-    return {name: amount for name, amount in minus(whole, part).items() if amount.nano}
-
-
-def _terms(spec: PodGroupSpec, needs: Mapping[str, str]) -> AdmittedTerms:
+def _terms(spec: PodGroupSpec, needs: Resources, requests: dict[str, ResourceList]) -> AdmittedTerms:
     fields = {name: getattr(spec, name) for name in PodGroupSpec.__struct_fields__}
-    return AdmittedTerms(**fields, needs=dict(needs))
+    return AdmittedTerms(**fields, needs={**as_text(needs)}, requests=requests)
 
 
 def _claim(said: ResourceList) -> Resources:

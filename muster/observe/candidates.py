@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from muster.gangs.gang import priority_value
@@ -11,7 +12,7 @@ from muster.observe.ends import lasts
 from muster.observe.opening import minimum_of
 from muster.observe.pod_groups import scheduler_of
 from muster.queueing.ledger import Candidate
-from muster.resources.amounts import largest, times, total
+from muster.resources.amounts import Resources, largest, minus, positive, times, total
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +30,7 @@ __all__ = [
     "preempts",
     "priority_held",
     "queue_held",
+    "requested",
     "waiting_since",
 ]
 
@@ -64,14 +66,12 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
     """
     gang, intent = gang_and_intent(view)
     may_preempt = _may_preempt(view)
-    coming = [times(role.requests, role.reserved) for role in gang.roles if role.reserved]
-    actual = total([*coming, *(member.requests for member in minimum_of(view.members, gang.roles))])
     return Candidate(
         key=view.key,
         queue=intent.queue,
         priority=priority_value(intent.priority_class, priorities),
         since=waiting_since(view, view.mark.requeued_at or mark.requeued_at),
-        need=largest(gang.min_resources, actual),
+        need=largest(gang.min_resources, total(requested(view).values())),
         passed_since=seconds_of(passed_since(view, mark, intent.queue)),
         deadline=view.workload.deadline.ends if view.workload and view.workload.deadline else None,
         lasts=lasts(view),
@@ -80,6 +80,26 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
         preempts=may_preempt and _evicts_for(view),
         reclaims=may_preempt and scheduler_of(view).reclaims,
     )
+
+
+def requested(view: View) -> dict[str, Resources]:
+    """What the pods of each role request together with which the gang starts, and those that come with it.
+
+    What webhooks have added to the pods that are there they add to the pods of a role that comes when these run, which
+    would wait for it while they do nothing.
+    """
+    roles = gang_and_intent(view)[0].roles
+    there = {role.name: minimum_of(view.members, (role,)) for role in roles}
+    added: Resources = {}
+    if any(role.reserved and not role.minimum for role in roles):
+        more = (positive(minus(one.requests, role.requests)) for role in roles for one in there[role.name])
+        added = reduce(largest, more, added)
+    asked: dict[str, Resources] = {}
+    for role in roles:
+        coming = max((role.minimum if there[role.name] else 0) + role.reserved - len(there[role.name]), 0)
+        each = role.requests if role.minimum else total((role.requests, added))
+        asked[role.name] = total((*(one.requests for one in there[role.name]), times(each, coming)))
+    return asked
 
 
 def limited(view: View) -> bool:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from muster.observe.admitted_terms import carried, granted, recorded_terms, terms_of
+from muster.observe.admitted_terms import as_admitted, carried, granted, recorded_terms, terms_of
 from muster.observe.candidates import gang_and_intent
 from muster.observe.phases import Phase
-from muster.observe.pod_groups import claim_of, desired, of_what_is_open, outgrown, own_claim
-from muster.resources.amounts import largest, minus, total
+from muster.observe.pod_groups import claim_of, desired, of_what_is_open, own_claim
+from muster.resources.amounts import largest, minus, positive, total
 
 if TYPE_CHECKING:
     from muster.gangs.gang import Role
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from muster.observe.view import View
     from muster.resources.amounts import Resources
 
-__all__ = ["Grant", "grant_of", "left_over", "still_leaving"]
+__all__ = ["Grant", "departed", "grant_of", "left_over", "still_leaving"]
 
 # Phases in which Volcano keeps room for a group that is not muster's.
 _HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
@@ -37,8 +37,6 @@ class Grant:
     priority_class: str
     roles: tuple[Role, ...]
     """Its roles with the minimums for which it was admitted; more is growth, and growth needs free quota."""
-    outgrown: bool = False
-    """Whether its templates ask for more by now."""
 
 
 def grant_of(view: View, *, unmarked: bool) -> tuple[Grant, Wanted | None]:
@@ -69,9 +67,8 @@ def _granted_by(view: View, said: PodGroupSpec | None) -> Grant:
     gang, intent = gang_and_intent(view)
     if said is None:
         return Grant(intent.queue, gang.min_resources, intent.priority_class, gang.roles)
-    owed = said.min_task_member
-    roles = tuple(replace(role, minimum=min(role.minimum, owed.get(role.name, 0))) for role in gang.roles)
-    return Grant(said.queue, granted(said), said.priority_class_name, roles, outgrown(view, said))
+    roles = tuple(as_admitted(role, said) for role in gang.roles)
+    return Grant(said.queue, granted(said), said.priority_class_name, roles)
 
 
 def left_over(view: View, phase: Phase, marked: str) -> Resources:
@@ -105,10 +102,24 @@ def _finished(view: View) -> bool:
     return view.workload is not None and view.workload.finished
 
 
-def still_leaving(view: View, opening: Opening | None, held: Resources) -> Resources:
-    """What terminating pods use beyond what the gang has `held`; `held` already covers their replacements."""
+def departed(view: View, base: Resources) -> Resources:
+    """What pods that have left an admitted gang hold of its claim; `base` is what it was admitted for.
+
+    Of its terminating pods these are as many as are more than the gang: no pod is replaced twice while it terminates.
+    """
+    if not view.leaving:
+        return view.left
+    running = total(member.requests for member in view.open)
+    return total((view.left, positive(minus(view.leaving, largest(base, running)))))
+
+
+def still_leaving(view: View, opening: Opening | None, left: Resources, held: Resources) -> Resources:
+    """What terminating pods use beyond what the gang has `held`; `held` already covers their replacements.
+
+    It covers the pods that have `left` the gang, too.
+    """
     if not view.leaving:
         return {}
     joining = (member.requests for member in ((*opening.members, *opening.reserved) if opening else ()))
-    together = total((view.leaving, *(member.requests for member in view.open), *joining))
-    return {name: amount for name, amount in minus(together, held).items() if amount.nano}
+    together = total((view.leaving, left, *(member.requests for member in view.open), *joining))
+    return positive(minus(together, held))

@@ -24,10 +24,10 @@ from muster.observe.candidates import (
     queue_held,
     waiting_since,
 )
-from muster.observe.claims import grant_of, left_over, still_leaving
+from muster.observe.claims import departed, grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
 from muster.observe.holds import held_back, on_hold_itself
-from muster.observe.opening import minimum_of, plan_opening, plan_pause, to_come
+from muster.observe.opening import plan_opening, plan_pause
 from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import scheduler_of
 from muster.observe.spare import spare
@@ -154,13 +154,16 @@ class _Limit:
 def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     """Enter the gang as it stands, after what others hold under its name: it may use what those leave."""
     former, bound, wave, leaving = auxiliary_keys(view.key)
-    queue = queue_held(view)
-    changed = _put(ledger, former, _unless_empty(view.former_queue or queue, view.former))
+    queue, place = queue_held(view), place_of(view, ledger.tree, context.mark)
+    # Of an admitted gang it is a part of its claim.
+    left = view.left if place.phase is Phase.ADMITTED else {}
+    others = view.former if left else total((view.former, view.left))
+    changed = _put(ledger, former, _unless_empty(view.former_queue or queue, others))
     changed |= _put(ledger, bound, _unless_empty(queue, view.placed if view.ours else {}))
     if not view.leaving:
         # What they held is nobody's own by now.
         changed |= ledger.forget(leaving)
-    standing, entry, next_claim, refused = _outlook(view, ledger, context)
+    standing, entry, next_claim, refused = _outlook(view, place, ledger, context)
     changed |= _put(ledger, view.key, entry)
     held = entry if isinstance(entry, _Held) else None
     next_wave = None
@@ -176,7 +179,7 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
             limited=limited(view),
             preempts=preempts(view),
         )
-    rest = still_leaving(view, standing.opening, held.claim if held else {})
+    rest = still_leaving(view, standing.opening, left, held.claim if held else {})
     changed |= _put(ledger, leaving, _unless_empty(queue or view.leaving_queue, rest, priority_held(view, context)))
     changed |= _put(ledger, wave, next_wave)
     growth = None
@@ -215,9 +218,8 @@ def _unless_empty(queue: str, claim: Resources, priority: int = 0) -> _Held | No
     return _Held(queue, claim, priority) if claim else None
 
 
-def _outlook(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
+def _outlook(view: View, place: Place, ledger: Ledger, context: EntryContext) -> _Outlook:
     """What the gang is, and what the ledger is to keep of it."""
-    place = place_of(view, ledger.tree, context.mark)
     match place.phase:
         case Phase.ADMITTED:
             return _admitted(view, ledger, context)
@@ -318,30 +320,24 @@ def _opening(
     any of them may be open.
     """
     again = [member for member in view.members if member.held and member.pod.metadata.uid in tried]
-    rest = [*rest_of_units(view.members, grant.roles, units), *again]
+    rest, left = [*rest_of_units(view.members, grant.roles, units), *again], departed(view, grant.claim)
     if view.kueue is not None and not view.kueue.admitted:
-        return plan_pause(view.members, (), grant.claim, may_hold, granted=rest)
+        return plan_pause(view.members, (), grant.claim, may_hold, granted=rest, left=left)
     if view.pause is not Pause.NONE:
         roles = grant.roles if view.pause is Pause.SURPLUS else ()
         # What the gang was admitted for has room for the followers of its first wave.
-        coming = to_come(view.open, [role for role in grant.roles if role.together], view.ended)
-        more = grant.outgrown
-        return plan_pause(view.members, roles, grant.claim, may_hold, outgrown=more, granted=rest, coming=coming)
+        later = [role for role in grant.roles if role.together]
+        return plan_pause(view.members, roles, grant.claim, may_hold, view.ended, granted=rest, keeps=later, left=left)
     if not scheduler_of(view).role_minimums and not _minimum_placed(view, grant.roles):
         # With more pods than its minimum before it, the scheduler would take any of them: workers without their head.
-        roles, more = grant.roles, grant.outgrown
-        first = [member for member in minimum_of(view.members, roles) if member.held]
-        coming = to_come((*view.open, *first), roles, view.ended)
         plan = plan_pause(
-            *(view.members, roles, grant.claim, may_hold), outgrown=more, granted=rest, coming=coming, keeps_lost=True
+            *(view.members, grant.roles, grant.claim, may_hold, view.ended), granted=rest, keeps=grant.roles, left=left
         )
         return replace(plan, after_minimum=True)
     roles = grant.roles
     if gate is GateMode.OFF:
         roles, rest = tuple(replace(role, together=False, unit=None) for role in roles), again
-    return plan_opening(
-        *(view.members, roles, grant.claim, may_hold, view.ended), outgrown=grant.outgrown, granted=rest
-    )
+    return plan_opening(view.members, roles, grant.claim, may_hold, view.ended, granted=rest, left=left)
 
 
 def _minimum_placed(view: View, roles: tuple[Role, ...]) -> bool:

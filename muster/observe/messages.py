@@ -153,6 +153,8 @@ def aside(view: View) -> str:
         words = f'; the workload asks for nothing any more, and what is held stays in queue "{view.intent.queue}"'
     if view.kueue is not None and view.kueue.awaited_until is not None:
         words += f"; {taken_back(view.kueue.awaited_until)}"
+    if view.holds and view.left:
+        words += f"; pods that left it, or take long to end, still hold {describe(view.left)}"
     if view.holds and view.unmanaged_pods and not view.left_alone:
         words += f"; pods that came without muster open nothing ({_named(view.unmanaged_pods)})"
     return words

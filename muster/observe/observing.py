@@ -25,7 +25,7 @@ from muster.observe.holds import on_hold_by
 from muster.observe.kueue import admitter_of, with_kueue
 from muster.observe.owner_workloads import age, belongs, owned, rivals_of, workload_behind
 from muster.observe.pod_groups import newer
-from muster.observe.terminating import leaving, requests_of
+from muster.observe.terminating import ends_soon, leaving, requests_of
 from muster.observe.users_objects import above
 from muster.observe.view import Member, View
 from muster.queueing.queue_tree import labels_of
@@ -66,8 +66,9 @@ def observe(
     view, others = _seen(key, cluster, defaults, opened, group=group, pods=there)
     finished = _finished(view, others)
     gone = leaving(cluster, others, now)
-    own, gone = [pod for pod in gone if _own(view, pod)], [pod for pod in gone if not _own(view, pod)]
-    former = [pod for pod in gone if GANG in pod.metadata.labels and owner_of(pod)]
+    own, left, former = _no_members(view, others, gone, opened, now)
+    known = {pod.metadata.uid for pod in (*own, *left)}
+    others, gone = ([pod for pod in pods if pod.metadata.uid not in known] for pods in (others, gone))
     # All at once: to copy a view takes as long as to read a pod.
     return replace(
         view,
@@ -79,10 +80,46 @@ def observe(
         follows=bool(view.kind and view.decoded and follows(cluster, view.kind, view.decoded)),
         leaving=requests_of(cluster, own),
         leaving_queue=_queue_of(own),
-        former=total((view.former, requests_of(cluster, former))),
-        former_queue=view.former_queue or _queue_of(former),
+        left=requests_of(cluster, left),
+        former=requests_of(cluster, former),
+        former_queue=_queue_of((*former, *left)),
         placed=total(one.requests for one in _orphans(cluster, _placed(view, others, there, gone), opened)),
     )
+
+
+def _no_members(
+    view: View, others: Iterable[Pod], gone: Iterable[Pod], opened: Collection[str], now: float
+) -> tuple[list[Pod], list[Pod], list[Pod]]:
+    """The labelled pods beside its members that hold room: those that end soon, those that left it, and former ones."""
+    own, left, former = [], [], []
+    foreign = view.pod_group is not None and not view.ours
+    ending = {pod.metadata.uid for pod in gone}
+    for pod in others:
+        ends = pod.metadata.uid in ending
+        if GANG not in pod.metadata.labels or not (ends or (pod.living and not _held(pod, opened))):
+            continue
+        soon = ends and ends_soon(pod, now)
+        if ends and _own(view, pod) and (foreign or soon):
+            own.append(pod)
+        elif not foreign and (_own(view, pod) or _was_member(view, pod, soon=soon)):
+            left.append(pod)
+        elif owner_of(pod):
+            former.append(pod)
+    return own, left, former
+
+
+def _was_member(view: View, pod: Pod, *, soon: bool) -> bool:
+    """True if a pod that belongs to something else by now was made for this workload: since that is there.
+
+    Plain pods are a gang whatever makes them. Where the age of a pod is not known it was a member of an admitted gang,
+    unless it ends `soon`.
+    """
+    made = pod.metadata.creation_timestamp
+    if view.kind is PLAIN_POD or view.decoded is None:
+        return True
+    if not made:
+        return view.marked_for == view.uid and not soon
+    return made >= view.decoded.metadata.creation_timestamp
 
 
 def _finished(view: View, others: Iterable[Pod]) -> list[Pod]:
@@ -153,12 +190,9 @@ def _seen(
     kind, decoded = found
     members, others, error = _members(cluster, kind, decoded, pods, opened)
     rest = [pod for pod in others if _labelled(pod) and not belongs(pod, kind, decoded)]
-    strangers = [pod for pod in rest if owner_of(pod)]
     view = View(
         *(key, group, tuple(members), kind, decoded),
         error=error,
-        former=total(stranger.requests for stranger in _orphans(cluster, strangers, opened) if not stranger.held),
-        former_queue=_queue_of(strangers),
         rivals=tuple(rivals_of(key, cluster, [pod for pod in rest if _wants_the_name(pod, kind)])),
         gate=gate_mode(cluster.namespace(key.namespace).annotations, defaults.gate),
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),

@@ -8,7 +8,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from muster.observe.units import mark_of_unit, unit_of
-from muster.resources.amounts import Resources, largest, times, total
+from muster.resources.amounts import NOTHING, Resources, largest, minus, part_of, smallest, times, total
+from muster.resources.quantity import ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from muster.observe.view import Member
     from muster.workloads.model import Unit
 
-__all__ = ["Opening", "minimum_of", "plan_opening", "plan_pause", "to_come"]
+__all__ = ["Opening", "Places", "minimum_of", "plan_opening", "plan_pause"]
 
 
 _OPEN_FIRST = attrgetter("held", "pod.metadata.name")
@@ -47,13 +48,19 @@ class Opening:
     reserved: tuple[Member, ...] = ()
 
 
-def minimum_of(members: Sequence[Member], roles: Sequence[Role]) -> list[Member]:
-    """The members that fill the minimum of every role, opened ones first, and then unit by unit."""
-    chosen = []
-    for role in roles:
-        of_role = [member for member in members if member.role == role.name]
-        chosen += sorted(of_role, key=_by_units(of_role, role.unit) if role.unit else _OPEN_FIRST)[: role.minimum]
-    return chosen
+def minimum_of(members: Sequence[Member], roles: Iterable[Role]) -> list[Member]:
+    """The members with which the roles start, and those that come beside them; opened ones first, then by units."""
+    return [
+        one
+        for role in roles
+        for one in _in_order(members, role)[: role.minimum + (0 if role.made_first else role.reserved)]
+    ]
+
+
+def _in_order(members: Sequence[Member], role: Role) -> list[Member]:
+    """The members of the role in the order in which they are opened."""
+    of_role = [member for member in members if member.role == role.name]
+    return sorted(of_role, key=_by_units(of_role, role.unit) if role.unit else _OPEN_FIRST)
 
 
 def _by_units(members: Sequence[Member], unit: Unit) -> Callable[[Member], tuple[Any, ...]]:
@@ -68,6 +75,77 @@ def _by_units(members: Sequence[Member], unit: Unit) -> Callable[[Member], tuple
     return order
 
 
+class Places:
+    """The room that an admitted gang keeps for pods that it lacks: those that were lost, and those still to come.
+
+    Of each role no more than its pods were admitted with (`Role.granted`), less what its open pods request; of a role
+    of which nothing is recorded, what its template requests. Together no more than the gang was admitted for (`base`),
+    less what its open pods and the pods that have `left` it hold: a replacement of a pod that still runs needs room.
+    """
+
+    def __init__(
+        self, members: Sequence[Member], roles: Sequence[Role], base: Resources, ended: Collection[str], left: Resources
+    ) -> None:
+        self._roles: dict[str, Resources] = {}
+        self._lacking: dict[str, int] = {}
+        self.rest: Resources = {}
+        """What is kept for all of them together."""
+        there, gone = Counter([member.role for member in members]), Counter(ended)
+        places = {role.name: _places(role, there, gone) for role in roles}
+        self._lacking = {name: count - there[name] for name, count in places.items() if count > there[name]}
+        if not self._lacking:
+            # So it is in nearly every look.
+            return
+        taken, limit = [left], [base]
+        for role in roles:
+            count, whole = places[role.name], role.minimum + role.reserved
+            used = total([member.requests for member in members if member.role == role.name]) if count else {}
+            pool = times(role.requests, count) if role.granted is None else part_of(role.granted, count, whole)
+            # What open pods request beyond it was given room.
+            taken.append(smallest(used, pool) if role.granted is not None or there[role.name] > count else used)
+            if count and not whole:
+                # A later wave, which was given room of its own.
+                limit.append(pool)
+            if role.name in self._lacking:
+                self._roles[role.name] = minus(pool, used)
+        self.rest = smallest(total(self._roles.values()), minus(total(limit), total(taken)))
+
+    def covers(self, member: Member) -> bool:
+        """True if the role of the pod lacks one, and the pod requests no more than is kept for it."""
+        rooms = self._roles.get(member.role, {}), self.rest
+        fits = all(amount <= room.get(name, ZERO) for room in rooms for name, amount in member.requests.items())
+        return fits and self._lacking.get(member.role, 0) > 0
+
+    def without(self, member: Member) -> Resources:
+        """What is left of the rest when the pod takes a place of its role; what it requests beyond needs room."""
+        lacks = self._lacking.get(member.role, 0) > 0
+        return minus(self.rest, smallest(self._roles[member.role], member.requests)) if lacks else self.rest
+
+    def hand_out(self, members: Sequence[Member], roles: Iterable[Role], but: Collection[str]) -> list[Member]:
+        """The held members that are opened in places that are kept for them, without the pods with these UIDs."""
+        given = []
+        for role in roles if self._lacking else ():
+            for member in _in_order(members, role) if role.name in self._lacking else ():
+                if member.held and member.pod.metadata.uid not in but and self.covers(member):
+                    self.give(member)
+                    given.append(member)
+        return given
+
+    def give(self, member: Member) -> None:
+        """Keep no room for the pod any more: it is open."""
+        if self._lacking.get(member.role, 0) > 0:
+            self.rest = self.without(member)
+            self._roles[member.role] = minus(self._roles[member.role], member.requests)
+            self._lacking[member.role] -= 1
+
+
+def _places(role: Role, there: Counter[str], gone: Counter[str]) -> int:
+    """How many pods of the role are there, or come; `gone` are those that have ended."""
+    if role.made_first and there[role.name]:
+        return max(role.replicas - gone[role.name], 0)
+    return max(role.minimum + role.reserved - role.done, 0)
+
+
 def plan_opening(
     members: Sequence[Member],
     roles: Sequence[Role],
@@ -75,45 +153,39 @@ def plan_opening(
     may_hold: Callable[[Resources], bool],
     ended: Collection[str] = (),
     *,
-    outgrown: bool = False,
-    granted: Sequence[Member] = (),
+    granted: Collection[Member] = (),
+    left: Resources = NOTHING,
 ) -> Opening:
-    """What to open of an admitted gang, of which pods of the roles `ended` have finished.
+    """What to open of an admitted gang, of which pods of the roles `ended` have finished, and others have `left` it.
 
-    The minimum of every role is opened whatever it asks for: the gang was admitted for it, and a member that dies is
-    replaced at once, so that its room is kept until then, whatever more than the minimum is open. Not where its
-    templates have `outgrown` that: more than was granted needs room. Further members are opened while all opened ones
-    stay within the claim, `base` at least, or while `may_hold` allows the claim to grow: one by one, unit by unit, or
-    all of a role that starts together. They leave alone what the minimum still lacks: the head that died comes again,
-    and is opened then. Where pods of a role are made when the first of them have nodes, the room of the others is held
-    from the moment in which those are opened, and is theirs when they come. Held members that were `granted` room
-    before are opened as the minimum is.
+    A member of a role that lacks pods is opened at once where the gang keeps a place for it (`Places`), whatever more
+    is open. Further members, and those that request more than is kept for them, are opened while all opened ones stay
+    within the claim, `base` at least, or while `may_hold` allows the claim to grow: one by one, unit by unit, or all of
+    a role that starts together. They leave alone what is kept for others. Held members that were `granted` room before
+    are opened at once.
     """
     open_already = [member for member in members if not member.held]
-    missing = tuple(_missing(members, roles))
-    lost = () if outgrown else missing
     if len(open_already) == len(members):
         # So it is in nearly every look at a gang that runs.
-        coming = to_come(members, roles, ended)
-        return Opening((), largest(base, total([*[member.requests for member in members], *coming, *lost])), ())
-    # A new pod of a role that has begun replaces an earlier pod.
-    begun = {*ended, *[member.role for member in open_already]}
-    following = [one for role in roles if role.made_first and role.name in begun for one in _next(members, role, ended)]
-    wanted = [member for member in (*minimum_of(members, roles), *following) if member.held]
-    due = [*([] if outgrown else wanted), *granted]
-    first = list({member.pod.metadata.uid: member for member in due}.values())
-    coming = tuple(to_come((*open_already, *first), roles, ended))
-    entitled = total([*[member.requests for member in (*open_already, *first)], *coming])
-    claim = before = largest(base, total((entitled, *lost)))
+        running = total(member.requests for member in members)
+        places = Places(members, roles, base, ended, left)
+        return Opening((), largest(base, total((running, left, places.rest))), ())
+    due = {member.pod.metadata.uid: member for member in granted}
+    places = Places((*open_already, *granted), roles, base, ended, left)
+    due |= {one.pod.metadata.uid: one for one in places.hand_out(members, roles, due)}
+    first = list(due.values())
+    entitled = total([left, *[member.requests for member in (*open_already, *first)]])
+    claim = before = largest(base, total((entitled, places.rest)))
     opening, surplus = list(first), []
-    chosen = {member.pod.metadata.uid for member in first}
+    begun = {*ended, *[member.role for member in open_already]}
     whole = {role.name: role for role in roles if role.together and role.name not in begun}
     units = {role.name: role.unit for role in roles if role.unit}
     parts = {(one.role, unit_of(one, units.get(one.role))) for one in (*open_already, *first)} if units else set()
     batches: dict[str, tuple[int, list[Member]]] = {}
-    ordered = {member.pod.metadata.uid: member for member in (*wanted, *members) if member.held}
+    wanted = [one for one in minimum_of(members, roles) if one.held]
+    ordered = {one.pod.metadata.uid: one for one in (*wanted, *members) if one.held}
     for uid, member in ordered.items():
-        if uid in chosen:
+        if uid in due:
             continue
         key, least = uid, 1
         if member.role in whole:
@@ -130,13 +202,16 @@ def plan_opening(
         if len(batch) < least:
             lacking[role] = lacking.get(role, 0) + least - len(batch)
             continue
-        later = to_come(batch, [whole[role]], ()) if role in whole else ()
+        later = [times(whole[role].requests, max(whole[role].replicas - len(batch), 0))] if role in whole else []
         together = total((entitled, *(member.requests for member in batch), *later))
-        grown = largest(claim, total((together, *missing)))
+        rest = places.without(batch[0]) if len(batch) == 1 else places.rest
+        grown = largest(claim, total((together, rest)))
         if grown == claim or may_hold(grown):
             growth = growth or (grown != claim and role not in whole)
             claim, entitled = grown, together
             opening += batch
+            if len(batch) == 1:
+                places.give(batch[0])
             started |= {mark_of_unit(batch)} if role in units and least > 1 else set()
         else:
             surplus += batch
@@ -145,72 +220,42 @@ def plan_opening(
     return Opening(tuple(opening), claim, waits, grows, growth, lacking, next_claim, units=frozenset(started))
 
 
-def _next(members: Sequence[Member], role: Role, ended: Collection[str]) -> list[Member]:
-    """The held members that the role still lacks."""
-    of_role = [member for member in members if member.role == role.name]
-    held = sorted((member for member in of_role if member.held), key=lambda member: member.pod.metadata.name)
-    running = len(of_role) - len(held) + Counter(ended)[role.name]
-    return held[: max(role.replicas - running, 0)]
-
-
-def _missing(members: Collection[Member], roles: Iterable[Role]) -> Iterable[Resources]:
-    """The requests of the pods that the roles' minimums lack, those that have ended among them; held ones are there.
-
-    What is done for good is not lacking: it left its room to the next wave. What is never held is, until it comes. The
-    pods that `to_come` counts are left to it.
-    """
-    there = Counter(member.role for member in members)
-    for role in roles:
-        if not (role.made_first and role.name in there):
-            least = role.minimum - role.done if role.gated else role.reserved
-            yield times(role.requests, max(least - there[role.name], 0))
-
-
-def to_come(members: Iterable[Member], roles: Iterable[Role], ended: Collection[str]) -> Iterable[Resources]:
-    """The requests of the pods that the operator makes when these members have nodes."""
-    roles = [role for role in roles if role.made_first]
-    there = Counter([member.role for member in members]) if roles else {}
-    gone = Counter(ended)
-    for role in roles:
-        if there[role.name]:
-            yield times(role.requests, max(role.replicas - there[role.name] - gone[role.name], 0))
-
-
 def plan_pause(
     members: Sequence[Member],
     roles: Sequence[Role],
     base: Resources,
     may_hold: Callable[[Resources], bool],
+    ended: Collection[str] = (),
     *,
-    outgrown: bool = False,
-    granted: Sequence[Member] = (),
-    coming: Iterable[Resources] = (),
-    keeps_lost: bool = False,
+    granted: Collection[Member] = (),
+    keeps: Sequence[Role] = (),
+    left: Resources = NOTHING,
 ) -> Opening:
     """What an admitted gang holds, `base` at least, while only the minimums of its `roles` are opened.
 
     Those are what the gang was admitted for, and all that runs of it may be of no use without them. Where what is
-    beyond the minimums has filled the claim they need room, of which there is what `may_hold` allows; where it
-    `keeps_lost`, the claim has room for all of them, as it does when more is opened. Held members that were `granted`
-    room before keep it, and the room of pods that the operator will make is kept, too (`coming`).
+    beyond the minimums has filled the claim they need room, of which there is what `may_hold` allows; for roles that it
+    `keeps`, the claim has room for what they lack, as it does when more is opened. Held members that were `granted`
+    room before keep it.
     """
     kept = {member.pod.metadata.uid for member in granted}
-    there = (one.requests for one in members if not one.held or one.pod.metadata.uid in kept)
-    running = total((*there, *coming))
-    minimum = [] if outgrown else minimum_of(members, roles)
-    lost: list[Resources] = []
-    if keeps_lost and not outgrown:
-        held = (one.requests for one in minimum if one.held and one.pod.metadata.uid not in kept)
-        lost = [*held, *_missing(members, roles)]
-    claim, first = largest(base, total((running, *lost))), []
+    there = [one for one in members if not one.held or one.pod.metadata.uid in kept]
+    places = Places(there, keeps, base, ended, left)
+    running = total((left, *(one.requests for one in there)))
+    claim, first = largest(base, total((running, places.rest))), []
     chosen = set()
-    for member in minimum:
-        together = running if member.pod.metadata.uid in kept else total((running, member.requests))
-        grown = largest(claim, together)
-        if member.held and (grown == claim or may_hold(grown)):
-            first.append(member)
-            chosen.add(member.pod.metadata.uid)
-            running, claim = together, grown
+    for member in minimum_of(members, roles):
+        if not member.held:
+            continue
+        if member.pod.metadata.uid not in kept:
+            together, rest = total((running, member.requests)), places.without(member)
+            grown = largest(claim, total((together, rest)))
+            if not (places.covers(member) or grown == claim or may_hold(grown)):
+                continue
+            places.give(member)
+            running, claim = together, largest(claim, total((together, rest)))
+        first.append(member)
+        chosen.add(member.pod.metadata.uid)
     surplus = tuple(member for member in members if member.held and member.pod.metadata.uid not in chosen)
     reserved = tuple(member for member in surplus if member.pod.metadata.uid in kept)
     return Opening(tuple(first), claim, surplus, reserved=reserved)

@@ -1,7 +1,8 @@
 """Pods that are being deleted: each holds its quota until it is gone.
 
 Its containers run for as long as their grace period lasts. On a node that is not Ready no kubelet ends them, so that
-such a pod may stay for ever: there it counts until the time at which it should be gone.
+such a pod may stay for ever: there it counts until the time at which it should be gone. A replacement runs beside it
+only if it ends soon.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from muster.model.objects import Pod
     from muster.observe.cluster import Cluster
 
-__all__ = ["leaving", "look_again_in", "requests_of"]
+__all__ = ["ends_soon", "leaving", "look_again_in", "requests_of"]
 
 # Seconds after which nodes are looked at again on which pods should be gone, and are not.
 _LOOK_AGAIN = 15.0
+# Seconds before and after the time at which a pod should be gone in which it does not keep its replacement waiting.
+_SOON = 600.0
 
 
 def leaving(cluster: Cluster, pods: Iterable[Pod], now: float) -> list[Pod]:
@@ -34,7 +37,16 @@ def leaving(cluster: Cluster, pods: Iterable[Pod], now: float) -> list[Pod]:
 def look_again_in(pods: Iterable[Pod], now: float) -> float | None:
     """The seconds after which one of these may stop counting without any event."""
     due = [_due(pod) for pod in pods if pod.metadata.deletion_timestamp and _leaves(pod)]
-    return max(min(due) - now, _LOOK_AGAIN) if due else None
+    return max(min(one if one < now + _SOON else one - _SOON for one in due) - now, _LOOK_AGAIN) if due else None
+
+
+def ends_soon(pod: Pod, now: float) -> bool:
+    """True if a pod that is being deleted is gone in ten minutes, or should have been for no longer than that.
+
+    Without a grace period only the second is known.
+    """
+    longer = pod.metadata.deletion_grace_period_seconds is not None and _due(pod) - now > _SOON
+    return not longer and now - _due(pod) <= _SOON
 
 
 def requests_of(cluster: Cluster, pods: Iterable[Pod]) -> Resources:

@@ -129,6 +129,8 @@ class View:
     """The queue in which they hold it."""
     leaving: Resources = field(default_factory=dict)
     """What its own pods that are being deleted still hold."""
+    left: Resources = field(default_factory=dict)
+    """What pods of its PodGroup hold that are no members any more, or that have been terminating for too long."""
     leaving_queue: str = ""
     """The queue in which they hold it: they may outlive workload and PodGroup."""
     gate: GateMode = GateMode.QUEUE

@@ -13,19 +13,24 @@ from muster.model.objects import InvalidObjectError, RawQuantity
 from muster.resources.quantity import ZERO, Format, InvalidQuantityError, Quantity, parse_quantity
 
 __all__ = [
+    "NOTHING",
     "Resources",
     "as_text",
     "describe",
     "largest",
     "minus",
     "parse_resources",
+    "part_of",
+    "positive",
     "shared",
+    "smallest",
     "times",
     "total",
     "within",
 ]
 
 Resources = Mapping[str, Quantity]
+NOTHING: Resources = {}
 
 # What people look for first stands first; everything else follows by name.
 _FIRST = ("cpu", "memory")
@@ -84,12 +89,27 @@ def minus(whole: Resources, part: Resources) -> dict[str, Quantity]:
     return {name: max(amount - part.get(name, ZERO), Quantity(0, amount.format)) for name, amount in whole.items()}
 
 
+def part_of(whole: Resources, count: int, of: int) -> Resources:
+    """So many parts of the whole, which has `of`; all of it where these are no fewer."""
+    return {name: Quantity(one.nano * count // of, one.format) for name, one in whole.items()} if count < of else whole
+
+
+def positive(resources: Resources) -> dict[str, Quantity]:
+    """The resources of which there is any."""
+    return {name: amount for name, amount in resources.items() if amount.nano > 0}
+
+
 def largest(first: Resources, second: Resources) -> dict[str, Quantity]:
     """The larger amount of each resource."""
     return {
         name: max(first.get(name, ZERO), second.get(name, ZERO), key=lambda amount: amount.nano)
         for name in (*first, *(name for name in second if name not in first))
     }
+
+
+def smallest(first: Resources, second: Resources) -> dict[str, Quantity]:
+    """The smaller amount of each resource that both name."""
+    return {name: min(amount, second[name]) for name, amount in first.items() if name in second}
 
 
 def within(need: Resources, limit: Resources) -> bool:

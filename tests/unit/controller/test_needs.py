@@ -64,6 +64,28 @@ async def test_the_places_of_crashed_pods_are_as_large_as_they_were(*, restart: 
     assert world.open_pods() == ["h2", "w2"]
 
 
+@pytest.mark.parametrize("restart", [False, True])
+async def test_a_replacement_that_others_added_to_is_as_large_as_the_pod_before_it(*, restart: bool) -> None:
+    """The rival holds the rest of the queue: what is larger than that finds no room."""
+    world = await crashed()
+    world.set_queue(queue(cpu="6"))
+    await world.settle()
+    if restart:
+        world.restart()
+        await world.settle()
+    assert world.open_pods() == ["b-h", "b-w"]
+    large = member("w2")
+    large["spec"]["containers"].append({"name": "more", "resources": {"requests": {"cpu": "1m"}}})
+    world.client.pods |= {"h2": member("h2", "headgroup"), "w2": large}
+    world.watch()
+    await world.settle()
+    assert world.open_pods() == ["b-h", "b-w", "h2"]
+    world.client.pods["w3"] = member("w3")
+    world.watch()
+    await world.settle()
+    assert world.open_pods() == ["b-h", "b-w", "h2", "w3"]
+
+
 def spec(pods: int, cpu: str, needs: str = "") -> PodGroupSpec:
     return AdmittedTerms(
         min_task_member={"workers": pods}, min_resources={"cpu": cpu}, needs={"cpu": needs} if needs else {}

@@ -81,6 +81,7 @@ _WAITING = (
         lambda seconds: seconds / 60,
     ),
     Row(_QUEUES, "no pod has a node after «five minutes» (`muster.dev", ("muster.queueing.queue_view:UNPLACED",)),
+    Row(_QUEUES, "end later than in «ten minutes»,", ("muster.observe.terminating:_SOON",)),
     Row(_QUEUES, "stay held for «five seconds» after the old ones", ("controller.evictions:_FIRST_WAIT",)),
     Row(
         _QUEUES,

@@ -117,17 +117,45 @@ def test_a_replacement_beyond_the_minimum_stays_within_the_claim() -> None:
     assert (names(plan.members), names(plan.surplus), plan.claim) == ([], ["d"], amounts(cpu="4"))
 
 
-def test_the_minimum_is_opened_whatever_it_asks_for() -> None:
-    """The gang was admitted for it; what its pods really ask for is held from then on."""
-    plan = plan_opening([HEAD, member("a", cpu="9"), member("b")], ROLES, amounts(cpu="3"), never)
-    assert (names(plan.members), plan.claim) == (["head", "a", "b"], amounts(cpu="11"))
+def test_a_member_that_asks_for_more_than_its_role_was_admitted_with_needs_room() -> None:
+    """The place that it would take is kept, and who is within what was granted is opened all the same."""
+    members = [HEAD, member("a", cpu="9"), member("b")]
+    plan = plan_opening(members, ROLES, amounts(cpu="3"), never)
+    assert (names(plan.members), names(plan.surplus), plan.claim) == (["head", "b"], ["a"], amounts(cpu="3"))
+    room = plan_opening(members, ROLES, amounts(cpu="3"), lambda claim: within(claim, amounts(cpu="11")))
+    assert (names(room.members), room.claim, room.grows) == (["head", "b", "a"], amounts(cpu="11"), True)
 
 
-def test_what_a_minimum_has_outgrown_needs_room() -> None:
-    """Who is within what was granted is opened all the same, the minimum first."""
-    members = [HEAD, member("a", cpu="9"), member("b"), member("c")]
-    plan = plan_opening(members, ROLES, amounts(cpu="3"), never, outgrown=True)
-    assert (names(plan.members), names(plan.surplus), plan.claim) == (["head", "b", "c"], ["a"], amounts(cpu="3"))
+def test_a_member_takes_no_place_of_another_role() -> None:
+    """Head and worker are lost, and a worker of both sizes comes before the head does."""
+    roles = (replace(ROLES[0], requests=amounts(cpu="3")), ROLES[1])
+    running = member("a", held=False)
+    plan = plan_opening([running, member("b", cpu="4")], roles, amounts(cpu="5"), never)
+    assert (names(plan.members), plan.claim) == ([], amounts(cpu="5"))
+    head = member("head", "headgroup", cpu="3")
+    back = plan_opening([running, member("b", cpu="4"), head], roles, amounts(cpu="5"), never)
+    assert (names(back.members), names(back.surplus)) == (["head"], ["b"])
+
+
+def test_what_others_have_added_to_pods_comes_back_with_their_replacements() -> None:
+    roles = (ROLES[0], replace(ROLES[1], granted=amounts(cpu="3")))
+    members = [member("head", "headgroup", held=False), member("a", held=False, cpu="1500m")]
+    assert names(plan_opening([*members, member("b", cpu="1500m")], roles, amounts(cpu="4"), never).members) == ["b"]
+    assert plan_opening([*members, member("b", cpu="1501m")], roles, amounts(cpu="4"), never).members == ()
+
+
+@pytest.mark.parametrize(
+    ("left", "opened", "claim"), [("1", ["head", "a"], "3"), ("2", ["head"], "3"), ("3", [], "3"), ("4", [], "4")]
+)
+def test_what_has_left_the_gang_has_its_place(left: str, opened: list[str], claim: str) -> None:
+    """It still runs: what comes in its stead needs room beside it."""
+    members = [HEAD, member("a"), member("b")]
+    for plan in (
+        plan_opening(members, ROLES, amounts(cpu="3"), never, left=amounts(cpu=left)),
+        plan_pause(members, ROLES, amounts(cpu="3"), never, left=amounts(cpu=left)),
+        plan_pause(members, ROLES, amounts(cpu="3"), never, keeps=ROLES, left=amounts(cpu=left)),
+    ):
+        assert (names(plan.members), plan.claim) == (opened, amounts(cpu=claim))
 
 
 def test_a_large_base_has_room_for_surplus() -> None:
@@ -155,24 +183,21 @@ def test_in_a_pause_the_minimums_are_opened_and_nothing_else() -> None:
 
 
 def test_in_a_pause_a_minimum_whose_place_is_taken_needs_room() -> None:
-    """By those beyond the minimum that run; and where the templates ask for more than was granted none is opened."""
+    """By those beyond the minimum that run."""
     members = [HEAD, *(member(name, held=False) for name in "abc")]
     full = plan_pause(members, ROLES, amounts(cpu="3"), never)
     assert (names(full.members), full.claim, names(full.surplus)) == ([], amounts(cpu="3"), ["head"])
     room = plan_pause(members, ROLES, amounts(cpu="3"), lambda claim: within(claim, amounts(cpu="4")))
     assert (names(room.members), room.claim, names(room.surplus)) == (["head"], amounts(cpu="4"), [])
-    assert plan_pause(members, ROLES, amounts(cpu="9"), never, outgrown=True).members == ()
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["held", "still to come"])
 def test_before_more_is_opened_the_room_of_what_the_minimums_lack_is_kept(*, there: bool) -> None:
     """Nobody was evicted for others: what is lost comes again, and those beyond the minimum run of no use without."""
     members = [*([HEAD] if there else []), *(member(name, held=False) for name in "abc"), member("d")]
-    plan = plan_pause(members, ROLES, amounts(cpu="3"), never, keeps_lost=True)
+    plan = plan_pause(members, ROLES, amounts(cpu="3"), never, keeps=ROLES)
     assert (names(plan.members), plan.claim) == (["head"] if there else [], amounts(cpu="4"))
     assert names(plan.surplus) == ["d"]
-    more = plan_pause(members, ROLES, amounts(cpu="3"), never, outgrown=True, keeps_lost=True)
-    assert (names(more.members), more.claim) == ([], amounts(cpu="3"))
 
 
 WAVES = (
@@ -235,7 +260,13 @@ def test_every_member_is_open_to_be_opened_or_surplus_and_the_claim_covers_what_
     used = total(one.requests for one in (*already, *plan.members))
     assert within(used, plan.claim)
     assert within(amounts(cpu=str(base)), plan.claim)
-    assert set(names(minimum_of(members, ROLES))) <= {*names(already), *names(plan.members)}
+
+
+@given(members_of_any_kind, st.integers(0, 8))
+def test_whatever_comes_changes_nothing_of_the_claim_without_permission(members: list[Member], base: int) -> None:
+    already = [one for one in members if not one.held]
+    before, after = (plan_opening(some, ROLES, amounts(cpu=str(base)), never) for some in (already, members))
+    assert after.claim == before.claim
 
 
 @given(members_of_any_kind, st.integers(0, 8), st.integers(0, 16))
