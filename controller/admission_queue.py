@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from controller.lost import LostGangs
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from muster.resources.amounts import Resources
 
 __all__ = ["AdmissionQueue"]
+
+logger = logging.getLogger(__name__)
 
 
 class AdmissionQueue:
@@ -108,7 +112,8 @@ class AdmissionQueue:
                 self._look_at(view.key)
         if turn is not None:
             # Whatever it took or left: what there is may be enough for the next.
-            self._let_grow(turn[0], turn[1], but=view.key)
+            with _for_its_own_gangs(turn[0]):
+                self._let_grow(turn[0], turn[1], but=view.key)
         return standing
 
     def decide(self, view: View, standing: Standing, now: float) -> Decision | None:
@@ -147,15 +152,16 @@ class AdmissionQueue:
 
         Each is reconciled once for a change: when thousands start, a start is no change for the others.
         """
-        competing = self.ledger.competing(queue)
-        self._status_updates.touch(competing)
-        startable = self.ledger.newly_startable(queue, self._wall())
-        if startable is None:
-            return
-        for gang in dict.fromkeys(key.gang for key in startable):
-            if gang != but:
-                self._look_at(gang)
-        self._let_grow(queue, but=but)
+        with _for_its_own_gangs(queue):
+            competing = self.ledger.competing(queue)
+            self._status_updates.touch(competing)
+            startable = self.ledger.newly_startable(queue, self._wall())
+            if startable is None:
+                return
+            for gang in dict.fromkeys(key.gang for key in startable):
+                if gang != but:
+                    self._look_at(gang)
+            self._let_grow(queue, but=but)
 
     def _let_grow(self, queue: str, passed: Mapping[str, Order] | None = None, *, but: GangKey | None = None) -> None:
         """Reconcile the first gang that may grow now; what it leaves the next one gets when it has been looked at."""
@@ -194,3 +200,16 @@ class AdmissionQueue:
             return False
         self._turns.remove(key)
         return True
+
+
+@contextmanager
+def _for_its_own_gangs(queue: str) -> Iterator[None]:
+    """Let an error concern the gangs alone that compete with those of the queue: all others go on."""
+    try:
+        yield
+    except Exception:
+        logger.exception(
+            "internal error: of the gangs of queue %s, and of all that share its limits, none may start or grow",
+            queue,
+            extra={"event": "queue.unjudged"},
+        )

@@ -142,7 +142,7 @@ class AdmissionPass:
     def room(self, queue: str) -> dict[str, int]:
         """What a queue and those above it all have, beside the reservations, of the resources that they limit."""
         room: dict[str, int] = {}
-        for one in self.tree.path(queue):
+        for one in self.tree.gang_path(queue):
             kept = self.bars.kept.get(one, {})
             free = self.usage.free(one, self.tree.ceiling(one))
             lower(room, {name: amount - kept.get(name, 0) for name, amount in free.items()})
@@ -190,7 +190,7 @@ class AdmissionPass:
         """The shares of queues directly below in which anybody waits for room of `level`, and not for room below it."""
         for queue, state in self.states.items():
             path = self.tree.path(queue)
-            if level in path[1:] and self.tree.takes_work(queue):
+            if level in path[1:] and self.tree.takes_work(queue) and self.tree.leaf(queue):
                 below = path[: path.index(level)]
                 free = [self.usage.free(one, self.tree.ceiling(one)) for one in below]
                 if any(_within(line.least, free) for line in state.lines.values()):

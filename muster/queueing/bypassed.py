@@ -81,15 +81,19 @@ class BypassedBelow:
         level: str,
         free: Mapping[str, int],
         *,
+        leaf_of: str = "",
         namespace: str = "",
     ) -> None:
-        """Of the resources of `free`, where the pass leaves so much; of the gangs that one namespace limits, or all."""
+        """Of the resources of `free`, where the pass leaves so much; of the gangs that one namespace limits, or all.
+
+        `leaf_of` is the queue whose gangs stand in this very level, and no others; "" where queues are below it.
+        """
         self._level = level
         self._free = free
         self._by_age = outcome.shares.by_age(level)
         fresh: dict[str, list[WaitingLine]] = {}
-        for queue in (level,) if level in outcome.states else outcome.states:
-            path = outcome.tree.path(queue)
+        for queue in (leaf_of,) if leaf_of else outcome.states:
+            path = outcome.tree.gang_path(queue)
             if level in path:
                 lines = [
                     line
@@ -179,10 +183,12 @@ def first_bypassed(
             if of:
                 most = outcome.namespaces.largest(of, kept=False)
                 free = {name: most[name] for name in takes if name in most}
-            known = outcome.bypassed[level, takes, of] = BypassedBelow(outcome, level, free, namespace=of)
+            leaf_of = queue if level == path[0] else ""
+            known = BypassedBelow(outcome, level, free, leaf_of=leaf_of, namespace=of)
+            outcome.bypassed[level, takes, of] = known
         return known
 
-    path = outcome.tree.path(queue)
+    path = outcome.tree.gang_path(queue)
     levels = [below(level) for level in path]
     if namespace:
         levels.append(below(ROOT, namespace))

@@ -59,7 +59,7 @@ def may_grow(outcome: AdmissionPass, queue: str, claim: Resources, own: Own) -> 
         has[name] = has.get(name, 0) + amount
     more, replaced = _more(claim, has), dict(own.replaced)
     spared = soft_in(tree, queue, held) if held is not None and outcome.is_soft(queue, held) else ()
-    counts = [one for one in tree.path(queue) if one not in spared]
+    counts = [one for one in tree.gang_path(queue) if one not in spared]
     if own.limited and not _namespace_has(outcome, own, more, replaced, kept=in_line is None):
         return False
     kept = {} if in_line is not None else outcome.bars.kept

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.queueing.namespace_room import NamespaceUse
+from muster.queueing.queue_tree import own_leaf
 from muster.queueing.unplaced_claims import SoftClaims, is_soft, lasting_part, soft_in, soft_where
 from muster.queueing.usage import Usage
 from muster.resources.amounts import minus, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from muster.queueing.namespace_room import NamespaceRoom
     from muster.queueing.queue_state import Claim, QueueState
@@ -64,11 +65,11 @@ class Holdings:
         self.soft.replant()
         self.plant(states)
 
-    def uproot(self, queue: str, states: Mapping[str, QueueState]) -> None:
-        """Count nowhere what these hold, which are a queue and all below it that hold anything: they are to move."""
+    def uproot(self, queues: Collection[str], states: Mapping[str, QueueState]) -> None:
+        """Count nowhere what these hold, among them all of a queue and those below it (`queues`): they are to move."""
         self._count(states, -1)
         # Now nothing is taken of them; the numbers of a queue that is gone need not stay for ever.
-        for one in self._tree.with_below(queue):
+        for one in (*queues, *map(own_leaf, (*queues, *states))):
             self._usage.empty(one)
             self._lasting.empty(one)
 
@@ -85,7 +86,7 @@ class Holdings:
     def used(self, queue: str, states: Mapping[str, QueueState]) -> Resources:
         """What these, which are all that hold anything, use of a queue; soft claims do not count."""
         hard = self.soft.hard(states)
-        below = ((other, state) for other, state in states.items() if queue in self._tree.path(other))
+        below = ((other, state) for other, state in states.items() if queue in self._tree.gang_path(other))
         return total(
             minus(claim.resources, claim.soft)
             if is_soft(hard, other, claim) and queue in soft_in(self._tree, other, claim)

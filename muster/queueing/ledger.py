@@ -33,7 +33,7 @@ from muster.queueing.verdicts import Decision, queue_not_found, refused, why
 from muster.resources.amounts import Resources, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.namespace_limits import NamespaceLimit
@@ -85,7 +85,7 @@ class Ledger:
                 return False
             self._passes.forget(name)
         else:
-            self._replant(name, lambda: self._tree.set(view))
+            self._replant(name, view)
         self._have_terms(name)
         return True
 
@@ -93,7 +93,7 @@ class Ledger:
         """Remove a queue; True when it was known. Gangs that hold or wait there stay known."""
         if self._tree.get(name) is None:
             return False
-        self._replant(name, lambda: self._tree.drop(name))
+        self._replant(name, None)
         self._have_terms(name)
         return True
 
@@ -128,20 +128,30 @@ class Ledger:
         self._passes.forget_all()
         return True
 
-    def _replant(self, name: str, change: Callable[[], object]) -> None:
-        """Have a queue come, go, move or have another limit: what it and those below it hold counts elsewhere then."""
+    def _replant(self, name: str, new: QueueView | None) -> None:
+        """Have a queue come, go, move or have another limit: what it and those below it hold counts elsewhere then.
+
+        So does what its parent holds itself, which may get its first queue below it, or lose the last.
+        """
         if name == ROOT:
             # Also queues that are not there stand below it.
-            change()
+            self._change(name, new)
             self._replant_all()
             return
         below = self._tree.with_below(name)
-        states = {one: self._states[one] for one in below if one in self._states}
-        self._holdings.uproot(name, states)
+        parents = (view.parent for view in (self._tree.get(name), new) if view is not None)
+        states = {one: self._states[one] for one in (*below, *parents) if one in self._states}
+        self._holdings.uproot(below, states)
         self._passes.uproot((*below, *self._tree.path(name)), used=states)
-        change()
+        self._change(name, new)
         self._holdings.plant(states)
         self._passes.plant(self._tree.path(name), used=states)
+
+    def _change(self, name: str, new: QueueView | None) -> None:
+        if new is None:
+            self._tree.drop(name)
+        else:
+            self._tree.set(new)
 
     def _replant_all(self) -> None:
         self._holdings.replant(self._states)
@@ -232,6 +242,7 @@ class Ledger:
         self._passes.forget(queue)
         if not state:
             del self._states[queue]
+            self._tree.occupy(queue, held=False)
             self._passes.leave(queue)
         return True
 
@@ -239,6 +250,7 @@ class Ledger:
         state = self._states.get(queue)
         if state is None:
             state = self._states[queue] = QueueState(self._terms(queue))
+            self._tree.occupy(queue, held=True)
             self._passes.join(queue)
         return state
 

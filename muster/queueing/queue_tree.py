@@ -5,6 +5,9 @@ Volcano's hierarchical capacity what is guaranteed to a queue's siblings is out 
 the queue itself is not, even where more is guaranteed than there is. It is kept from the tightest limit above, which
 need not be the parent's own.
 
+A queue that has queues below it takes no new gangs. Those that it holds all the same, from a time before, stand in a
+leaf below it (`own_leaf`): a sibling of the queues there, for which all rules are the same.
+
 Who may not use a queue may not use those below it either. To all others it does not exist.
 """
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from muster.queueing.queue_view import QueueView
     from muster.resources.quantity import Quantity
 
-__all__ = ["Place", "QueueLevel", "QueueTree", "exceeding", "labels_of"]
+__all__ = ["Place", "QueueLevel", "QueueTree", "exceeding", "labels_of", "own_leaf"]
 
 # Among more queues nobody looks for the one that may be meant: a refusal is to cost little.
 _MOST_NAMED = 256
@@ -69,6 +72,11 @@ class Place:
     on_hold_by: str = ""
 
 
+def own_leaf(queue: str) -> str:
+    """The name of the leaf in which gangs of a queue stand that has queues below it; no object has such a name."""
+    return f"{queue}/"
+
+
 def labels_of(namespace: ObjectMeta) -> Mapping[str, str]:
     """A namespace's labels, with the one that the apiserver puts on all of them."""
     return {**namespace.labels, NAMESPACE_NAME: namespace.name}
@@ -97,6 +105,7 @@ class QueueTree:
         # Of all queues directly below one: what each would otherwise add up for itself.
         self._weights: dict[str, int] = {}
         self._guarantees: dict[str, Resources] = {}
+        self._occupied: set[str] = set()
         for view in views:
             self.set(view)
 
@@ -135,6 +144,13 @@ class QueueTree:
         """This tree with one more queue, or another one of its name."""
         return QueueTree([*(one for one in self._views.values() if one.name != view.name), view])
 
+    def occupy(self, name: str, *, held: bool) -> None:
+        """Note whether any gang stands in this very queue: its own leaf then has a share beside the queues below it."""
+        (self._occupied.add if held else self._occupied.discard)(name)
+        if name in self._children:
+            self._weights.pop(name, None)
+            self._revision += 1
+
     @property
     def revision(self) -> int:
         """Another number after each change of a queue, or of what the nodes can give."""
@@ -142,7 +158,8 @@ class QueueTree:
 
     def _changed(self, name: str, old: QueueView | None, new: QueueView | None) -> None:
         """Forget what followed from the queue as it was."""
-        below = self.with_below(name)
+        names = self.with_below(name)
+        below = [*names, *map(own_leaf, names)]
         for one in below:
             self._paths.pop(one, None)
         for view in (old, new):
@@ -226,7 +243,8 @@ class QueueTree:
 
     def siblings(self, name: str) -> int:
         """How many queues have the same parent, itself included where it is known."""
-        return len(self._children.get(self._parent(name), ()))
+        parent = self._parent(name)
+        return len(self._children.get(parent, ())) + (parent in self._occupied)
 
     def weights(self, name: str) -> int:
         """The sum of the weights of the queues with the same parent, itself included where it is known."""
@@ -234,12 +252,17 @@ class QueueTree:
         known = self._weights.get(parent)
         if known is None:
             siblings = self._children.get(parent, ())
-            known = self._weights[parent] = sum(self._views[one].weight for one in siblings)
+            weights = sum(self._views[one].weight for one in siblings)
+            known = self._weights[parent] = weights + (parent in self._occupied)
         return known
 
     def _parent(self, name: str) -> str:
         view = self._views.get(name)
-        return view.parent if view else ROOT
+        return view.parent if view else name.removesuffix("/") if name.endswith("/") else ROOT
+
+    def gang_path(self, queue: str) -> tuple[str, ...]:
+        """The queues of which a gang of that queue takes room, from its leaf up to the root."""
+        return self.path(queue if self.leaf(queue) else own_leaf(queue))
 
     def path(self, name: str) -> tuple[str, ...]:
         """The queue and those above it, up to the root."""
@@ -250,8 +273,7 @@ class QueueTree:
             # Of parents that make a circle each is there once: no queue is lost, and none is its own parent.
             while one and one != ROOT and one not in path:
                 path.append(one)
-                view = self._views.get(one)
-                one = view.parent if view else ROOT
+                one = self._parent(one)
             known = self._paths[name] = (*path, ROOT)
         return known
 

@@ -38,9 +38,10 @@ class Reclaimable:
             view = shares.tree.get(queue)
             if view is None or not view.reclaimable:
                 continue
-            taken = usage.taken(queue)
+            leaf = shares.tree.gang_path(queue)[0]
+            taken = usage.taken(leaf)
             spare = _beside(view.guarantee, state.spare(lasting=lasting), taken)
-            beyond = shares.beyond(queue, taken) if spare else {}
+            beyond = shares.beyond(leaf, taken) if spare else {}
             for name, amount in beyond.items():
                 self.given[name] = self.given.get(name, 0) + min(amount, spare.get(name, 0))
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from math import floor, inf, isinf
 from typing import TYPE_CHECKING
 
+from muster.queueing.queue_tree import own_leaf
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -94,11 +96,13 @@ class Shares:
         tree = self.tree
         view = tree.get(queue)
         parts = []
-        for name, room in self._room(tree.path(queue)[1]).items():
-            if view is None:
-                parts.append((name, 1, room))
-                continue
+        parent = tree.path(queue)[1]
+        for name, room in self._room(parent).items():
             # The share is deserved / times.
+            if view is None:
+                # Of what is no object, all; of a queue's own leaf, that of one more queue below it.
+                parts.append((name, tree.weights(queue) if queue == own_leaf(parent) else 1, room))
+                continue
             times, deserved = tree.weights(queue), room * view.weight
             if name in view.deserved:
                 times, deserved = 1, max(view.deserved[name].nano, 0)

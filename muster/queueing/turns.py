@@ -54,7 +54,7 @@ class Turns:
         self.by_share = False
         self._shares = shares
         self._usage = usage
-        paths = [(shares.tree.path(queue), found) for queue, found in visitors.items() if found]
+        paths = [(shares.tree.gang_path(queue), found) for queue, found in visitors.items() if found]
         self._all = self._below(paths, -1) if paths else None
 
     def next(self) -> tuple[str, Order] | None:

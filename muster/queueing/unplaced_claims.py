@@ -46,7 +46,7 @@ def soft_in(tree: QueueTree, queue: str, claim: Claim) -> tuple[str, ...]:
 
 def soft_where(tree: QueueTree, queue: str, *, idle: bool) -> tuple[str, ...]:
     """The queues in which soft parts of claims held in a queue need not count; `idle` as the claims are."""
-    path = tree.path(queue)
+    path = tree.gang_path(queue)
     return tuple(one for one in path if one != ROOT or not tree.counts_nodes) if idle else path[:1]
 
 
@@ -150,7 +150,7 @@ class SoftClaims:
             return
         if same_tree:
             exceeded = dict(self._exceeded)
-            for one in {one for queue in self._changed for one in self._tree.path(queue)}:
+            for one in {one for queue in self._changed for one in self._tree.gang_path(queue)}:
                 exceeded.pop(one, None)
                 exceeded.update(self._exceeded_of(one))
         else:
@@ -171,7 +171,7 @@ class SoftClaims:
     def _top(self, queue: str) -> str | None:
         """The highest queue, itself or above it, of which a limit is exceeded; None where none is."""
         if queue not in self._tops:
-            path = self._tree.path(queue)
+            path = self._tree.gang_path(queue)
             top = next((one for one in reversed(path) if one in self._exceeded), None)
             if top is not None:
                 # In a ring each is above the others: one stands for all.

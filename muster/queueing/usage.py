@@ -49,8 +49,8 @@ class Usage:
         return Usage(self._tree, self)
 
     def take(self, queue: str, amounts: Amounts) -> None:
-        """Take room of the queue and of all above it."""
-        self.take_in(self._tree.path(queue), amounts)
+        """Take room for gangs of a queue: of that and of all above it."""
+        self.take_in(self._tree.gang_path(queue), amounts)
 
     def take_in(self, queues: Iterable[str], amounts: Collection[tuple[str, int]]) -> None:
         """Take room of these queues alone."""

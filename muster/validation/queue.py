@@ -183,8 +183,13 @@ def new_parent(queue: Queue, tree: QueueTree) -> str:
     return parent if parent != ROOT and tree.get(parent) is not None and tree.leaf(parent) else ""
 
 
-def burdened(parent: str, groups: Sequence[PodGroup]) -> tuple[Finding, ...]:
-    """What is found where a queue that is to be a parent holds these PodGroups."""
+def burdened(parent: str, groups: Sequence[PodGroup] | None) -> tuple[Finding, ...]:
+    """What is found where a queue that is to be a parent holds these PodGroups; None: they could not be read."""
+    if groups is None:
+        words = (
+            f'queue "{parent}" may hold PodGroups itself, which would stop all scheduling, and they cannot be read now'
+        )
+        return (_hierarchy("spec.parent", f"{words}; try again", "burdened"),)
     if not groups:
         return ()
     words = f'queue "{parent}" holds {_named(groups)} itself, and would stop all scheduling; move what is there first'

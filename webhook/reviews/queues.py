@@ -52,7 +52,7 @@ async def review_queue(request: AdmissionRequest, knowledge: Knowledge, defaults
     found = faults(new, tree, defaults.admitters)
     parent = new_parent(new, tree)
     if parent and (old is None or old.spec.parent != new.spec.parent):
-        found += burdened(parent, await knowledge.queues.pod_groups(parent) or ())
+        found += burdened(parent, await knowledge.queues.pod_groups(parent))
     # What was wrong before must stay editable, or it could never be put right in steps.
     before = faults(old, tree, defaults.admitters) if old is not None else ()
     refusals = validation.refused(new_faults(found, before))

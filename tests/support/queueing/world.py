@@ -8,7 +8,7 @@ from math import floor, inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_tree import QueueTree, own_leaf
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO, Quantity
@@ -42,13 +42,13 @@ def deserved(tree: QueueTree, queue: str) -> dict[str, Fraction]:
     if queue == ROOT:
         return {}
     view, parents = tree.get(queue), tree.path(queue)[1:]
-    beside = [one for one in tree if view and one.name != ROOT and one.parent == view.parent]
     shares = {}
     for what in {what for one in parents for what in tree.limit(one)}:
         room = min(limit[what].nano for one in parents if what in (limit := tree.limit(one)))
-        share = Fraction(room)
+        # A queue's own gangs stand beside the queues below it, as one more of them.
+        share = Fraction(room, tree.weights(queue)) if queue == own_leaf(parents[0]) else Fraction(room)
         if view is not None:
-            share = Fraction(room * view.weight, sum(one.weight for one in beside))
+            share = Fraction(room * view.weight, tree.weights(queue))
             if what in view.deserved:
                 share = Fraction(view.deserved[what].nano)
             if what in view.guarantee:
@@ -72,6 +72,8 @@ class World:
         """The queues as they stand."""
         tree = QueueTree(self.queues.values())
         tree.bound(self.nodes)
+        for queue in {*(one.queue for one in self.held.values()), *(one.queue for one in self.waits.values())}:
+            tree.occupy(queue, held=True)
         return tree
 
     def used(
@@ -100,7 +102,7 @@ class World:
         self, tree: QueueTree, queue: str, gang: GangKey, soft: set[GangKey], *, lasting: bool = False
     ) -> Resources:
         holder = self.held[gang]
-        if queue not in tree.path(holder.queue):
+        if queue not in tree.gang_path(holder.queue):
             return {}
         # What has no node does not end, unless it waits for its next wave; the rest of a Job ends.
         unplaced = {} if gang in soft and queue in self.softens_in(tree, holder) else holder.soft
@@ -110,7 +112,7 @@ class World:
 
     def softens_in(self, tree: QueueTree, holder: Holder) -> list[str]:
         """In its own queue; of a gang that has nothing open in all, but where the nodes bound them."""
-        path = tree.path(holder.queue)
+        path = tree.gang_path(holder.queue)
         return [one for one in path if one == path[0] or (holder.idle and (one != ROOT or self.nodes is None))]
 
     def softened(self, tree: QueueTree) -> set[GangKey]:
@@ -255,7 +257,8 @@ class World:
             if (view := tree.get(other)) is None or not view.reclaimable:
                 continue
             spare = total(one.spare for one in self.held.values() if one.queue == other and (one.lasts or not lasting))
-            used, share = self.used(tree, other, lasting=lasting), deserved(tree, other)
+            leaf = tree.gang_path(other)[0]
+            used, share = self.used(tree, leaf, lasting=lasting), deserved(tree, leaf)
             # Pods go as a whole, as far as the guarantee of each resource stays.
             above = exactly_minus({what: used.get(what, ZERO) for what in view.guarantee}, view.guarantee)
             parts = [

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from controller.admission_queue import AdmissionQueue
 from controller.sweeps import Sweeps
+from muster.model.names import QUEUE_LABEL
 from muster.model.objects import Queue
 from muster.observe.context import EntryContext
 from muster.observe.observing import observe
@@ -11,6 +14,9 @@ from muster.observe.view import Mark
 from muster.queueing.ledger import GangKey
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, made, queue, ray_cluster, ray_pod, workers
+
+if TYPE_CHECKING:
+    import pytest
 
 NAMES = [f"g{number:02}" for number in range(40)]
 
@@ -35,3 +41,41 @@ def test_when_many_start_at_once_each_is_woken_once_and_not_for_every_start_of_a
     for view in views:
         line.stand(view, EntryContext(0.0, {"": 0}, Mark(view.uid)))
     assert sorted(woken) == [view.key for view in views]
+
+
+def test_an_error_in_one_queue_keeps_no_gang_of_another_from_its_turn(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No object is known on which this fails; where a defect makes it fail on some, the others do not pay for it."""
+    queues = ("bad", "good")
+    labels = [{QUEUE_LABEL: name} for name in queues]
+    cluster = filled(
+        workloads=[
+            ray_cluster(workers(replicas=0), name=name, uid=f"uid-{name}", labels=label)
+            for name, label in zip(queues, labels, strict=True)
+        ],
+        pods=[ray_pod(f"{name}-head", "headgroup", cluster=name, owner_uid=f"uid-{name}") for name in queues],
+    )
+    woken: list[GangKey] = []
+    sweeps = Sweeps()
+    line = AdmissionQueue(woken.append, wall=lambda: 0.0, sweep=sweeps.add)
+    views = [observe(GangKey("team", f"ray-{name}-pg"), cluster, DEFAULTS) for name in queues]
+    for name, view in zip(queues, views, strict=True):
+        line.set_queue(made(Queue, queue(name, cpu="0.5")))
+        line.stand(view, EntryContext(0.0, {"": 0}))
+    whole = line.ledger.newly_startable
+
+    def failing(asked: str, now: float) -> list[GangKey] | None:
+        if asked == "bad":
+            raise ValueError("no")
+        return whole(asked, now)
+
+    monkeypatch.setattr(line.ledger, "newly_startable", failing)
+    for name in queues:
+        line.set_queue(made(Queue, queue(name, cpu="4")))
+    line.wake_all()
+    assert list(sweeps.steps())
+    assert woken == [views[1].key]
+    assert "of the gangs of queue bad, and of all that share its limits, none may start or grow" in caplog.text
+    line.leave(views[0].key)
+    assert line.stand(views[1], EntryContext(0.0, {"": 0})).phase.name == "WAITING"

@@ -307,3 +307,25 @@ async def test_pods_that_a_role_gained_from_another_are_awaited_by_no_replacemen
     assert harness.open_pods() == ["head", "l-0", "s-0"]
     spec = harness.client.groups[GROUP]["spec"]
     assert (spec["minMember"], spec["minTaskMember"]) == (3, {"headgroup": 1, "small": 1, "large": 1})
+
+
+async def test_gangs_of_a_queue_that_has_got_others_below_it_grow_beside_those_of_others() -> None:
+    """In their turns: of the cpu that comes each gets as much as the queues have, the older first."""
+    gangs = {"old": _gang("old", queue_name="org"), "new": _gang("new", queue_name="team")}
+    surplus = [ray_pod(f"{name}-more", cluster=name, owner_uid=f"uid-{name}") for name in gangs]
+    below = queue("team")
+    below["spec"]["parent"] = "org"
+    harness = Harness(
+        workloads=[cluster for cluster, _ in gangs.values()],
+        pods=[*(head for _, head in gangs.values()), *surplus],
+        queues=[queue("org", cpu="2"), below],
+    )
+    await harness.settle()
+    assert harness.open_pods() == ["new-head", "old-head"]
+    harness.set_queue(queue("org", cpu="3"))
+    await harness.settle()
+    one = harness.open_pods()
+    assert len(one) == 3
+    harness.set_queue(queue("org", cpu="4"))
+    await harness.settle()
+    assert harness.open_pods() == ["new-head", "new-more", "old-head", "old-more"]

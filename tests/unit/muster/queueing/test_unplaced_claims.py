@@ -145,7 +145,9 @@ class AnyHistory(RuleBasedStateMachine):
         for queue in QUEUES:
             room = self.ledger.room_to_grow(queue, 0.0)
             free = [
-                (what, most - used[one].get(what, 0)) for one in tree.path(queue) for what, most in self._limit(one)
+                (what, most - self._used(one, claims, soft).get(what, 0))
+                for one in tree.gang_path(queue)
+                for what, most in self._limit(one)
             ]
             assert room is None or room == {what: min(n for w, n in free if w == what) for what, _ in free}
 
@@ -159,7 +161,7 @@ class AnyHistory(RuleBasedStateMachine):
     def _used(self, queue: str, claims: Mapping[str, Mapping[GangKey, Claim]], soft: set[GangKey]) -> Mapping[str, int]:
         tree, used = self.ledger.tree, dict[str, int]()
         for other, own in claims.items():
-            for gang, claim in own.items() if queue in tree.path(other) else ():
+            for gang, claim in own.items() if queue in tree.gang_path(other) else ():
                 spared = gang in soft and queue in soft_in(tree, other, claim)
                 for name, amount in (*claim.amounts, *((n, -a) for n, a in claim.soft_amounts if spared)):
                     used[name] = used.get(name, 0) + amount

@@ -265,8 +265,20 @@ async def test_no_queue_is_put_below_one_that_holds_pod_groups() -> None:
         "move what is there first"
     )
     assert (await reviewed(below("org"), ORG, groups=groups[2:]))["allowed"]
-    assert (await reviewed(below("org"), ORG, groups=None))["allowed"], "nobody knows"
     assert (await reviewed(below("org"), ORG, below("org", "older"), groups=groups))["allowed"], "it is one already"
+
+
+async def test_where_the_pod_groups_of_a_queue_cannot_be_read_it_gets_no_first_queue_below_it() -> None:
+    """It can be tried again, and scheduling that has stopped stops for all."""
+    response = await reviewed(below("org"), ORG, groups=None)
+    assert response["status"]["message"] == (
+        'spec.parent: queue "org" may hold PodGroups itself, which would stop all scheduling, and they cannot be read '
+        "now; try again"
+    )
+    warns = Defaults(validation=Validation(reasons={Reason.QUEUE_HIERARCHY: Severity.WARN}))
+    response = await reviewed(below("org"), ORG, groups=None, defaults=warns)
+    assert (response["allowed"], len(response["warnings"])) == (True, 1)
+    assert (await reviewed(below("org"), ORG, below("org", "older"), groups=None))["allowed"], "it is one already"
 
 
 async def test_a_lower_capability_says_what_it_leaves_outside() -> None:
