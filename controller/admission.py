@@ -6,13 +6,13 @@ taken: so no other decision takes the same room. No gate is opened here.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
-from muster.observe import messages
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from controller.admission_queue import AdmissionQueue
     from controller.bypass import BypassTracker
     from controller.deadlines import Deadlines
+    from controller.gates import Gates
     from controller.kueue import Kueue
     from controller.memory import Memory
     from controller.metrics import Metrics
@@ -34,10 +35,10 @@ __all__ = ["Admission"]
 
 
 class Admission:
-    """The admission of gangs that wait; `stand` enters a gang into the ledger as it is seen.
+    """The admission of gangs that wait; `see` gives a gang as it is there, `stand` enters it into the ledger so.
 
-    `look_again` is called with a gang and the seconds until it is due. `clock` never goes back, `wall` is the time of
-    day; both in seconds.
+    `look_again` is called with a gang and the seconds until it is due. `clock` never goes back, `now` is the time of
+    day without the leaps of the `wall` clock; all in seconds.
     """
 
     def __init__(
@@ -45,28 +46,34 @@ class Admission:
         admission_queue: AdmissionQueue,
         reporter: Reporter,
         *,
+        gates: Gates,
         group_writer: PodGroupWriter,
         bypass: BypassTracker,
         deadlines: Deadlines,
         kueue: Kueue,
         quota_use: QuotaUse,
         metrics: Metrics,
+        see: Callable[[GangKey], View],
         stand: Callable[[View], Standing],
         look_again: Callable[[GangKey, float], None],
         clock: Callable[[], float],
+        now: Callable[[], float],
         wall: Callable[[], float],
     ) -> None:
         self._admission_queue = admission_queue
         self._reporter = reporter
+        self._gates = gates
         self._group_writer = group_writer
         self._bypass = bypass
         self._deadlines = deadlines
         self._kueue = kueue
         self._quota_use = quota_use
         self._metrics = metrics
+        self._see = see
         self._stand = stand
         self._look_again = look_again
         self._clock = clock
+        self._now = now
         self._wall = wall
 
     async def decide(self, view: View, standing: Standing, memory: Memory) -> tuple[View, Standing] | None:
@@ -74,12 +81,12 @@ class Admission:
 
         Raises ApiError for a write that was not taken, and NotLeaderError.
         """
-        now, queue = self._wall(), self._admission_queue
+        now, queue = self._now(), self._admission_queue
         if queue.lost.enter_before(view.key, queue.ledger.queue_of(view.key)):
             return None
         self._quota_use.notice(view.key.namespace)
         decision = queue.decide(view, standing, now)
-        if decision is None or memory.refused.wait(self._clock()) > 0:
+        if decision is None:
             return None
         if not decision.fits:
             await self._say_why(view, memory, decision, now)
@@ -92,7 +99,7 @@ class Admission:
         """Write down why the gang waits."""
         if self._bypass.patience_has_ended(view.key, memory, now, partial(self._look_again, view.key)):
             self._admission_queue.give_turn(view.key)
-        message = decision.message + memory.aside + self._deadlines.heed(view, decision.state, memory, now)
+        message = decision.message + memory.aside + self._deadlines.heed(view, decision.state, memory, self._wall())
         # Other numbers wait for their turn: else its own last words, come back by the watch, would bring the next. Who
         # stands in no line has neither numbers nor turns, and says what holds it back by now.
         in_line = self._admission_queue.ledger.candidate(view.key) is not None
@@ -101,27 +108,28 @@ class Admission:
         await self._group_writer.report(view, memory, memory.still_waiting(view), decision.state, message)
 
     async def _admit(self, view: View, memory: Memory, message: str, now: float) -> tuple[View, Standing]:
-        """Count the gang as admitted, and those that it passes as passed; then write the mark."""
+        """Count the gang as admitted, and those that it passes as passed; then write the mark, and try its gates."""
         passed = self._bypass.by(view.key, now)
         # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
         before, view = memory.mark, memory.granted(view, now)
         standing = self._stand(view)
         self._bypass.begin(passed, now)
-        try:
-            memory.written = await self._reporter.mark(view, memory.mark, GangState.ADMITTED, message)
-        except ApiError as error:
-            if error.refused:
-                memory.mark = before
-                if not error.conflict:
-                    memory.refused.note(view.pod_group, self._clock())
-                    self._reporter.tell(view, GangState.INVALID, messages.unmarked(error.message), self._clock())
-                self._stand(view)
-                self._bypass.take_back(passed)
-            else:
-                # Nobody knows whether the mark is there: the room stays taken until the next round writes it.
-                memory.unanswered = self._clock()
-                self._bypass.note(passed, now)
-            raise
+        # Both at once: where a gate is refused, which is rare, the mark is taken off again.
+        tried, marked = await asyncio.gather(
+            self._gates.try_out(standing.opening.members if standing.opening is not None else (), memory),
+            self._group_writer.mark(view, memory, memory.mark, GangState.ADMITTED, message),
+            return_exceptions=True,
+        )
+        if isinstance(marked, ApiError) and not marked.refused:
+            # Nobody knows whether the mark is there: the room stays taken until the next round writes it.
+            memory.unanswered = self._clock()
+            self._bypass.note(passed, now)
+            raise marked
+        if failed := marked or tried:
+            memory.mark = before
+            self._stand(self._see(view.key))
+            self._bypass.take_back(passed)
+            raise failed
         self._bypass.note(passed, now)
         self._reporter.tell(view, GangState.ADMITTED, message, self._clock())
         ledger = self._admission_queue.ledger

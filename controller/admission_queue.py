@@ -40,7 +40,8 @@ class AdmissionQueue:
     """The gangs that hold and those that wait; `look_at` is called for every gang that a change may concern.
 
     Gangs that may start or grow are reconciled at once; for the others only the message changes, and their turn comes
-    later. `wall` is the time of day in seconds; `sweep` has steps taken soon that are too many for one (`Sweeps.add`).
+    later. `wall` is the time of day in seconds, without leaps; `sweep` has steps taken soon that are too many for one
+    (`Sweeps.add`).
     """
 
     def __init__(

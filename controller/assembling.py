@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from controller.quota_shares import Shares
-from controller.requeue import delete_unplaced
+from controller.requeue import delete_unplaced, requeued_at
 from muster.model.gang_states import GangState
-from muster.model.times import text_of
 from muster.observe.candidates import candidate
 from muster.observe.messages import lacking
 from muster.observe.view import Mark
@@ -140,8 +139,8 @@ class Assembling:
                 f"it has lacked pods for {int(memory.assembling_for(now))} s; what it holds of ResourceQuota "
                 f'"{shortage.quota}" is given back to gang "{first.name if first else ""}"'
             )
-            mark = Mark(requeued_at=text_of(self._wall()))
-            memory.written = await self._reporter.mark(view, mark, GangState.REQUEUED, message)
+            mark = Mark(requeued_at=requeued_at(view, self._wall()))
+            await self._group_writer.mark(view, memory, mark, GangState.REQUEUED, message)
             memory.mark = mark
             self._reporter.tell(replace(view, pod_group=memory.written), GangState.REQUEUED, message, now)
         # At once: an operator that works on one gang after another would have made these again first each time.

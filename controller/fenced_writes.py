@@ -47,9 +47,12 @@ class Writer:
         apply = partial(self._client.apply, resource, meta["name"], body, meta["namespace"])
         return await self._whole(partial(apply, field_manager=field_manager))
 
-    async def patch(self, resource: Resource, name: str, namespace: str, body: Mapping[str, Any]) -> bytes:
+    async def patch(
+        self, resource: Resource, name: str, namespace: str, body: Mapping[str, Any], *, dry_run: bool = False
+    ) -> bytes:
         """Strategic merge patch of a built-in kind."""
-        return await self._whole(partial(self._client.strategic_merge_patch, resource, name, body, namespace))
+        patch = partial(self._client.strategic_merge_patch, resource, name, body, namespace)
+        return await self._whole(partial(patch, dry_run=dry_run))
 
     async def annotate(self, resource: Resource, meta: ObjectMeta, annotations: Mapping[str, str]) -> None:
         """Add annotations to the object of that name and UID; nothing else of it is touched."""

@@ -1,13 +1,14 @@
 """Opens the gates of an admitted gang's pods: the mark first, then the gates in one burst, then the message.
 
-`muster.observe.opening` chooses the pods.
+`muster.observe.opening` chooses the pods. What cannot be opened is noted in the gang's memory (`controller.refused`).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from controller.refused import Part
 from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
@@ -30,14 +31,17 @@ if TYPE_CHECKING:
     from muster.observe.view import Mark, Member, View
     from muster.queueing.ledger import GangKey, Ledger
 
-__all__ = ["Gates", "open_gates"]
+__all__ = ["Failure", "Gates", "open_gates"]
+
+# The words of the apiserver for a webhook that has side effects (apiserver/pkg/admission/plugin/webhook/errors).
+_NO_DRY_RUN = "does not support dry run"
 
 
 class Gates:
     """The gates of admitted gangs; `look_again` is called with a gang and the seconds until it is due.
 
-    `clock` never goes back, `wall` is the time of day; both in seconds. Raises ApiError for a write that was not taken,
-    and NotLeaderError.
+    `clock` never goes back, `now` is the time of day without leaps; both in seconds. Raises ApiError for a write that
+    was not taken, and NotLeaderError.
     """
 
     def __init__(
@@ -51,7 +55,7 @@ class Gates:
         metrics: Metrics,
         look_again: Callable[[GangKey, float], None],
         clock: Callable[[], float],
-        wall: Callable[[], float],
+        now: Callable[[], float],
     ) -> None:
         self._writer = writer
         self._ledger = ledger
@@ -61,11 +65,14 @@ class Gates:
         self._metrics = metrics
         self._look_again = look_again
         self._clock = clock
-        self._wall = wall
+        self._now = now
 
-    async def open(self, view: View, standing: Standing, memory: Memory) -> None:
-        """Open what may be open of an admitted gang, the mark first, and report how the gang stands."""
-        now, opening = self._wall(), standing.opening
+    async def open(self, view: View, standing: Standing, memory: Memory, *, tried: bool = False) -> None:
+        """Open what may be open of an admitted gang, the mark first, and report how the gang stands.
+
+        Where more than one is to be opened that was not `tried`, that is tried first.
+        """
+        now, opening = self._now(), standing.opening
         holds = describe(self._ledger.holds(view.key) or {})
         holds += ", admitted by Kueue" if view.kueue else f' of queue "{self._ledger.queue_of(view.key)}"'
         before = memory.units
@@ -87,9 +94,9 @@ class Gates:
                     memory.units = before
                     return
                 view = marked
-            memory.tried = {member.pod.metadata.uid for member in opening.members}
-            memory.opened |= set(opened := await self.take_off(opening.members))
-            memory.tried.clear()
+            if len(opening.members) > 1 and not tried:
+                await self.try_out(opening.members, memory)
+            opened = await self.take_off(opening.members, memory)
             self._evictions.opened(view.key, opened)
             if memory.units:
                 seen = (m._replace(held=m.held and m.pod.metadata.uid not in memory.opened) for m in view.members)
@@ -116,34 +123,69 @@ class Gates:
             # Otherwise nobody knows whether it is there: the room stays taken until the next round writes it.
             memory.units = before if error.refused else memory.units
             memory.unanswered = memory.unanswered if error.refused else self._clock()
-            if error.refused and not error.conflict and view.marked_for != view.uid and not view.open:
-                memory.mark_refused(view.pod_group, now=self._clock(), wall=self._wall())
             raise
 
-    async def take_off(self, members: Sequence[Member]) -> list[str]:
+    async def try_out(self, members: Sequence[Member], memory: Memory) -> None:
+        """Try by dry run to open one pod of each role: a policy of others is met before the first one is open.
+
+        Of a role of which a pod was refused before it is that one.
+        """
+        again = (member for member in members if member.pod.metadata.uid == memory.refused.about)
+        first = {member.role: member for member in (*reversed(members), *again)}
+        _, failures = await open_gates(self._writer, [*first.values()], dry_run=True)
+        self._note(failures, memory)
+
+    async def take_off(self, members: Sequence[Member], memory: Memory) -> list[str]:
         """Open the gates of these pods, and count them; gives the UIDs of those that are open now."""
         started = self._clock()
-        opened = await open_gates(self._writer, members)
+        memory.tried = {member.pod.metadata.uid for member in members}
+        opened, failures = await open_gates(self._writer, members)
+        memory.opened |= set(opened)
+        memory.tried = {one.member.pod.metadata.uid for one in failures if not one.error.refused}
+        if memory.tried:
+            memory.unanswered = self._clock()
         if opened:
             self._metrics.opened(len(opened), self._clock() - started)
+        self._note(failures, memory)
+        memory.refused.taken(Part.GATE)
         return opened
 
+    def _note(self, failures: Sequence[Failure], memory: Memory) -> None:
+        """Raises the first of these, if any, of refusals the first."""
+        if not failures:
+            return
+        first = next((one for one in failures if one.error.refused), failures[0])
+        words = messages.shut([one.member.pod for one in failures], first.error)
+        memory.refused.note(Part.GATE, first.member.pod.metadata.uid, words, first.error, self._clock())
+        raise first.error
 
-async def open_gates(writer: Writer, members: Sequence[Member]) -> list[str]:
+
+class Failure(NamedTuple):
+    """A gate that could not be opened."""
+
+    member: Member
+    error: ApiError
+
+
+async def open_gates(
+    writer: Writer, members: Sequence[Member], *, dry_run: bool = False
+) -> tuple[list[str], list[Failure]]:
     """Take muster's gate off these pods, in this order but many at once; gates of others stay.
 
-    Returns the UIDs of the pods that are open now. Pods that are gone or replaced are skipped: the watch tells of them.
-    Raises the first ApiError after all were tried.
+    Returns the UIDs of the pods that are open now, and the failures. Pods that are gone or replaced are skipped: the
+    watch tells of them. In a dry run nothing is opened; a webhook that takes no part in one says nothing.
     """
 
-    async def open_one(member: Member) -> str:
+    async def open_one(member: Member) -> str | Failure:
         meta = member.pod.metadata
         try:
-            await writer.patch(PODS, meta.name, meta.namespace, opening(meta))
+            await writer.patch(PODS, meta.name, meta.namespace, opening(meta), dry_run=dry_run)
         except ApiError as error:
-            if not (error.not_found or error.conflict):
-                raise
-            return ""
+            if error.not_found or error.conflict or (dry_run and _NO_DRY_RUN in error.message):
+                return ""
+            return Failure(member, error)
         return meta.uid
 
-    return [uid for uid in await burst(open_one, members) if uid]
+    done = await burst(open_one, members)
+    opened = [one for one in done if isinstance(one, str) and one]
+    return opened, [one for one in done if isinstance(one, Failure)]

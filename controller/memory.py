@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from controller.refused import Refused
 from muster.admitters import Admitter
 from muster.model.gang_states import BEFORE_ADMISSION
 from muster.model.names import MESSAGE, STATE
@@ -34,44 +35,11 @@ __all__ = ["Memories", "Memory"]
 _WATCH_PATIENCE = 5.0
 # Seconds without another open pod after which nobody is taken to be opening a gang, pod by pod.
 _OPENING = 5.0
-# Seconds after which a mark is tried again that was refused; doubled each time, up to so many.
-_FIRST_REFUSED, _LONGEST_REFUSED = 30.0, 600.0
-
-
-def _version(group: PodGroup | None) -> str:
-    return group.metadata.resource_version if group is not None else ""
 
 
 def _by(view: View) -> str:
     """Who admits the gang, as its mark says it."""
     return "" if view.admitter is Admitter.LEDGER else str(view.admitter)
-
-
-@dataclass(slots=True)
-class Refused:
-    """A mark that the apiserver refused: until when the gang stays out of its queue; times are monotonic.
-
-    It was refused for the PodGroup in that `version`: with another version the next attempt may succeed.
-    """
-
-    version: str = ""
-    until: float = 0.0
-    times: int = 0
-
-    def wait(self, now: float) -> float:
-        """Seconds for which the gang is not to be admitted."""
-        return max(0.0, self.until - now)
-
-    def note(self, group: PodGroup | None, now: float) -> None:
-        """It was refused, the first time or again."""
-        self.version = _version(group)
-        self.until = now + min(_FIRST_REFUSED * 2.0**self.times, _LONGEST_REFUSED)
-        self.times = min(self.times + 1, 10)
-
-    def shown(self, group: PodGroup | None) -> None:
-        """The PodGroup as it is there now."""
-        if _version(group) != self.version:
-            self.until = 0.0
 
 
 @dataclass(slots=True)
@@ -107,7 +75,7 @@ class Memory:
     patient_until: float | None = None
     """The end of its patience, while that is still to come (wall clock)."""
     unanswered: float = float("-inf")
-    """When a write of the mark ended of which nobody knows whether it was carried out (monotonic)."""
+    """When a write of the mark or of a gate ended that may have been carried out all the same (monotonic)."""
     unseen_since: float | None = None
     """Since when the watch has not shown a PodGroup that was written."""
     repairs: Repairs = field(default_factory=Repairs)
@@ -123,7 +91,9 @@ class Memory:
     withdrawn: bool = False
     """Whether its user was told that held pods stay held."""
     refused: Refused = field(default_factory=Refused)
-    """A mark that the apiserver refused."""
+    """A write that the apiserver does not take."""
+    yielded: bool = False
+    """Whether it gave back the room of what cannot be opened, and has none for it again yet."""
 
     def assembling_for(self, now: float) -> float:
         """Seconds for which the gang has lacked pods; 0 for one that has them, or is new. `now` never goes back."""
@@ -167,7 +137,7 @@ class Memory:
     def notice(self, view: View, gated: AbstractSet[str], now: float) -> str:
         """Forget what the watch shows by now, and what was decided for a former workload of the name.
 
-        `gated` are the UIDs of the gang's pods that the watch shows as held, `now` is of the wall clock. Gives the UID
+        `gated` are the UIDs of the gang's pods that the watch shows as held, `now` is the time of day. Gives the UID
         of the former workload, "" where the same one is there.
         """
         self.opened &= gated
@@ -175,7 +145,7 @@ class Memory:
         first = self.units is None
         if self.units is None:
             self.units = units_of(view.mark, view.uid)
-        self.refused.shown(view.pod_group)
+        self.refused.shown(view)
         open_ = (member.pod for member in view.members if not member.held and not member.pod.spec.node_name)
         self.waiting = {pod.metadata.uid: self.waiting.get(pod.metadata.uid, now) for pod in open_}
         self.written = None if view.pod_group is not self.written else self.written
@@ -186,7 +156,7 @@ class Memory:
         if view.decoded is not None and self.workload != view.decoded.metadata.uid:
             if self.workload:
                 self.mark, self.said, self.unplaced_since = Mark(), ("", ""), 0.0
-                self.refused = Refused()
+                self.refused, self.yielded = Refused(), False
                 if view.kind is None or view.kind.owns_pod_group:
                     # Not of plain pods: another of them is the oldest now, and the gang is the same.
                     self.terms, self.assembling_since, self.warned_of = None, None, None
@@ -205,7 +175,7 @@ class Memory:
             # It has room for what left it before, too.
             need = total((candidate(view, {}, self.mark).need, view.left))
             self.terms = with_need(self.terms, need, requested(view), gang_and_intent(view)[0].roles)
-        by = _by(view)
+        by, self.yielded = _by(view), False
         self.mark = Mark(view.uid, text_of(now), admitted_for=admitted_for(self.terms), admitter=by)
         self.said = ("", "")
         return replace(view, terms=self.terms)
@@ -225,16 +195,19 @@ class Memory:
         self.mark = replace(before, admitted_at=at, admitted_for=terms, passed_since=since, passed_in=where)
         return self.mark
 
-    def mark_refused(self, group: PodGroup | None, *, now: float, wall: float) -> None:
-        """The mark of a gang was refused of which nothing is open: it waits again, out of its queue for a while.
+    def set_aside(self, view: View, now: float) -> float:
+        """Give up the room of a gang whose writes are not taken: all of it where nothing is open.
 
-        So it is where the first try had no answer, and would keep its room for ever. That try may have written the mark
-        all the same, at its end: not before the watch would have shown it. `now` is monotonic, `wall` the time of day.
+        A write without an answer may have been carried out: gives the seconds until the watch would have shown that,
+        and the room is kept so long. `now` is monotonic.
         """
-        admitted_at = seconds_of(self.mark.admitted_at) or 0.0
-        if admitted_at + _WATCH_PATIENCE <= wall and self.unanswered + _WATCH_PATIENCE <= now:
-            self.mark = Mark()
-            self.refused.note(group, now)
+        if (left := self.unanswered + _WATCH_PATIENCE - now) > 0:
+            return left
+        self.yielded = True
+        self.tried.clear()
+        if not view.open:
+            self.still_waiting(view)
+        return 0.0
 
     def opens(self, view: View, more: frozenset[str]) -> None:
         """Remember which units of an admitted gang are being opened: `more`, and those that are not all open yet."""

@@ -1,6 +1,6 @@
 """Keeps the PodGroup of a gang as its phase wants it: whether there is to be one, and what it asks for.
 
-`controller.pod_group_writer` writes it. Where the apiserver refuses it, the gang's user is told.
+`controller.pod_group_writer` writes it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from controller.assembling import SILENCE
+from controller.refused import Part, manifest_of
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
+from muster.observe import messages
 from muster.observe.admitted_terms import carried, terms_of
 from muster.observe.phases import Phase
 from muster.observe.pod_groups import desired, unreserved, while_assembling
@@ -78,9 +80,14 @@ class PodGroupKeeper:
             if error.conflict:
                 # Another PodGroup of that name, or none any more: the watch will tell.
                 memory.written = None
-            elif error.refused and self._waits_without(view, standing, memory, error):
-                return None
+            if error.refused and self._is_for_its_queue(view, standing, memory):
+                if standing.phase is Phase.WAITING:
+                    return None
+            else:
+                words = messages.without_pod_group(view, error)
+                memory.refused.note(Part.POD_GROUP, manifest_of(view), words, error, self._clock())
             raise
+        memory.refused.taken(Part.POD_GROUP)
         return view if view.pod_group is not None else None
 
     async def leave(self, view: View, pods: Collection[Pod], memory: Memory) -> None:
@@ -115,22 +122,16 @@ class PodGroupKeeper:
         self._reporter.tell(view, refusal.state, message, self._clock())
         return False
 
-    def _waits_without(self, view: View, standing: Standing, memory: Memory, error: ApiError) -> bool:
-        """Say that the PodGroup was refused (by a quota, a policy, Volcano's own webhook).
+    def _is_for_its_queue(self, view: View, standing: Standing, memory: Memory) -> bool:
+        """Whether the PodGroup was refused for its queue alone (by Volcano's own webhook), which is said then.
 
-        True where only the queue is in the way: it stays in line then, and comes again when the queue has changed. Who
-        is refused for anything else waits for no room, or would keep it from all behind it.
+        A gang that waits stays in line for it, and comes again when the queue has changed.
         """
         decision = self._admission_queue.refusal(view, self._context(view.key))
-        if decision is not None and decision.state in (GangState.QUEUE_NOT_FOUND, GangState.QUEUE_CLOSED):
-            waits, message = standing.phase is Phase.WAITING, decision.message
-            if waits:
-                message += self._deadlines.heed(view, decision.state, memory, self._wall())
-            self._reporter.tell(view, decision.state, message, self._clock())
-            return waits
-        if standing.phase is not Phase.ADMITTED:
-            self._admission_queue.leave(view.key)
-        served = view.intent.gang_scheduler.api_version if view.intent is not None and error.not_found else ""
-        refusal = f"the apiserver serves no {served}" if served else f"the PodGroup was refused: {error.message}"
-        self._reporter.tell(view, GangState.INVALID, refusal, self._clock())
-        return False
+        if decision is None or decision.state not in (GangState.QUEUE_NOT_FOUND, GangState.QUEUE_CLOSED):
+            return False
+        message = decision.message
+        if standing.phase is Phase.WAITING:
+            message += self._deadlines.heed(view, decision.state, memory, self._wall())
+        self._reporter.tell(view, decision.state, message, self._clock())
+        return True

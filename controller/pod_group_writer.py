@@ -6,8 +6,11 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from controller.refused import Part, version_of
 from controller.reports import annotations_of, says
+from muster.kube.errors import ApiError
 from muster.model.objects import decode
+from muster.observe import messages
 from muster.observe.pod_groups import WORKLOAD_MANAGER, applicable, up_to_date
 from muster.observe.resources import resource_of_group
 
@@ -91,9 +94,19 @@ class PodGroupWriter:
         if wait > 0:
             self._look_again(view.key, wait)
             return view
-        memory.written = await self._reporter.mark(view, mark, state, message)
+        await self.mark(view, memory, mark, state, message)
         memory.words.note(words, now)
         return replace(view, pod_group=memory.written)
+
+    async def mark(self, view: View, memory: Memory, mark: Mark, state: GangState, message: str) -> None:
+        """Write it at once, and remember where that is not taken."""
+        try:
+            memory.written = await self._reporter.mark(view, mark, state, message)
+        except ApiError as error:
+            about, words = version_of(view.pod_group), messages.unmarked(view, error)
+            memory.refused.note(Part.MARK, about, words, error, self._clock())
+            raise
+        memory.refused.taken(Part.MARK)
 
     async def delete(self, view: View, *, gone: bool = False) -> None:
         """Delete a PodGroup whose workload is gone, as the apiserver confirms; its deletion reconciles the gang.

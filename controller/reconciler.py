@@ -24,14 +24,17 @@ from controller.nudges import Nudges
 from controller.pace import Pace
 from controller.pod_group_keeper import PodGroupKeeper
 from controller.pod_group_writer import PodGroupWriter
+from controller.refused import Part
 from controller.reports import Reporter, says
-from controller.requeue import delete_unplaced
+from controller.requeue import delete_unplaced, requeued_at
+from controller.set_aside import SetAside
 from controller.sweeps import Sweeps
 from controller.takeover import Takeover
 from controller.wakes import Wakes
+from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.names import GATE, REQUEUE_AFTER
-from muster.model.times import text_of
+from muster.model.times import steady
 from muster.observe import messages
 from muster.observe.admitted_terms import without_units
 from muster.observe.candidates import queue_held
@@ -69,7 +72,8 @@ _WANTS_PODS = frozenset({Phase.ASSEMBLING, Phase.WAITING, Phase.ADMITTED})
 class Reconciler:
     """One leader's term: a ledger made from the cluster, and the work on each gang; `jobs` as `Nudges` has it.
 
-    `admitted` is asked whether a Workload of Kueue's is admitted now.
+    `admitted` is asked whether a Workload of Kueue's is admitted now. What this leader sees is timed by `clock`, which
+    never goes back; only times that others have written are compared with `wall`, the time of day.
     """
 
     def __init__(
@@ -94,8 +98,9 @@ class Reconciler:
         self._defaults = defaults
         self._clock = clock
         self._wall = wall
+        self._now = now = steady(clock, wall)
         self.sweeps = Sweeps()
-        self._admission_queue = AdmissionQueue(queue.add, wall=wall, sweep=self.sweeps.add)
+        self._admission_queue = AdmissionQueue(queue.add, wall=now, sweep=self.sweeps.add)
         self._ledger = self._admission_queue.ledger
         self._quota_use = QuotaUse(cluster, self._ledger)
         self._reporter = Reporter(writer, announcer, there=cluster.has)
@@ -123,19 +128,22 @@ class Reconciler:
             metrics=metrics,
             look_again=queue.add_after,
             clock=clock,
-            wall=wall,
+            now=now,
         )
         self._admission = Admission(
             *(self._admission_queue, self._reporter),
+            gates=self._gates,
             group_writer=self._group_writer,
             bypass=self._bypass,
             deadlines=self._deadlines,
             kueue=self._kueue,
             quota_use=self._quota_use,
             metrics=metrics,
+            see=self._observe,
             stand=self._stand,
             look_again=queue.add_after,
             clock=clock,
+            now=now,
             wall=wall,
         )
         self._pod_groups = PodGroupKeeper(
@@ -144,6 +152,13 @@ class Reconciler:
             context=self._context,
             clock=clock,
             wall=wall,
+        )
+        self._set_aside = SetAside(
+            *(queue, self._memories, self._reporter),
+            see=self._observe,
+            stand=self._stand,
+            enter=self._enter,
+            clock=clock,
         )
         self._entering = Entering(cluster, self._admission_queue, self._memories, self._enter)
         self._takeover = Takeover(cluster, self._admission_queue, self._memories, self._entering.enter, queue.add)
@@ -253,7 +268,7 @@ class Reconciler:
         pods = self._cluster.pods_of(key)
         ours = memory.opened | memory.tried
         gated = {pod.metadata.uid for pod in pods if pod.metadata.uid in ours and pod.gated(GATE)} if ours else set()
-        self._reporter.forget(memory.notice(view, gated, self._wall()))
+        self._reporter.forget(memory.notice(view, gated, self._now()))
         standing = self._stand(view)
         assembling = standing.phase is Phase.ASSEMBLING
         needed = view.gang.min_member if assembling and view.gang is not None else 0
@@ -310,6 +325,8 @@ class Reconciler:
     def _stand(self, view: View) -> Standing:
         lost = view.key in self._admission_queue.lost
         standing = self._admission_queue.stand(view, self._context(view.key))
+        memory = self._memories.seen(view.key)
+        memory.yielded = memory.yielded and (standing.yields or standing.phase is not Phase.ADMITTED)
         if lost and not standing.lost:
             self._admission_queue.lost.found(queue_held(view), self._entering.enter)
         return standing
@@ -319,11 +336,30 @@ class Reconciler:
 
     def _context(self, key: GangKey) -> EntryContext:
         memory = self._memories.seen(key)
-        refused = memory.refused.wait(self._clock()) > 0
+        refused = memory.refused.out(self._clock())
         known = memory.mark, memory.unplaced_since, memory.waiting, True, refused, memory.units, memory.tried
-        return EntryContext(self._wall(), self._cluster.priorities(), *known)
+        return EntryContext(self._now(), self._cluster.priorities(), *known, yielded=memory.yielded)
 
     async def _advance(self, view: View, standing: Standing, memory: Memory) -> None:
+        """Take the step of the gang's phase, or, where a write is not taken, give its room to others."""
+        refused, out = memory.refused, memory.refused.out(self._clock())
+        if refused.wait(self._clock()) > 0:
+            await self._set_aside.keep(view, memory, write=not memory.yielded)
+            return
+        try:
+            if out and refused.part is Part.GATE:
+                await self._gates.try_out([member for member in view.members if member.held], memory)
+                refused.come_back()
+            else:
+                await self._take_step(view, standing, memory)
+        except ApiError:
+            if refused.wait(self._clock()) > 0:
+                await self._set_aside.keep(self._observe(view.key), memory, write=True)
+            raise
+        if out and not refused.out(self._clock()):
+            self._set_aside.come_back(view.key)
+
+    async def _take_step(self, view: View, standing: Standing, memory: Memory) -> None:
         """Keep the gang's PodGroup as it should be, and take the step of its phase."""
         wait = memory.being_opened(view, self._clock())
         if standing.phase is Phase.ADMITTED and wait > 0:
@@ -339,11 +375,11 @@ class Reconciler:
             case Phase.WAITING:
                 admitted = await self._admission.decide(view, standing, memory)
                 if admitted is not None:
-                    await self._gates.open(*admitted, memory)
+                    await self._gates.open(*admitted, memory, tried=True)
             case Phase.REQUEUED:
                 since = view.mark.requeued_at or memory.mark.requeued_at
                 await delete_unplaced(self._writer, given_back(view, since))
-            case Phase.ADMITTED if standing.requeues is not None and standing.requeues <= self._wall():
+            case Phase.ADMITTED if standing.requeues is not None and standing.requeues <= self._now():
                 await self._requeue(view, memory)
             case _ if standing.opening is None or not standing.opening.members or await self._kueue.still_admits(view):
                 await self._gates.open(view, standing, memory)
@@ -357,7 +393,7 @@ class Reconciler:
         elif view.members:
             view = await self._group_writer.ensure(view, memory, lenient(view))
             if standing.opening is not None:
-                memory.opened |= set(await self._gates.take_off(standing.opening.members))
+                await self._gates.take_off(standing.opening.members, memory)
                 message += messages.beyond(standing.opening, {}, standing.on_hold)
         # A workload that asks for nothing, and that muster has nothing of, is none of its business.
         if view.pod_group is not None or view.gang is not None or standing.lost:
@@ -372,8 +408,8 @@ class Reconciler:
         message = (
             f"no pod found a node within {asked}, so that the place is given back; {messages.of_the_scheduler(view)}"
         )
-        mark = Mark(requeued_at=text_of(self._wall()))
-        memory.written = await self._reporter.mark(view, mark, GangState.REQUEUED, message)
+        mark = Mark(requeued_at=requeued_at(view, self._wall()))
+        await self._group_writer.mark(view, memory, mark, GangState.REQUEUED, message)
         memory.mark = mark
         view = replace(view, pod_group=memory.written)
         self._reporter.tell(view, GangState.REQUEUED, message, self._clock())
@@ -417,6 +453,7 @@ class Reconciler:
         self._wakes.forget(view.key)
         self._evictions.forget(view.key)
         self._pace.forget(view.key)
+        self._set_aside.forget(view.key)
         self._admission_queue.forget(view.key)
         if view.group_owner is not None:
             self._reporter.forget(view.group_owner.uid)

@@ -11,14 +11,24 @@ from typing import TYPE_CHECKING
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.resource import PODS
+from muster.model.times import seconds_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from controller.fenced_writes import Writer
-    from muster.observe.view import Member
+    from muster.observe.view import Member, View
 
-__all__ = ["delete_unplaced"]
+__all__ = ["delete_unplaced", "requeued_at"]
+
+
+def requeued_at(view: View, now: float) -> str:
+    """The time at which the gang gives its place back, for its mark: never before one of its pods was made.
+
+    By that time its replacements are known, and the clocks may differ of who made the pods and who says it.
+    """
+    made = (seconds_of(member.pod.metadata.creation_timestamp) or 0.0 for member in view.members)
+    return text_of(max((now, *made)))
 
 
 async def delete_unplaced(writer: Writer, members: Sequence[Member]) -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-__all__ = ["duration_of", "seconds_of", "text_of"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["duration_of", "seconds_of", "steady", "text_of"]
 
 # No number of more digits: annotations may have thousands, which neither `int` nor `float` takes.
 _DURATION = re.compile(r"(?:(\d{1,18})h)?(?:(\d{1,18})m)?(?:(\d{1,18})s)?")
@@ -33,3 +37,9 @@ def duration_of(text: str) -> float | None:
         return None
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return float(hours * 3600 + minutes * 60 + seconds)
+
+
+def steady(clock: Callable[[], float], wall: Callable[[], float]) -> Callable[[], float]:
+    """The time of day as of this call, carried on by the clock: the wall clock may leap, and a leap is not waiting."""
+    begin = wall() - clock()
+    return lambda: begin + clock()

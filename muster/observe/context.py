@@ -33,10 +33,12 @@ class EntryContext:
     """Whether the gang may claim more than it holds. Not before all gangs are in the ledger: what seems free may be
     somebody's."""
     refused: bool = False
-    """Whether the apiserver refused the gang's mark: it does not wait in the queue, for it would keep those behind it
-    from what it cannot take."""
+    """Whether the apiserver does not take a write for the gang: it stands in no line, for it would keep the gangs
+    behind it from what it cannot use."""
     units: AbstractSet[str] | None = None
     """The units beyond its minimum that this leader is opening (`muster.observe.units`); None before its first look,
     where the PodGroup says it."""
     tried: AbstractSet[str] = frozenset()
     """The UIDs of the pods that this leader was opening when a write failed: any of them may be open."""
+    yielded: bool = False
+    """Whether it gave back the room of what cannot be opened: it needs room for that again, as growth does."""

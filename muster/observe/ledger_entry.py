@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.gangs.gang import priority_value
@@ -27,7 +28,7 @@ from muster.observe.candidates import (
 from muster.observe.claims import departed, grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
 from muster.observe.holds import held_back, on_hold_itself
-from muster.observe.opening import plan_opening, plan_pause
+from muster.observe.opening import Opening, plan_opening, plan_pause
 from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import scheduler_of
 from muster.observe.spare import spare
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from muster.gangs.gang import Role
     from muster.observe.claims import Grant
     from muster.observe.context import EntryContext
-    from muster.observe.opening import Opening
     from muster.observe.pod_groups import Wanted
     from muster.observe.view import View
     from muster.queueing.ledger import Ledger
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Standing", "auxiliary_keys", "enter_ledger", "waits_for_a_node"]
 
+_HELD = attrgetter("held")
 _STAYING = frozenset({Phase.FOREIGN, Phase.RELEASED, Phase.NOT_MANAGED, Phase.INVALID})
 
 
@@ -89,6 +90,8 @@ class Standing:
     """Why nothing more of it may start, whatever is free; None where it, and its queue, may go on."""
     wave: Candidate | None = None
     """The next wave of an admitted gang, where that waits for room."""
+    yields: bool = False
+    """Whether it holds what is open of it and nothing more, after the rest could not be opened."""
 
 
 class _Held(NamedTuple):
@@ -260,7 +263,8 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
     # First what it has: as one that waits it would be in its own way.
     changed = _put(ledger, view.key, entry)
     hold = held_back(view, ledger.tree, entry.queue, place.gate, lost=place.lost)
-    limit = _Limit(view, entry.queue, place.gate, ledger, context, stopped=place.lost or hold is not None)
+    stopped = place.lost or context.refused or hold is not None
+    limit = _Limit(view, entry.queue, place.gate, ledger, context, stopped=stopped)
     opening = plan_opening(view.members, (), base, limit)
     standing = Standing(place.phase, changed, opening, gate=place.gate, on_hold=hold)
     return _Outlook(standing, entry._replace(claim=opening.claim), refused=limit.refused.values())
@@ -275,7 +279,12 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
     limit = _Limit(view, grant.queue, gate, ledger, context, stopped=lost or hold is not None)
     units = units_of(view.mark, view.uid) if context.units is None else context.units
     opening = _opening(view, grant, gate, limit, units=units, tried=context.tried)
-    unused = unplaced(view, opening, grant.claim, ledger.tree.unplaced_after(grant.queue), context)
+    yields = context.yielded and (context.refused or not limit(opening.claim))
+    if yields:
+        running = total((departed(view, grant.claim), *(member.requests for member in view.open)))
+        opening = Opening((), running, tuple(filter(_HELD, view.members)))
+    base = opening.claim if yields else grant.claim
+    unused = unplaced(view, opening, base, ledger.tree.unplaced_after(grant.queue), context)
     enforced = scheduler_of(view).enforces_limits
     entry = _Held(
         queue=grant.queue,
@@ -299,8 +308,9 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         requeues=None if unused.since is None or after is None else unused.since + after,
         wanted=wanted,
         on_hold=hold,
+        yields=yields,
     )
-    waits = gate is GateMode.QUEUE and not lost and not on_hold_itself(view, hold)
+    waits = gate is GateMode.QUEUE and not lost and not context.refused and not on_hold_itself(view, hold)
     next_claim = opening.next_claim if waits else None
     return _Outlook(standing, entry, next_claim, limit.refused.values())
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from muster.admitters import reverted
 from muster.model.gang_states import GangState
 from muster.model.times import text_of
-from muster.observe.pod_groups import deferred
+from muster.observe.pod_groups import deferred, desired
 from muster.resources.amounts import describe, total
 from muster.schedulers import SCHEDULERS
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from muster.admitters import Yes
+    from muster.kube.errors import ApiError
     from muster.model.objects import Pod
     from muster.observe.ledger_entry import Standing
     from muster.observe.opening import Opening
@@ -35,12 +36,15 @@ __all__ = [
     "not_by_kueue",
     "of_kueue",
     "of_the_scheduler",
+    "set_aside",
+    "shut",
     "still_held",
     "taken_back",
     "to_a_maker",
     "to_a_rival",
     "too_large",
     "unmarked",
+    "without_pod_group",
 ]
 
 # How many pods a sentence names.
@@ -219,6 +223,28 @@ def to_a_rival(view: View) -> str:
     return f'the PodGroup "{view.key.name}" belongs to {owner}; {waits}'
 
 
-def unmarked(refusal: str) -> str:
-    """For a gang that may start, and whose PodGroup cannot be marked."""
-    return f"it may start, but its admission cannot be written on its PodGroup: {refusal}; others start before it"
+def without_pod_group(view: View, error: ApiError) -> str:
+    """Why a gang has no PodGroup, or not the one that it should have."""
+    scheduler = view.intent.gang_scheduler if view.intent is not None else None
+    if error.not_found and scheduler is not None:
+        return f"the apiserver serves no {scheduler.api_version}"
+    what = "was refused" if error.refused else "cannot be written"
+    return f'PodGroup "{desired(view, admitted=False).group.metadata.name}" {what}: {error.message}'
+
+
+def unmarked(view: View, error: ApiError) -> str:
+    """For a gang of which nothing can be written on its PodGroup."""
+    what = "its state" if view.open else "it may start, but its admission"
+    return f"{what} cannot be written on its PodGroup: {error.message}"
+
+
+def shut(pods: Sequence[Pod], error: ApiError) -> str:
+    """Which pods cannot be opened, and why, in the apiserver's words."""
+    what = "the gate of pod" if len(pods) == 1 else "the gates of pods"
+    return f"{what} {_named(pods)} cannot be taken off: {error.message}"
+
+
+def set_aside(view: View, refusal: str) -> str:
+    """For a gang that stands in no line because the apiserver does not take what is written for it."""
+    left = "what is open keeps its room, and others may take the rest" if view.open else "others start before it"
+    return f"{refusal}; {left}"

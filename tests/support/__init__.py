@@ -116,8 +116,8 @@ faults: What goes wrong on the way to the apiserver, and the clock of the event 
   …leader`.
 - loop_clock: The event loop's clock, set forward by a test: what a deadline does is seen at once, and at no other
   moment.
-- refused_writes: Holds a controller at one point, from outside: the apiserver refuses one of its writes in one
-  namespace.
+- refused_writes: Has the apiserver refuse some writes of one namespace, or fail at them, which holds a controller at
+  one point.
 - relay: A way to the apiserver that can be cut: bytes are passed on as they are, until every connection is broken at
   once.
 - things: Things: a kind without a schema, so that the apiserver keeps whatever is written; and what tests do with

@@ -44,6 +44,7 @@ __all__ = ["Drained", "Terms", "drained", "plotted", "report"]
 _SIZE = 5
 # Seconds of a core: what two cores of the bench's apiserver and etcd took, rounded.
 _TAKES = {
+    "trial": 0.005,
     "gate": 0.005,
     "apply": 0.008,
     "delete pod": 0.006,
@@ -51,6 +52,8 @@ _TAKES = {
     "event": 0.004,
     "list": 0.006,
 }
+# Of a gang, one after another: its gates are tried on one pod while its mark is written.
+_WRITES = ["trial", "apply"], ["gate"] * _SIZE, ["delete pod"] * _SIZE, ["delete group"]
 # From a write until a watch shows it.
 _SHOWN = 0.003
 _STARTS, _SETTLED = 1_790_000_000.0, 60.0
@@ -172,8 +175,13 @@ class _Client:
         asyncio.get_running_loop().call_later(_SHOWN, partial(self._stored.apply, "modified", shown))
         return msgspec.json.encode(group)
 
-    async def strategic_merge_patch(self, _: object, name: str, *__: object, **___: object) -> bytes:
+    async def strategic_merge_patch(
+        self, _: object, name: str, *__: object, dry_run: bool = False, **___: object
+    ) -> bytes:
         """A gate."""
+        if dry_run:
+            await self._apiserver.call("trial", self._among)
+            return b"{}"
         await self._apiserver.call("gate", self._among)
         gang, member = map(int, name.split("-")[1:])
         self._version += 1
@@ -282,8 +290,8 @@ async def _by_hand(terms: Terms) -> float:
 
     async def gang() -> None:
         async with slots:
-            for kind, number in (("apply", 1), ("gate", _SIZE), ("delete pod", _SIZE), ("delete group", 1)):
-                await asyncio.gather(*(apiserver.call(kind, among) for _ in range(number)))
+            for kinds in _WRITES:
+                await asyncio.gather(*(apiserver.call(kind, among) for kind in kinds))
 
     await asyncio.gather(*(gang() for _ in range(terms.drained)))
     return terms.drained / (asyncio.get_running_loop().time() - started)

@@ -98,10 +98,15 @@ class RecordingClient:
         return now is not None and "resourceVersion" in said
 
     async def strategic_merge_patch(
-        self, resource: Resource, name: str, body: JSON, namespace: str, *, deadline: float
+        self, resource: Resource, name: str, body: JSON, namespace: str, *, deadline: float, dry_run: bool = False
     ) -> bytes:
-        """Take the named gates off a pod."""
+        """Take the named gates off a pod; in a dry run a policy says no as it would, and nothing else happens."""
         assert (deadline > 0, bool(namespace)) == (True, True)
+        if dry_run:
+            await asyncio.sleep(0)
+            if (refusal := self._policy(f"patch {name}")) is not None:
+                raise refusal
+            return b"{}"
         failure = await self._record(Write("patch", resource.kind, name, body, uid=body["metadata"]["uid"]))
         if failure:
             raise failure
@@ -151,6 +156,12 @@ class RecordingClient:
             raise ApiError(409, "Conflict", "the object has been modified")
         else:
             del self.pods[name]
+
+    def _policy(self, says: str) -> ApiError | None:
+        """What refuses the write now, and again when it is done."""
+        failures = (errors[0] for prefix, errors in self.fails.items() if says.startswith(prefix) and errors)
+        refusals = (one for one in failures if isinstance(one, ApiError) and one.refused)
+        return next((one for one in refusals if not (one.conflict or one.not_found)), None)
 
     async def _record(self, write: Write) -> Exception | None:
         self.writes.append(write)
@@ -265,6 +276,8 @@ class Harness:
             elastic=elastic,
         )
         self.now = 1000.0
+        # By how much the wall clock is ahead of what it was.
+        self.leap = 0.0
         self.budget = 60.0
         self.restart()
 
@@ -298,7 +311,7 @@ class Harness:
             admitted=self._admitted,
             metrics=Metrics(self.registry),
             clock=lambda: self.now,
-            wall=lambda: self.now,
+            wall=lambda: self.now + self.leap,
         )
         self.cluster.subscribe(
             gang=self.reconciler.gang_changed,

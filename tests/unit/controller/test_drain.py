@@ -20,7 +20,8 @@ _GOAL = 0.95  # of a raw client that does the same writes; a real controller com
 def test_a_drain_waits_for_nothing_but_the_writes_that_it_needs(terms: Terms) -> None:
     found = drained(terms)
     assert found.muster >= _GOAL * found.raw
-    assert {kind: found.calls.get(kind, 0) for kind in ("gate", "delete group", "list")} == {
+    assert {kind: found.calls.get(kind, 0) for kind in ("trial", "gate", "delete group", "list")} == {
+        "trial": 1,
         "gate": 5,
         "delete group": 1,
         "list": 0,

@@ -129,7 +129,8 @@ async def test_a_refused_pod_group_is_said_and_takes_no_room() -> None:
         except ApiError:
             harness.queue.add(GangKey("team", GROUP))
     assert harness.open_pods() == ["other-head", "other-w-0", "other-w-1"]
-    assert ("Warning", "Invalid", "the PodGroup was refused: exceeded quota: podgroups") in harness.events()
+    words = f'PodGroup "{GROUP}" was refused: exceeded quota: podgroups; others start before it'
+    assert ("Warning", "Invalid", words) in harness.events()
 
 
 async def test_a_pod_group_refused_for_its_queue_says_so_and_starts_when_the_queue_is_open() -> None:

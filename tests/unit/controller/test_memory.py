@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.memory import Memory, Refused
+from controller.memory import Memory
 from muster.model.objects import PodGroup
 from muster.model.times import text_of
 from muster.observe.observing import observe
@@ -91,12 +91,3 @@ def test_what_was_said_of_a_former_workload_is_nothing_for_its_successor() -> No
     after: list[object] = [memory.terms, memory.assembling_since, memory.warned_of]
     assert after == [None, None, None]
     assert memory.completed(seen("uid-2")).terms is None
-
-
-def test_a_refused_gang_waits_no_more_once_its_pod_group_is_another() -> None:
-    """Also on a machine that has only just begun to count its seconds."""
-    refused = Refused()
-    refused.note(None, 0.0)
-    assert refused.wait(0.0) == 30.0
-    refused.shown(made(PodGroup, {"metadata": {"resourceVersion": "7"}}))
-    assert refused.wait(0.0) == 0.0
