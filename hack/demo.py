@@ -33,8 +33,6 @@ from muster.schedulers import PRODUCTS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-_PATIENCE = 90.0
-
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -88,8 +86,8 @@ class Story:
             values=values,
             webhooks=2,
             controllers=2,
-        ).wait_ready(_PATIENCE)
-        wait_for("the apiserver to have muster hold a gang's pod", self._holds, _PATIENCE)
+        ).wait_ready()
+        wait_for("the apiserver to have muster hold a gang's pod", self._holds)
         print(f"2 webhooks and 2 controllers are ready after {time.monotonic() - started:.1f} s")
 
         _say("KubeRay's own sample: a queue of 4 cpu and 6Gi, and a cluster of 3 pods in it (3 cpu, 4Gi).")
@@ -169,7 +167,7 @@ class Story:
 
     def _until(self, what: str, condition: Callable[[], bool]) -> None:
         print(f"(waiting for {what})")
-        wait_for(what, condition, _PATIENCE)
+        wait_for(what, condition)
 
     def _tell(self, line: str) -> None:
         self.told.append(line)

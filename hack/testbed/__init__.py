@@ -9,6 +9,6 @@ from hack.testbed.cluster import Testbed
 from hack.testbed.errors import CommandError, TestbedError
 from hack.testbed.nodes import Nodes
 from hack.testbed.process import Process
-from hack.testbed.waiting import wait_for
+from hack.testbed.waiting import PATIENCE, wait_for
 
-__all__ = ["CommandError", "Nodes", "Process", "Testbed", "TestbedError", "wait_for"]
+__all__ = ["PATIENCE", "CommandError", "Nodes", "Process", "Testbed", "TestbedError", "wait_for"]

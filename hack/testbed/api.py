@@ -15,11 +15,11 @@ import urllib.request
 import weakref
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from hack.testbed.errors import TestbedError
+from hack.testbed.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -33,15 +33,21 @@ __all__ = ["Answer", "Api", "NotFoundError", "answers"]
 
 Manifest = dict[str, Any]
 
-_BUSY_TRIES, _BUSY_SECONDS = 120, 0.5
+_BUSY_SECONDS = 0.5
 # A CRD of a megabyte takes long on a busy machine.
-_ANSWER_SECONDS = 120
+_ANSWER_SECONDS, _HEALTH_SECONDS = 120, 10
 # More only queue up: the apiserver and this process share the cores.
 _THREADS = 4
 _FIELD_MANAGER = "testbed"
 # RFC 7234: warn-code, warn-agent, and the text between quotes with its escapes.
 _WARNING = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _APPLY = "apply"
+_BUSY = {
+    http.client.TOO_MANY_REQUESTS,
+    http.client.BAD_GATEWAY,
+    http.client.SERVICE_UNAVAILABLE,
+    http.client.GATEWAY_TIMEOUT,
+}
 
 
 class NotFoundError(TestbedError):
@@ -61,9 +67,24 @@ class Answer(NamedTuple):
         return self.status < http.client.BAD_REQUEST
 
     @property
+    def busy(self) -> bool:
+        """Whether the apiserver, or its etcd, had no time for it. Of a webhook that fails it says 500, in other words.
+
+        Of a CRD of a moment ago it says 429 until its storage is there.
+        """
+        return (
+            self.status in _BUSY
+            or self.body.get("reason") == "ServerTimeout"
+            or (self.status >= http.client.INTERNAL_SERVER_ERROR and "etcdserver: " in self.message)
+        )
+
+    @property
     def message(self) -> str:
         """The apiserver's reason, when it refused."""
         return str(self.body.get("message", ""))
+
+
+_NONE = Answer(0, {})
 
 
 class Api:
@@ -90,12 +111,13 @@ class Api:
         user: str = "",
         accept: str = "application/json",
         head: bool = False,
-        timeout: float = _ANSWER_SECONDS,
+        once: bool = False,
     ) -> Answer:
         """Send `body`, an object or bytes as they are; `patch` is the kind of a PATCH (`merge`, `json`, `apply`).
 
-        `user` is whom the caller impersonates; with `head` the answer's body, of a watch say, is not waited for. Raises
-        TestbedError when no answer comes.
+        `user` is whom the caller impersonates; with `head` the answer's body, of a watch say, is not waited for. Where
+        the apiserver is too busy, or the way to it breaks, it is asked again, but `once`. Raises TestbedError when no
+        answer comes.
         """
         data = body if isinstance(body, bytes) else b"" if body is None else _json(body)
         kind = "json"
@@ -104,10 +126,32 @@ class Api:
         headers = {"Authorization": self._authorization, "Content-Type": f"application/{kind}", "Accept": accept}
         if user:
             headers["Impersonate-User"] = user
-        try:
-            return self._ask(method, path, data, headers, timeout, head=head)
-        except (OSError, http.client.HTTPException) as error:
-            raise TestbedError(f"{method} {path}: {error!r}") from error
+        deadline, perhaps_done = time.monotonic() + PATIENCE, False
+        while True:
+            failure: Exception | None = None
+            answer = _NONE
+            try:
+                answer = self._ask(method, path, data, headers, head=head)
+            except (OSError, http.client.HTTPException) as error:
+                failure = error
+            again = _is_passing(failure) if failure else answer.busy
+            if once or not again or time.monotonic() > deadline:
+                break
+            # After a 429 nothing was done; else it may have been, and its answer lost.
+            perhaps_done = perhaps_done or answer.status != http.client.TOO_MANY_REQUESTS
+            time.sleep(_BUSY_SECONDS)
+        if failure:
+            raise TestbedError(f"{method} {path}: {failure!r}") from failure
+        return self._settled(method, path, answer) if perhaps_done else answer
+
+    def _settled(self, method: str, path: str, answer: Answer) -> Answer:
+        """The answer to what an attempt before has perhaps done: it did, where there is nothing left to do."""
+        if method == "DELETE" and answer.status == http.client.NOT_FOUND:
+            return Answer(http.client.OK, {"metadata": {}})
+        if method == "POST" and answer.body.get("reason") == "AlreadyExists" and "dryRun" not in path:
+            name = answer.body.get("details", {}).get("name")
+            return self("GET", f"{path.partition('?')[0]}/{name}")
+        return answer
 
     def get(self, path: str, accept: str = "application/json") -> Manifest:
         """Read an object or a list."""
@@ -133,32 +177,11 @@ class Api:
             if not missing_ok:
                 raise
 
-    def asked(
-        self,
-        method: str,
-        path: str,
-        body: object = None,
-        *,
-        patch: str = "",
-        user: str = "",
-        accept: str = "application/json",
-    ) -> Answer:
-        """Return the answer, a refusal too. While the apiserver is busy (429) it is asked again: nothing was done."""
-        # Of a CRD of a moment ago it says 429 until its storage is there.
-        ask = partial(self, method, path, body, patch=patch, user=user, accept=accept)
-        answer = ask()
-        for _ in range(_BUSY_TRIES):
-            if answer.status != http.client.TOO_MANY_REQUESTS:
-                break
-            time.sleep(_BUSY_SECONDS)
-            answer = ask()
-        return answer
-
     def done(
         self, method: str, path: str, body: object = None, *, patch: str = "", accept: str = "application/json"
     ) -> Manifest:
-        """Return the object of an answer; see `asked`."""
-        answer = self.asked(method, path, body, patch=patch, accept=accept)
+        """Return the object of an answer."""
+        answer = self(method, path, body, patch=patch, accept=accept)
         if answer.ok:
             return answer.body
         kind = NotFoundError if answer.status == http.client.NOT_FOUND else TestbedError
@@ -174,18 +197,16 @@ class Api:
         with ThreadPoolExecutor(_THREADS) as pool:
             return list(pool.map(work, things))
 
-    def _ask(
-        self, method: str, path: str, data: bytes, headers: dict[str, str], timeout: float, *, head: bool
-    ) -> Answer:
+    def _ask(self, method: str, path: str, data: bytes, headers: dict[str, str], *, head: bool) -> Answer:
         try:
             connection = self._idle.pop()
         except IndexError:
             connection = http.client.HTTPSConnection(
-                self._server.hostname or "", self._server.port, context=self._context
+                self._server.hostname or "", self._server.port, context=self._context, timeout=_ANSWER_SECONDS
             )
         keep = False
         try:
-            response = self._send(connection, timeout, (method, path, data, headers))
+            response = self._send(connection, (method, path, data, headers))
             if head:
                 return Answer(response.status, {})
             text = response.read()
@@ -204,12 +225,9 @@ class Api:
 
     @staticmethod
     def _send(
-        connection: http.client.HTTPSConnection, timeout: float, request: tuple[str, str, bytes, dict[str, str]]
+        connection: http.client.HTTPSConnection, request: tuple[str, str, bytes, dict[str, str]]
     ) -> http.client.HTTPResponse:
-        connection.timeout = timeout
         kept = connection.sock is not None
-        if kept:
-            connection.sock.settimeout(timeout)
         try:
             connection.request(*request)
             return connection.getresponse()
@@ -226,13 +244,18 @@ def answers(url: str, ca_file: Path) -> bool:
     """Tell whether a health endpoint answers 200."""
     context = ssl.create_default_context(cafile=str(ca_file)) if url.startswith("https:") else None
     try:
-        with urllib.request.urlopen(url, timeout=2, context=context):  # noqa: S310 (loopback)
+        with urllib.request.urlopen(url, timeout=_HEALTH_SECONDS, context=context):  # noqa: S310 (loopback)
             return True
     except urllib.error.HTTPError as error:
         error.close()
         return False
     except (OSError, http.client.HTTPException):
         return False
+
+
+def _is_passing(failure: Exception) -> bool:
+    """Whether it may be otherwise a moment later. Where nobody listens no apiserver is running."""
+    return not isinstance(failure, ConnectionRefusedError | ssl.SSLCertVerificationError)
 
 
 def _close(connections: deque[http.client.HTTPSConnection]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hack.testbed.debian import Debian
 from hack.testbed.enclosure import enter_argv
 from hack.testbed.errors import CommandError
+from hack.testbed.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["PAUSE", "import_image", "pack", "pause_archive"]
 
 PAUSE = "testbed.muster.dev/pause:1"
-_IMPORT_SECONDS = 300
 
 
 def pack(archive: Path, name: str, layer: bytes, config: Mapping[str, Any]) -> None:
@@ -58,9 +58,9 @@ def import_image(site: Site, archive: Path) -> None:
     argv = ["ctr", "--namespace=k8s.io", "images", "import", str(archive)]
     inside = [*enter_argv(site, wholly=True), str(debian.program("ctr")), *argv[1:]]
     try:
-        subprocess.run(inside, capture_output=True, text=True, timeout=_IMPORT_SECONDS, check=True)
+        subprocess.run(inside, capture_output=True, text=True, timeout=PATIENCE, check=True)
     except subprocess.TimeoutExpired as error:
-        raise CommandError(argv, None, f"after {_IMPORT_SECONDS} s") from error
+        raise CommandError(argv, None, f"after {PATIENCE:g} s") from error
     except subprocess.CalledProcessError as error:
         raise CommandError(argv, error.returncode, error.stderr) from error
 

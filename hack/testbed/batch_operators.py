@@ -39,7 +39,6 @@ __all__ = [
 _MPI_NAMESPACE = "mpi-operator"
 # Compiled into the MPI operator, and bound on every address.
 _MPI_HEALTH = 8080
-_MPI_WAIT_SECONDS = 300
 _JOBSET_NAMESPACE = "jobset-system"
 _TRAINER_NAMESPACE = "kubeflow-system"
 
@@ -52,7 +51,7 @@ def prepare_mpi(site: Site) -> None:
         check_free(_MPI_HEALTH, "the MPI operator")
         return True
 
-    wait_for("the end of another testbed's MPI operator", free, _MPI_WAIT_SECONDS)
+    wait_for("the end of another testbed's MPI operator", free)
 
 
 def mpi(site: Site) -> Launch:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import tempfile
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
@@ -23,6 +25,7 @@ from hack.testbed.paths import cache_root, locked
 from hack.testbed.process import LAZY_COLLECTOR, Process, recorded, spawn
 from hack.testbed.site import ADMIN, NODE_ADDON, Site, kubeconfig_text
 from hack.testbed.versions import chosen as chosen_version
+from hack.testbed.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Testbed", "forget_killed"]
 
+# What kubectl and helm say where the apiserver, or its etcd, had no time for them.
+_BUSY = re.compile(
+    r"\((Timeout|ServerTimeout|TooManyRequests|ServiceUnavailable)\)|TLS handshake timeout|etcdserver: "
+    r"|unable to return a response in the time allotted|client connection lost|connection reset by peer"
+)
 _NO_ENVIRONMENT: Mapping[str, str] = {}
 
 
@@ -164,9 +172,12 @@ class Testbed:
         *args: str,
         input: str | None = None,  # noqa: A002 (as subprocess names it)
         check: bool = True,
-        timeout: float = 180,
+        timeout: float = 2 * PATIENCE,
     ) -> subprocess.CompletedProcess[str]:
-        """Run kubectl as the administrator. Raises CommandError when it fails (if `check`) or takes too long."""
+        """Run kubectl as the administrator. Raises CommandError when it fails (if `check`) or takes too long.
+
+        What the apiserver was too busy for is tried again, within PATIENCE.
+        """
         return self._run("kubectl", args, input, timeout, check=check)
 
     def helm(
@@ -174,7 +185,7 @@ class Testbed:
         *args: str,
         input: str | None = None,  # noqa: A002 (as subprocess names it)
         check: bool = True,
-        timeout: float = 300,
+        timeout: float = 2 * PATIENCE,
     ) -> subprocess.CompletedProcess[str]:
         """Run helm as the administrator. Raises CommandError as `kubectl` does."""
         return self._run("helm", args, input, timeout, check=check)
@@ -266,13 +277,17 @@ class Testbed:
     ) -> subprocess.CompletedProcess[str]:
         argv = [str(self.program(tool)), *args]
         environment = os.environ | LAZY_COLLECTOR | self.environment()
-        try:
-            done = subprocess.run(
-                argv, input=text, capture_output=True, text=True, timeout=timeout, env=environment, check=False
-            )
-        except subprocess.TimeoutExpired as error:
-            stderr = error.stderr.decode() if isinstance(error.stderr, bytes) else ""
-            raise CommandError([tool, *args], None, f"{stderr} (after {timeout:g} s)") from error
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                done = subprocess.run(
+                    argv, input=text, capture_output=True, text=True, timeout=timeout, env=environment, check=False
+                )
+            except subprocess.TimeoutExpired as error:
+                stderr = error.stderr.decode() if isinstance(error.stderr, bytes) else ""
+                raise CommandError([tool, *args], None, f"{stderr} (after {timeout:g} s)") from error
+            if not (done.returncode and _BUSY.search(done.stderr) and time.monotonic() < deadline):
+                break
         if check and done.returncode:
             raise CommandError([tool, *args], done.returncode, done.stderr)
         return done

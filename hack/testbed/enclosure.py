@@ -47,7 +47,6 @@ _INIT = Path(__file__).with_name("enclosure_init.py")
 _TOOLS = ("unshare", "nsenter", "setpriv", "mount", "ip")
 _HIDDEN = ("/run", "/var/lib", "/var/log")  # as in enclosure_init
 _FILESYSTEMS = Path("/proc/filesystems")
-_READY_SECONDS, _CGROUP_SECONDS = 90, 90
 
 
 def check_machine(state: Path) -> None:
@@ -84,13 +83,13 @@ def open_enclosure(site: Site) -> None:
     # Not before: cgroups whose testbed has no living process are taken for leftovers.
     for root in cgroup_roots():
         (root / site.cgroup).mkdir(exist_ok=True)
-    wait_for("the enclosure", lambda: (folder / "pid").exists() or not process.alive(), _READY_SECONDS)
+    wait_for("the enclosure", lambda: (folder / "pid").exists() or not process.alive())
     if not process.alive():
         raise TestbedError(f"this machine lets nobody enclose a node; {log_tail(process.log, 2)}")
     check_free(site.port, DOOR)
     argv = [sys.executable, "-m", "hack.testbed.door", str(site.port), str(network_of(site))]
     door = spawn(DOOR, argv, state=site.state, env={"PYTHONPATH": str(Path(__file__).parents[2])}, tied=tied)
-    wait_for("the door", lambda: _listens(site.port) or not door.alive(), _READY_SECONDS)
+    wait_for("the door", lambda: _listens(site.port) or not door.alive())
     if not door.alive():
         raise TestbedError(f"the door to the enclosure does not open; {log_tail(door.log, 2)}")
 
@@ -132,7 +131,7 @@ def remove_cgroups(state: Path) -> None:
         return not any(top.exists() for top in tops)
 
     if any(top.exists() for top in tops):
-        wait_for("the node's cgroups to be empty", removed, _CGROUP_SECONDS)
+        wait_for("the node's cgroups to be empty", removed)
 
 
 def _remove_empty(top: Path) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from hack.testbed.errors import TestbedError
+from hack.testbed.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from hack.testbed.cluster import Testbed
@@ -23,27 +24,27 @@ _CHECKOUT = Path(__file__).parents[2]
 _HOOK = "helm.sh/hook"
 
 
-def before_uninstall(testbed: Testbed, release: str, namespace: str, *, timeout: float = 300) -> str:
+def before_uninstall(testbed: Testbed, release: str, namespace: str) -> str:
     """Run the release's pre-delete hooks as helm would, and return what the Job's command prints.
 
     Raises TestbedError, with what it says, when the command fails.
     """
     hooks = _hooks(testbed, release, namespace, "pre-delete")
     (job,) = (hook for hook in hooks if hook["kind"] == "Job")
-    return _run(testbed, job, hooks, timeout)
+    return _run(testbed, job, hooks)
 
 
-def probe_of_helm_test(testbed: Testbed, release: str, namespace: str, *, timeout: float = 120) -> str:
+def probe_of_helm_test(testbed: Testbed, release: str, namespace: str) -> str:
     """Run the probe of `helm test`, with the account that helm makes for it, and return what it prints.
 
     Raises TestbedError, with what it says, when it fails.
     """
     hooks = _hooks(testbed, release, namespace, "test")
     (pod,) = (hook for hook in hooks if hook["metadata"]["name"] == f"{release}-probe" and hook["kind"] == "Pod")
-    return _run(testbed, pod, hooks, timeout)
+    return _run(testbed, pod, hooks)
 
 
-def _run(testbed: Testbed, runs: dict[str, Any], hooks: list[dict[str, Any]], timeout: float) -> str:
+def _run(testbed: Testbed, runs: dict[str, Any], hooks: list[dict[str, Any]]) -> str:
     """Run the command of a Pod or a Job while those of the hooks are there that run nothing."""
     name, namespace = runs["metadata"]["name"], runs["metadata"]["namespace"]
     pod = runs["spec"]["template"]["spec"] if runs["kind"] == "Job" else runs["spec"]
@@ -55,7 +56,7 @@ def _run(testbed: Testbed, runs: dict[str, Any], hooks: list[dict[str, Any]], ti
             raise TestbedError(f"{name} runs {container['command']}: teach it to {__file__}")
         kubeconfig = testbed.service_account_kubeconfig(namespace, pod["serviceAccountName"])
         argv = [sys.executable, "-m", "muster.cli", *container["args"], f"--kubeconfig={kubeconfig}"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=timeout, cwd=_CHECKOUT)
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE, cwd=_CHECKOUT)
     finally:
         testbed.kubectl("delete", "--filename=-", "--ignore-not-found", input=manifests)
     if done.returncode:

@@ -21,7 +21,7 @@ from hack.testbed.ports import check_free
 from hack.testbed.process import LAZY_COLLECTOR, Process, marked, recorded, spawn, stop_all
 from hack.testbed.site import ADMIN, NODE_ADDON, Site
 from hack.testbed.stored import Stored
-from hack.testbed.waiting import wait_for
+from hack.testbed.waiting import PATIENCE, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["await_ready", "await_settled", "bring_up", "create_objects", "start_process", "take_down", "users"]
 
-# Seconds that a step may take: the CRDs of all operators took 63 where fourteen programs wanted two cores.
-_READY_SECONDS = 180
 _STOP_SECONDS = 3
 _CHECKOUT = Path(__file__).parents[2]
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -101,11 +99,9 @@ def await_ready(site: Site, part: Part, process: Process, launch: Launch) -> Non
         return not process.alive() or inside(site, lambda: answers(launch.health, site.ca_file))
 
     try:
-        wait_for(f"{part.name} to be ready", ready, _READY_SECONDS)
+        wait_for(f"{part.name} to be ready", ready)
     except TestbedError as error:
-        raise TestbedError(
-            f"{part.name} does not get ready within {_READY_SECONDS} s; {log_tail(process.log)}"
-        ) from error
+        raise TestbedError(f"{part.name} does not get ready within {PATIENCE:g} s; {log_tail(process.log)}") from error
     if not process.alive():
         raise TestbedError(f"{part.name} ended before it was ready; {log_tail(process.log)}")
 
@@ -159,7 +155,7 @@ def create_objects(site: Site, parts: Sequence[Part], stored: Stored | None = No
         for job in jobs:
             job.result()
     names = {(present | applied)[path] for path in files}
-    wait_for("the CRDs to be served", lambda: names <= _served(site), _READY_SECONDS)
+    wait_for("the CRDs to be served", lambda: names <= _served(site))
     if stored:
         stored.keep(applied)
     for part in parts:
@@ -184,7 +180,7 @@ def await_settled(site: Site, part: Part) -> None:
         return
     log = site.logs / f"{part.name}.log"
     try:
-        wait_for(f"{part.name} to have settled", lambda: settled(site), _READY_SECONDS)
+        wait_for(f"{part.name} to have settled", lambda: settled(site))
     except TestbedError as error:
         raise TestbedError(f"{error}; {log_tail(log)}") from error
 

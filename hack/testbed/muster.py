@@ -21,7 +21,7 @@ from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.hooks import before_uninstall
 from hack.testbed.ports import free_port
 from hack.testbed.site import kubeconfig_text
-from hack.testbed.waiting import wait_for
+from hack.testbed.waiting import PATIENCE, wait_for
 from muster.model.names import GANG, GANG_SIZE
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ _CHECKOUT = Path(__file__).parents[2]
 _AS_POD = Path(__file__).with_name("as_pod.py")
 _NO_VALUES: Mapping[str, str] = {}
 _UNPRIVILEGED_PORT = 9443
-# Seconds: on a busy machine processes of Python begin in dozens of them, and end in some.
-_READY, _ENDED = 180, 60
 # By this condition of the chart a webhook is not called before it has been reached.
 _CLOSED = "muster-has-been-reached"
 
@@ -97,7 +95,7 @@ class MusterInstall:
     def stop_webhooks(self) -> None:
         """End all webhook processes with SIGTERM."""
         while self.webhooks:
-            self.webhooks.pop().stop(_ENDED)
+            self.webhooks.pop().stop(PATIENCE)
 
     def kill_controller(self) -> None:
         """End the controller that was started first with SIGKILL."""
@@ -110,7 +108,7 @@ class MusterInstall:
         lease = (f"{self.release}-controller", f"--namespace={self.namespace}", "--ignore-not-found")
         self.testbed.kubectl("delete", "lease", *lease)
 
-    def wait_ready(self, timeout: float = _READY) -> None:
+    def wait_ready(self, timeout: float = PATIENCE) -> None:
         """Wait, `timeout` seconds, until every running process answers on /readyz. Raises TestbedError with its log."""
         for process in (*self.webhooks, *self.controllers):
             url = self.url(process, "/readyz")
@@ -167,7 +165,7 @@ class MusterInstall:
         said = before_uninstall(self.testbed, self.release, self.namespace) if hooks else ""
         self.stop_webhooks()
         while self.controllers:
-            self.controllers.pop().stop(_ENDED)
+            self.controllers.pop().stop(PATIENCE)
         named = (self.release, "--namespace", self.namespace, "--no-hooks", "--ignore-not-found")
         self.testbed.helm("uninstall", *named)
         return said
@@ -219,7 +217,9 @@ def install(
     Raises TestbedError when helm refuses, or when a Deployment or the Service has not the name that it must have.
     """
     testbed.helm(
-        *("install", release, str(_CHECKOUT / "charts" / "muster"), "--namespace", namespace, "--create-namespace"),
+        # An upgrade takes up what an installation that was cut short has left.
+        *("upgrade", "--install", release, str(_CHECKOUT / "charts" / "muster")),
+        *("--namespace", namespace, "--create-namespace"),
         *(f"--set={name}={value}" for name, value in {**_needed(testbed), **values}.items()),
     )
     installed = MusterInstall(testbed, release, namespace, _programs(testbed, release, namespace))

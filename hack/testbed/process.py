@@ -72,7 +72,7 @@ class Process:
 
     def _end(self) -> None:
         self.signal(signal.SIGKILL)
-        wait_for(f"{self.name} to die", lambda: not self.alive(), 60, interval=0.01)
+        wait_for(f"{self.name} to die", lambda: not self.alive(), interval=0.01)
 
     def stop(self, grace: float = 5) -> None:
         """End it with SIGTERM, and with SIGKILL after `grace` seconds."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hack.testbed.enclosure import inside
 from hack.testbed.errors import TestbedError
 from hack.testbed.paths import cache_root, digest_of, write_atomically
+from hack.testbed.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["Stored"]
 
 _KEYS = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
-_SECONDS = 30
 
 
 class Stored:
@@ -75,7 +75,7 @@ def _kept(path: Path, apiserver: Path) -> Path:
 def _etcd(site: Site, verb: str, request: dict[str, str]) -> dict[str, Any]:
     """Call etcd's gateway, which takes keys and values in base64."""
     url = f"http://127.0.0.1:{site.port_of('etcd')}/v3/kv/{verb}"
-    with urllib.request.urlopen(url, json.dumps(request).encode(), timeout=_SECONDS) as response:
+    with urllib.request.urlopen(url, json.dumps(request).encode(), timeout=PATIENCE) as response:
         answer: dict[str, Any] = json.load(response)
     return answer
 

@@ -1,4 +1,8 @@
-"""The one way in which the testbed and its tests wait: for a condition, with a deadline, never for a while."""
+"""The one way in which the testbed and its tests wait: for a condition, with a deadline, never for a while.
+
+A deadline ends a wait for what never comes. How long things take differs by machine and by what else runs there, and a
+deadline that is far away costs nothing where things work.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,18 @@ from hack.testbed.errors import TestbedError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["wait_for"]
+__all__ = ["PATIENCE", "wait_for"]
 
 _T = TypeVar("_T")
+PATIENCE = 300.0
+"""Seconds that any one step may take, on a machine that is slow, small or busy too: all deadlines are made of this."""
 # Of what it has waited so far, and seconds.
 _SHARE, _SHORTEST, _LONGEST = 0.05, 0.05, 0.5
 
 
-def wait_for(description: str, condition: Callable[[], _T], timeout: float, *, interval: float | None = None) -> _T:
+def wait_for(
+    description: str, condition: Callable[[], _T], timeout: float = PATIENCE, *, interval: float | None = None
+) -> _T:
     """Call `condition` until its answer is true and return that answer.
 
     `timeout` and `interval`, between two calls, are seconds. Without an interval the longer it has waited the longer it

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from hack.testbed import PATIENCE
 from tests.apiserver.test_replicas import CHART
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def test_a_second_muster_is_refused(webhook: MusterInstall, release: str, namesp
 
 def _asked(host: str, port: int) -> subprocess.CompletedProcess[str]:
     program = [sys.executable, str(CHART / "files" / "reachable.py"), "muster.svc", host, str(port)]
-    return subprocess.run(program, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(program, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 def test_what_helm_test_runs_finds_the_webhook(calls: Api, webhook: MusterInstall) -> None:

@@ -111,7 +111,7 @@ def test_in_a_namespace_that_requires_muster_nothing_opts_out(desk: Desk, bare: 
         ours.label(NAMESPACES, ours.namespace, **{MANAGED: "required"})
         out = ray_cluster(name).label(QUEUE_LABEL, lane).label(MANAGED, "false").workers(1).manifest()
         told = '"false" is ignored, for this namespace requires muster; remove the label'
-        wait_for("the rule to be known", lambda: any(told in one for one in ours.ask(out, dry_run=True).warnings), 60)
+        wait_for("the rule to be known", lambda: any(told in one for one in ours.ask(out, dry_run=True).warnings))
         cluster = ours.create(out)
         assert _traces(ours.create(ours.member(cluster, "headgroup"))) == [GANG, GATE]
         assert "this namespace requires muster" in ours.refused(ours.member(cluster, "worker", schedulerName="mine"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.testbed import PATIENCE
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 from tests.support.chart.renderings import CHART, Rendering, add, rendered
@@ -23,7 +24,7 @@ def helm() -> Program:
     program = binaries([PARTS["helm"]], print)["helm"]
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=120)
+        return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE)
 
     return run
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from hack.testbed import PATIENCE
 from hack.testbed.debian import Debian
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ def promtool() -> Program:
 
     def run(*arguments: object) -> subprocess.CompletedProcess[str]:
         argv = [str(program), *map(str, arguments)]
-        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=120)
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
     return run
 

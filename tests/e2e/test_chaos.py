@@ -47,7 +47,7 @@ def breakable(bare: Testbed) -> Iterator[Testbed]:
 def world(breakable: Testbed, request: pytest.FixtureRequest) -> Iterator[World]:
     """Muster with two controllers on a testbed that may break, and two small queues."""
     # The namespace of the one before may still be going.
-    scenes = open_scene(breakable, f"chaos-{request.node.callspec.params['steps']}", patience=120)
+    scenes = open_scene(breakable, f"chaos-{request.node.callspec.params['steps']}", gaps=True)
     (volcano,) = named("volcano").values()
     with open_world(breakable, scenes, volcano, {**VALUES, **QUICK_LEASE}) as world:
         for name, capability in _QUEUES.items():

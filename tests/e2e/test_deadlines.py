@@ -14,15 +14,18 @@ from tests.support.manifests.applied import pytorch_job, ray_cluster
 if TYPE_CHECKING:
     from tests.support.cluster.scene import Scene
 
+# Long enough for muster to see the job before its time is nearly over, on a busy machine, too.
+_SECONDS = 60
+
 
 def test_a_job_whose_time_is_over_never_starts(scene: Scene) -> None:
     """It is warned of, said to be near, said to be over; and room that comes then goes to nobody in vain."""
     queue = scene.queue(cpu="2")
     scene.apply(ray_cluster("holder").label(QUEUE_LABEL, queue).workers(1))
     scene.await_running("ray-holder-pg", 2)
-    job = replace(pytorch_job("late").policy(queue=queue), run_policy={"activeDeadlineSeconds": 20})
+    job = replace(pytorch_job("late").policy(queue=queue), run_policy={"activeDeadlineSeconds": _SECONDS})
     said = "\n".join(scene.apply(job))
-    assert "spec.runPolicy.activeDeadlineSeconds: 20 s are counted while the gang waits for room" in said
+    assert f"spec.runPolicy.activeDeadlineSeconds: {_SECONDS} s are counted while the gang waits for room" in said
 
     assert "and the gang still waits" in scene.await_event("late", "DeadlineNear")
     assert "deadline has passed" in scene.await_event("late", "DeadlinePassed")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hack.testbed import PATIENCE
 from hack.testbed.process import marked
 from hack.tour import DRAWING
 from hack.tour import said as recording
@@ -16,8 +17,6 @@ from tests.support.pages.blocks import block
 from tests.support.pages.transcripts import shown
 
 _CHECKOUT = Path(__file__).parents[2]
-# It gives each of its steps a minute and a half.
-_PATIENCE = 600
 
 
 @pytest.mark.usefixtures("testbed")
@@ -47,7 +46,7 @@ def test_the_demo_tells_the_same_story_without_volcano(scheduler: str) -> None:
 def _ended_demo(*options: str) -> str:
     """Run the demo to its end, and return what it said: its whole story, of which nothing is left running."""
     argv = [sys.executable, "-m", "hack.demo", *options]
-    done = subprocess.run(argv, cwd=_CHECKOUT, capture_output=True, text=True, check=False, timeout=_PATIENCE)
+    done = subprocess.run(argv, cwd=_CHECKOUT, capture_output=True, text=True, check=False, timeout=5 * PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
     summary = done.stdout.partition("Summary, ")[2].splitlines()[1:]
     assert [line.partition(":")[0].strip(" -") for line in summary] == [

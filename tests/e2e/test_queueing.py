@@ -242,7 +242,7 @@ def test_an_unplaced_gang_lets_others_bypass_it_after_a_while(scene: Scene) -> N
     for no requeue: it keeps its pods, open.
     """
     queue = scene.queue(cpu="3")
-    _annotate(scene, queue, UNPLACED_AFTER, "20s")
+    _annotate(scene, queue, UNPLACED_AFTER, "1h")
     scene.apply(_cluster("nowhere", queue, 2).head(memory="4000Gi"))
     scene.await_state("ray-nowhere-pg", "Admitted")
     stuck = _uids(scene.pods("ray-nowhere-pg"))
@@ -250,7 +250,7 @@ def test_an_unplaced_gang_lets_others_bypass_it_after_a_while(scene: Scene) -> N
     scene.await_state("ray-next-pg", "WaitingForQuota")
 
     half, other = scene.queue("-half", cpu="42"), scene.queue("-other", cpu="40")
-    _annotate(scene, half, UNPLACED_AFTER, "20s")
+    _annotate(scene, half, UNPLACED_AFTER, "1h")
     scene.apply(_pods_of_seven("busy", other, 2))
     scene.await_running("busy", 2)
     scene.apply(_pods_of_seven("wanting", other, 5))
@@ -260,6 +260,9 @@ def test_an_unplaced_gang_lets_others_bypass_it_after_a_while(scene: Scene) -> N
     scene.apply(_pods_of_seven("within", half, 4))
     scene.await_state("within", "WaitingForQuota")
 
+    # Not before, so that all of them have been seen to wait, however long that took.
+    for name in (queue, half):
+        _annotate(scene, name, UNPLACED_AFTER, "1s")
     nowhere = scene.await_state("ray-nowhere-pg", "Unschedulable")
     assert "the scheduler finds no place: " in message(nowhere)
     scene.await_running("ray-next-pg", 2)

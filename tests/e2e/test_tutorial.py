@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.testbed import PATIENCE
 from hack.testbed.process import marked
 from tests.support.pages.blocks import whole
 from tests.support.pages.walkthrough import Shell, commands, follow
@@ -22,7 +23,6 @@ pytestmark = pytest.mark.long
 _CHECKOUT = Path(__file__).parents[2]
 _TUTORIAL, _TEAMS = whole("docs/tutorial.md"), whole("docs/teams.md")
 _BLOCKS = re.findall(r"```sh\n(.*?)\n```", _TUTORIAL.read_text(), re.DOTALL)
-_PATIENCE = 600
 # What a make around these tests tells the makes that it starts.
 _MAKES = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")
 
@@ -39,7 +39,7 @@ def reader() -> Iterator[Shell]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=_PATIENCE,
+        timeout=5 * PATIENCE,
     )
     assert (done.returncode, done.stderr) == (0, "")
     (state,) = re.findall(r"^starting at \S+, state in (.*)$", done.stdout, re.MULTILINE)

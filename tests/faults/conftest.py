@@ -52,7 +52,7 @@ def things(cluster: Testbed, calls: Api, request: pytest.FixtureRequest) -> Iter
     del cluster
     if calls("GET", f"{DEFINITIONS}/{THINGS.full_name}").status == 404:
         calls.done("POST", DEFINITIONS, definition())
-    wait_for("Things to be served", lambda: watched_from_now_on(calls), 120)
+    wait_for("Things to be served", lambda: watched_from_now_on(calls))
     name = own_name(request.node.name.removeprefix("test_"))
     # No ServiceAccount is waited for: what makes them may still be looking for its apiserver.
     calls.create(NAMESPACES.path(), {"metadata": {"name": name}})

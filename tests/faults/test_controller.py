@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
     from tests.support.faults.things import Things
 
-PATIENCE = 60.0
 _CHECKOUT = Path(__file__).parents[2]
 
 
@@ -54,8 +53,8 @@ async def test_is_not_ready_and_does_not_lead_before_it_knows_everything(
 
     try:
         paths = {NODES.path(), *(watched.resource.path() for watched in Cluster().watched())}
-        await eventually(lambda: {request.path for request in proxy.seen("LIST")} == paths, PATIENCE)
-        await eventually(lambda: len(proxy.statuses) >= len(paths) - 1, PATIENCE)
+        await eventually(lambda: {request.path for request in proxy.seen("LIST")} == paths)
+        await eventually(lambda: len(proxy.statuses) >= len(paths) - 1)
         while not await answers_on("healthz"):
             pass
         assert not await answers_on("readyz")
@@ -63,9 +62,9 @@ async def test_is_not_ready_and_does_not_lead_before_it_knows_everything(
         release.set()
         while not await answers_on("readyz"):
             pass
-        await eventually(lambda: holder().startswith("faults_"), PATIENCE)
+        await eventually(lambda: holder().startswith("faults_"))
         process.signal(15)
-        await eventually(lambda: not process.alive(), PATIENCE)
+        await eventually(lambda: not process.alive())
         assert holder() == ""
     finally:
         process.kill()

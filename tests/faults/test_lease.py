@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from hack.testbed import Process, Testbed
     from tests.support.faults.apiserver import Answer
 
-PATIENCE = 90.0
 # For who is to lose it; for who is stopped, so that nobody else loses it on a busy machine; and for who gives it back.
 SHORT = LeaseTiming(lease=6.0, renew=4.0, retry=1.0)
 TIMING = LeaseTiming(lease=12.0, renew=9.0, retry=1.0)
@@ -86,7 +85,7 @@ class Record:
 
     async def written(self, identity: str, often: int) -> None:
         """Wait until this one has written more often than that."""
-        await eventually(lambda: self.count(identity) > often, PATIENCE)
+        await eventually(lambda: self.count(identity) > often)
 
     def begin(self, identity: str) -> int:
         """The version at which this one took the lease."""
@@ -140,7 +139,7 @@ async def test_a_stopped_leader_writes_nothing_when_it_wakes(record: Record, lea
         new = f"{lease}-new"
         await record.written(new, 50)
         old.signal(signal.SIGCONT)
-        await asyncio.to_thread(wait_for, "it to end", partial(_ended, old), PATIENCE)
+        await asyncio.to_thread(wait_for, "it to end", partial(_ended, old))
         await record.written(new, record.count(new) + 100)
         takeover = record.begin(new)
         late = [version for version, writer in record.writes if writer == f"{lease}-old" and version > takeover]
@@ -157,7 +156,7 @@ async def test_a_leader_that_ends_gives_its_lease_back(record: Record, leader: L
     first = leader("first", LONG)
     await record.written("first", 100)
     first.signal(signal.SIGTERM)
-    await eventually(lambda: not first.alive() and record.terms[-1][1] == "", PATIENCE)
+    await eventually(lambda: not first.alive() and record.terms[-1][1] == "")
     released = record.terms[-1][0]
     leader("second", LONG)
     await record.written("second", 0)
@@ -207,13 +206,13 @@ async def test_work_has_ended_when_another_begins(
         await Client.connect(kubeconfig=str(cluster.kubeconfig), user_agent="other") as other,
         standing(way, things, "cut-off") as (first, work),
     ):
-        await eventually(lambda: work.began, PATIENCE)
+        await eventually(lambda: work.began)
         async with standing(other, things, "other") as (_, next_work):
             for kind in ("GET", "POST", "PUT"):
                 proxy.on(kind, fault)
             with pytest.raises(LeaseLost, match="not renewed in 4 s"):
                 await first
-            await eventually(lambda: next_work.began, PATIENCE)
+            await eventually(lambda: next_work.began)
             assert work.ended < next_work.began
 
 
@@ -250,7 +249,7 @@ async def test_a_write_that_could_not_be_done_in_time_is_not_done_later(
                 called.append(deaf.accept())
             return bool(called)
 
-        await asyncio.to_thread(wait_for, "the webhook to be called", held_up, PATIENCE)
+        await asyncio.to_thread(wait_for, "the webhook to be called", held_up)
         async with through(proxy, cluster) as client:
             manifest = {"apiVersion": THINGS.api_version, "kind": THINGS.kind, "metadata": {"name": "late"}}
             with pytest.raises(Unreachable):

@@ -26,7 +26,7 @@ async def test_five_thousand_pods_of_eleven_kilobytes_take_sixty_megabytes(clust
     """Five hundred real ones are measured: what each keeps, ten times as often, and a page while it is read."""
     calls, path = things.api, PODS.path(things.namespace)
     account = f"/api/v1/namespaces/{things.namespace}/serviceaccounts/default"
-    await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: calls("GET", account).ok, 60)
+    await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: calls("GET", account).ok)
     await asyncio.to_thread(calls.each, lambda number: calls.done("POST", path, pod(number)), range(PODS_HERE))
     async with await Client.connect(kubeconfig=str(cluster.kubeconfig), user_agent="muster-test") as client:
         size = len(await client.list_page(PODS, namespace=things.namespace, limit=1))

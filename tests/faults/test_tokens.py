@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
 
-PATIENCE = 60.0
-
 
 def _bound_token(things: Things, secret: str) -> str:
     """Give a token of the default ServiceAccount that is good for as long as this Secret exists."""
@@ -40,13 +38,13 @@ async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
     """The old token is revoked: the file is read again, the watch goes on, and calls of that moment succeed."""
     calls, name = things.api, things.namespace
     path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
-    await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: calls("GET", path).ok, PATIENCE)
+    await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: calls("GET", path).ok)
     rules = [{"apiGroups": [THINGS.group], "resources": [THINGS.plural], "verbs": ["get", "list", "watch"]}]
     grant(calls, "reader", rules, account(name), namespace=name)
     token = tmp_path / "token"
     token.write_text(_bound_token(things, "first"))
     own = cluster.api(token.read_text())
-    await asyncio.to_thread(wait_for, "RBAC to have heard of it", lambda: own("GET", THINGS.path(name)).ok, PATIENCE)
+    await asyncio.to_thread(wait_for, "RBAC to have heard of it", lambda: own("GET", THINGS.path(name)).ok)
     own.close()
 
     address = urlsplit(cluster.server)
@@ -62,7 +60,7 @@ async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
         watching(client, things, watch_seconds=2) as watched,
     ):
         things.make("a")
-        await eventually(lambda: watched.sizes == {"a": 1}, PATIENCE)
+        await eventually(lambda: watched.sizes == {"a": 1})
         old = token.read_text()
         token.write_text(f"{_bound_token(things, 'second')}\n")
         calls.done("DELETE", SECRETS.path(name, "first"))
@@ -70,9 +68,9 @@ async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
         await asyncio.to_thread(cluster_refuses, cluster, things, old)
         assert await client.get(THINGS, "a", name)
         before = watched.reflector.statistics().watches
-        await eventually(lambda: watched.reflector.statistics().watches > before + 1, PATIENCE)
+        await eventually(lambda: watched.reflector.statistics().watches > before + 1)
         things.make("b")
-        await eventually(lambda: watched.sizes == {"a": 1, "b": 1}, PATIENCE)
+        await eventually(lambda: watched.sizes == {"a": 1, "b": 1})
         statistics = watched.reflector.statistics()
         assert (statistics.lists, statistics.failures) == (1, 0)
 
@@ -80,5 +78,5 @@ async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
 def cluster_refuses(cluster: Testbed, things: Things, token: str) -> None:
     """Wait until the apiserver says 401 to this token."""
     own, path = cluster.api(token), THINGS.path(things.namespace)
-    wait_for("the old token to be refused", lambda: own("GET", path).status == HTTPStatus.UNAUTHORIZED, PATIENCE)
+    wait_for("the old token to be refused", lambda: own("GET", path).status == HTTPStatus.UNAUTHORIZED)
     own.close()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.testbed import PATIENCE
 from muster.kube.errors import Unreachable
 from tests.support.faults.apiserver import (
     FaultyApiserver,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from hack.testbed.api import Api
     from tests.support.faults.apiserver import Answer
 
-PATIENCE = 120.0
 
 # The proxy cuts connections wherever they are, in the middle of a handshake of TLS too: what asyncio leaves of one then
 # is for the garbage collector, and no fault of what is tested.
@@ -52,10 +52,10 @@ async def test_pages_are_one_list_and_the_watch_begins_there(
     """Seven objects in pages of three, none lost and none told twice, and no gap before the watch."""
     things.make(*"abcdefg")
     async with through(proxy, cluster) as client, watching(client, things, page=3) as watched:
-        await eventually(lambda: len(proxy.seen("WATCH")) >= 1, PATIENCE)
+        await eventually(lambda: len(proxy.seen("WATCH")) >= 1)
         assert watched.changes == [("added", name) for name in "abcdefg"]
         things.make("h")
-        await eventually(lambda: "h" in watched.sizes, PATIENCE)
+        await eventually(lambda: "h" in watched.sizes)
     assert [request.query["limit"] for request in proxy.seen("LIST")] == ["3", "3", "3"]
     assert watched.reflector.statistics().lists == 1
 
@@ -66,7 +66,7 @@ async def test_nothing_counts_before_the_last_page(cluster: Testbed, proxy: Faul
     release = asyncio.Event()
     proxy.on("LIST", proxy.forward, proxy.spoiled(paused(release)))
     async with through(proxy, cluster) as client, watching(client, things, page=2) as watched:
-        await eventually(lambda: len(proxy.seen("LIST")) == 2, PATIENCE)
+        await eventually(lambda: len(proxy.seen("LIST")) == 2)
         assert not watched.reflector.store.synced
         assert watched.changes == []
         release.set()
@@ -80,7 +80,7 @@ async def test_a_page_that_the_apiserver_might_compress_is_read(
     """It does so from 128 KiB on, for whoever does not say that he wants none of it."""
     things.make("large", load="x" * 200_000)
     async with through(proxy, cluster) as client, watching(client, things) as watched:
-        await eventually(lambda: watched.sizes == {"large": 1}, PATIENCE)
+        await eventually(lambda: watched.sizes == {"large": 1})
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ async def test_a_spoiled_watch_goes_on_without_a_list(
     bad = fault(proxy)
     proxy.on("WATCH", bad, bad, proxy.forward)
     async with through(proxy, cluster) as client, watching(client, things, silence=silence) as watched:
-        await eventually(lambda: watched.reflector.statistics().watches >= 1, PATIENCE)
+        await eventually(lambda: watched.reflector.statistics().watches >= 1)
         things.make("d")
         things.resize("b", 7)
         things.delete(THINGS, "a")
-        await eventually(lambda: watched.sizes == {"b": 7, "c": 1, "d": 1}, PATIENCE)
+        await eventually(lambda: watched.sizes == {"b": 7, "c": 1, "d": 1})
         assert watched.changes[3:] == [("added", "d"), ("modified", "b"), ("deleted", "a")]
         assert watched.reflector.statistics().lists == 1
 
@@ -134,7 +134,7 @@ async def test_a_spoiled_list_is_no_short_list(
     bad = fault(proxy)
     proxy.on("LIST", bad, proxy.forward, bad, proxy.forward)
     async with through(proxy, cluster) as client, watching(client, things, page=2) as watched:
-        await eventually(lambda: watched.changes == [("added", name) for name in "abc"], PATIENCE)
+        await eventually(lambda: watched.changes == [("added", name) for name in "abc"])
 
 
 async def test_a_server_that_accepts_and_is_silent_is_left(
@@ -153,12 +153,12 @@ async def test_a_server_that_accepts_and_is_silent_is_left(
 async def test_resumes_from_a_bookmark(cluster: Testbed, proxy: FaultyApiserver, things: Things) -> None:
     """The apiserver tells how far it is although nothing happens here; the next watch begins there, without a list."""
     async with through(proxy, cluster) as client, watching(client, things, watch_seconds=4) as watched:
-        await eventually(lambda: proxy.seen("WATCH"), PATIENCE)
+        await eventually(lambda: proxy.seen("WATCH"))
         first = proxy.seen("WATCH")[0].query["resourceVersion"]
         elsewhere = Things(things.api, "default")
         elsewhere.make(f"of-{things.namespace}")
         # The bookmark comes two seconds before the watch ends: if not of this one, then of a later one.
-        await eventually(lambda: int(proxy.seen("WATCH")[-1].query["resourceVersion"]) > int(first), PATIENCE)
+        await eventually(lambda: int(proxy.seen("WATCH")[-1].query["resourceVersion"]) > int(first))
         assert watched.changes == []
         assert watched.reflector.statistics().lists == 1
 
@@ -169,7 +169,7 @@ async def test_a_reader_that_is_too_slow_catches_up(cluster: Testbed, proxy: Fau
     release = asyncio.Event()
     proxy.on("WATCH", proxy.spoiled(paused(release)), proxy.forward)
     async with through(proxy, cluster) as client, watching(client, things) as watched:
-        await eventually(lambda: len(proxy.seen("WATCH")) == 1, PATIENCE)
+        await eventually(lambda: len(proxy.seen("WATCH")) == 1)
         # How much the way holds depends on the apiserver's history and on the kernel: until it has ended the watch.
         many: list[str] = []
         load = "x" * 200_000
@@ -181,8 +181,8 @@ async def test_a_reader_that_is_too_slow_catches_up(cluster: Testbed, proxy: Fau
             many += more
         things.delete(THINGS, "first")
         release.set()
-        await eventually(lambda: set(watched.sizes) == set(many), PATIENCE)
-        await eventually(lambda: len(proxy.seen("WATCH")) >= 2, PATIENCE)
+        await eventually(lambda: set(watched.sizes) == set(many))
+        await eventually(lambda: len(proxy.seen("WATCH")) >= 2)
         assert ("deleted", "first") in watched.changes
         assert len(watched.changes) == len(set(watched.changes)), "nothing is told twice"
 

@@ -10,7 +10,7 @@ import pytest
 from hack.image.build import CHECKOUT, build, source
 from hack.testbed import Nodes, Testbed
 from tests.support.cluster.former_versions import former_versions
-from tests.support.cluster.helm_release import CHART, Release
+from tests.support.cluster.helm_release import CHART, WITHIN, Release
 from tests.support.cluster.kernel_connections import Connections
 
 if TYPE_CHECKING:
@@ -61,14 +61,14 @@ def connections(real: Testbed) -> Connections:
 def release(loaded: Release, connections: Connections) -> Release:  # noqa: ARG001 (it is to see the pods' first call)
     """The chart, installed with little more than the one value that it asks for."""
     release = loaded
-    release.helm("install", *Release.values, "--wait", "--timeout=300s")
+    release.helm("install", *Release.values, "--wait", WITHIN)
     return release
 
 
 @pytest.fixture
 def absent(loaded: Release) -> Iterator[Release]:
     """The release, not installed, whoever was here before; in the end it is not there either."""
-    loaded.helm("uninstall", "--no-hooks", "--ignore-not-found", "--wait", "--timeout=300s")
+    loaded.helm("uninstall", "--no-hooks", "--ignore-not-found", "--wait", WITHIN)
     yield loaded
     loaded.chart = CHART
     loaded.helm("uninstall", "--no-hooks", "--ignore-not-found", "--wait")

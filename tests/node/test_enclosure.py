@@ -47,7 +47,7 @@ _FOLDERS = (
 
 def _cli(*args: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "hack.testbed", *args]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=400, check=False, cwd=_ROOT)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=2 * PATIENCE, check=False, cwd=_ROOT)
 
 
 def _said(*argv: str) -> str:
@@ -82,7 +82,7 @@ def _contained(state: Path) -> list[str]:
 def _run_a_pod(testbed: Testbed) -> None:
     spec = json.dumps({"apiVersion": "v1", "spec": {"tolerations": [{"key": REAL, "operator": "Exists"}]}})
     testbed.kubectl("run", "pause", f"--image={PAUSE}", "--image-pull-policy=Never", f"--overrides={spec}")
-    testbed.kubectl("wait", "--for=condition=Ready", "pod/pause", "--timeout=150s")
+    testbed.kubectl("wait", "--for=condition=Ready", "pod/pause", f"--timeout={PATIENCE:g}s")
 
 
 def test_down_leaves_no_process_mount_namespace_cgroup_interface_or_sysctl(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from muster.model.names import ADMITTED_FOR, GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.creations import ENOUGH, Creations
 from tests.support.cluster.former_versions import FORMER_VERSIONS, UNRELEASED, rights
-from tests.support.cluster.helm_release import CHART, NAMESPACE
+from tests.support.cluster.helm_release import CHART, NAMESPACE, WITHIN
 from tests.support.cluster.neighbours import halfway
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.rollout import Rollout
@@ -43,10 +43,8 @@ if TYPE_CHECKING:
     Manifest = dict[str, Any]
 
 # Six times helm waits for all replicas, and the first test for the testbed.
-pytestmark = pytest.mark.timeout(1800)
-
 _ON_KWOK = [{"key": FAKE, "operator": "Exists"}]
-_WAIT = ("--wait", "--timeout=300s")
+_WAIT = ("--wait", WITHIN)
 # Of what is created in turn.
 _MEMBER, _PLAIN = 0, 1
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
     from tests.support.cluster.helm_release import Release
 
-_PATIENCE = 180
 _FORBIDDEN, _NOT_FOUND, _OK = 403, 404, 200
 _WHO = "ServiceAccount muster-page of namespace muster-system"
 _QUEUE = "of-the-page"
@@ -40,7 +39,7 @@ def test_who_may_get_it_at_the_apiserver_reads_it_and_nobody_else(page: Testbed)
     """With one right, on this Service; whoever has it and not the secret sees nothing."""
     api = page.api()
     grant(api, "muster-page-readers", READERS, user("reader"), namespace=NAMESPACE)
-    wait_for("the right to count", lambda: api("GET", PATH, user="reader").status == _OK, _PATIENCE)
+    wait_for("the right to count", lambda: api("GET", PATH, user="reader").status == _OK)
     seen = str(api("GET", PATH, user="reader").body["message"])
     assert f"<b>{_WHO}</b>" in seen
     assert "Queues and gangs" in seen

@@ -13,7 +13,7 @@ from hack.release.provenance import BUILDER
 from hack.release.publish import Order, publish
 from hack.testbed import wait_for
 from tests.support.cluster.admission_stream import admitted
-from tests.support.cluster.helm_release import Release
+from tests.support.cluster.helm_release import WITHIN, Release
 from tests.support.cluster.registry import serving, serving_inside
 from tests.support.cluster.scene import PATIENCE
 from tests.support.pages.blocks import block
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
 
 # It is published first, and signed.
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.long
 
 
 def test_chart_and_image_come_from_the_registry(
@@ -45,13 +45,13 @@ def test_chart_and_image_come_from_the_registry(
         order = Order(where, key, [this_machine().debian], BUILDER, folder, unfinished=True)
         digest = publish(order, source(CHECKOUT), tools, print).digests["image"]
         _, *words = block("README.md", "helm install muster oci://").replace("REGISTRY", where).split()
-        flags = (f"--set=image.digest={digest}", "--plain-http", "--wait", "--timeout=300s")
+        flags = (f"--set=image.digest={digest}", "--plain-http", "--wait", WITHIN)
         # Of a value that is set twice the last one counts: the page's own.
-        real.helm(words[0], *Release.values, *words[1:], *flags, timeout=400)
+        real.helm(words[0], *Release.values, *words[1:], *flags)
         wait_for("gangs to be held", lambda: not admitted(real.api(), gang=True), PATIENCE)
         assert not admitted(real.api(), gang=False)
         pods = [*absent.pods("webhook"), *absent.pods("controller")]
         assert len(pods) == 4
         running = {status["imageID"] for pod in pods for status in pod["status"]["containerStatuses"]}
         assert {name.rpartition("@")[0] for name in running} == {f"{where}/muster"}
-        assert absent.helm("uninstall", "--wait", "--timeout=300s").returncode == 0
+        assert absent.helm("uninstall", "--wait", WITHIN).returncode == 0

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from tests.support.cluster.recorder import Manifest, State
 
-pytestmark = pytest.mark.timeout(900)
-
 SCHEDULER = "scheduler-plugins-scheduler"
 PAIR = {"schedulers": "{coscheduling}", "queues.source": "muster"}
 

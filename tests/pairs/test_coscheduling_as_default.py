@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.support.cluster.recorder import Manifest
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 PAIR = {"schedulers": "{coscheduling=default-scheduler}", "queues.source": "muster"}
 

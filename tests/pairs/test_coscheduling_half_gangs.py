@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from tests.support.cluster.recorder import Manifest
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 SCHEDULER = "scheduler-plugins-scheduler"
 PAIR = {"schedulers": "{coscheduling}", "queues.source": "muster"}

@@ -23,7 +23,7 @@ from tests.support.pages.recorded import keep_state
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 SCHEDULER = "scheduler-plugins-scheduler"
 PAIR = {"schedulers": "{coscheduling}", "queues.source": "muster", "elasticQuotas": "true"}

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from tests.support.cluster.recorder import Manifest
 
-pytestmark = pytest.mark.timeout(900)
-
 PAIR = {"schedulers": "{kubernetes}", "queues.source": "muster"}
 
 
@@ -172,7 +170,7 @@ def test_a_gated_member_that_vanishes_leaves_no_group_stuck(scene: PairScene) ->
 
     scene.wait("the replacement to be opened by muster", second)
     assert scene.placed("held") == 0
-    scene.api.asked("PATCH", scene.path(PODS, second()[0]), {"spec": {"schedulingGates": None}}, patch="merge")
+    scene.api("PATCH", scene.path(PODS, second()[0]), {"spec": {"schedulingGates": None}}, patch="merge")
     scene.await_placed("held", 2)
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.support.cluster.scene import Scene
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 Pair = tuple[Testbed, str]
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from hack.testbed.muster import MusterInstall
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 OTHER = "scheduler-plugins-scheduler"
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import Nodes, Testbed, wait_for
+from hack.testbed import PATIENCE, Nodes, Testbed, wait_for
 from hack.testbed.hooks import probe_of_helm_test
 from hack.testbed.muster import install
 from muster.cli.doctor.probing import LABEL
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.support.cluster.testbed_fixtures import OwnTestbed
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.long
 
 _PAIR = {"schedulers": "{kubernetes}", "queues.source": "muster"}
 _NODES = Nodes(count=2, gpu=0)
@@ -120,9 +120,9 @@ def test_whoever_stops_it_finds_nothing_left(native: Testbed, number: signal.Sig
     with _without_room(native):
         argv = [sys.executable, "-m", "muster.cli", "doctor", *_ALONE, f"--kubeconfig={native.kubeconfig}"]
         process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        wait_for("all of its objects", lambda: len(_left(native)) == 4, 60)
+        wait_for("all of its objects", lambda: len(_left(native)) == 4)
         process.send_signal(number)
-        out, errors = process.communicate(timeout=60)
+        out, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out, errors) == (2, "", "muster doctor: stopped by a signal\n")
     assert _left(native) == []
 

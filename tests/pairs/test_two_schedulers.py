@@ -19,7 +19,7 @@ from tests.support.manifests.applied import pytorch_job, ray_cluster
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.long
 
 OTHER = "scheduler-plugins-scheduler"
 BOTH = {"schedulers": "{volcano,coscheduling}"}

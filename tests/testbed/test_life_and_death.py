@@ -36,7 +36,7 @@ sys.stdin.read()
 
 def _cli(*args: str) -> subprocess.CompletedProcess[str]:
     argv = [sys.executable, "-m", "hack.testbed", *args]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=400, check=False, cwd=_ROOT)
+    return subprocess.run(argv, capture_output=True, text=True, timeout=2 * PATIENCE, check=False, cwd=_ROOT)
 
 
 def test_down_leaves_no_process_and_keeps_the_logs(tmp_path: Path) -> None:

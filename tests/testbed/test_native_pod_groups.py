@@ -103,4 +103,4 @@ def test_a_scheduler_without_the_gate_binds_members_one_by_one(own_testbed: OwnT
 
 
 def _status_of_pod_groups(scene: Scene) -> int:
-    return scene.api.asked("GET", NATIVE_POD_GROUPS.path(scene.namespace)).status
+    return scene.api("GET", NATIVE_POD_GROUPS.path(scene.namespace)).status

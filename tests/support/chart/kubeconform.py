@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hack.testbed import PATIENCE
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 from hack.testbed.schemas import VERSIONS, schemas
@@ -46,7 +47,7 @@ def faults(renderings: Mapping[str, Sequence[JSON]], folder: Path, versions: Seq
     for version in versions:
         argv = [program, "-strict", "-output=json", f"-kubernetes-version={version}"]
         argv += [f"-schema-location={location}" for location in where]
-        done = subprocess.run([*argv, str(folder)], capture_output=True, text=True, check=False, timeout=240)
+        done = subprocess.run([*argv, str(folder)], capture_output=True, text=True, check=False, timeout=PATIENCE)
         for one in json.loads(done.stdout)["resources"]:
             name = known[int(one["filename"].rpartition("/")[2].partition(".")[0])]
             said = one["msg"].rpartition(".json#'")[2].strip(" -") or one["msg"]

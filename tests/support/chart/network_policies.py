@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from hack.testbed import PATIENCE
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 
@@ -80,6 +81,6 @@ def let_through(policies: Iterable[JSON], calls: Mapping[str, Call], folder: Pat
     traffic.write_text(json.dumps([call.shown() for call in calls.values()]))
     program = str(binaries([PARTS["cyclonus"]], print)["cyclonus"])
     argv = [program, "analyze", "--mode=query-traffic", f"--policy-path={rules}", f"--traffic-path={traffic}"]
-    said = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout
+    said = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout
     verdicts = re.findall(r"IS ALLOWED\? \| +(TRUE|FALSE) ", said)
     return {name for name, verdict in zip(calls, verdicts, strict=True) if verdict == "TRUE"}

@@ -12,6 +12,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
+from hack.testbed import PATIENCE
 from hack.testbed.browser import Browser
 from hack.testbed.npm import AXE
 
@@ -24,7 +25,6 @@ __all__ = ["WIDTHS", "Window", "window"]
 WIDTHS = {"phone": 360, "tablet": 768, "desktop": 1280}
 """CSS pixels."""
 
-_PATIENCE = 60.0
 _SWITCHES = (
     "--headless=new",
     # Only this test's own pages are opened, and a container's root has no user namespaces.
@@ -118,7 +118,7 @@ class Window:
 
     def wait(self, condition: Callable[[], object]) -> None:
         """Wait until that holds; TimeoutException when it does not."""
-        WebDriverWait(self.driver, _PATIENCE, poll_frequency=0.05).until(lambda _: condition())
+        WebDriverWait(self.driver, PATIENCE, poll_frequency=0.05).until(lambda _: condition())
 
     def picture(self, path: Path, *, whole: bool = True) -> None:
         """Keep what is seen as PNG: the whole page, or the window alone."""
@@ -150,8 +150,8 @@ def window(folder: Path) -> Iterator[Window]:
     service = Service(str(browser.driver), env=environment, log_output=str(folder / "driver.log"))
     driver = Chrome(options, service)
     try:
-        driver.set_page_load_timeout(_PATIENCE)
-        driver.set_script_timeout(_PATIENCE)
+        driver.set_page_load_timeout(PATIENCE)
+        driver.set_script_timeout(PATIENCE)
         yield Window(driver, source)
     finally:
         driver.quit()

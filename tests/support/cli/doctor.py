@@ -71,8 +71,8 @@ def in_order(bare: Testbed, installed: MusterInstall, calls: Api) -> Iterator[No
     lead(installed, calls)
     for deployment in (*(f"volcano-system/{name}" for name in _VOLCANO), *_OURS):
         namespace, _, name = deployment.partition("/")
-        at = (f"--namespace={namespace}", f"deployment/{name}", "--timeout=120s")
-        bare.kubectl("rollout", "status", *at, timeout=130)
+        at = (f"--namespace={namespace}", f"deployment/{name}", f"--timeout={PATIENCE:g}s")
+        bare.kubectl("rollout", "status", *at)
     yield
     stand_down(installed)
     bare.kubectl("delete", "-f-", "--wait=false", input=manifests)

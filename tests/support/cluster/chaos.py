@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hack.testbed import TestbedError
+from hack.testbed import PATIENCE, TestbedError
 from hack.testbed.muster import MusterInstall, install
 from hack.testbed.parts import PARTS
 from muster.kube.resource import PODS
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 __all__ = ["World", "open_world"]
 
-# Operators begin anew when they are started, and wait for leases and caches.
-_PATIENCE = 240.0
 # What is killed where the plan kills a program of Volcano's.
 _INSTEAD = {
     "coscheduling": {
@@ -84,7 +82,7 @@ class World:
     def whole(self) -> bool:
         """Whether all of muster is ready; on a full machine a leader loses its lease, and ends, even now."""
         try:
-            self.muster.wait_ready(20)
+            self.muster.wait_ready(PATIENCE / 10)
         except TestbedError as error:
             self.log.append(str(error).partition("\n")[0])
             return False
@@ -92,7 +90,7 @@ class World:
 
     def wait(self, what: str, condition: Callable[[], object]) -> None:
         """Wait for it, and start again what ends meanwhile."""
-        self.scene.wait(what, lambda: self.keep_alive() and condition(), _PATIENCE)
+        self.scene.wait(what, lambda: self.keep_alive() and condition())
 
     def take(self, step: Step) -> None:
         """Have this happen. With the apiserver or the webhook away a user is refused, and tries again until it is done.

@@ -23,7 +23,6 @@ __all__ = ["ENOUGH", "Creation", "Creations"]
 
 ENOUGH = 15
 """So often is everything created, at least, before, during and after what a test says fails no creation."""
-_PATIENCE = 180.0
 _PAUSE_SECONDS = 0.2
 _PATHS = {"Pod": "/api/v1/namespaces/{}/pods", "RayCluster": "/apis/ray.io/v1/namespaces/{}/rayclusters"}
 
@@ -65,7 +64,7 @@ class Creations(Meanwhile):
     def go_on(self, rounds: int = ENOUGH) -> None:
         """Wait until each of the objects was created so often from now on."""
         now = time.monotonic()
-        wait_for(f"{rounds} rounds of creations", lambda: self.rounds(now) >= rounds, _PATIENCE)
+        wait_for(f"{rounds} rounds of creations", lambda: self.rounds(now) >= rounds)
 
     def held(self, turn: int) -> list[bool]:
         """Whether muster's gate was on what was made, of one of the objects, one time after the other."""

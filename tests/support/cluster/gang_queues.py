@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["serving_gang_queues"]
 
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-_PATIENCE = 100.0
 
 
 @contextmanager
@@ -25,7 +24,7 @@ def serving_gang_queues(api: Api) -> Iterator[Api]:
     """Have the apiserver serve GangQueues, and give it."""
     (rendered,) = template("crd.yaml", {"queues": {"source": "muster"}, "schedulers": ["coscheduling"]})
     api.create(_CRDS, rendered)
-    wait_for("the apiserver to serve GangQueues", lambda: api("GET", GANG_QUEUES.path()).ok, _PATIENCE)
+    wait_for("the apiserver to serve GangQueues", lambda: api("GET", GANG_QUEUES.path()).ok)
     yield api
     api.delete(f"{_CRDS}/{rendered['metadata']['name']}")
-    wait_for("GangQueues to be gone", lambda: not api("GET", GANG_QUEUES.path()).ok, _PATIENCE)
+    wait_for("GangQueues to be gone", lambda: not api("GET", GANG_QUEUES.path()).ok)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import quote
 
+from hack.testbed import PATIENCE
 from hack.testbed.nodes import REAL
 from hack.testbed.site import cgroup_name
 from muster.kube.resource import PODS
@@ -18,10 +19,12 @@ if TYPE_CHECKING:
 
     from hack.testbed import Testbed
 
-__all__ = ["CHART", "NAMESPACE", "Release", "is_ready", "restarts"]
+__all__ = ["CHART", "NAMESPACE", "WITHIN", "Release", "is_ready", "restarts"]
 
 CHART = Path(__file__).parents[3] / "charts" / "muster"
 NAMESPACE = "muster-system"
+WITHIN = f"--timeout={PATIENCE:g}s"
+"""How long helm and kubectl wait."""
 _REVIEWS = re.compile(r"^muster_webhook_reviews_total\{.*\} (\S+)$", re.MULTILINE)
 
 
@@ -48,12 +51,15 @@ class Release:
     def helm(self, verb: str, *flags: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run a verb of helm on the release; install and upgrade take `chart`, this checkout's at first."""
         chart = [str(self.chart), "--create-namespace"] if verb in {"install", "upgrade"} else []
+        if verb == "install":
+            # Where one was cut short another takes up what it has left.
+            verb, chart = "upgrade", ["--install", *chart]
         namespace = f"--namespace={NAMESPACE}"
-        return self.testbed.helm(verb, "muster", *chart, namespace, *flags, check=check, timeout=400)
+        return self.testbed.helm(verb, "muster", *chart, namespace, *flags, check=check)
 
-    def kubectl(self, *args: str, timeout: float = 400) -> str:
+    def kubectl(self, *args: str) -> str:
         """Run kubectl in the release's namespace and return what it prints."""
-        return self.testbed.kubectl(f"--namespace={NAMESPACE}", *args, timeout=timeout).stdout
+        return self.testbed.kubectl(f"--namespace={NAMESPACE}", *args).stdout
 
     def pods(self, component: str = "") -> list[dict[str, Any]]:
         """Return the pods of the release, or of one of its two Deployments, that are not being deleted."""

@@ -6,6 +6,7 @@ import json
 import subprocess
 from typing import TYPE_CHECKING
 
+from hack.testbed import PATIENCE
 from hack.testbed.debian import Debian
 from hack.testbed.enclosure import enter_argv
 from hack.testbed.site import Site
@@ -53,5 +54,5 @@ class Connections:
         debian = Debian()
         argv = [*enter_argv(self._site, wholly=False), str(debian.program("nft")), *arguments]
         return subprocess.run(
-            argv, input=rules, capture_output=True, text=True, check=True, timeout=30, env=debian.environment
+            argv, input=rules, capture_output=True, text=True, check=True, timeout=PATIENCE, env=debian.environment
         ).stdout

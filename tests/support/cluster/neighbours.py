@@ -23,7 +23,6 @@ __all__ = ["halfway"]
 
 _DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/muster-webhook"
 _VERSION = re.compile(r'^muster_build_info\{.*version="([^"]*)"', re.MULTILINE)
-_PATIENCE = 180.0
 
 Answers = dict[str, list[Any]]
 
@@ -35,13 +34,12 @@ def halfway(release: Release) -> Iterator[Answers]:
     It goes on when the block ends. What does not answer as the others of its version fails.
     """
     api = release.testbed.api()
-    wait_for("a webhook of another image", lambda: len(set(map(_image, release.pods("webhook")))) > 1, _PATIENCE)
+    wait_for("a webhook of another image", lambda: len(set(map(_image, release.pods("webhook")))) > 1)
     api.merge(_DEPLOYMENT, {"spec": {"paused": True}})
     images = {pod["metadata"]["name"]: _image(pod) for pod in release.pods("webhook")}
     wait_for(
         "webhooks of both images to serve",
         lambda: {images[name] for name in release.ready("webhook") if name in images} == set(images.values()),
-        _PATIENCE,
     )
     answers: Answers = {}
     for name in release.ready("webhook"):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hack.testbed import wait_for
+from hack.testbed import PATIENCE, wait_for
 from hack.testbed.api import NotFoundError
 from hack.testbed.nodes import REAL
 from hack.testbed.ports import free_port
@@ -36,7 +36,6 @@ PAGE = str(whole("docs/operations.md").relative_to(CHECKOUT))
 _TEAM = "team-a"
 _CONFIGURATIONS = "mutatingwebhookconfiguration,validatingwebhookconfiguration"
 _SECRET = "/api/v1/namespaces/muster-system/secrets/muster-webhook-tls"  # noqa: S105 - a path
-_PATIENCE = 180.0
 
 
 class Cluster:
@@ -69,7 +68,7 @@ class Cluster:
         environment = os.environ | told | {"PYTHONPATH": str(CHECKOUT)}
         argv = ["bash", "-e", "-o", "pipefail", "-c", text]
         done = subprocess.run(
-            argv, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=400
+            argv, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=2 * PATIENCE
         )
         assert not done.returncode, f"{text}\n{done.stdout}{done.stderr}"
         return done.stdout
@@ -86,7 +85,7 @@ class Cluster:
         """Bring back what a step before has taken away, as the page says, until pods of gangs are held again."""
         if not self.kubectl("get", _CONFIGURATIONS, "--ignore-not-found", "--output=name", "muster"):
             self.run(block("docs/operations.md", "helm upgrade muster"))
-        wait_for("gangs' pods to be held", lambda: not admitted(self.api, gang=True), _PATIENCE)
+        wait_for("gangs' pods to be held", lambda: not admitted(self.api, gang=True))
 
     def team(self) -> None:
         """A namespace of a team's."""
@@ -98,7 +97,7 @@ class Cluster:
         self.whole()
         self.team()
         account = f"/api/v1/namespaces/{_TEAM}/serviceaccounts/default"
-        wait_for("its ServiceAccount", lambda: self._found(account), _PATIENCE)
+        wait_for("its ServiceAccount", lambda: self._found(account))
         for gang in gangs:
             about = {"name": f"{gang}-0", "labels": {GANG: gang}, "annotations": {GANG_SIZE: "2"}}
             container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "1"}}}
@@ -173,15 +172,15 @@ def _says_the_level(_cluster: Cluster, said: str) -> None:
 
 
 def _remember_the_secret(cluster: Cluster) -> None:
-    wait_for("the Secret to be filled", lambda: cluster.secret().get("data"), _PATIENCE)
+    wait_for("the Secret to be filled", lambda: cluster.secret().get("data"))
     cluster.remembered = cluster.secret()["data"]
 
 
 def _has_renewed(what: str) -> Callable[[Cluster, str], None]:
     def holds(cluster: Cluster, _said: str) -> None:
         before = cluster.remembered[what]
-        wait_for(f"another {what}", lambda: cluster.secret()["data"][what] != before, _PATIENCE)
-        wait_for("the wish to be gone", lambda: "muster.dev/rotate" not in _annotations(cluster.secret()), _PATIENCE)
+        wait_for(f"another {what}", lambda: cluster.secret()["data"][what] != before)
+        wait_for("the wish to be gone", lambda: "muster.dev/rotate" not in _annotations(cluster.secret()))
         assert not admitted(cluster.api, gang=True)
 
     return holds
@@ -193,8 +192,8 @@ def _annotations(item: dict[str, Any]) -> dict[str, str]:
 
 
 def _may_release(cluster: Cluster, _said: str) -> None:
-    wait_for("the role everywhere to count", lambda: cluster.may_release("oncall", ""), _PATIENCE)
-    wait_for("the role of the team to count", lambda: cluster.may_release("team-a-leads", _TEAM), _PATIENCE)
+    wait_for("the role everywhere to count", lambda: cluster.may_release("oncall", ""))
+    wait_for("the role of the team to count", lambda: cluster.may_release("team-a-leads", _TEAM))
     assert not cluster.may_release("team-a-leads", "default")
 
 
@@ -207,7 +206,7 @@ def _let_go(*held: str) -> Callable[[Cluster, str], None]:
 
 def _is_out_of_the_way(cluster: Cluster, _said: str) -> None:
     assert not cluster.kubectl("get", _CONFIGURATIONS, "--ignore-not-found", "--output=name", "muster")
-    wait_for("a pod to pass without muster", lambda: admitted(cluster.api, gang=True) == "gates []", _PATIENCE)
+    wait_for("a pod to pass without muster", lambda: admitted(cluster.api, gang=True) == "gates []")
 
 
 def _is_called(_cluster: Cluster, said: str) -> None:
@@ -230,9 +229,9 @@ def _is_gone(cluster: Cluster, _said: str) -> None:
     """When the last pod has ended, too."""
     kinds = "all,configmaps,secrets,leases,clusterroles,clusterrolebindings,roles,rolebindings"
     ask = ("get", kinds, "--selector=app.kubernetes.io/instance=muster", "--namespace=muster-system", "--output=name")
-    wait_for("nothing to be left", lambda: not cluster.kubectl(*ask), _PATIENCE)
+    wait_for("nothing to be left", lambda: not cluster.kubectl(*ask))
     assert "muster" not in cluster.kubectl("get", "leases", "--namespace=muster-system", "--output=name")
-    wait_for("a pod to pass without muster", lambda: admitted(cluster.api, gang=True) == "gates []", _PATIENCE)
+    wait_for("a pod to pass without muster", lambda: admitted(cluster.api, gang=True) == "gates []")
 
 
 STEPS = (

@@ -66,7 +66,7 @@ class PairScene(Scene):
     def finish(self, pod: str) -> None:
         """Let a pod succeed now."""
         patch = {"metadata": {"annotations": {applied.RUN_SECONDS: "0"}}}
-        self.api.asked("PATCH", self.path(PODS, pod), patch, patch="merge")
+        self.api("PATCH", self.path(PODS, pod), patch, patch="merge")
 
     def living(self, gang: str) -> list[str]:
         """Return the names of the gang's living pods."""
@@ -96,19 +96,19 @@ def open_pair_scene(
     name: str,
     product: str = "coscheduling",
     queues: str = "muster",
-    patience: float | None = None,
     *,
     kinds: Iterable[Resource] = (RAY_CLUSTERS, PYTORCH_JOBS),
+    gaps: bool = False,
 ) -> Iterator[PairScene]:
     """Make a namespace with this name in a cluster whose gangs this scheduler places.
 
-    `kinds` are on record, and the queues; `patience` as of Recorder.
+    `kinds` are on record, and the queues; `gaps` as of Recorder.
     """
     (scheduler,) = named(product).values()
     if queues == "muster":
-        wait_for("GangQueues to be served", lambda: testbed.api()("GET", GANG_QUEUES.path()).ok, 100)
+        wait_for("GangQueues to be served", lambda: testbed.api()("GET", GANG_QUEUES.path()).ok)
         kinds = (*kinds, GANG_QUEUES)
-    with open_scene(testbed, name, (*kinds, pod_groups_of(scheduler)), patience, made=PairScene) as scene:
+    with open_scene(testbed, name, (*kinds, pod_groups_of(scheduler)), gaps=gaps, made=PairScene) as scene:
         assert isinstance(scene, PairScene)
         scene.product = product
         yield scene

@@ -6,10 +6,10 @@ import http.client
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hack.testbed import wait_for
+from hack.testbed import PATIENCE, wait_for
 from hack.testbed.nodes import REAL
 from hack.testbed.ports import free_port
-from tests.support.cluster.helm_release import NAMESPACE
+from tests.support.cluster.helm_release import NAMESPACE, WITHIN
 from tests.support.pages.blocks import block
 from tests.support.pages.walkthrough import Shell
 
@@ -30,7 +30,6 @@ READERS = [{"apiGroups": [""], "resources": ["services/proxy"], "resourceNames":
 
 _SECRET_NAME = "muster-page"  # noqa: S105 - the name of a Secret, as the page has it
 _PROXY = "kubectl proxy"
-_PATIENCE = 180
 
 
 @contextmanager
@@ -43,13 +42,13 @@ def installed(release: Release) -> Iterator[None]:
         *("webhook.replicas=1", "controller.replicas=1"),
     )
     settings = (f"--set={value}" for value in values)
-    release.helm("install", *release.values, *settings, "--wait", "--timeout=300s")
+    release.helm("install", *release.values, *settings, "--wait", WITHIN)
     try:
         Shell.on(release.testbed, {}).obey(commands.replace("$(openssl rand -hex 24)", SECRET))
-        release.kubectl("rollout", "status", "deployment/muster-page", "--timeout=300s")
+        release.kubectl("rollout", "status", "deployment/muster-page", WITHIN)
         yield
     finally:
-        release.helm("uninstall", "--wait", "--timeout=300s")
+        release.helm("uninstall", "--wait", WITHIN)
         release.kubectl("delete", "secret", _SECRET_NAME)
 
 
@@ -63,14 +62,14 @@ def proxy(testbed: Testbed) -> Iterator[int]:
         env=testbed.environment(),
     )
     try:
-        wait_for("kubectl proxy to serve", lambda: _status(port, "/version") == http.client.OK, _PATIENCE)
+        wait_for("kubectl proxy to serve", lambda: _status(port, "/version") == http.client.OK)
         yield port
     finally:
         process.stop(60)
 
 
 def _status(port: int, path: str) -> int:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
         connection.request("GET", path)
         return connection.getresponse().status
@@ -82,7 +81,7 @@ def _status(port: int, path: str) -> int:
 
 def told(port: int) -> str:
     """The first event of the page's stream, as it comes through both proxies, which must not keep it back."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
         connection.request("GET", f"{PATH}events?since=0")
         answer = connection.getresponse()

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from hack.testbed import TestbedError, wait_for
+from hack.testbed import PATIENCE, TestbedError, wait_for
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES, Resource
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ JOBS = Resource("batch", "v1", "jobs", "Job")
 
 _ALWAYS = (PODS, EVENTS)
 _OF_VOLCANO = (POD_GROUPS, QUEUES)
-# Seconds: for a watch to begin, for an answer, and between two attempts.
-_BEGINS, _ANSWERS, _PAUSE = 120.0, 120.0, 0.2
+# Seconds between two attempts.
+_PAUSE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +62,18 @@ class State:
 class Recorder:
     """Watches one namespace, and all queues of Volcano, until closed; `history` is what happened, `now` what is there.
 
-    Once made, it misses nothing. A watch that the apiserver ends in order, as it does to readers that are slow for a
-    moment, is resumed where it was. One that is cut is a failure, unless there is `patience`: then it goes on where it
-    was, within so many seconds.
+    Once made, it misses nothing. A watch that ends, as the apiserver does to readers that are slow for a moment, is
+    resumed where it was. One that cannot be is a failure, but where there may be `gaps`: then it goes on with a list.
     """
 
-    def __init__(
-        self, testbed: Testbed, namespace: str, kinds: Iterable[Resource], patience: float | None = None
-    ) -> None:
+    def __init__(self, testbed: Testbed, namespace: str, kinds: Iterable[Resource], *, gaps: bool = False) -> None:
         self.namespace = namespace
         volcano = _OF_VOLCANO if "volcano" in testbed.parts else ()
         self.kinds = tuple(dict.fromkeys((*kinds, *_ALWAYS, *volcano)))
         self._lock = threading.Lock()
         self._states: list[State] = []
         self._current: dict[tuple[str, str], Manifest] = {}
-        self._watches = [_Watch(testbed, resource, namespace, self._record, patience) for resource in self.kinds]
+        self._watches = [_Watch(testbed, resource, namespace, self._record, gaps=gaps) for resource in self.kinds]
         for watch in self._watches:
             watch.start()
         for watch in self._watches:
@@ -103,6 +100,10 @@ class Recorder:
             self._complain()
             return sorted(self._states, key=lambda state: state.version)
 
+    def count(self) -> int:
+        """Return how many states are on record."""
+        return len(self._states)
+
     def now(self, resource: Resource) -> list[Manifest]:
         """Return the objects of a kind that exist, by name."""
         with self._lock:
@@ -122,7 +123,7 @@ class Recorder:
                 return state
         raise AssertionError(f"{self.namespace}: no {resource.kind} ever had {what}")
 
-    def settle(self, timeout: float = _ANSWERS) -> None:
+    def settle(self, timeout: float = PATIENCE) -> None:
         """Wait until the watches have shown everything that had happened when this was called."""
         for watch in self._watches:
             watch.catch_up(timeout)
@@ -167,13 +168,14 @@ class _Watch(threading.Thread):
         resource: Resource,
         namespace: str,
         record: Callable[[State], None],
-        patience: float | None,
+        *,
+        gaps: bool,
     ) -> None:
         super().__init__(name=f"watch-{resource.plural}", daemon=True)
         self.failure = ""
         self._resource = resource
         self._record = record
-        self._patience = patience
+        self._gaps = gaps
         self._closed = False
         self._latest = 0
         self._path = resource.path(namespace if resource.namespaced else None)
@@ -191,25 +193,21 @@ class _Watch(threading.Thread):
         self._socket: socket.socket | None = None
 
     def run(self) -> None:
-        """Read until closed; what ends it early is kept in `failure`, unless there is patience to go on from there."""
+        """Read until closed; what keeps it from going on where it was is kept in `failure`."""
         while True:
             ended = self._watch()
             if self._closed:
                 return
-            if ended and time.monotonic() >= self._open_at + self._until_given_up():
+            # A kind whose CRD is new may be refused for a while (429), and a busy apiserver may cut and refuse any.
+            lost = self._expired and self._begun.is_set() and not self._gaps
+            if ended and (lost or time.monotonic() >= self._open_at + PATIENCE):
                 self.failure = f"{self._path}: {ended}"
                 return
             self._pause.wait(_PAUSE)
 
-    def _until_given_up(self) -> float:
-        if self._patience is not None:
-            return self._patience
-        # Before it has begun nothing can be missed: a kind whose CRD is new may be refused for a while (429).
-        return 0.0 if self._begun.is_set() else _BEGINS
-
     def await_begin(self) -> None:
         """Wait until whatever happens from now on is seen."""
-        wait_for(f"{self.name} to begin", lambda: self.failure or self._begun.is_set(), _BEGINS)
+        wait_for(f"{self.name} to begin", lambda: self.failure or self._begun.is_set(), PATIENCE)
 
     def _watch(self) -> str:
         """Watch once, from where it ended before, and say what cut it; "" where the apiserver ended it in order."""
@@ -300,7 +298,7 @@ class _Watch(threading.Thread):
         return answer
 
     def _list_anew(self) -> None:
-        answer = self._list(_ANSWERS)
+        answer = self._list(PATIENCE)
         version = int(answer["metadata"]["resourceVersion"])
         names = {item["metadata"]["name"] for item in answer["items"]}
         for name in [name for name in self._there if name not in names]:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Phases", "Rollout"]
 
-_PATIENCE = 180.0
-
 
 class Phases(NamedTuple):
     """Monotonic seconds: `old` alone serve until `beside`, old and new together until `new`, from when on new alone."""
@@ -49,7 +47,7 @@ class Rollout:
     def await_end(self, component: str = "webhook") -> Phases:
         """Wait until none of a component's old pods is left, and tell when what had begun."""
         old = self._old[component]
-        wait_for(f"every old {component} to be gone", lambda: old <= self._gone(component), _PATIENCE)
+        wait_for(f"every old {component} to be gone", lambda: old <= self._gone(component))
         seen = self._seen(component)
         ready = [state.at for state in seen if _uid(state.object) not in old and is_ready(state.object)]
         left = [state.at for state in seen if _uid(state.object) in old and state.gone]

@@ -141,7 +141,7 @@ class Scene(Verbs):
         for pod in self.pods(gang):
             if alive(pod):
                 path = self.path(PODS, pod["metadata"]["name"])
-                answer = self.api.asked("PATCH", path, patch, patch="merge")
+                answer = self.api("PATCH", path, patch, patch="merge")
                 assert answer.ok or answer.status == HTTPStatus.NOT_FOUND, answer
 
     # Looking and waiting
@@ -333,18 +333,19 @@ def open_scene(
     testbed: Testbed,
     name: str,
     kinds: Iterable[Resource] = (RAY_CLUSTERS, PYTORCH_JOBS),
-    patience: float | None = None,
+    *,
+    gaps: bool = False,
     made: type[Scene] = Scene,
 ) -> Iterator[Scene]:
-    """Make a namespace with this name, in what a label allows, and delete it in the end; `patience` as of Recorder.
+    """Make a namespace with this name, in what a label allows, and delete it in the end; `gaps` as of Recorder.
 
     `made` is the kind of scene.
     """
     namespace = re.sub(r"[^a-z0-9-]+", "-", name.lower())[:40].strip("-")
     make_namespace(testbed.api(), namespace)
-    with Recorder(testbed, namespace, kinds, patience) as recorder:
+    with Recorder(testbed, namespace, kinds, gaps=gaps) as recorder:
         # Where the apiserver itself dies nothing can be counted.
-        scene = made(testbed, namespace, recorder, Meter(testbed) if patience is None else None)
+        scene = made(testbed, namespace, recorder, None if gaps else Meter(testbed, recorder.count))
         try:
             with scene.judge.on_duty():
                 yield scene

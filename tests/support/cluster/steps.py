@@ -14,7 +14,9 @@ of it, by what was waited for before.
 
 What takes more than `_SLACK` times the recorded median and `_ROOM` more fails its test. It finds work that is done ten
 times over (a loop, a cache that holds nothing, a gang that wakes all others), not waiting: a longer pause between two
-looks shows in neither unit.
+looks shows in neither unit. Nor is it more for having waited longer: a call and a look a second are for clocks (nudges,
+deadlines), and each change that the scene has on record may be looked at; a machine that is slow tells them one by one
+where a fast one tells several at once, and Volcano writes every second of what it cannot place.
 """
 
 from __future__ import annotations
@@ -24,15 +26,16 @@ import csv
 import json
 import os
 import re
+import time
 import urllib.request
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hack.testbed import TestbedError, wait_for
+from hack.testbed import PATIENCE, TestbedError, wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from hack.testbed import Testbed
     from hack.testbed.process import Process
@@ -42,8 +45,6 @@ __all__ = ["MEDIANS", "Meter", "Work", "counted_with_the_test", "record", "table
 MEDIANS = Path(__file__).parents[2] / "e2e" / "medians.json"
 # Ten times the work is too much wherever the median is above 2.
 _SLACK, _ROOM = 5, 10
-# Until the apiserver has taken up the objects below.
-_SECONDS = 60
 
 # Muster's calls have a priority level of their own, so that the apiserver counts them; a lease's stay where they are.
 _GROUP = "flowcontrol.apiserver.k8s.io/v1"
@@ -94,44 +95,59 @@ class Work(NamedTuple):
         return Work(self.calls + more.calls, self.looks + more.looks)
 
 
-def too_much(work: Work, usual: Work | None) -> str:
-    """Say what of the work is far beyond the usual, with both numbers; "" where nothing is, or nothing is usual yet."""
+_NOTHING = Work()
+
+
+def too_much(work: Work, usual: Work | None, waited: Work = _NOTHING) -> str:
+    """Say what of the work is far beyond the usual, with both numbers; "" where nothing is, or nothing is usual yet.
+
+    `waited` is the work that the time that passed, and what others changed, are reason for.
+    """
     beyond = [
         f"{took} {unit} where {known} are usual"
-        for unit, took, known in zip(Work._fields, work, usual or work, strict=True)
-        if took > _SLACK * known + _ROOM
+        for unit, took, known, more in zip(Work._fields, work, usual or work, waited, strict=True)
+        if took > _SLACK * known + _ROOM + more
     ]
     return " and ".join(beyond)
 
 
 class Meter:
-    """Counts the work of the muster that runs as processes of a testbed; of one that runs in pods it sees nothing."""
+    """Counts the work of the muster that runs as processes of a testbed; of one that runs in pods it sees nothing.
 
-    def __init__(self, testbed: Testbed) -> None:
+    `changes` tells how many changes of objects are on record until now.
+    """
+
+    def __init__(self, testbed: Testbed, changes: Callable[[], int]) -> None:
         self._testbed = testbed
         self._api = testbed.api()
+        self._changes = changes
         self._looks: dict[int, int] = {}
-        self.waited = Work()
+        self.took = self.waited = _NOTHING
         if testbed.state not in _counted:
             self._begin()
             _counted.add(testbed.state)
-        self._last = self._read()
+        self._last, self._last_reason = self._read(), self._reason()
         _of_the_test.append(self)
 
     def step(self, kind: str) -> None:
         """End a step of this kind, "" for none. Raises AssertionError when it took far more than such steps use to."""
-        now = self._read()
-        work, self._last = now.since(self._last), now
-        self.waited = self.waited.and_then(work)
+        now, reason = self._read(), self._reason()
+        work, waited = now.since(self._last), reason.since(self._last_reason)
+        self._last, self._last_reason = now, reason
+        self.took, self.waited = self.took.and_then(work), self.waited.and_then(waited)
         if kind and self._controllers():
-            _judge(kind, work)
+            _judge(kind, work, waited)
+
+    def _reason(self) -> Work:
+        seconds = int(time.monotonic())
+        return Work(seconds, seconds + self._changes())
 
     def _begin(self) -> None:
         """Have the apiserver count muster's calls, from here on for all scenes of the testbed."""
         self._api.apply(f"/apis/{_GROUP}/prioritylevelconfigurations/{_LEVEL}", _PRIORITY_LEVEL)
         for schema in _FLOW_SCHEMAS:
             self._api.apply(f"/apis/{_GROUP}/flowschemas/{schema['metadata']['name']}", schema)
-        wait_for("the apiserver to count muster's calls", lambda: self._rows().get(_LEVEL), _SECONDS)
+        wait_for("the apiserver to count muster's calls", lambda: self._rows().get(_LEVEL))
 
     def _read(self) -> Work:
         for process in self._controllers():
@@ -157,7 +173,7 @@ def _looks(process: Process) -> int:
     arguments = Path(f"/proc/{process.pid}/cmdline").read_text().split("\0")
     # The last one counts; the chart's own comes before it.
     port = [one.partition("=")[2] for one in ("=0", *arguments) if one.startswith(("=", "--health-port="))][-1]
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
         found = _LOOKS.search(answer.read().decode())
     return int(float(found[1])) if found else 0
 
@@ -168,17 +184,17 @@ def counted_with_the_test(name: str) -> Iterator[None]:
     try:
         yield
         if _of_the_test:
-            work = Work()
+            work = waited = _NOTHING
             for meter in _of_the_test:
-                work = work.and_then(meter.waited)
-            _judge(name, work)
+                work, waited = work.and_then(meter.took), waited.and_then(meter.waited)
+            _judge(name, work, waited)
     finally:
         _of_the_test.clear()
 
 
-def _judge(kind: str, work: Work) -> None:
+def _judge(kind: str, work: Work, waited: Work) -> None:
     _taken.setdefault(kind, []).append(work)
-    beyond = too_much(work, _medians().get(kind))
+    beyond = too_much(work, _medians().get(kind), waited)
     assert not beyond, f"{kind}: muster took {beyond}"
 
 

@@ -12,7 +12,7 @@ import uuid
 from functools import partial
 from typing import TYPE_CHECKING
 
-from hack.testbed import TestbedError, wait_for
+from hack.testbed import PATIENCE, TestbedError, wait_for
 from muster.kube.resource import NAMESPACES, Resource
 
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PATIENCE", "Verbs", "make_namespace", "own_name"]
 
-# Seconds that anything may take on a busy machine; a test never depends on how long it really takes.
-PATIENCE = 120.0
 
 _STRICT = "fieldValidation=Strict"
 _APPLY = f"?fieldManager=kubectl&force=true&{_STRICT}"
@@ -58,14 +56,14 @@ class Verbs:
         warnings: list[str] = []
         for manifest in map(_manifest, manifests):
             path = self.path(self._resource(manifest), manifest["metadata"]["name"]) + _APPLY
-            warnings += _done(self.api.asked("PATCH", path, manifest, patch="apply")).warnings
+            warnings += _done(self.api("PATCH", path, manifest, patch="apply")).warnings
         return warnings
 
     def ask(self, manifest: Applied, *, dry_run: bool = False, user: str = "") -> Answer:
         """Try to create it, as somebody else perhaps, and return the answer, a refusal too."""
         item = _manifest(manifest)
         path = f"{self.path(self._resource(item))}?{_STRICT}" + "&dryRun=All" * dry_run
-        return self.api.asked("POST", path, item, user=user)
+        return self.api("POST", path, item, user=user)
 
     def create(self, manifest: Applied, *, dry_run: bool = False) -> Manifest:
         """`kubectl create`: return what the apiserver made of it."""
@@ -85,7 +83,7 @@ class Verbs:
     def patch(self, resource: Resource, name: str, patch: Manifest, subresource: str | None = None) -> Manifest:
         """`kubectl patch --type=merge`: return the object."""
         path = f"{self.path(resource, name, subresource)}?{_STRICT}"
-        return _done(self.api.asked("PATCH", path, patch, patch="merge")).body
+        return _done(self.api("PATCH", path, patch, patch="merge")).body
 
     def annotate(self, resource: Resource, *names: str, **annotations: str | None) -> None:
         """`kubectl annotate --overwrite`; None takes an annotation away. Keys with dots and slashes come as `**{}`."""
@@ -111,16 +109,16 @@ class Verbs:
             options += f"&gracePeriodSeconds={grace_seconds}"
         going = []
         for name in names:
-            answer = self.api.asked("DELETE", self.path(resource, name) + options)
+            answer = self.api("DELETE", self.path(resource, name) + options)
             if not (missing_ok and answer.status == _NOT_FOUND):
                 going.append((name, _uid(_done(answer).body)))
         for name, uid in going if wait else ():
             gone = partial(self._is_gone, resource, name, uid)
-            wait_for(f"{resource.kind} {name} to be gone", gone, PATIENCE)
+            wait_for(f"{resource.kind} {name} to be gone", gone)
 
     def delete_all(self, resource: Resource) -> None:
         """`kubectl delete --all --wait=false` in the namespace."""
-        _done(self.api.asked("DELETE", f"{resource.path(self.namespace)}?propagationPolicy=Background"))
+        _done(self.api("DELETE", f"{resource.path(self.namespace)}?propagationPolicy=Background"))
 
     def list(self, resource: Resource) -> list[Manifest]:
         """Return the objects of a kind in the namespace."""
@@ -128,7 +126,7 @@ class Verbs:
         return items
 
     def _is_gone(self, resource: Resource, name: str, uid: str) -> bool:
-        answer = self.api.asked("GET", self.path(resource, name))
+        answer = self.api("GET", self.path(resource, name))
         return answer.status == _NOT_FOUND or _uid(_done(answer).body) != uid
 
     def _resource(self, manifest: Manifest) -> Resource:
@@ -155,7 +153,7 @@ def make_namespace(api: Api, name: str, **labels: str) -> None:
     """Make a namespace in which pods can be made."""
     api.create(NAMESPACES.path(), {"metadata": {"name": name, "labels": labels}})
     account = f"{NAMESPACES.path(name=name)}/serviceaccounts/default"
-    wait_for("its ServiceAccount", lambda: api("GET", account).ok, PATIENCE)
+    wait_for("its ServiceAccount", lambda: api("GET", account).ok)
 
 
 def _done(answer: Answer) -> Answer:

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from hack.testbed import PATIENCE
 from tests.support.pages.transcripts import alike, consoles
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Shell", "commands", "follow"]
 
 _CHECKOUT = Path(__file__).parents[3]
-_SECONDS = 200
-_PATIENCE = 60.0
 _FAILED = "-- the block has failed --"
 _READS = re.compile(r"(kubectl (get|events)|muster (explain|queues)) ")
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
@@ -71,7 +70,7 @@ class Shell:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
-                timeout=_SECONDS,
+                timeout=PATIENCE,
                 check=False,
                 pass_fds=(writing,),
             )
@@ -106,7 +105,7 @@ def follow(page: Path, run: Callable[[str], str | None]) -> list[str]:
         said = run(command)
         if said is None:
             return f"$ {command}\n{lines}"
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while _differ(said, lines) and _READS.match(f"{command} ") and not rewrite and time.monotonic() < deadline:
             said = run(command) or ""
         said = f"{said.rstrip()}\n" if said.strip() else ""

@@ -32,6 +32,21 @@ def test_ten_times_the_usual_work_is_too_much(work: Work, usual: Work | None, sa
     assert too_much(work, usual) == said
 
 
+@pytest.mark.parametrize(
+    ("work", "waited", "said"),
+    [
+        pytest.param(Work(3, 28), Work(5, 5), "", id="a few seconds more"),
+        pytest.param(Work(3, 60), Work(5, 40), "", id="others changed something forty times"),
+        pytest.param(
+            Work(60, 3), Work(5, 60), "60 calls where 3 are usual", id="calls, which nobody's changes explain"
+        ),
+        pytest.param(Work(3, 100), Work(10, 20), "100 looks where 3 are usual", id="ten looks a second"),
+    ],
+)
+def test_what_grows_with_the_time_that_was_waited_is_no_more_work(work: Work, waited: Work, said: str) -> None:
+    assert too_much(work, Work(3, 3), waited) == said
+
+
 def test_a_count_that_starts_over_is_taken_as_it_is() -> None:
     """As that of an apiserver that was restarted."""
     assert Work(5, 30).since(Work(100, 20)) == Work(5, 10)
@@ -52,7 +67,7 @@ class _Counts:
 
 def _meter(counts: _Counts, folder: Path) -> Meter:
     testbed = SimpleNamespace(state=folder, api=lambda: counts, processes=dict)
-    return Meter(cast("Testbed", testbed))
+    return Meter(cast("Testbed", testbed), lambda: 0)
 
 
 def test_a_test_is_judged_by_what_all_its_waits_took(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
