@@ -3,7 +3,8 @@
 `quick` is what needs no control plane, on all cores. `test` is all else but the tests marked `long`, `all` is all else.
 The first two draw a quarter of the random examples, all of them where MUSTER_EXAMPLES=all, as `make test-all` has it.
 A few pytests run side by side, for most tests wait for clusters most of the time. Each of them starts one control
-plane or two; the long ones begin, and the others where another has ended, so that all end together. What needs the MPI
+plane or two; the long ones begin, and the others where another has ended, so that all end together. How many there are
+at a time depends on the machine, and on what else it does at that time (`hack.room`). What needs the MPI
 operator, which has a port compiled in, runs one after another. Every line says whose it is; the last ones name every
 test that failed, for of a long log people see its end. The exit code is 0 when all have passed; no test gets a second
 attempt.
@@ -20,11 +21,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hack.part import Part
+from hack.room import Machine
 from hack.spent import table
 from hack.testbed.build import binaries, binary_path, is_finished
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES
@@ -85,8 +87,8 @@ _OF_COMMANDS = (
     *("test_kubectl.py", "test_page.py", "test_plan*.py", "test_release.py", "test_tenants_explain.py"),
     *("test_watch.py", "test_withdraw.py"),
 )
-# Each has a control plane and 2 GB of memory most of the time; of more of them each takes more of the processors.
-_AT_ONCE = 6
+# Between two looks whether there is room for one more.
+_LOOK_SECONDS = 5.0
 
 
 def quick(more: Sequence[str] = ()) -> list[Part]:
@@ -173,18 +175,28 @@ def lanes(chosen: Sequence[Part]) -> list[list[Part]]:
     return [*found.values()]
 
 
-def run(chosen: Sequence[Part], *, at_once: int = _AT_ONCE) -> bool:
-    """Run these parts in this order, a few at a time; print what failed and what it cost; return whether all passed."""
-    started = time.monotonic()
+def run(chosen: Sequence[Part]) -> bool:
+    """Run these parts in this order, side by side as there is room; print what failed and what it cost.
+
+    Returns whether all passed.
+    """
+    started, machine = time.monotonic(), Machine()
 
     def one_by_one(lane: Sequence[Part]) -> None:
         for part in lane:
             part.run()
 
-    with ThreadPoolExecutor(at_once) as pool:
-        for _ in pool.map(one_by_one, lanes(chosen)):
-            pass
-    costs = table(chosen, time.monotonic() - started)
+    running: set[Future[None]] = set()
+    with ThreadPoolExecutor(len(chosen)) as pool:
+        for lane in lanes(chosen):
+            while len(running) >= machine.room(len(running)):
+                ended, running = wait(running, _LOOK_SECONDS, FIRST_COMPLETED)
+                for one in ended:
+                    one.result()
+            running.add(pool.submit(one_by_one, lane))
+    for one in running:
+        one.result()
+    costs = table(chosen, time.monotonic() - started, machine.share_of_others())
     print("\n".join([*costs, *_last_words(chosen)]))
     print(f"== {', '.join(part.outcome() for part in chosen)}, after {time.monotonic() - started:.0f} s", flush=True)
     return all(part.code == 0 for part in chosen)

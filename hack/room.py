@@ -7,6 +7,8 @@ import time
 from collections import defaultdict
 from pathlib import Path
 
+from hack.testbed.costs import spent, stat
+
 __all__ = ["Machine"]
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -27,6 +29,8 @@ class Machine:
 
     def __init__(self) -> None:
         self._cores = len(os.sched_getaffinity(0))
+        # What has just started takes its memory later.
+        self._fit = _free_memory() // _BYTES
         self._at, self._busy, self._own = time.monotonic(), *_spent()
         self._first = (self._at, self._busy, self._own)
         time.sleep(_FIRST)
@@ -40,7 +44,7 @@ class Machine:
         if time.monotonic() - self._at >= _APART:
             self._look()
         most = round(self._cores * _PER_PROCESSOR * (1 - self.others / 2))
-        return max(1, min(most, running + _free_memory() // _BYTES))
+        return max(1, min(most, self._fit, running + _free_memory() // _BYTES))
 
     def share_of_others(self) -> float:
         """Their share of all processors since the beginning."""
@@ -60,23 +64,17 @@ class Machine:
 def _spent() -> tuple[float, float]:
     """Processor seconds of the whole machine since it began, and those of this process and its children, and theirs."""
     user, nice, system, _idle, _wait, *rest = map(int, (_PROC / "stat").read_text().split("\n")[0].split()[1:9])
-    children, ticks = defaultdict(list), defaultdict(int)
-    for folder in _PROC.iterdir():
-        try:
-            text = (folder / "stat").read_text(errors="replace") if folder.name.isdigit() else ""
-        except OSError:
-            continue
-        if text:
-            # The command name, in parentheses, may hold spaces and parentheses of its own.
-            fields = text[text.rindex(")") + 2 :].split()
-            children[int(fields[1])].append(int(folder.name))
-            ticks[int(folder.name)] = sum(map(int, fields[11:15]))
-    own, left = 0, [os.getpid()]
+    children, seconds = defaultdict(list), defaultdict(float)
+    for pid in [int(folder.name) for folder in _PROC.iterdir() if folder.name.isdigit()]:
+        if fields := stat(pid):
+            children[int(fields[1])].append(pid)
+            seconds[pid] = spent(fields)
+    own, left = 0.0, [os.getpid()]
     while left:
         pid = left.pop()
-        own += ticks[pid]
+        own += seconds[pid]
         left += children[pid]
-    return (user + nice + system + sum(rest)) / _TICKS, own / _TICKS
+    return (user + nice + system + sum(rest)) / _TICKS, own
 
 
 def _free_memory() -> int:

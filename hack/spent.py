@@ -18,18 +18,19 @@ __all__ = ["table"]
 _HEAD = ("part", "wall s", "CPU s", "tests", "etcd", "apiserver", "kubernetes", "operators", "muster", "starts")
 
 
-def table(parts: Sequence[Part], seconds: float) -> list[str]:
+def table(parts: Sequence[Part], seconds: float, others: float) -> list[str]:
     """Return its lines; `tests` is pytest with the tools it runs, and what of a program nobody noted.
 
-    The last line tells how much of all processors the run had.
+    The last line tells how much of all processors the run had, and how much others took: `others`, a share.
     """
     rows = [_row(part) for part in parts]
     total = [sum(column) for column in zip(*(numbers for _, numbers in rows), strict=True)]
     lines = [_line(_HEAD), *(_line((name, *(f"{one:.0f}" for one in numbers))) for name, numbers in rows)]
     cores = os.cpu_count() or 1
     cpu = sum(part.cpu for part in parts)
+    share = cpu / (seconds * cores)
     lines.append(_line(("all", *(f"{one:.0f}" for one in [seconds, *total[1:]]))))
-    lines.append(f"{cpu:.0f} CPU s in {seconds:.0f} s: {100 * cpu / (seconds * cores):.0f} % of {cores} processors")
+    lines.append(f"{cpu:.0f} CPU s in {seconds:.0f} s: {share:.0%} of {cores} processors; others took {others:.0%}")
     return lines
 
 

@@ -10,7 +10,7 @@ import json
 import os
 from pathlib import Path
 
-__all__ = ["COSTS", "START", "note", "note_process", "noted"]
+__all__ = ["COSTS", "START", "note", "note_process", "noted", "spent", "stat"]
 
 COSTS = "MUSTER_COSTS"
 START = "start"
@@ -28,15 +28,23 @@ def note(name: str, seconds: float = 0.0) -> None:
 
 def note_process(name: str, pid: int) -> None:
     """Add a line with what a process, and what it has waited for, has cost until now; none for one that is gone."""
-    if not os.environ.get(COSTS):
-        return
+    if os.environ.get(COSTS) and (fields := stat(pid)):
+        note(name, spent(fields))
+
+
+def stat(pid: int) -> list[str]:
+    """Return the fields of /proc/PID/stat from the state on, the third; none for a process that is gone."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
-        return
+        return []
     # The command name, in parentheses, may hold spaces and parentheses of its own.
-    fields = text[text.rindex(")") + 2 :].split()
-    note(name, sum(map(int, fields[11:15])) / _TICKS)
+    return text[text.rindex(")") + 2 :].split()
+
+
+def spent(fields: list[str]) -> float:
+    """Return the processor seconds of a process, by its `stat`, and of those that it has waited for."""
+    return sum(map(int, fields[11:15])) / _TICKS
 
 
 def noted(path: Path) -> list[tuple[str, float]]:

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hack.testbed.costs import note_process
+from hack.testbed.costs import note_process, stat
 from hack.testbed.errors import TestbedError
 from hack.testbed.paths import write_atomically
 from hack.testbed.waiting import wait_for
@@ -166,12 +166,9 @@ def _start_time(pid: int) -> int | None:
 
     While a process is ending its first thread may be a zombie before the others: its ports are not free yet.
     """
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
+    fields = stat(pid)
+    if not fields:
         return None
-    # The command name, in parentheses, may hold spaces and parentheses of its own.
-    fields = text[text.rindex(")") + 2 :].split()
     state, threads, started = fields[0], int(fields[17]), int(fields[19])
     return None if state == "X" or (state == "Z" and threads <= 1) else started
 

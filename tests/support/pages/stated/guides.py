@@ -276,13 +276,6 @@ _VALUES = (
     ),
     Row(_README, "You need Kubernetes «1.30» or newer", ("muster.cli.doctor.volcano:_OLDEST_KUBERNETES",)),
     Row(_README, "respect scheduling gates since «1.11», and", ("muster.cli.doctor.volcano:_OLDEST_VOLCANO",)),
-    Row(_README, "a minute, «ten» at most on a", ("tests.e2e.test_demo:_PATIENCE",), lambda seconds: seconds / 60),
-    Row(
-        "docs/tutorial.md",
-        "a minute, «ten» at most on a",
-        ("tests.e2e.test_tutorial:_PATIENCE",),
-        lambda seconds: seconds / 60,
-    ),
     Row("docs/image.md", "less than «90 MB» unpacked", ("tests.image.test_contents:_UNPACKED",)),
     Row("docs/image.md", "less than «30 MB» packed", ("tests.image.test_contents:_PACKED",)),
     Row("docs/image.md", "only the last, of less than «2 MB»", ("tests.image.test_registries:_LAST_LAYER",)),
