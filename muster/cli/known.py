@@ -161,6 +161,7 @@ def _check_limits(limits: LimitRange) -> None:
             ("defaultRequest", item.default_request),
             ("max", item.max),
             ("min", item.min),
+            ("maxLimitRequestRatio", item.max_limit_request_ratio),
         ):
             parse_resources(amounts, path=f"spec.limits[{index}].{name}")
 

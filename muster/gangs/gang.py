@@ -11,7 +11,6 @@ from muster.model.objects import InvalidObjectError
 from muster.resources.amounts import Resources, largest, parse_resources, times, total
 from muster.resources.pod_defaults import NOTHING_ADDED
 from muster.resources.pod_requests import pod_requests
-from muster.resources.resource_quotas import charge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -63,11 +62,6 @@ class Role:
         return times(self.requests, self.replicas)
 
     @property
-    def whole_charged(self) -> Resources:
-        """What quotas are charged for all of its pods together, see `resource_quotas.PODS`."""
-        return charge(self.whole, self.replicas)
-
-    @property
     def awaited(self) -> int:
         """How many of its pods are there before the first of them starts."""
         return self.made_first or self.replicas
@@ -110,11 +104,6 @@ class Gang:
         return {role.name: role.minimum for role in self.roles if role.minimum}
 
     @property
-    def charged(self) -> dict[str, Quantity]:
-        """What quotas are charged at least when it runs: its minimum, and those that come with it (`quotas.PODS`)."""
-        return charge(self.requested, sum(role.minimum + role.reserved for role in self.roles))
-
-    @property
     def requested(self) -> dict[str, Quantity]:
         """What the pods of its minimum request together, and those that come with it."""
         counts = [(role.requests, role.minimum + role.reserved) for role in self.roles]
@@ -137,11 +126,6 @@ class Gang:
     def most(self) -> Resources:
         """The most of each resource that the gang, or a later wave of it, needs at once."""
         return reduce(largest, (role.whole for role in self.waves), self.needed)
-
-    @property
-    def most_charged(self) -> Resources:
-        """The most that quotas are charged at least for the gang, or for a later wave of it (`quotas.PODS`)."""
-        return reduce(largest, (role.whole_charged for role in self.waves), self.charged)
 
     @property
     def exceeds(self) -> bool:

@@ -34,6 +34,8 @@ class Reason(StrEnum):
     EXCEEDS_CAPABILITY = "ExceedsCapability"
     EXCEEDS_RESOURCE_QUOTA = "ExceedsResourceQuota"
     EXCEEDS_ELASTIC_QUOTA = "ExceedsElasticQuota"
+    REQUIRED_BY_RESOURCE_QUOTA = "RequiredByResourceQuota"
+    OUTSIDE_LIMIT_RANGE = "OutsideLimitRange"
     SCHEDULER_CANNOT = "SchedulerCannot"
     POD_GROUP_TAKEN = "PodGroupTaken"
     UNKNOWN_PRIORITY_CLASS = "UnknownPriorityClass"
@@ -61,6 +63,7 @@ class Reason(StrEnum):
     RESOURCE_CLAIMS = "ResourceClaims"
     REQUESTS_MISSING = "RequestsMissing"
     CAPABILITY_OF_ZERO = "CapabilityOfZero"
+    LIMITS_NOTHING = "LimitsNothing"
     GROWS_BEYOND_CAPABILITY = "GrowsBeyondCapability"
     ELASTIC_WAITS_FOR_ALL = "ElasticWaitsForAll"
     FOLLOWERS_COME_LATER = "FollowersComeLater"
@@ -86,6 +89,9 @@ class About:
     cure: str
 
 
+_OTHER_WEBHOOKS = (
+    "Where another webhook writes the amounts into pods, set this reason to `warn`: muster does not see them."
+)
 _PODS_REFUSED = (
     "muster accepts the workload, because the class may come later; until then the apiserver refuses its pods."
 )
@@ -122,9 +128,12 @@ ABOUT: Mapping[Reason, About] = {
     ),
     Reason.EXCEEDS_RESOURCE_QUOTA: About(
         Severity.DENY,
-        "A ResourceQuota of the namespace is too small for the minimum of the gang, or for a later wave of it: waiting "
-        "pods count against the quota too, and the last of them would never be created.",
-        "Lower the replicas or the requests of the pods, or ask an administrator to raise the quota first.",
+        "A ResourceQuota of the namespace is too small for the minimum of the gang, for a later wave of it, or for a "
+        "single pod: waiting pods count against the quota too, and the last of them would never be created. The "
+        "submitter of a RayJob counts beside its cluster. Of a quota with scopes the pods count that are certainly in "
+        "them: by activeDeadlineSeconds, requests, affinity, and a PriorityClass that the template or the workload "
+        "names.",
+        "Lower the replicas, the requests or the limits of the pods, or ask an administrator to raise the quota first.",
     ),
     Reason.EXCEEDS_ELASTIC_QUOTA: About(
         Severity.DENY,
@@ -133,6 +142,18 @@ ABOUT: Mapping[Reason, About] = {
         "lends. Only with the chart value `elasticQuotas`, for gangs of the scheduler coscheduling.",
         "Lower the replicas or the requests of the pods, or ask an administrator to raise the quotas. Where GitOps "
         "applies ElasticQuotas after their users, set this reason to `warn`.",
+    ),
+    Reason.REQUIRED_BY_RESOURCE_QUOTA: About(
+        Severity.DENY,
+        "A ResourceQuota of the namespace limits requests or limits of cpu or memory, and a container does not say its "
+        "own: the apiserver refuses every such pod (`must specify limits.cpu for: …`).",
+        f"Write them, or have a LimitRange of the namespace give them. {_OTHER_WEBHOOKS}",
+    ),
+    Reason.OUTSIDE_LIMIT_RANGE: About(
+        Severity.DENY,
+        "A container, or a pod as a whole, is outside `min`, `max` or `maxLimitRequestRatio` of a LimitRange of the "
+        "namespace, or gets a limit from it that is below its request: the apiserver refuses every such pod.",
+        f"Change the amounts, or have the LimitRange changed. {_OTHER_WEBHOOKS}",
     ),
     Reason.SCHEDULER_CANNOT: About(
         Severity.DENY,
@@ -292,6 +313,13 @@ ABOUT: Mapping[Reason, About] = {
         " resource is none.",
         "The queue's administrator leaves the resource out, or closes the queue.",
     ),
+    Reason.LIMITS_NOTHING: About(
+        Severity.WARN,
+        "The capability of a Queue, its guarantee or what it deserves names what no pod requests: a number of pods, "
+        "which Volcano ignores there, too, or a resource by another name than pods request it by (`gpu`, `cpus`, "
+        "`requests.cpu`).",
+        "Write the name as pods request it (`nvidia.com/gpu`). Limit the number of pods by a ResourceQuota.",
+    ),
     Reason.GROWS_BEYOND_CAPABILITY: About(
         Severity.WARN,
         "An autoscaler may create more pods than the queue can ever hold; pods beyond that wait, gated. Or a job of a "
@@ -312,8 +340,8 @@ ABOUT: Mapping[Reason, About] = {
     ),
     Reason.NO_PODS: About(
         Severity.WARN,
-        "All replicas are 0.",
-        "Raise them when it is to start.",
+        "All replicas are 0; or a RayJob selects a RayCluster (`clusterSelector`) and makes none of its own.",
+        "Raise them when it is to start. Label the RayCluster that the RayJob selects.",
     ),
     Reason.POD_LEFT_ALONE: About(
         Severity.WARN,

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
+from muster.model.affinity import Affinity
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -42,6 +44,7 @@ __all__ = [
     "ResourceRequirements",
     "SchedulingGate",
     "TemplateMeta",
+    "TemplateSpec",
     "TimedCondition",
     "convert",
     "decode",
@@ -182,6 +185,18 @@ class PodSpec(LocalObject, frozen=True):
     resource_claims: tuple[PodResourceClaim, ...] = ()
 
 
+class TemplateSpec(PodSpec, frozen=True):
+    """The specification of a template's pods, with what ResourceQuotas go by beside the amounts."""
+
+    active_deadline_seconds: int | None = None
+    affinity: Affinity = Affinity()
+
+    @classmethod
+    def of(cls, spec: PodSpec) -> TemplateSpec:
+        """The specification of a pod that was made from no template, of which nothing more is known."""
+        return cls(**{name: getattr(spec, name) for name in PodSpec.__struct_fields__})
+
+
 class TemplateMeta(LocalObject, frozen=True):
     """Metadata of a pod template."""
 
@@ -193,7 +208,7 @@ class PodTemplate(LocalObject, frozen=True):
     """What a workload's pods are made from."""
 
     metadata: TemplateMeta = TemplateMeta()
-    spec: PodSpec = PodSpec()
+    spec: TemplateSpec = TemplateSpec()
 
 
 class Condition(LocalObject, frozen=True):

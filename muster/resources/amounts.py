@@ -17,6 +17,7 @@ __all__ = [
     "Resources",
     "as_text",
     "describe",
+    "is_requestable",
     "largest",
     "minus",
     "parse_resources",
@@ -34,6 +35,9 @@ NOTHING: Resources = {}
 
 # What people look for first stands first; everything else follows by name.
 _FIRST = ("cpu", "memory")
+_STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})
+# So ResourceQuotas name what pods request.
+_OF_QUOTAS = ("requests.", "limits.")
 
 
 def parse_resources(
@@ -126,6 +130,11 @@ def describe(resources: Resources) -> str:
     """The amounts as a reader says them: `cpu 3 and memory 4Gi`."""
     parts = [f"{name} {resources[name]}" for name in _in_order(resources)]
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts) or "nothing"
+
+
+def is_requestable(name: str) -> bool:
+    """True if containers may request a resource of that name: a standard one, or one with a domain."""
+    return name in _STANDARD or name.startswith("hugepages-") or ("/" in name and not name.startswith(_OF_QUOTAS))
 
 
 def _in_order(resources: Resources) -> list[str]:

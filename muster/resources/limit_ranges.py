@@ -2,12 +2,12 @@
 
 As the apiserver's LimitRanger admission plugin (plugin/pkg/admission/limitranger) does it, and at its moment: after
 limits have stood in for missing requests and after pod-level requests have been completed, which a container default
-therefore no longer changes. Bounds (`min`, `max`) are not judged here; the apiserver refuses such a pod itself.
+therefore no longer changes. What is outside their bounds is judged in `muster.resources.limit_bounds`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from muster.model.objects import Container, PodSpec
 
+Spec = TypeVar("Spec", bound="PodSpec")
+
 __all__ = ["LimitRange", "LimitRangeItem", "LimitRangeSpec", "with_limit_ranges"]
 
 
@@ -31,6 +33,7 @@ class LimitRangeItem(LocalObject, frozen=True):
     default_request: ResourceList = {}
     max: ResourceList = {}
     min: ResourceList = {}
+    max_limit_request_ratio: ResourceList = {}
 
 
 class LimitRangeSpec(LocalObject, frozen=True):
@@ -46,22 +49,24 @@ class LimitRange(LocalObject, frozen=True):
     spec: LimitRangeSpec = LimitRangeSpec()
 
 
-def with_limit_ranges(spec: PodSpec, limit_ranges: Iterable[LimitRange], *, path: str = "spec") -> PodSpec:
+def with_limit_ranges(
+    spec: Spec, limit_ranges: Iterable[LimitRange], *, path: str = "spec", last_first: bool = False
+) -> Spec:
     """The specification of a pod as it stands once a namespace with these LimitRanges has taken it.
 
-    Of two LimitRanges that give the same default the plugin takes any; here it is the first by name. Raises
-    InvalidObjectError naming the field, below `path`, when an amount at pod level is not a quantity.
+    Of two LimitRanges that give the same default the plugin takes any; here it is the first by name, or the last.
+    Raises InvalidObjectError naming the field, below `path`, when an amount at pod level is not a quantity.
     """
     defaults = [
         _defaults(item)
-        for limit_range in sorted(limit_ranges, key=lambda one: one.metadata.name)
+        for limit_range in sorted(limit_ranges, key=lambda one: one.metadata.name, reverse=last_first)
         for item in limit_range.spec.limits
         if item.type == "Container"
     ]
     if not defaults:
         return spec
     resources = spec.resources
-    if resources.limits:
+    if resources.named:
         resources = ResourceRequirements(
             requests={**as_text(pod_level_requests(spec, path=path))}, limits=resources.limits
         )

@@ -6,7 +6,7 @@ It happens when a pod is created, so that no template shows it, and yet it takes
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from muster.model.objects import PodSpec
     from muster.resources.limit_ranges import LimitRange
     from muster.resources.resource_quotas import ResourceQuota
+
+Spec = TypeVar("Spec", bound="PodSpec")
 
 __all__ = ["NOTHING_ADDED", "Overhead", "PodDefaults", "RuntimeClass"]
 
@@ -50,7 +52,7 @@ class PodDefaults:
     runtimes: Mapping[str, RuntimeClass] | None = None
     quotas: Sequence[ResourceQuota] = ()
 
-    def completed(self, spec: PodSpec, *, path: str = "spec") -> PodSpec:
+    def completed(self, spec: Spec, *, path: str = "spec") -> Spec:
         """The specification of a pod as it stands once the apiserver has taken it.
 
         An overhead that the template writes itself stays: where it is another than the class's, `objection` tells.

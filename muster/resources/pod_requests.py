@@ -1,4 +1,4 @@
-"""What a pod really asks for, by the formula of the Kubernetes scheduler.
+"""What a pod really asks for, and its limits, by the formulas of the Kubernetes scheduler.
 
 Source of the rules: component-helpers/resource/helpers.go (containers, init containers, sidecars, pod level, overhead,
 resizes in place) and the defaults that the apiserver writes into pods (limits stand in for missing requests, rounding
@@ -13,12 +13,21 @@ from muster.resources.amounts import Resources, largest, parse_resources, total
 from muster.resources.quantity import ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from muster.model.objects import Container, ContainerStatus, PodSpec, PodStatus, ResourceList, ResourceRequirements
     from muster.resources.quantity import Quantity
 
-__all__ = ["pod_level_requests", "pod_requests"]
+__all__ = [
+    "container_limits",
+    "container_requests",
+    "containers_of",
+    "has_pod_level",
+    "pod_level_requests",
+    "pod_limits",
+    "pod_requests",
+    "rounded",
+]
 
 _POD_LEVEL = ("cpu", "memory")
 _HUGE_PAGES = "hugepages-"
@@ -34,15 +43,53 @@ def pod_requests(spec: PodSpec, *, status: PodStatus | None = None, path: str = 
     """
     of_containers = _container_level(spec, _Held(status), path)
     requests = of_containers | _of_pod(spec, status, of_containers, path)
-    return total((requests, _rounded(spec.overhead, f"{path}.overhead")))
+    return total((requests, rounded(spec.overhead, f"{path}.overhead")))
+
+
+def pod_limits(spec: PodSpec, *, path: str = "spec") -> dict[str, Quantity]:
+    """The limits of all containers of a new pod together, or of the pod as a whole where it has its own.
+
+    The overhead counts where there is a limit at all. Raises InvalidObjectError as `pod_requests`.
+    """
+    limits = _container_level(spec, _Held(None), path, container_limits)
+    limits |= _of_whole_pod(rounded(spec.resources.limits, f"{path}.resources.limits"))
+    overhead = rounded(spec.overhead, f"{path}.overhead")
+    return {name: amount + overhead.get(name, ZERO) if amount > ZERO else amount for name, amount in limits.items()}
+
+
+def containers_of(spec: PodSpec, path: str) -> Iterator[tuple[Container, str, str]]:
+    """All containers of a pod, where each stands, and its name in words."""
+    for index, one in enumerate(spec.containers):
+        yield one, f"{path}.containers[{index}]", f'container "{one.name}"'
+    for index, one in enumerate(spec.init_containers):
+        yield one, f"{path}.initContainers[{index}]", f'init container "{one.name}"'
+
+
+def container_requests(container: Container, path: str) -> dict[str, Quantity]:
+    """What a container asks for, with its limits where it does not say; its spec stands at `path`."""
+    limits = rounded(container.resources.limits, f"{path}.resources.limits")
+    return limits | rounded(container.resources.requests, f"{path}.resources.requests")
+
+
+def container_limits(container: Container, path: str) -> dict[str, Quantity]:
+    """The limits of a container, whose spec stands at `path`."""
+    return rounded(container.resources.limits, f"{path}.resources.limits")
+
+
+def has_pod_level(spec: PodSpec) -> bool:
+    """True if the pod as a whole asks for anything, or is limited in anything, that counts at this level."""
+    return any(
+        name in _POD_LEVEL or name.startswith(_HUGE_PAGES)
+        for name in (*spec.resources.requests, *spec.resources.limits)
+    )
 
 
 def pod_level_requests(spec: PodSpec, *, path: str = "spec") -> dict[str, Quantity]:
     """The requests of the pod as a whole, as the apiserver completes them.
 
     For cpu, memory and huge pages they replace what the containers ask for; nothing else can be asked for at this
-    level. A request that is missing beside a limit is what all containers ask for, init containers included, else the
-    limit; of huge pages, which cannot be promised twice, it is always the limit.
+    level. A request that is missing beside any limit is what all containers ask for, init containers included, else the
+    limit; of huge pages, which cannot be promised twice, it is always the limit, the containers' where it has none.
     """
     return _completed(spec, _container_level(spec, _Held(None), path), path)
 
@@ -70,12 +117,17 @@ class _Held:
         return largest(wanted, held) if self._wanted_counts else held
 
 
-def _container_level(spec: PodSpec, held: _Held, path: str) -> dict[str, Quantity]:
+def _container_level(
+    spec: PodSpec,
+    held: _Held,
+    path: str,
+    amounts: Callable[[Container, str], dict[str, Quantity]] = container_requests,
+) -> dict[str, Quantity]:
     # One step for each amount that is written: a manifest of 3 MiB may have thousands of containers.
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for index, init in enumerate(spec.init_containers):
-        asked = _container_requests(init, f"{path}.initContainers[{index}]")
+        asked = amounts(init, f"{path}.initContainers[{index}]")
         if init.restart_policy == "Always":
             for name, amount in held.or_wanted(init.name, asked).items():
                 sidecars[name] = sidecars[name] + amount if name in sidecars else amount
@@ -87,7 +139,7 @@ def _container_level(spec: PodSpec, held: _Held, path: str) -> dict[str, Quantit
     running = total(
         (
             *(
-                held.or_wanted(one.name, _container_requests(one, f"{path}.containers[{index}]"))
+                held.or_wanted(one.name, amounts(one, f"{path}.containers[{index}]"))
                 for index, one in enumerate(spec.containers)
             ),
             sidecars,
@@ -100,11 +152,6 @@ def _larger(first: Quantity, second: Quantity) -> Quantity:
     return second if second.nano > first.nano else first
 
 
-def _container_requests(container: Container, path: str) -> dict[str, Quantity]:
-    limits = _rounded(container.resources.limits, f"{path}.resources.limits")
-    return limits | _rounded(container.resources.requests, f"{path}.resources.requests")
-
-
 def _of_pod(spec: PodSpec, status: PodStatus | None, of_containers: Resources, path: str) -> dict[str, Quantity]:
     wanted = _completed(spec, of_containers, path)
     if status is None or status.resources is None:
@@ -115,16 +162,23 @@ def _of_pod(spec: PodSpec, status: PodStatus | None, of_containers: Resources, p
 
 
 def _completed(spec: PodSpec, of_containers: Resources, path: str) -> dict[str, Quantity]:
-    requests = _rounded(spec.resources.requests, f"{path}.resources.requests")
-    limits = _rounded(spec.resources.limits, f"{path}.resources.limits")
-    for name, limit in limits.items():
-        requests.setdefault(name, limit if name.startswith(_HUGE_PAGES) else of_containers.get(name, limit))
-    return {name: amount for name, amount in requests.items() if name in _POD_LEVEL or name.startswith(_HUGE_PAGES)}
+    requests = rounded(spec.resources.requests, f"{path}.resources.requests")
+    limits = rounded(spec.resources.limits, f"{path}.resources.limits")
+    if requests or limits:
+        huge = (name for name in of_containers if name.startswith(_HUGE_PAGES) and name not in requests)
+        limits = {name: of_containers[name] for name in huge} | limits
+    asked = {name: of_containers[name] for name in _POD_LEVEL if name in of_containers} if limits else {}
+    return _of_whole_pod(limits | asked | requests)
+
+
+def _of_whole_pod(amounts: Resources) -> dict[str, Quantity]:
+    """Those that a pod as a whole can have."""
+    return {name: amount for name, amount in amounts.items() if name in _POD_LEVEL or name.startswith(_HUGE_PAGES)}
 
 
 def _given(in_force: ResourceRequirements, promised: ResourceList, path: str) -> dict[str, Quantity]:
     return largest(
-        _rounded(in_force.requests, f"{path}.resources.requests"), _rounded(promised, f"{path}.allocatedResources")
+        rounded(in_force.requests, f"{path}.resources.requests"), rounded(promised, f"{path}.allocatedResources")
     )
 
 
@@ -134,5 +188,6 @@ def _infeasible(status: PodStatus) -> bool:
     return pending is not None and pending.reason == "Infeasible"
 
 
-def _rounded(raw: ResourceList, path: str) -> dict[str, Quantity]:
+def rounded(raw: ResourceList, path: str) -> dict[str, Quantity]:
+    """The amounts of a resource list as the apiserver keeps them, in thousandths; raises InvalidObjectError."""
     return {name: amount.rounded_up_to_milli() for name, amount in parse_resources(raw, path=path).items()}

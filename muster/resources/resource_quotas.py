@@ -1,8 +1,8 @@
 """What a namespace's ResourceQuotas let its gangs have.
 
 A pod is charged when it is created, held or not, so that a gang that a quota never holds never gets all of its pods.
-Only quotas that count every pod are looked at: one with a scope leaves pods out. Of what they limit, the requests and
-the number of pods are; limits, storage and other objects are the apiserver's business.
+Of what quotas limit, requests, limits and the number of pods are looked at; storage and other objects are the
+apiserver's business. Which pods a quota with scopes counts is a matter of `muster.resources.quota_charges`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from muster.resources.quantity import ZERO, Quantity, parse_quantity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["PODS", "ResourceQuota", "charge", "left_of", "limits", "short_of"]
+__all__ = ["LIMITS", "PODS", "ResourceQuota", "Scope", "charge", "left_of", "limits", "short_of"]
 
 PODS = "pods"
 """As what the number of pods stands among resources."""
@@ -25,16 +25,26 @@ PODS = "pods"
 _REQUESTS = "requests."
 _PLAIN = frozenset({"cpu", "memory", "ephemeral-storage", PODS})
 _HUGE_PAGES = "hugepages-"
+LIMITS = {f"limits.{name}": name for name in ("cpu", "memory", "ephemeral-storage")}
+"""The keys of a quota that count limits, and of which resource."""
+
+
+class Scope(LocalObject, frozen=True):
+    """A property that pods must have to be counted."""
+
+    scope_name: str = ""
+    operator: str = "Exists"
+    values: tuple[str, ...] = ()
 
 
 class _Scopes(LocalObject, frozen=True):
-    pass
+    match_expressions: tuple[Scope, ...] = ()
 
 
 class _Spec(LocalObject, frozen=True):
     hard: ResourceList = {}
     scopes: tuple[str, ...] = ()
-    scope_selector: _Scopes | None = None
+    scope_selector: _Scopes = _Scopes()
 
 
 class _Status(LocalObject, frozen=True):
@@ -50,13 +60,18 @@ class ResourceQuota(LocalObject, frozen=True):
     status: _Status = _Status()
 
     @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """The scopes that a pod must be in, all of them, to be charged to it."""
+        return (*(Scope(scope_name=name) for name in self.spec.scopes), *self.spec.scope_selector.match_expressions)
+
+    @property
     def counts_all(self) -> bool:
         """Whether every pod of the namespace is charged to it."""
-        return not self.spec.scopes and self.spec.scope_selector is None
+        return not self.scopes
 
 
 def limits(quota: ResourceQuota) -> dict[str, Quantity]:
-    """What pods may ask for together, by resource, and how many there may be, as PODS.
+    """What pods may ask for together, by resource, their limits (`limits.cpu`), and how many there may be, as PODS.
 
     Raises InvalidObjectError for what is no quantity.
     """
@@ -107,9 +122,9 @@ def _known(raw: Mapping[str, str | int | float], path: str) -> dict[str, Quantit
 
 
 def _resource(name: str) -> str:
-    """The resource of which a quota's key counts the requests; "" for what is not looked at."""
+    """The resource of which a quota's key counts the requests, or the key of limits; "" for what is not looked at."""
     if name.startswith(_REQUESTS):
         return "" if name == "requests.storage" else name.removeprefix(_REQUESTS)
     if name == f"count/{PODS}":
         return PODS
-    return name if name in _PLAIN or name.startswith(_HUGE_PAGES) else ""
+    return name if name in _PLAIN or name in LIMITS or name.startswith(_HUGE_PAGES) else ""

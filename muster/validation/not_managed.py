@@ -31,6 +31,8 @@ def why_not_managed(
         return f'{foreign[0]} names the scheduler "{foreign[1]}", for which muster is not configured'
     if slip := next(misspelled(kind, decoded), None):
         return slip.message
+    if workload and not workload.roles and workload.findings:
+        return workload.findings[0].message
     if not kind.owns_pod_group:
         return (
             f"its pods join no gang: give them the label {GANG} and the annotation {GANG_SIZE}, a Job or a "

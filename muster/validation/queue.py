@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from muster.admitters import Admitter
 from muster.model.findings import Finding, Reason
+from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError, PodGroup, Queue
 from muster.queueing.queue_tree import QueueTree, exceeding
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
-from muster.resources.amounts import describe, largest, parse_resources, total
+from muster.resources.amounts import describe, is_requestable, largest, parse_resources, total
 from muster.resources.quantity import ZERO
+from muster.resources.resource_quotas import PODS
 from muster.validation.holds import idle_hold_of_queue
 
 if TYPE_CHECKING:
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from muster.model.strictness import Validation
     from muster.resources.amounts import Resources
     from muster.resources.quantity import Quantity
+
+# How many names a line has, and how much of each.
+_NAMED = 8
+_LONGEST = 80
 
 __all__ = ["burdened", "faults", "kept_out", "left_outside", "new_faults", "new_parent", "tightened"]
 
@@ -47,7 +53,31 @@ def faults(queue: Queue, tree: QueueTree, admitters: Collection[Admitter] = tupl
         return (Finding(Reason.INVALID, error.field, str(error)),)
     unread = (Finding(Reason.INVALID, problem.field, str(problem)) for problem in view.problems)
     misspelled = (Finding(Reason.MISSPELLED, problem.field, str(problem)) for problem in view.unread)
-    return (*unread, *_misplaced(view, tree.having(view)), *idle_hold_of_queue(view, admitters), *misspelled)
+    found = (*unread, *_misplaced(view, tree.having(view)), *idle_hold_of_queue(view, admitters), *misspelled)
+    return (*found, *_limiting_nothing(queue))
+
+
+def _limiting_nothing(queue: Queue) -> Iterator[Finding]:
+    """Where the queue names what no pod requests."""
+    spec = queue.spec
+    for path, amounts in (
+        ("spec.capability", spec.capability),
+        ("spec.guarantee.resource", spec.guarantee.resource),
+        ("spec.deserved", spec.deserved),
+    ):
+        if idle := [name for name in sorted(amounts) if not is_requestable(name)]:
+            named = [f'"{name[:_LONGEST]}"{_meant(name)}' for name in idle[:_NAMED]]
+            more = f" and {len(idle) - _NAMED} more" if len(idle) > _NAMED else ""
+            words = f"{', '.join(named)}{more}: no pod requests that, and it limits nothing; name resources as pods do"
+            if PODS in idle:
+                words += ", and limit the number of pods by a ResourceQuota"
+            yield Finding(Reason.LIMITS_NOTHING, path, f"{path}: {words}")
+
+
+def _meant(name: str) -> str:
+    bare = name.removeprefix("requests.").removeprefix("limits.")
+    meant = bare if bare != name and is_requestable(bare) else nearest(name, ("cpu", "memory", "ephemeral-storage"))
+    return f" (did you mean {meant[:_LONGEST]}?)" if meant else ""
 
 
 def new_faults(found: Iterable[Finding], before: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -1,10 +1,15 @@
-"""What no quota ever has room for: of the namespace's ResourceQuotas and ElasticQuotas, and of Kueue's ClusterQueue.
+"""What a namespace's quotas and LimitRanges never take: its ResourceQuotas and ElasticQuotas, Kueue's ClusterQueue.
+
+Pods are judged as their templates, their operators and the apiserver's defaults make them. What other webhooks write
+into pods is not known here, and does not make good what is refused.
 
 The capability of the gang's own queue is judged in `muster.validation.workload`, with the queue's name.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -16,12 +21,15 @@ from muster.model.modes import GateMode
 from muster.model.names import KUEUE_PARTIAL, KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError
 from muster.queueing.queue_tree import exceeding
-from muster.resources.amounts import times
+from muster.resources.amounts import times, total
+from muster.resources.limit_bounds import OutOfBounds, out_of_bounds
 from muster.resources.pod_requests import pod_requests
+from muster.resources.quantity import ZERO
+from muster.resources.quota_charges import PodCharge, counts, demands, pod_charge
 from muster.resources.resource_quotas import limits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from muster.gangs.gang import Gang, Role
     from muster.gangs.intent import Intent
@@ -30,47 +38,165 @@ if TYPE_CHECKING:
     from muster.validation.workload import Context
     from muster.workloads import RoleSpec, Workload
 
-__all__ = ["elastic_quota_findings", "kueue_findings", "needs", "resource_quota_findings"]
+__all__ = [
+    "TooMuch",
+    "elastic_quota_findings",
+    "kueue_findings",
+    "limit_range_findings",
+    "needs",
+    "resource_quota_findings",
+]
+
+# How many roles a line names.
+_NAMED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TooMuch(Finding):
+    """More is needed than a quota ever holds."""
+
+    quota: str = field(default="", compare=False)
+    need: Resources = field(default_factory=dict, compare=False)
+
+    def no_worse_than(self, before: Finding) -> bool:
+        """True if the need was too much for the same quota before, and has not grown."""
+        return (
+            isinstance(before, TooMuch)
+            and (self.reason, self.quota) == (before.reason, before.quota)
+            # Also where `before` does not name a resource, which `amounts.within` takes for no limit.
+            and all(amount <= before.need.get(name, ZERO) for name, amount in self.need.items())
+        )
 
 
 def needs(gang: Gang, least: Resources, gate: GateMode) -> Iterator[tuple[str, Resources]]:
     """What the gang needs at `least`, and where it waits for room each later wave, which starts as a whole."""
-    waves = gang.waves if gate is GateMode.QUEUE else ()
-    return _called(gang, least, ((role, role.whole) for role in waves))
-
-
-def _charged(gang: Gang, gate: GateMode) -> Iterator[tuple[str, Resources]]:
-    """The same of what a ResourceQuota counts; a wave that only assembles must be there as a whole, too."""
-    waves = gang.waves if gate is not GateMode.OFF else ()
-    return _called(gang, gang.charged, ((role, role.whole_charged) for role in waves))
-
-
-def _called(gang: Gang, least: Resources, waves: Iterable[tuple[Role, Resources]]) -> Iterator[tuple[str, Resources]]:
     called = f'gang "{gang.name}"'
     yield called, least
-    for role, need in waves:
-        yield f'role "{role.name}" of {called}, which starts as a whole,', need
+    for role in gang.waves if gate is GateMode.QUEUE else ():
+        yield f'role "{role.name}" of {called}, which starts as a whole,', role.whole
 
 
-def resource_quota_findings(gang: Gang | None, intent: Intent, context: Context) -> Iterator[Finding]:
-    """What the namespace's quotas never hold: the last pods of such a gang, or of a later wave, are never made."""
+def resource_quota_findings(
+    workload: Workload, gang: Gang | None, intent: Intent, context: Context
+) -> Iterator[Finding]:
+    """What the namespace's quotas never hold, or refuse of every pod: such pods are never made.
+
+    What is charged now may be given back, and is not looked at.
+    """
     if gang is None or not context.pod_defaults.quotas:
         return
-    charged = [*_charged(gang, context.gate(intent))]
+    pods = [*_pods(workload, gang, intent, context)]
     for quota in context.pod_defaults.quotas:
         try:
-            hard = limits(quota) if quota.counts_all else {}
+            hard = limits(quota)
         except InvalidObjectError:
             # It was said when it was learnt; the apiserver takes none.
             continue
-        found = ((who, exceeding(need, hard)) for who, need in charged)
-        who, over = next((one for one in found if one[1]), ("", None))
+        counted = [one for one in pods if counts(quota, one.charge)]
+        called = f'ResourceQuota "{quota.metadata.name}"'
+        for one in counted:
+            if unsaid := demands(quota, one.charge):
+                yield _unsaid(one.spec, unsaid, called)
+        found = (
+            (who, need, exceeding(need, hard)) for who, need in _charged(gang, pods, counted, context.gate(intent))
+        )
+        who, need, over = next((one for one in found if one[2]), ("", {}, None))
         if over:
             message = (
-                f'spec: {who} needs {over[0]}, ResourceQuota "{quota.metadata.name}" has hard {over[1]}; '
-                "lower the replicas or have the quota raised"
+                f"spec: {who} needs {over[0]}, {called} has hard {over[1]}; lower the replicas or have the quota raised"
             )
-            yield Finding(Reason.EXCEEDS_RESOURCE_QUOTA, "spec", message)
+            yield TooMuch(Reason.EXCEEDS_RESOURCE_QUOTA, "spec", message, quota.metadata.name, need)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pods:
+    """The pods of a role, or those that an operator makes for the workload outside its gang."""
+
+    spec: RoleSpec
+    charge: PodCharge
+    role: Role | None
+
+    @property
+    def now(self) -> int:
+        """How many there are when the gang runs."""
+        return self.role.minimum + self.role.reserved if self.role else self.spec.replicas
+
+    def charged(self, count: int) -> Resources:
+        """What so many of them are charged."""
+        return times(self.charge.amounts, count)
+
+
+def _pods(workload: Workload, gang: Gang, intent: Intent, context: Context) -> Iterator[_Pods]:
+    for spec in (*workload.roles, *workload.beside):
+        if not spec.makes_pods:
+            continue
+        role, template = gang.role(spec.name), spec.template.spec
+        of_gang = intent.priority_class if role and intent.prioritise_pods else ""
+        with suppress(InvalidObjectError):
+            # Of a submitter, which is no member: its Job is the apiserver's to refuse.
+            completed = context.pod_defaults.completed(template, path=spec.path)
+            charge = pod_charge(completed, template.priority_class_name or of_gang, path=spec.path)
+            yield _Pods(spec, charge, role)
+
+
+def _charged(
+    gang: Gang, pods: Sequence[_Pods], counted: Sequence[_Pods], gate: GateMode
+) -> Iterator[tuple[str, Resources]]:
+    """What a quota that counts these pods is charged at least: at the start, for a later wave, for a single pod."""
+    called = f'gang "{gang.name}"'
+    beside = [one.spec.name for one in counted if one.role is None]
+    if len(counted) < len(pods):
+        who = f"what it counts of {called} ({', '.join(one.spec.name for one in counted[:_NAMED])})"
+    else:
+        who = f"{called} with its {beside[0]}" if beside else called
+    yield who, total(one.charged(one.now) for one in counted if one.now)
+    for one in counted:
+        # A wave that only assembles must be there as a whole, too.
+        if one.role and one.role.together and gate is not GateMode.OFF:
+            yield f'role "{one.spec.name}" of {called}, which starts as a whole,', one.charged(one.spec.replicas)
+    for one in counted:
+        yield f'each pod of "{one.spec.name}"', one.charge.amounts
+
+
+def _unsaid(spec: RoleSpec, unsaid: Mapping[str, Sequence[str]], called: str) -> Finding:
+    """What is found where containers do not say what a quota demands."""
+    path = f"{spec.path}.containers"
+    keys: dict[str, list[str]] = {}
+    for key, containers in unsaid.items():
+        for one in containers:
+            keys.setdefault(one, []).append(key)
+    first, more = next(iter(keys)), f" (and {len(keys) - 1} more containers)" if len(keys) > 1 else ""
+    message = (
+        f"{path}: {first} does not say {' and '.join(keys[first])}, which {called} demands of every container{more}; "
+        "write them, or have a LimitRange give them"
+    )
+    return Finding(Reason.REQUIRED_BY_RESOURCE_QUOTA, path, message)
+
+
+def limit_range_findings(workload: Workload, gang: Gang | None, context: Context) -> Iterator[Finding]:
+    """What the namespace's LimitRanges refuse of every pod of a role."""
+    if gang is None or not context.pod_defaults.ranges:
+        return
+    for spec in (*workload.roles, *workload.beside):
+        found: tuple[OutOfBounds, ...] = ()
+        with suppress(InvalidObjectError):
+            # As above.
+            found = (
+                out_of_bounds(spec.template.spec, context.pod_defaults.ranges, path=spec.path)
+                if spec.makes_pods
+                else ()
+            )
+        for path, faults in (
+            (f"{spec.path}.containers", [one for one in found if one.container]),
+            (spec.path, [one for one in found if not one.container]),
+        ):
+            if faults:
+                first, more = faults[0], f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+                message = (
+                    f"{path}: {first.container or 'the pod as a whole'} {first.words}{more}; "
+                    "the apiserver refuses such pods, change the amounts or have the LimitRange changed"
+                )
+                yield Finding(Reason.OUTSIDE_LIMIT_RANGE, path, message)
 
 
 def elastic_quota_findings(gang: Gang | None, intent: Intent, context: Context) -> Iterator[Finding]:
@@ -83,7 +209,7 @@ def elastic_quota_findings(gang: Gang | None, intent: Intent, context: Context) 
     for who, need in needs(gang, least, gate):
         if never := context.ceiling.never(need):
             message = f"spec: {who} {never}; lower the replicas or have the quota raised"
-            yield Finding(Reason.EXCEEDS_ELASTIC_QUOTA, "spec", message)
+            yield TooMuch(Reason.EXCEEDS_ELASTIC_QUOTA, "spec", message, need=need)
             return
 
 

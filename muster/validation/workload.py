@@ -28,7 +28,13 @@ from muster.model.objects import InvalidObjectError
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.validation.holds import idle_hold
 from muster.validation.misspelled import misspelled
-from muster.validation.quotas import elastic_quota_findings, kueue_findings, needs, resource_quota_findings
+from muster.validation.quotas import (
+    elastic_quota_findings,
+    kueue_findings,
+    limit_range_findings,
+    needs,
+    resource_quota_findings,
+)
 from muster.validation.warnings import Case, surprises
 from muster.workloads import Voice, kind_of_owner
 
@@ -148,7 +154,8 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     except InvalidObjectError as error:
         return Verdict() if over else _verdict([_invalid(error)], validation)
     if intent is None or not workload.roles:
-        return _verdict(_left_alone(workload, context.defaults, around), validation, workload)
+        told = () if workload.roles or over else workload.findings
+        return _verdict((*_left_alone(workload, context.defaults, around), *told), validation, workload)
     try:
         gang = gang_of(workload, intent, context.priorities or {}, context.pod_defaults)
     except InvalidObjectError as error:
@@ -175,7 +182,8 @@ def _findings(workload: Workload, gang: Gang | None, intent: Intent, context: Co
     """What is wrong with what the workload names: its queue, for a gang whose size is known, and its class."""
     return _name_findings(workload, intent) or (
         *_queue_findings(workload, gang, intent, context),
-        *resource_quota_findings(gang, intent, context),
+        *resource_quota_findings(workload, gang, intent, context),
+        *limit_range_findings(workload, gang, context),
         *elastic_quota_findings(gang, intent, context),
         *_priority_findings(workload, intent, context),
         *_scheduler_findings(workload, gang, intent),

@@ -49,7 +49,10 @@ _WAIT_FOR_MASTER = Container(
 )
 _KUBECTL_DELIVERY = Container(
     name="kubectl-delivery",
-    resources=ResourceRequirements(requests={"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}),
+    resources=ResourceRequirements(
+        requests={"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"},
+        limits={"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"},
+    ),
 )
 
 

@@ -127,6 +127,11 @@ class RoleSpec:
     added: int = 0
     """How many init containers of `template`, the last ones, its operator adds: no manifest shows them."""
 
+    @property
+    def makes_pods(self) -> bool:
+        """True if pods of it are still to be made, or an autoscaler may make some."""
+        return self.replicas > self.done or (self.growth is not None and self.growth.most > 0)
+
     def of_wave(self, *, now: bool) -> RoleSpec:
         """The role as one of the wave that starts `now`, or of a later one, which joins the gang."""
         first = self.made_first or self.replicas

@@ -20,6 +20,7 @@ from muster.model.objects import (
     ObjectMeta,
     Pod,
     PodTemplate,
+    TemplateSpec,
     is_true,
 )
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload, time_limits_of
@@ -219,7 +220,7 @@ def _read_pod(pod: Pod) -> Workload:
         api_version="v1",
         metadata=pod.metadata,
         pod_group=_gang(pod.metadata.labels, "metadata"),
-        roles=(RoleSpec(_ROLE, size, size, PodTemplate(spec=pod.spec), "spec"),),
+        roles=(RoleSpec(_ROLE, size, size, PodTemplate(spec=TemplateSpec.of(pod.spec)), "spec"),),
         policy=SchedulingPolicy(min_available=size),
         finished=not pod.living,
     )

@@ -108,10 +108,14 @@ class RayCluster(LocalObject, frozen=True):
 
 
 # What KubeRay adds to the pods that it makes (controllers/ray/common/pod.go of 1.6.2; collector and TLS: of 1.7.0).
-_AUTOSCALER = ResourceRequirements(requests={"cpu": "500m", "memory": "512Mi"})
+_AUTOSCALER = ResourceRequirements(
+    requests={"cpu": "500m", "memory": "512Mi"}, limits={"cpu": "500m", "memory": "512Mi"}
+)
 _WAIT_FOR_HEAD = Container(
     name="wait-gcs-ready",
-    resources=ResourceRequirements(requests={"cpu": "200m", "memory": "256Mi"}),
+    resources=ResourceRequirements(
+        requests={"cpu": "200m", "memory": "256Mi"}, limits={"cpu": "200m", "memory": "256Mi"}
+    ),
 )
 _COLLECTOR = ResourceRequirements(
     requests={"cpu": "50m", "memory": "64Mi"},

@@ -19,9 +19,9 @@ from muster.model.objects import (
     InvalidObjectError,
     LocalObject,
     ObjectMeta,
-    PodSpec,
     PodTemplate,
     ResourceRequirements,
+    TemplateSpec,
 )
 from muster.workloads.model import RoleSpec, SchedulingPolicy, TimeLimit, Workload, time_limits_of
 from muster.workloads.ray import RAY_CLUSTER, ClusterSpec, gang_of, with_container
@@ -126,21 +126,21 @@ def _read_job(job: RayJob) -> Workload:
     spec = _cluster_of_job(job.spec, "spec")
     meta = _made(job.metadata, _GENERATED)
     if spec is None:
-        return _without_gang(job.api_version, meta)
+        return _without_gang(job.api_version, meta, "spec.clusterSelector")
     # Once it has ended its cluster is about to go, if it is not gone.
     workload = gang_of(
         *(job.api_version, meta, spec, "spec.rayClusterSpec"), suspended=job.spec.suspend, finished=job.status.ended
     )
     limits, managed_by = job.spec.time_limits("spec"), job.spec.managed_by
-    return replace(workload, time_limits=limits, beside=_submitters(job.spec), managed_by=managed_by)
+    return replace(workload, time_limits=limits, beside=_submitters(job.spec, "spec"), managed_by=managed_by)
 
 
-def _submitters(job: _JobSpec) -> tuple[RoleSpec, ...]:
+def _submitters(job: _JobSpec, path: str) -> tuple[RoleSpec, ...]:
     """The pod that submits the job, where it is one of its own."""
     if job.submission_mode != "K8sJobMode":
         return ()
-    template = job.submitter_pod_template or PodTemplate(spec=PodSpec(containers=(_SUBMITTER,)))
-    return (RoleSpec("submitter", 1, 0, template, "spec.submitterPodTemplate.spec"),)
+    template = job.submitter_pod_template or PodTemplate(spec=TemplateSpec(containers=(_SUBMITTER,)))
+    return (RoleSpec("submitter", 1, 0, template, f"{path}.submitterPodTemplate.spec"),)
 
 
 def _read_service(service: RayService) -> Workload:
@@ -162,12 +162,13 @@ def _read_cron_job(cron: RayCronJob) -> Workload:
     spec = _cluster_of_job(cron.spec.job_template, "spec.jobTemplate")
     meta = _made(cron.metadata, _GENERATED * 2)
     if spec is None:
-        return _without_gang(cron.api_version, meta)
+        return _without_gang(cron.api_version, meta, "spec.jobTemplate.clusterSelector")
     # Suspending a schedule concerns the jobs to come; each of those is judged when it is made.
     workload = gang_of(cron.api_version, meta, spec, "spec.jobTemplate.rayClusterSpec")
     made, findings = cron.spec.job_template, (*workload.findings, *_not_handed_down(cron.metadata))
     limits = made.time_limits("spec.jobTemplate")
-    return replace(workload, time_limits=limits, managed_by=made.managed_by, findings=findings)
+    beside = _submitters(made, "spec.jobTemplate")
+    return replace(workload, time_limits=limits, beside=beside, managed_by=made.managed_by, findings=findings)
 
 
 def _not_handed_down(cron: ObjectMeta) -> Iterator[Finding]:
@@ -222,7 +223,8 @@ def _made(parent: ObjectMeta, suffix: str) -> ObjectMeta:
     )
 
 
-def _without_gang(api_version: str, metadata: ObjectMeta) -> Workload:
+def _without_gang(api_version: str, metadata: ObjectMeta, path: str) -> Workload:
+    rest = "the job runs in the RayCluster that it selects and makes none, so that its labels ask for nothing"
     return Workload(
         kind=RAY_CLUSTER,
         api_version=api_version,
@@ -230,6 +232,7 @@ def _without_gang(api_version: str, metadata: ObjectMeta) -> Workload:
         pod_group="",
         roles=(),
         policy=SchedulingPolicy(),
+        findings=(Finding(Reason.NO_PODS, path, f"{path}: {rest}; label that RayCluster"),),
     )
 
 

@@ -113,6 +113,8 @@ _REFUSED: dict[Reason, _Refused] = {
     Reason.EXCEEDS_ELASTIC_QUOTA: _Refused(
         "raycluster.yaml", _cluster(_ABOVE + "-free", 4, SCHEDULER_LABEL, "scheduler-plugins-scheduler")
     ),
+    Reason.REQUIRED_BY_RESOURCE_QUOTA: _Refused("raycluster.yaml", _cluster(_SMALL)),
+    Reason.OUTSIDE_LIMIT_RANGE: _Refused("raycluster.yaml", _cluster(_SMALL)),
     Reason.SCHEDULER_CANNOT: _Refused("job.yaml", _elastic()),
     Reason.POD_GROUP_TAKEN: _Refused("job.yaml", pytorch_job("ray-holder-pg").policy(queue=_SMALL).manifest()),
     Reason.UNKNOWN_PRIORITY_CLASS: _Refused("raycluster.yaml", _cluster(_SMALL, 1, PRIORITY_CLASS_LABEL, "hihg")),
@@ -125,9 +127,13 @@ _REFUSED: dict[Reason, _Refused] = {
 def facts(desk: Desk, reason: Reason) -> Iterator[None]:
     """What only one refusal needs."""
     made: list[Manifest] = []
+    about = {"apiVersion": "v1", "metadata": {"name": "team"}}
     if reason is Reason.EXCEEDS_RESOURCE_QUOTA:
-        spec = {"hard": {"requests.cpu": "2"}}
-        made = [{"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": spec}]
+        made = [{**about, "kind": "ResourceQuota", "spec": {"hard": {"requests.cpu": "2"}}}]
+    if reason is Reason.REQUIRED_BY_RESOURCE_QUOTA:
+        made = [{**about, "kind": "ResourceQuota", "spec": {"hard": {"limits.cpu": "64"}}}]
+    if reason is Reason.OUTSIDE_LIMIT_RANGE:
+        made = [{**about, "kind": "LimitRange", "spec": {"limits": [{"type": "Pod", "min": {"cpu": "2"}}]}}]
     if reason is Reason.EXCEEDS_ELASTIC_QUOTA:
         made = [elastic_quota("team", cpu="4", memory="64Gi"), queue(_ABOVE + "-free")]
     for one in made:
@@ -166,6 +172,8 @@ _MARKS = {
     Reason.EXCEEDS_CAPABILITY: "has capability cpu 4",
     Reason.EXCEEDS_RESOURCE_QUOTA: "ResourceQuota",
     Reason.EXCEEDS_ELASTIC_QUOTA: "ElasticQuota",
+    Reason.REQUIRED_BY_RESOURCE_QUOTA: "demands of every container",
+    Reason.OUTSIDE_LIMIT_RANGE: "LimitRange",
     Reason.SCHEDULER_CANNOT: "kube-scheduler places no pod",
     Reason.POD_GROUP_TAKEN: "belongs to another workload",
     Reason.UNKNOWN_PRIORITY_CLASS: "PriorityClass",

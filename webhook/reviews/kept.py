@@ -34,10 +34,10 @@ from muster.model.objects import (
     LocalObject,
     ObjectMeta,
     OwnerReference,
-    PodSpec,
     PodTemplate,
     ResourceList,
     ResourceRequirements,
+    TemplateSpec,
 )
 from muster.resources.amounts import Resources, parse_resources
 from muster.workloads import WATCHED_KINDS
@@ -146,7 +146,7 @@ def _template(template: PodTemplate) -> PodTemplate:
     if not (init or containers or resources.named or overhead):
         same = _sound(scheduler, priority, any_container=bool(spec.containers))
         return structs.replace(same, metadata=metadata) if metadata.labels or metadata.annotations else same
-    kept_spec = PodSpec(
+    kept_spec = TemplateSpec(
         init_containers=init,
         containers=containers or (_CONTAINER,) * bool(spec.containers),
         resources=resources,
@@ -161,7 +161,7 @@ def _template(template: PodTemplate) -> PodTemplate:
 def _sound(scheduler: str, priority: str, *, any_container: bool) -> PodTemplate:
     """The same object for all templates of which nothing else is kept: a workload may have hundreds."""
     containers = (_CONTAINER,) * any_container
-    return PodTemplate(spec=PodSpec(containers=containers, scheduler_name=scheduler, priority_class_name=priority))
+    return PodTemplate(spec=TemplateSpec(containers=containers, scheduler_name=scheduler, priority_class_name=priority))
 
 
 def _containers(all_: tuple[Container, ...]) -> tuple[Container, ...]:

@@ -13,6 +13,7 @@ from muster.model.findings import Finding, Reason, Severity
 from muster.model.names import KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError, LocalObject, decode
 from muster.resources.quantity import ZERO
+from muster.validation.quotas import TooMuch
 from muster.validation.workload import Verdict, is_judged, judge, name_taken
 from muster.workloads import KINDS, Decoded, Kind, kind_of
 from webhook.reviews.admission_review import AdmissionResponse, allow, deny
@@ -30,7 +31,8 @@ __all__ = ["review_workload"]
 
 # What is wrong because of the size of the gang.
 _OF_QUEUES = (Reason.EXCEEDS_CAPABILITY, Reason.NO_ROOM_TO_UPGRADE)
-_OF_QUOTAS = (Reason.EXCEEDS_RESOURCE_QUOTA, Reason.EXCEEDS_ELASTIC_QUOTA)
+# What is wrong with all pods of a role, whatever the line says of it.
+_OF_ROLES = (Reason.REQUIRED_BY_RESOURCE_QUOTA, Reason.OUTSIDE_LIMIT_RANGE)
 
 
 async def review_workload(request: AdmissionRequest, knowledge: Knowledge, defaults: Defaults) -> AdmissionResponse:
@@ -128,8 +130,10 @@ def _was_there(refusal: Finding, old: Verdict, new: Verdict) -> bool:
         known = had or refusal.reason is Reason.EXCEEDS_CAPABILITY
         same_queue = old.intent.queue == new.intent.queue
         return known and same_queue and _no_more(new.gang.most, old.gang.most)
-    if refusal.reason in _OF_QUOTAS and old.gang and new.gang:
-        return had and _no_more(new.gang.most_charged, old.gang.most_charged)
+    if isinstance(refusal, TooMuch):
+        return any(map(refusal.no_worse_than, old.refusals))
+    if refusal.reason in _OF_ROLES:
+        return any((fault.reason, fault.field) == (refusal.reason, refusal.field) for fault in old.refusals)
     return refusal in old.refusals
 
 

@@ -17,6 +17,7 @@ from muster.model.objects import Queue
 from muster.queueing.namespace_limits import Ceiling, NamespaceLimit
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView, read_queue
+from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
 from muster.schedulers import named
@@ -73,6 +74,8 @@ _NONE = {"replicas": 0, "template": template()}
 _KATA = {"kata": made(RuntimeClass, {"metadata": {"name": "kata"}, "overhead": {"podFixed": {"cpu": "250m"}}})}
 
 _TWO = made(ResourceQuota, resource_quota({"requests.cpu": "2", "pods": "2"}, name="team"))
+_LIMITED = made(ResourceQuota, resource_quota({"limits.cpu": "64"}, name="team"))
+_RANGE = made(LimitRange, {"metadata": {"name": "team"}, "spec": {"limits": [{"type": "Pod", "min": {"cpu": "2"}}]}})
 
 
 def _found(manifest: JSON, *queues: QueueView, **known: object) -> Iterable[Finding]:
@@ -161,6 +164,10 @@ def _zero_memory() -> Iterable[Finding]:
     return _found(ray_cluster(), read_queue(queue))
 
 
+def _idle_keys() -> Queue:
+    return made(Queue, {"metadata": {"name": "small"}, "spec": {"capability": {"cpus": 4, "gpu": 8, "pods": 20}}})
+
+
 def _queue(cpu: str, parent: str = "", allocated: str = "0") -> Queue:
     spec, status = {"capability": {"cpu": cpu}, "parent": parent}, {"allocated": {"cpu": allocated}}
     return made(Queue, {"metadata": {"name": "small"}, "spec": spec, "status": status})
@@ -174,6 +181,8 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     Reason.EXCEEDS_CAPABILITY: lambda: _found(ray_cluster(head=template("4"))),
     Reason.EXCEEDS_RESOURCE_QUOTA: lambda: _found(ray_cluster(), pod_defaults=PodDefaults(quotas=[_TWO])),
     Reason.EXCEEDS_ELASTIC_QUOTA: _above_elastic_quota,
+    Reason.REQUIRED_BY_RESOURCE_QUOTA: lambda: _found(ray_cluster(), pod_defaults=PodDefaults(quotas=[_LIMITED])),
+    Reason.OUTSIDE_LIMIT_RANGE: lambda: _found(ray_cluster(), pod_defaults=PodDefaults([_RANGE])),
     Reason.SCHEDULER_CANNOT: _elastic_on_kubernetes,
     Reason.POD_GROUP_TAKEN: _taken,
     Reason.UNKNOWN_PRIORITY_CLASS: lambda: _found(_class("hihg")),
@@ -209,6 +218,7 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     Reason.POD_LEVEL_RESOURCES: lambda: _found(_template(resources={"requests": {"cpu": "1"}})),
     Reason.REQUESTS_MISSING: lambda: _found(ray_cluster(head=template(""))),
     Reason.CAPABILITY_OF_ZERO: _zero_memory,
+    Reason.LIMITS_NOTHING: lambda: faults(_idle_keys(), QueueTree([_SMALL])),
     Reason.GROWS_BEYOND_CAPABILITY: lambda: _found(
         ray_cluster(workers(minReplicas=1, maxReplicas=10), enableInTreeAutoscaling=True)
     ),

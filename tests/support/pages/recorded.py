@@ -77,6 +77,8 @@ REFUSALS: dict[Reason, str] = {
     Reason.EXCEEDS_CAPABILITY: "A RayCluster of 5 cpu for a queue of 4.",
     Reason.EXCEEDS_RESOURCE_QUOTA: "A RayCluster of 3 cpu in a namespace whose ResourceQuota has 2.",
     Reason.EXCEEDS_ELASTIC_QUOTA: "A RayCluster of 5 cpu in a namespace whose ElasticQuota has 4.",
+    Reason.REQUIRED_BY_RESOURCE_QUOTA: "A RayCluster without limits in a namespace whose ResourceQuota counts them.",
+    Reason.OUTSIDE_LIMIT_RANGE: "A RayCluster whose pods ask for less than the `min` of the LimitRange.",
     Reason.SCHEDULER_CANNOT: "An elastic PyTorchJob for kube-scheduler's PodGroups.",
     Reason.POD_GROUP_TAKEN: "A PyTorchJob of the name that the PodGroup of a RayCluster has.",
     Reason.UNKNOWN_PRIORITY_CLASS: "A RayCluster with a misspelled priority class.",

@@ -107,6 +107,12 @@ def test_a_workload_that_is_not_managed_says_why_and_is_not_green_where_it_is_st
     assert [command.plan(text, options=options).code for options in ([], ["--strict"])] == [0, 3]
 
 
+def test_a_ray_job_that_selects_a_cluster_is_told_so_whatever_it_asks_for(command: Command) -> None:
+    for labels in ({}, {"volcano.sh/queue-name": "q"}):
+        manifest = ray_cluster(labels=labels) | {"kind": "RayJob", "spec": {"clusterSelector": {"ray.io/cluster": "c"}}}
+        assert only(command.plan(document(manifest)))["message"].startswith("not managed: spec.clusterSelector: ")
+
+
 def test_a_label_that_stands_in_a_pod_template_alone_is_told_where_it_belongs(command: Command) -> None:
     manifest = ray_cluster(labels={})
     manifest["spec"]["headGroupSpec"]["template"]["metadata"] = {"labels": {"volcano.sh/queue-name": "q"}}

@@ -54,14 +54,13 @@ def test_a_gang_that_a_quota_never_holds_is_refused(quota: JSON, needs: str, har
     "quota",
     [
         pytest.param(resource_quota({"cpu": "3", "memory": "3Gi", "pods": "3"}), id="exactly enough"),
-        pytest.param(resource_quota({"limits.cpu": "1"}), id="of limits"),
+        pytest.param(resource_quota({"limits.ephemeral-storage": "1"}), id="of limits that no pod has"),
         pytest.param(resource_quota({"requests.storage": "0"}), id="of storage"),
         pytest.param(resource_quota({"count/jobs.batch": "0"}), id="of other objects"),
         pytest.param(resource_quota({"requests.nvidia.com/gpu": "0"}), id="of what it does not ask for"),
         pytest.param(
             {**resource_quota({}), "spec": {"hard": {"cpu": "1"}, "scopes": ["BestEffort"]}}, id="with a scope"
         ),
-        pytest.param({**resource_quota({}), "spec": {"hard": {"cpu": "1"}, "scopeSelector": {}}}, id="with a selector"),
         pytest.param({**resource_quota({}), "spec": {"hard": {"cpu": "no"}}}, id="that cannot be read"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from muster.model.findings import Reason
 from muster.model.objects import InvalidObjectError, Pod
 from muster.resources.amounts import as_text
 from muster.workloads import kind_of, kind_of_owner
@@ -166,9 +167,29 @@ def ray_job(**spec: object) -> JSON:
     return cluster | {"kind": "RayJob", "spec": {"rayClusterSpec": cluster["spec"], **spec}}
 
 
-def test_a_ray_job_in_a_cluster_that_is_there_has_no_gang() -> None:
-    verdict = judged(ray_job(clusterSelector={"ray.io/cluster": "mine"}))
-    assert (verdict.allowed, verdict.gang, verdict.warnings) == (True, None, ())
+@pytest.mark.parametrize(
+    ("manifest", "path"),
+    [
+        pytest.param(ray_job(clusterSelector={"ray.io/cluster": "mine"}, rayClusterSpec=None), "spec", id="RayJob"),
+        pytest.param(
+            ray_job() | {"kind": "RayCronJob", "spec": {"jobTemplate": ray_job(clusterSelector={"a": "b"})["spec"]}},
+            "spec.jobTemplate",
+            id="RayCronJob",
+        ),
+    ],
+)
+def test_a_ray_job_in_a_cluster_that_is_there_has_no_gang_and_says_so(manifest: JSON, path: str) -> None:
+    verdict = judged(manifest)
+    (only,) = verdict.warnings
+    assert (verdict.allowed, verdict.gang, only.reason) == (True, None, Reason.NO_PODS)
+    assert only.message.startswith(
+        f"{path}.clusterSelector: the job runs in the RayCluster that it selects and makes none"
+    )
+
+
+def test_a_ray_job_in_a_cluster_that_is_there_and_asks_for_nothing_is_left_alone() -> None:
+    silent = ray_job(clusterSelector={"ray.io/cluster": "mine"})
+    assert judged({**silent, "metadata": {"name": "silent"}}).warnings == ()
 
 
 @pytest.mark.parametrize(

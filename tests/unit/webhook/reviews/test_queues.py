@@ -12,6 +12,8 @@ from muster.kube.errors import ApiError
 from muster.model.findings import Reason, Severity
 from muster.model.names import HOLD, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.model.strictness import Validation
+from muster.queueing.sources import QUEUE_SOURCES
+from muster.schedulers import named
 from tests.support.manifests.observed import DEFAULTS, JSON, namespace, pod, pod_group, queue
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
 from webhook.reviews.queues import review_named_queue, review_pod_group, review_queue
@@ -38,7 +40,8 @@ async def reviewed(
     groups: Sequence[JSON] | None = (),
     defaults: Defaults = DEFAULTS,
 ) -> dict[str, Any]:
-    knowledge = knowing(Reader(pod_groups=groups), queues=[*others, *([old] if old else [])])
+    there = [*others, *([old] if old else [])]
+    knowledge = knowing(Reader(pod_groups=groups), queues=there, defaults=defaults)
     asked = request(new, old=old, operation="UPDATE" if old else "CREATE")
     return answered(await review_queue(asked, knowledge, defaults))
 
@@ -281,6 +284,12 @@ async def test_where_the_pod_groups_of_a_queue_cannot_be_read_it_gets_no_first_q
     assert (await reviewed(below("org"), ORG, below("org", "older"), groups=None))["allowed"], "it is one already"
 
 
+async def test_of_a_scheduler_whose_kind_is_not_served_there_are_no_pod_groups() -> None:
+    """Its CRD may come later than the chart value that names it."""
+    both = Defaults(schedulers=named("volcano", "coscheduling"))
+    assert (await reviewed(below("org"), ORG, defaults=both))["allowed"]
+
+
 async def test_a_lower_capability_says_what_it_leaves_outside() -> None:
     """What is held, and who waits for more than it allows; with numbers."""
     new = queue(cpu="2")
@@ -337,6 +346,40 @@ async def test_without_validation_queues_are_the_administrators() -> None:
     assert (await reviewed(below("none"), defaults=off))["allowed"]
     warned = await reviewed(below("none"), defaults=Defaults(validation=Validation(Severity.WARN)))
     assert (warned["allowed"], len(warned["warnings"])) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("spec", "line"),
+    [
+        pytest.param({"capability": {"cpu": "4", "pods": 2}}, 'spec.capability: "pods"', id="pods"),
+        pytest.param({"capability": {"cpus": 4}}, 'spec.capability: "cpus" (did you mean cpu?)', id="cpus"),
+        pytest.param({"capability": {"gpu": 4}}, 'spec.capability: "gpu"', id="gpu"),
+        pytest.param({"capability": {"Memory": 4}}, 'spec.capability: "Memory" (did you mean memory?)', id="a capital"),
+        pytest.param(
+            {"capability": {"requests.cpu": 4}}, 'spec.capability: "requests.cpu" (did you mean cpu?)', id="requests"
+        ),
+        pytest.param(
+            {"capability": {"limits.nvidia.com/gpu": 4}},
+            'spec.capability: "limits.nvidia.com/gpu" (did you mean nvidia.com/gpu?)',
+            id="limits",
+        ),
+        pytest.param({"deserved": {"gpu": 4}}, 'spec.deserved: "gpu"', id="deserved"),
+        pytest.param({"guarantee": {"resource": {"gpu": 4}}}, 'spec.guarantee.resource: "gpu"', id="guarantee"),
+    ],
+)
+@pytest.mark.parametrize("source", ["volcano", "muster"])
+async def test_a_key_that_limits_nothing_is_named(source: str, spec: JSON, line: str) -> None:
+    kept = QUEUE_SOURCES[source]
+    new = {**queue("q"), "apiVersion": f"{kept.group}/{kept.version}", "kind": kept.kind, "spec": spec}
+    (only,) = (await reviewed(new, defaults=Defaults(queue_source=kept)))["warnings"]
+    assert only.startswith(f"{line}: no pod requests that, and it limits nothing; ")
+
+
+@pytest.mark.parametrize("name", ["cpu", "memory", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu"])
+async def test_what_pods_request_is_a_key_of_a_capability(name: str) -> None:
+    new = queue("q")
+    new["spec"]["capability"] = {name: 4}
+    assert await reviewed(new) == {"uid": "u", "allowed": True}
 
 
 async def test_an_annotation_that_nobody_reads_is_told_of_and_taken() -> None:

@@ -258,6 +258,46 @@ async def test_what_was_too_large_for_a_quota_may_become_smaller(replicas: int, 
     assert (await updated(before, now, knowledge))["allowed"] is allowed
 
 
+def _limited(cpu: str, count: int = 2) -> JSON:
+    """Workers that have a limit of so much, and an init container that has none."""
+    asked = {"requests": {"cpu": "1"}, "limits": {"cpu": cpu}}
+    of = {"spec": {"containers": [{"name": "c", "resources": asked}], "initContainers": [{"name": "i"}]}}
+    return pytorch_job(replicas={"Worker": {"replicas": count, "template": of}}, policy={"queue": "q"})
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "allowed"),
+    [
+        pytest.param(_limited("5"), _limited("4"), True, id="less"),
+        pytest.param(_limited("5"), _limited("5", count=1), True, id="fewer"),
+        pytest.param(_limited("5"), _limited("6"), False, id="more"),
+        pytest.param(_limited("1"), _limited("5"), False, id="new"),
+    ],
+)
+async def test_what_limits_were_too_much_for_a_quota_may_become_less(
+    before: JSON,
+    now: JSON,
+    allowed: bool,  # noqa: FBT001
+) -> None:
+    given = {
+        "metadata": {"name": "usual", "namespace": "team"},
+        "spec": {"limits": [{"type": "Container", "default": {"cpu": "100m"}}]},
+    }
+    knowledge = knowing(queues=[queue()], quotas=[resource_quota({"limits.cpu": "3"})], ranges=[given])
+    assert (await updated(before, now, knowledge))["allowed"] is allowed
+
+
+async def test_pods_that_were_refused_before_may_be_put_right_container_by_container() -> None:
+    """The first container is right now, and the line names the second."""
+    knowledge = knowing(queues=[queue()], quotas=[resource_quota({"limits.cpu": "99"})])
+    none = pytorch_job(policy={"queue": "q"})
+    refused = await created(_limited("1"), knowledge)
+    assert refused["status"]["reason"] == "RequiredByResourceQuota"
+    answer = await updated(none, _limited("1"), knowledge)
+    assert answer["allowed"]
+    assert 'init container "i" does not say limits.cpu' in answer["warnings"][0]
+
+
 def _in_waves(pods: int) -> JSON:
     """A JobSet of one pod, and of as many as said when that is ready."""
     spec = {"template": template(), "parallelism": pods, "completions": pods}

@@ -1,0 +1,51 @@
+"""Pod affinity, of which one thing is read: whether it names pods of other namespaces, which ResourceQuotas go by."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+__all__ = ["Affinity"]
+
+
+class _Decoded(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
+    """As `objects.LocalObject`, which imports this module."""
+
+
+class _AffinityTerm(_Decoded, frozen=True):
+    namespaces: tuple[Any, ...] = ()
+    namespace_selector: _Decoded | None = None
+
+
+class _WeightedTerm(_Decoded, frozen=True):
+    pod_affinity_term: _AffinityTerm = _AffinityTerm()
+
+
+class _PodAffinity(_Decoded, frozen=True):
+    # Of its terms, of which there may be thousands, nothing is kept but `across`, whatever a manifest says there.
+    required: tuple[_AffinityTerm, ...] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[_WeightedTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+    across: bool = False
+
+    def __post_init__(self) -> None:
+        terms = (*self.required, *(one.pod_affinity_term for one in self.preferred))
+        across = any(one.namespaces or one.namespace_selector is not None for one in terms)
+        for name, value in (("required", ()), ("preferred", ()), ("across", across)):
+            msgspec.structs.force_setattr(self, name, value)
+
+
+class Affinity(_Decoded, frozen=True):
+    """Near which pods, and far from which, a pod is to run."""
+
+    pod_affinity: _PodAffinity = _PodAffinity()
+    pod_anti_affinity: _PodAffinity = _PodAffinity()
+
+    @property
+    def across_namespaces(self) -> bool:
+        """Whether a term names pods of other namespaces."""
+        return self.pod_affinity.across or self.pod_anti_affinity.across
