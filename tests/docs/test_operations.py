@@ -8,6 +8,7 @@ import re
 import pytest
 
 from hack.versions import rows, trials, written
+from muster.cli.doctor.volcano import ADVISORIES
 from muster.model import names
 from tests.docs.test_documents import CHECKOUT
 from tests.support.cluster.operations_guide import NOT_RUN, STEPS
@@ -32,6 +33,13 @@ def test_the_versions_are_those_that_the_tests_run() -> None:
     assert PAGE.read_text() == expected, (
         "docs/operations.md is out of date: see what changed with MUSTER_REWRITE=1 pytest tests/docs/test_operations.py"
     )
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/platforms.md", NAME])
+def test_each_page_names_the_releases_of_volcano_that_doctor_takes_for_sound(page: str) -> None:
+    text = (CHECKOUT / page).read_text()
+    newest = [".".join(map(str, one.fixed[-1])) for one in ADVISORIES]
+    assert [release for release in newest if release not in text] == []
 
 
 def test_every_other_version_has_its_row() -> None:

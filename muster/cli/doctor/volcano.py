@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.rights import VOLCANO
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from muster.cli.doctor.sight import Sight
     from muster.queueing.sources import QueueSource
 
-__all__ = ["kinds", "program_of", "readiness", "version_of", "volcano"]
+__all__ = ["ADVISORIES", "kinds", "program_of", "readiness", "version_of", "volcano"]
 
 _OLDEST_KUBERNETES = (1, 30)
 _OLDEST_VOLCANO = (1, 11)
@@ -36,10 +36,36 @@ _CRDS = {
     "kueue.x-k8s.io/v1beta2": "install Kueue 0.19 or newer, or take kueue out of the chart value admitters",
     "muster.dev/v1alpha1": "run helm upgrade: the chart of muster has the CRD",
 }
-_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.\d+)?")
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
+
+
+class _Advisory(NamedTuple):
+    """A published vulnerability of Volcano, the first release that has it, and the first of each line without it."""
+
+    name: str
+    words: str
+    since: tuple[int, int, int]
+    fixed: tuple[tuple[int, int, int], ...]
+
+    def cure(self, release: tuple[int, int, int]) -> tuple[int, int, int] | None:
+        """The first release of its line without it, else the newest of them; None where this one does not have it."""
+        of_line = [one for one in self.fixed if one[:2] == release[:2]]
+        return next((one for one in of_line or self.fixed[-1:] if self.since <= release < one), None)
+
+
+ADVISORIES = (
+    _Advisory(
+        "CVE-2026-44247",
+        "a large request of any pod ends the webhook manager",
+        (0, 0, 0),
+        ((1, 12, 4), (1, 13, 3), (1, 14, 2)),
+    ),
+    _Advisory("GHSA-j38h-7pfq-cxmw", "a ResourceClaim can stop all scheduling", (1, 15, 0), ((1, 15, 2),)),
+)
 _CLOSED = ("Closed", "Closing")
 # Seconds after which Volcano has set the state of a new queue.
 _QUEUE_AGE = 60.0
+_PROGRAMS = (*VOLCANO, "vc-webhook-manager")
 _DUTY = {"vc-scheduler": "no gang is placed", "vc-controller-manager": "queues get no state, and no gang is placed"}
 
 
@@ -132,6 +158,7 @@ def volcano(sight: Sight) -> Iterator[Diagnosis]:
     else:
         for program in VOLCANO:
             yield from _program(program, sight.deployments)
+        yield from _vulnerable(sight.deployments)
     yield from _queues(sight)
 
 
@@ -155,6 +182,30 @@ def _program(program: str, deployments: tuple[Deployment, ...]) -> Iterator[Diag
             )
         else:
             yield readiness(Check.VOLCANO, deployment, title, _DUTY[program])
+
+
+def _vulnerable(deployments: tuple[Deployment, ...]) -> Iterator[Diagnosis]:
+    """The releases with published vulnerabilities that programs of Volcano run."""
+    releases: dict[tuple[int, int, int], list[str]] = {}
+    for deployment in deployments:
+        for container in deployment.containers:
+            match = _VERSION.match(container.image.partition("@")[0].rpartition(":")[2])
+            if match and match[3] and program_of(container) in _PROGRAMS:
+                release = int(match[1]), int(match[2]), int(match[3])
+                releases.setdefault(release, []).append(deployment.title)
+    for release, titles in sorted(releases.items()):
+        for one in ADVISORIES:
+            if (fixed := one.cure(release)) is not None:
+                title = f"Volcano {_text(release)} ({listed(titles)})"
+                yield warning(
+                    Check.VOLCANO,
+                    f"{title} has a published vulnerability, {one.name}: {one.words}",
+                    f"upgrade Volcano to {_text(fixed)} or newer",
+                )
+
+
+def _text(release: tuple[int, int, int]) -> str:
+    return ".".join(map(str, release))
 
 
 def readiness(

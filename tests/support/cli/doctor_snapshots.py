@@ -94,8 +94,8 @@ def healthy(**changes: Any) -> Sight:  # noqa: ANN401
         deployments=(
             ours("webhook"),
             ours("controller"),
-            deployment("volcano-scheduler", "r/vc-scheduler:v1.14.1", namespace="volcano-system"),
-            deployment("volcano-controllers", "r/vc-controller-manager:v1.14.1", namespace="volcano-system"),
+            deployment("volcano-scheduler", "r/vc-scheduler:v1.14.4", namespace="volcano-system"),
+            deployment("volcano-controllers", "r/vc-controller-manager:v1.14.4", namespace="volcano-system"),
         ),
         mutating=(configuration("MutatingWebhookConfiguration"),),
         validating=(configuration("ValidatingWebhookConfiguration"),),

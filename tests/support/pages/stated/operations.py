@@ -85,7 +85,7 @@ _PODS = (
     _row("default limit is «512Mi». A replica", "values:webhook.resources.limits.memory"),
     _row("by default about «20 seconds» later. A", *_LEASE, rule=_taken_over, about=0.02),
     _row("Kubernetes**: «1.30» is the first", "muster.cli.doctor.volcano:_OLDEST_KUBERNETES"),
-    _row("it respects gates since «1.11»;", "muster.cli.doctor.volcano:_OLDEST_VOLCANO"),
+    _row("Volcano respects gates since «1.11»;", "muster.cli.doctor.volcano:_OLDEST_VOLCANO"),
     _row("missing CRDs every «half minute», so you", "muster.kube.reflector:Reflector.__init__.absent_retry"),
 )
 

@@ -54,6 +54,33 @@ def test_volcano_must_know_gates(tag: str, level: Severity) -> None:
     assert (Severity.PROBLEM in levels(said)) is (level is Severity.PROBLEM)
 
 
+@pytest.mark.parametrize(
+    ("tag", "advisory", "cure"),
+    [
+        pytest.param("v1.11.2", "CVE-2026-44247", "1.14.2", id="a line without a fix"),
+        pytest.param("v1.13.2", "CVE-2026-44247", "1.13.3", id="the line before"),
+        pytest.param("v1.14.1", "CVE-2026-44247", "1.14.2", id="what the tests run"),
+        pytest.param("v1.14.1@sha256:00", "CVE-2026-44247", "1.14.2", id="with a digest"),
+        pytest.param("v1.15.0", "GHSA-j38h-7pfq-cxmw", "1.15.2", id="1.15.0"),
+        pytest.param("v1.15.1-alpine", "GHSA-j38h-7pfq-cxmw", "1.15.2", id="1.15.1"),
+    ],
+)
+@pytest.mark.parametrize("program", ["vc-scheduler", "vc-controller-manager", "vc-webhook-manager"])
+def test_a_release_of_volcano_with_a_published_vulnerability_is_named(
+    tag: str, advisory: str, cure: str, program: str
+) -> None:
+    said = found(volcano, deployments=(deployment(program, f"r/{program}:{tag}"),))
+    (only,) = [one for one in said if "published vulnerability" in one.message]
+    assert (only.level, advisory in only.message) == (Severity.WARNING, True)
+    assert only.cure == f"upgrade Volcano to {cure} or newer"
+
+
+@pytest.mark.parametrize("tag", ["v1.12.4", "v1.13.3", "v1.14.2", "v1.14.4", "v1.15.2", "v1.16.0", "v1.14", "latest"])
+def test_a_release_that_has_none_or_that_is_not_known_is_not_named(tag: str) -> None:
+    said = found(volcano, deployments=(deployment("vc-scheduler", f"r/vc-scheduler:{tag}"),))
+    assert not any("vulnerability" in one.message for one in said)
+
+
 def test_a_volcano_that_is_not_seen_may_run_elsewhere() -> None:
     said = found(volcano, deployments=())
     assert levels(said) == {Severity.WARNING, Severity.OK}
