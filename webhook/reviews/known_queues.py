@@ -104,7 +104,12 @@ class KnownQueues:
             async with in_time(), asyncio.timeout(self._read_seconds):
                 for scheduler in self._schedulers:
                     read, resource = partial(of_queues, scheduler.pod_groups), pod_groups_of(scheduler)
-                    found += (await list_all(self._client, resource, read, deadline=self._read_seconds)).items
+                    try:
+                        found += (await list_all(self._client, resource, read, deadline=self._read_seconds)).items
+                    except ApiError as error:
+                        # Of a kind that the cluster does not serve there are none.
+                        if not error.not_found:
+                            raise
                 return found
         except (ApiError, TimeoutError) as error:
             logger.warning(

@@ -55,8 +55,8 @@ class Reader:
             return as_json({"items": list(self.pods)}).encode()
         assert (resource.plural, deadline <= 2.0) == (POD_GROUPS.plural, True)
         if resource != POD_GROUPS:
-            # Of other schedulers there are none.
-            return as_json({"items": []}).encode()
+            # The cluster serves none of other schedulers.
+            raise ApiError(404, "NotFound", "the server could not find the requested resource")
         if self.pod_groups is None:
             raise ApiError(503, "", "busy")
         return as_json({"items": list(self.pod_groups)}).encode()
