@@ -12,13 +12,13 @@ from muster.admitters import Admitter
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
 from muster.observe.candidates import candidate, queue_held
-from muster.observe.ledger_entry import auxiliary_keys, enter_ledger
+from muster.observe.ledger_entry import enter_ledger, part_keys
 from muster.observe.messages import not_by_kueue, of_kueue
 from muster.observe.phases import lost_in
 from muster.observe.pod_groups import claim_of, scheduler_of
 from muster.observe.queues import view_of
 from muster.queueing.growth import Growing
-from muster.queueing.ledger import Decision, Ledger, queue_not_found
+from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from muster.observe.context import EntryContext
     from muster.observe.ledger_entry import Standing
     from muster.observe.view import View
-    from muster.queueing.ledger import GangKey
     from muster.queueing.queue_state import Order
     from muster.resources.amounts import Resources
 
@@ -90,7 +89,7 @@ class AdmissionQueue:
 
     def keep(self, key: GangKey, group: PodGroup | None) -> None:
         """Enter a gang of which only its PodGroup can be read: it may be running, and hold what that asks for."""
-        for one in (key, *auxiliary_keys(key)):
+        for one in (key, *part_keys(key)):
             self.ledger.forget(one)
         claim = claim_of(group.spec) if group is not None else {}
         if group is not None and claim:
@@ -100,7 +99,7 @@ class AdmissionQueue:
 
     def stand(self, view: View, context: EntryContext) -> Standing:
         """Enter the gang as it stands, and wake the gangs of its subtree when anything changed for them."""
-        keys = (view.key, *auxiliary_keys(view.key))
+        keys = (view.key, *part_keys(view.key))
         before = {self.ledger.queue_of(key) for key in keys}
         turn = self._turns_to_grow.pop(view.key, None)
         standing = self.enter(view, context)
@@ -187,7 +186,8 @@ class AdmissionQueue:
     def tell(self) -> None:
         """Reconcile gangs whose message has changed, a few of them; called about every second."""
         for key in self._status_updates.due(self.ledger.next_waiting):
-            if key == key.gang:
+            # A wave has no words of its own.
+            if isinstance(key, GangKey):
                 self.give_turn(key)
                 self._look_at(key)
 

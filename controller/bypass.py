@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from controller.memory import Memories, Memory
     from muster.queueing.ledger import GangKey, Ledger
+    from muster.queueing.queue_state import EntryKey
 
 __all__ = ["BypassTracker"]
 
@@ -34,12 +35,12 @@ class BypassTracker:
         self._look_at = look_at
         self._wake = wake
 
-    def by(self, key: GangKey, now: float, *, growth: bool = False) -> dict[GangKey, str | None]:
+    def by(self, key: GangKey, now: float, *, growth: bool = False) -> dict[EntryKey, str | None]:
         """The gangs that this one passes when it starts or grows now, and their queues; a wave is no `growth`."""
         passed = self._ledger.passed_by(key, now, growth=growth)
         return {other: self._ledger.queue_of(other) for other in passed}
 
-    def begin(self, passed: Mapping[GangKey, str | None], now: float) -> None:
+    def begin(self, passed: Mapping[EntryKey, str | None], now: float) -> None:
         """Have the ledger count these gangs as passed, before anybody else passes them; `now` of the wall clock."""
         since = seconds_of(text_of(now))  # as their PodGroups will say it
         for key, queue in self._still(passed):
@@ -48,7 +49,7 @@ class BypassTracker:
                 self._ledger.wait(replace(waits, passed_since=since))
                 self._wake(queue, key.gang)
 
-    def note(self, passed: Mapping[GangKey, str | None], now: float) -> None:
+    def note(self, passed: Mapping[EntryKey, str | None], now: float) -> None:
         """Note that these gangs were passed, `now` of the wall clock."""
         self.begin(passed, now)
         for key, queue in self._still(passed):
@@ -56,12 +57,12 @@ class BypassTracker:
             self._memories.note_passed(gang, queue, now)
             self._look_at(gang)
 
-    def take_back(self, passed: Mapping[GangKey, str | None]) -> None:
+    def take_back(self, passed: Mapping[EntryKey, str | None]) -> None:
         """Nobody has passed these gangs: they are entered as they were."""
         for key in passed:
             self._look_at(key.gang)
 
-    def _still(self, passed: Mapping[GangKey, str | None]) -> Iterator[tuple[GangKey, str]]:
+    def _still(self, passed: Mapping[EntryKey, str | None]) -> Iterator[tuple[EntryKey, str]]:
         """Those that wait where they waited: meanwhile a gang may have started, too, or wait in another queue."""
         for key, queue in passed.items():
             if queue is not None and self._ledger.queue_of(key) == queue and self._ledger.holds(key) is None:

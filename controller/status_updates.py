@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from muster.queueing.ledger import GangKey
-    from muster.queueing.queue_state import Order
+    from muster.queueing.queue_state import EntryKey, Order
 
     Line = Callable[[str, Order | None], Order | None]
 
@@ -36,7 +35,7 @@ class _Round:
     left: float = 0
     touched: bool = False
 
-    def next(self, queue: str, line: Line) -> GangKey | None:
+    def next(self, queue: str, line: Line) -> EntryKey | None:
         """The next gang, or None where all have been told of all."""
         found = self._step(queue, line)
         if found is None and self.touched:
@@ -64,7 +63,7 @@ class _Queue:
     rest: _Round = field(default_factory=lambda: _Round(_HEAD, float("inf")))
     turns: int = 0
 
-    def next(self, queue: str, line: Line) -> GangKey | None:
+    def next(self, queue: str, line: Line) -> EntryKey | None:
         self.turns += 1
         first, second = (self.head, self.rest) if self.turns % _TURNS else (self.rest, self.head)
         return first.next(queue, line) or second.next(queue, line)
@@ -85,12 +84,12 @@ class StatusUpdateSchedule:
                 one = self._queues[name] = _Queue()
             one.head.touched = one.rest.touched = True
 
-    def due(self, line: Line) -> list[GangKey]:
+    def due(self, line: Line) -> list[EntryKey]:
         """The gangs whose message is to be refreshed now; to be called about every second.
 
         `line` gives the first who waits in a queue behind a place in its order, None for the head of the line.
         """
-        due: list[GangKey] = []
+        due: list[EntryKey] = []
         while self._queues and len(due) < _PER_SECOND:
             name = next(iter(self._queues))
             queue = self._queues.pop(name)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.queueing.ledger import GangKey
-from muster.schedulers import gang_name
+from muster.observe.gang_keys import gang_of_group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from controller.memory import Memories
     from muster.model.objects import PodGroup
     from muster.observe.cluster import Cluster
+    from muster.queueing.ledger import GangKey
 
 __all__ = ["Takeover"]
 
@@ -72,7 +72,7 @@ class Takeover:
                 self._admission_queue.refresh(name)
             yield
         for group in groups:
-            key = GangKey(group.metadata.namespace, gang_name(group))
+            key = gang_of_group(group)
             self._memories.begin(key, group)
             self._left[key] = None
             yield

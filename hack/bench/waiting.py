@@ -205,7 +205,7 @@ def _elastic(count: int) -> None:
         ledger.hold(key, "queue", held, since="2026")
         claim = _resources(1500 + number, 1)
         more = amounts_of(minus(claim, held))
-        keys = key.auxiliary("wave"), key.auxiliary("leaving")
+        keys = key.part("wave"), key.part("leaving")
         growing.enter(key, Growth("queue", Order(0, "2026", key), ((claim, more),), *keys))
     took = []
     for number in range(20):

@@ -276,7 +276,12 @@ def _room(view: View, gang: Gang, queue: str, picture: Picture, snapshot: Ledger
             for used in [ledger.used(level.queue)]
         ],
         "holders": [
-            {"namespace": other.namespace, "name": other.name, "queue": name, "claim": as_text(claim.resources)}
+            {
+                "namespace": other.namespace,
+                "name": str(other).partition("/")[2],
+                "queue": name,
+                "claim": as_text(claim.resources),
+            }
             for other, name, claim in sorted(holders, key=lambda holder: (holder[1] != queue, holder[1], holder[0]))
         ],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.model.names import GROUP_NAME
+from muster.model.names import GROUP_NAME, is_object_name
 from muster.queueing.ledger import GangKey
 from muster.schedulers import gang_name
 from muster.workloads import GANG_KINDS, Decoded, Kind, kind_of_owner
@@ -18,9 +18,9 @@ __all__ = ["gang_of_group", "gang_of_workload", "gangs_of_pod"]
 
 
 def gangs_of_pod(pod: Pod) -> Iterable[GangKey]:
-    """The gang to whose PodGroup a pod is bound."""
-    group = pod.metadata.annotations.get(GROUP_NAME)
-    return (GangKey(pod.metadata.namespace, group),) if group else ()
+    """The gang to whose PodGroup a pod is bound; none where the annotation holds no name that an object can have."""
+    group = pod.metadata.annotations.get(GROUP_NAME, "")
+    return (GangKey(pod.metadata.namespace, group),) if is_object_name(group) else ()
 
 
 def gang_of_group(group: PodGroup) -> GangKey:

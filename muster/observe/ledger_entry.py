@@ -51,11 +51,12 @@ if TYPE_CHECKING:
     from muster.observe.pod_groups import Wanted
     from muster.observe.view import View
     from muster.queueing.ledger import Ledger
+    from muster.queueing.queue_state import EntryKey, PartKey
     from muster.queueing.usage import Amounts
     from muster.queueing.verdicts import Decision
     from muster.resources.amounts import Resources
 
-__all__ = ["Standing", "auxiliary_keys", "enter_ledger", "waits_for_a_node"]
+__all__ = ["Standing", "enter_ledger", "part_keys", "waits_for_a_node"]
 
 _HELD = attrgetter("held")
 _STAYING = frozenset({Phase.FOREIGN, Phase.RELEASED, Phase.NOT_MANAGED, Phase.INVALID})
@@ -145,7 +146,7 @@ class _Limit:
         if amounts in self.refused:
             return False
         if self._context.grow:
-            _, _, wave, leaving = auxiliary_keys(self._key)
+            _, _, wave, leaving = part_keys(self._key)
             now = self._context.now
             whose = self._key, self._queue, claim, now
             if self._ledger.fits_more(*whose, waits_as=wave, replaces=leaving, limited=self._limited):
@@ -156,7 +157,7 @@ class _Limit:
 
 def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     """Enter the gang as it stands, after what others hold under its name: it may use what those leave."""
-    former, bound, wave, leaving = auxiliary_keys(view.key)
+    former, bound, wave, leaving = part_keys(view.key)
     queue, place = queue_held(view), place_of(view, ledger.tree, context.mark)
     # Of an admitted gang it is a part of its claim.
     left = view.left if place.phase is Phase.ADMITTED else {}
@@ -194,13 +195,13 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     return replace(standing, changed=standing.changed or changed, growth=growth, wave=next_wave)
 
 
-def auxiliary_keys(key: GangKey) -> tuple[GangKey, GangKey, GangKey, GangKey]:
+def part_keys(key: GangKey) -> tuple[PartKey, PartKey, PartKey, PartKey]:
     """The keys under which the ledger keeps what belongs to a gang beside its own claim.
 
     What pods of a former workload of the name hold until they are gone; what pods hold that others bound to its
     PodGroup; its next wave, which waits; and what pods that are being deleted hold beyond its claim.
     """
-    return key.auxiliary("former"), key.auxiliary("bound"), key.auxiliary("wave"), key.auxiliary("leaving")
+    return key.part("former"), key.part("bound"), key.part("wave"), key.part("leaving")
 
 
 def waits_for_a_node(view: View, standing: Standing) -> bool:
@@ -208,7 +209,7 @@ def waits_for_a_node(view: View, standing: Standing) -> bool:
     return standing.phase is Phase.ADMITTED and not standing.soft and bool(view.open) and view.placed_nowhere
 
 
-def _put(ledger: Ledger, key: GangKey, entry: _Held | Candidate | None) -> bool:
+def _put(ledger: Ledger, key: EntryKey, entry: _Held | Candidate | None) -> bool:
     """Let the ledger keep this under the key, and nothing else; True when that changed anything for others."""
     if entry is None:
         return ledger.forget(key)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from muster.queueing.bypassed import BypassedBelow
     from muster.queueing.namespace_room import NamespaceRoom
-    from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState
+    from muster.queueing.queue_state import Candidate, Claim, EntryKey, Order, QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.shares import Shares
     from muster.queueing.unplaced_claims import HardParts
@@ -56,7 +56,7 @@ class AdmissionPass:
     hard: Mapping[str, HardParts]
     now: float
     at_once: int
-    fits: OrderedDict[GangKey, Amounts] = field(default_factory=OrderedDict)
+    fits: OrderedDict[EntryKey, Amounts] = field(default_factory=OrderedDict)
     barriers: dict[str, Order] = field(default_factory=dict)
     until: float = float("inf")
     told: bool = False

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.queue_state import GangKey, Order
+    from muster.queueing.queue_state import EntryKey, Order
     from muster.queueing.waiting_line import WaitingLine
 
 __all__ = ["Bypassed", "BypassedBelow", "first_bypassed"]
@@ -37,7 +37,7 @@ class Bypassed:
         self._heads = [(line.first, number, False) for number, line in enumerate(self._lines)]
         heapq.heapify(self._heads)
 
-    def first(self, own: Order | None, may_be_passed: Callable[[GangKey], bool]) -> Order | None:
+    def first(self, own: Order | None, may_be_passed: Callable[[EntryKey], bool]) -> Order | None:
         """The first of them, if it stands before this place (None: any)."""
         while self._heads:
             order, _, lacks = self._heads[0]
@@ -120,7 +120,7 @@ class BypassedBelow:
         outcome: AdmissionPass,
         path: tuple[str, ...],
         own: Order | None,
-        may_be_passed: Callable[[GangKey], bool],
+        may_be_passed: Callable[[EntryKey], bool],
     ) -> Order | None:
         """The first that is passed by a gang of the first queue of this path, at that place (None: behind all)."""
         below = self._below(path)
@@ -169,7 +169,7 @@ def first_bypassed(
     takes: tuple[str, ...],
     behind: Order | None,
     namespace: str,
-    may_be_passed: Callable[[GangKey], bool],
+    may_be_passed: Callable[[EntryKey], bool],
 ) -> Iterator[Order]:
     """Who is passed where something starts in a queue that takes these resources, at this place (None: behind all).
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from muster.queueing.ledger import Ledger
-    from muster.queueing.queue_state import GangKey, Order
+    from muster.queueing.queue_state import GangKey, Order, PartKey
     from muster.queueing.usage import Amounts
     from muster.resources.amounts import Resources
 
@@ -35,8 +35,8 @@ class Growth:
     """Its place among gangs."""
     refused: tuple[tuple[Resources, Amounts], ...]
     """The claims to which it may not grow, and what each is more than it holds, in billionths."""
-    waits_as: GangKey
-    replaces: GangKey
+    waits_as: PartKey
+    replaces: PartKey
     limited: bool = False
 
 
@@ -153,4 +153,4 @@ class Growing:
 def _entries(growth: Growth) -> Iterator[tuple[Order, Amounts]]:
     """Its places in line, one for each claim, and what it needs there."""
     for number, (_, more) in enumerate(growth.refused):
-        yield growth.order._replace(key=growth.order.key.auxiliary(f"growth {number}")), more
+        yield growth.order._replace(key=growth.order.key.gang.part(f"growth {number}")), more

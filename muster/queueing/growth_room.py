@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.queue_state import Claim, GangKey
+    from muster.queueing.queue_state import Claim, EntryKey
     from muster.queueing.usage import Amounts
     from muster.resources.amounts import Resources
 
@@ -27,10 +27,10 @@ __all__ = ["Own", "growth_may_pass", "may_grow"]
 class Own:
     """What is a gang's own when it grows."""
 
-    key: GangKey
+    key: EntryKey
     held: Claim | None
     """What it holds in the queue."""
-    waits_as: GangKey | None = None
+    waits_as: EntryKey | None = None
     """Under which key it stands in line itself."""
     replaced: Amounts = ()
     """What those hold that it replaces."""

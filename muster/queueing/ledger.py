@@ -23,7 +23,7 @@ from muster.queueing.bypassed import first_bypassed
 from muster.queueing.growth_room import Own, growth_may_pass, may_grow
 from muster.queueing.holdings import Holdings
 from muster.queueing.passes import Passes
-from muster.queueing.queue_state import Candidate, Claim, GangKey, Order, QueueState, Terms
+from muster.queueing.queue_state import Candidate, Claim, EntryKey, GangKey, Order, QueueState, Terms
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT
 from muster.queueing.shares import Shares
@@ -62,7 +62,7 @@ class Ledger:
         self._holdings = Holdings(self._tree)
         self._passes = Passes(self._tree, self._run_pass)
         self._states: dict[str, QueueState] = {}
-        self._queue_of: dict[GangKey, str] = {}
+        self._queue_of: dict[EntryKey, str] = {}
 
     @property
     def gangs(self) -> int:
@@ -169,7 +169,7 @@ class Ledger:
 
     def hold(
         self,
-        key: GangKey,
+        key: EntryKey,
         queue: str,
         claim: Resources,
         *,
@@ -207,7 +207,7 @@ class Ledger:
         self._passes.forget(queue)
         return True
 
-    def _enter(self, queue: str, key: GangKey, claim: Claim) -> None:
+    def _enter(self, queue: str, key: EntryKey, claim: Claim) -> None:
         self._state_of(queue).hold(key, claim)
         self._queue_of[key] = queue
         self._holdings.enter(queue, claim)
@@ -228,7 +228,7 @@ class Ledger:
         self._passes.forget(queue)
         return True
 
-    def forget(self, key: GangKey) -> bool:
+    def forget(self, key: EntryKey) -> bool:
         """Remove a gang: it holds nothing and waits for nothing; True when it was known."""
         queue = self._queue_of.pop(key, None)
         if queue is None:
@@ -256,25 +256,25 @@ class Ledger:
 
     # --- questions --------------------------------------------------------------------------------------------------
 
-    def queue_of(self, key: GangKey) -> str | None:
+    def queue_of(self, key: EntryKey) -> str | None:
         """The queue in which the gang holds or waits."""
         return self._queue_of.get(key)
 
-    def candidate(self, key: GangKey) -> Candidate | None:
+    def candidate(self, key: EntryKey) -> Candidate | None:
         """The gang as one that waits, or None."""
         queue = self._queue_of.get(key)
         return None if queue is None else self._states[queue].candidate(key)
 
-    def holds(self, key: GangKey) -> Resources | None:
+    def holds(self, key: EntryKey) -> Resources | None:
         """The claim of an admitted gang, or None."""
         claim = self._claim(key)
         return None if claim is None else claim.resources
 
-    def _claim(self, key: GangKey) -> Claim | None:
+    def _claim(self, key: EntryKey) -> Claim | None:
         queue = self._queue_of.get(key)
         return None if queue is None else self._states[queue].held.get(key)
 
-    def waiting(self, queue: str) -> list[GangKey]:
+    def waiting(self, queue: str) -> list[EntryKey]:
         """The gangs that wait in a queue, in order."""
         state = self._states.get(queue)
         return [order.key for order in state.in_order()] if state else []
@@ -284,7 +284,7 @@ class Ledger:
         state = self._states.get(queue)
         return state.next_behind(behind) if state else None
 
-    def position(self, key: GangKey, now: float) -> tuple[int, int] | None:
+    def position(self, key: EntryKey, now: float) -> tuple[int, int] | None:
         """Its place among the gangs of its queue that wait and may not start yet, and how many wait; else None.
 
         Those before it who may start now are as good as gone.
@@ -294,7 +294,7 @@ class Ledger:
             return None
         return self._position(candidate, self._passes.of(candidate.queue, now))
 
-    def claims(self, queue: str) -> dict[GangKey, Claim]:
+    def claims(self, queue: str) -> dict[EntryKey, Claim]:
         """The claims of a queue's own gangs, without the queues below it."""
         state = self._states.get(queue)
         return dict(state.held) if state else {}
@@ -313,7 +313,7 @@ class Ledger:
             return None
         return self._shares.of(queue, dict(amounts_of(self.used(queue))))
 
-    def soft(self, key: GangKey, now: float) -> bool:
+    def soft(self, key: EntryKey, now: float) -> bool:
         """Whether a part of the gang's claim does not count."""
         queue, claim = self._queue_of.get(key), self._claim(key)
         return queue is not None and claim is not None and self._passes.of(queue, now).is_soft(queue, claim)
@@ -326,14 +326,14 @@ class Ledger:
         """One queue of each subtree in which any gang holds or waits, where something has changed for who may start."""
         return list(self._passes.changed(now))
 
-    def startable(self, queue: str, now: float) -> list[GangKey]:
+    def startable(self, queue: str, now: float) -> list[EntryKey]:
         """The gangs of the queue's subtree that may start now, the first of them where there are very many.
 
         The next are known when half of these hold what they waited for.
         """
         return list(self._passes.of(queue, now).fits)
 
-    def newly_startable(self, queue: str, now: float) -> list[GangKey] | None:
+    def newly_startable(self, queue: str, now: float) -> list[EntryKey] | None:
         """As `startable`, or None where nothing has changed since the last call for the same subtree.
 
         Nothing is different when those start that may.
@@ -344,7 +344,7 @@ class Ledger:
         outcome.told = True
         return list(outcome.fits)
 
-    def decide(self, key: GangKey, now: float) -> Decision | None:
+    def decide(self, key: EntryKey, now: float) -> Decision | None:
         """The decision on a waiting gang, given all gangs that wait with it; None when it does not wait."""
         candidate = self.candidate(key)
         if candidate is None:
@@ -364,14 +364,14 @@ class Ledger:
         """Why a gang like this cannot start however much is free; None when it can. The gang need not wait here."""
         return refused(candidate, self._tree.place(candidate.queue), self._holdings.namespaces.ceiling(candidate), now)
 
-    def patience_ends(self, key: GangKey) -> float | None:
+    def patience_ends(self, key: EntryKey) -> float | None:
         """When the patience of a waiting gang is over (seconds of the wall clock); None where nobody has passed it."""
         candidate = self.candidate(key)
         view = self._tree.get(candidate.queue) if candidate else None
         since = candidate.passed_since if candidate else None
         return None if view is None or since is None else since + view.patience
 
-    def passed_by(self, key: GangKey, now: float, *, growth: bool = False) -> list[GangKey]:
+    def passed_by(self, key: EntryKey, now: float, *, growth: bool = False) -> list[EntryKey]:
         """The gangs that this gang passes: in its queue and those above, the first before it that lacks what it takes.
 
         A gang of a sibling stands before it if its turn came first. This is asked of a gang that may start, or that has
@@ -392,7 +392,7 @@ class Ledger:
         )
         return list(dict.fromkeys(first.key for first in firsts))
 
-    def _may_be_passed(self, key: GangKey, outcome: AdmissionPass) -> bool:
+    def _may_be_passed(self, key: EntryKey, outcome: AdmissionPass) -> bool:
         waits = self.candidate(key)
         if waits is None or waits.passed_since is not None or key in outcome.fits:
             return False
@@ -400,13 +400,13 @@ class Ledger:
 
     def fits_more(
         self,
-        key: GangKey,
+        key: EntryKey,
         queue: str,
         claim: Resources,
         now: float,
         *,
-        waits_as: GangKey | None = None,
-        replaces: GangKey | None = None,
+        waits_as: EntryKey | None = None,
+        replaces: EntryKey | None = None,
         limited: bool = False,
     ) -> bool:
         """Whether the claim of an admitted gang may grow to this, beside everything that is held or may start now.

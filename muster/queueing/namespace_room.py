@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from muster.queueing.namespace_limits import Ceiling, NamespaceLimit
-    from muster.queueing.queue_state import Candidate, Claim, GangKey, Order
+    from muster.queueing.queue_state import Candidate, Claim, EntryKey, Order
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.usage import Amounts
     from muster.resources.amounts import Resources
@@ -54,7 +54,7 @@ class NamespaceUse:
         self._used = Usage(tree)
         # As far as it does not end by itself.
         self._lasting = Usage(tree)
-        self._holders: dict[str, set[GangKey]] = {}
+        self._holders: dict[str, set[EntryKey]] = {}
         self._others: dict[str, Amounts] = {}
 
     def __bool__(self) -> bool:
@@ -112,7 +112,7 @@ class NamespaceUse:
     def _where(self, namespace: str) -> tuple[str, ...]:
         return (namespace, _TOGETHER) if namespace in self._limits else (namespace,)
 
-    def holders(self, namespace: str) -> set[GangKey]:
+    def holders(self, namespace: str) -> set[EntryKey]:
         """Who holds anything in a namespace."""
         return set(self._holders.get(namespace, ()))
 

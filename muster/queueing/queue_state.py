@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from muster.queueing.usage import Amounts, amounts_of
 from muster.queueing.waiting_line import WaitingLine
@@ -15,7 +15,20 @@ if TYPE_CHECKING:
 
     from muster.resources.amounts import Resources
 
-__all__ = ["Candidate", "Claim", "GangKey", "Holds", "LineKey", "Order", "QueueState", "Stage", "Sum", "Terms"]
+__all__ = [
+    "Candidate",
+    "Claim",
+    "EntryKey",
+    "GangKey",
+    "Holds",
+    "LineKey",
+    "Order",
+    "PartKey",
+    "QueueState",
+    "Stage",
+    "Sum",
+    "Terms",
+]
 
 # Moments of candidates that have gone or changed stay in their heap until there are so many.
 _STALE = 64
@@ -30,14 +43,34 @@ class GangKey(NamedTuple):
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
 
-    def auxiliary(self, what: str) -> GangKey:
-        """The key under which the ledger keeps a second entry of the gang; no PodGroup has such a name."""
-        return self._replace(name=f"{self.name} ({what})")
+    def part(self, name: str) -> PartKey:
+        """The key of a second ledger entry of the gang."""
+        return PartKey(self.namespace, self.name, name)
 
     @property
     def gang(self) -> GangKey:
-        """The gang itself, of the key of a second entry."""
-        return self._replace(name=self.name.partition(" ")[0])
+        """The gang itself."""
+        return self
+
+
+class PartKey(NamedTuple):
+    """The key of a second ledger entry of a gang; no name of an object can spell it."""
+
+    namespace: str
+    name: str
+    part: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name} ({self.part})"
+
+    @property
+    def gang(self) -> GangKey:
+        """The gang whose entry it is."""
+        return GangKey(self.namespace, self.name)
+
+
+EntryKey: TypeAlias = GangKey | PartKey
+"""The key of a ledger entry; the two kinds are never equal, and sort together."""
 
 
 class Order(NamedTuple):
@@ -48,14 +81,14 @@ class Order(NamedTuple):
 
     urgency: int
     since: str
-    key: GangKey
+    key: EntryKey
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """An assembled gang that wants to start."""
 
-    key: GangKey
+    key: EntryKey
     """The gang."""
     queue: str
     """The queue in which it waits."""
@@ -174,12 +207,12 @@ class QueueState:
     """
 
     def __init__(self, terms: Terms) -> None:
-        self.held: dict[GangKey, Claim] = {}
+        self.held: dict[EntryKey, Claim] = {}
         self.lines: dict[LineKey, WaitingLine] = {}
         self._terms = terms
-        self._moments: list[tuple[float, GangKey]] = []
-        self._candidates: dict[GangKey, Candidate] = {}
-        self._over: set[GangKey] = set()
+        self._moments: list[tuple[float, EntryKey]] = []
+        self._candidates: dict[EntryKey, Candidate] = {}
+        self._over: set[EntryKey] = set()
         self.sums: dict[Holds, Sum] = {}
 
     def __bool__(self) -> bool:
@@ -190,13 +223,13 @@ class QueueState:
         """How many wait."""
         return len(self._candidates)
 
-    def hold(self, key: GangKey, claim: Claim) -> None:
+    def hold(self, key: EntryKey, claim: Claim) -> None:
         """Write down a claim, in the place of another one of the gang."""
         self.let_go(key)
         self.held[key] = claim
         self._sum(claim)
 
-    def let_go(self, key: GangKey) -> Claim | None:
+    def let_go(self, key: EntryKey) -> Claim | None:
         """Take a claim out, where there is one."""
         claim = self.held.pop(key, None)
         if claim is not None:
@@ -233,11 +266,11 @@ class QueueState:
                     found[name] = found.get(name, 0) + amount
         return {name: amount for name, amount in found.items() if amount}
 
-    def candidate(self, key: GangKey) -> Candidate | None:
+    def candidate(self, key: EntryKey) -> Candidate | None:
         """The gang as one that waits here."""
         return self._candidates.get(key)
 
-    def waits(self, key: GangKey) -> Candidate:
+    def waits(self, key: EntryKey) -> Candidate:
         """The candidate of a gang that waits here."""
         return self._candidates[key]
 
@@ -273,7 +306,7 @@ class QueueState:
         since = candidate.passed_since
         return float("-inf") if since is None else since + self._terms.patience
 
-    def leave(self, key: GangKey) -> None:
+    def leave(self, key: EntryKey) -> None:
         """Take a gang that waits here out of its line."""
         self._step_out(self._candidates.pop(key))
 
@@ -336,7 +369,7 @@ class QueueState:
             del self.lines[where]
         self._over.discard(candidate.key)
 
-    def _all_moments(self) -> list[tuple[float, GangKey]]:
+    def _all_moments(self) -> list[tuple[float, EntryKey]]:
         return sorted((moment, one.key) for one in self._candidates.values() for moment in self._moments_of(one))
 
     def _moments_of(self, candidate: Candidate) -> Iterator[float]:

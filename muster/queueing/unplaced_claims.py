@@ -29,7 +29,7 @@ from muster.queueing.queue_view import ROOT
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from muster.queueing.queue_state import Claim, GangKey, Order
+    from muster.queueing.queue_state import Claim, EntryKey, Order
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.usage import Amounts, Usage
 
@@ -64,7 +64,7 @@ class HardParts:
     `lasting` is as much of it as does not end by itself (see `lasting_part`).
     """
 
-    gangs: set[GangKey] = field(default_factory=set)
+    gangs: set[EntryKey] = field(default_factory=set)
     taken: _Sums = field(default_factory=dict)
     lasting: _Sums = field(default_factory=dict)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import structs
 
-from muster.model.names import GROUP_NAME, POD_GROUP_LABEL, QUEUE_LABEL, label_value
+from muster.model.names import GROUP_NAME, POD_GROUP_LABEL, QUEUE_LABEL, is_object_name, label_value
 from muster.model.objects import PodGroup, PodGroupSpec, PodGroupStatus
 from muster.schedulers.annotated import annotated, completed
 from muster.schedulers.model import Binding, GangScheduler
@@ -72,8 +72,9 @@ class Coscheduling(GangScheduler):
         return label_value(gang)
 
     def gang_name(self, metadata: ObjectMeta) -> str:
-        """The whole name, where the PodGroup's own was cut."""
-        return metadata.annotations.get(GROUP_NAME) or metadata.name
+        """The whole name that an annotation gives, where the PodGroup's own was cut from it."""
+        said = metadata.annotations.get(GROUP_NAME, "")
+        return said if is_object_name(said) and label_value(said) == metadata.name else metadata.name
 
     def _named(self, metadata: dict[str, Any]) -> dict[str, Any]:
         return {**metadata, "name": label_value(metadata["name"])}

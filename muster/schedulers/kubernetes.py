@@ -125,8 +125,9 @@ class Kubernetes(GangScheduler):
         return f"{gang}-{uid[:_OF_UID]}" if uid else gang
 
     def gang_name(self, metadata: ObjectMeta) -> str:
-        """The name without the UID."""
-        return metadata.annotations.get(GROUP_NAME) or metadata.name
+        """The name without the UID, as an annotation gives it."""
+        said = metadata.annotations.get(GROUP_NAME, "")
+        return said if said and metadata.name[: -_OF_UID - 1] == said else metadata.name
 
     def _named(self, metadata: dict[str, Any]) -> dict[str, Any]:
         owners = metadata.get("ownerReferences") or [{}]

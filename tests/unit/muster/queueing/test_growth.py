@@ -55,7 +55,7 @@ def _waits(number: int) -> GangKey:
 def _growth(key: GangKey, one: _Wants) -> Growth:
     refused = tuple((claim, amounts_of(minus(claim, one.held))) for claim in one.claims)
     order = Order(-one.priority, "2026", key)
-    return Growth(one.queue, order, refused, key.auxiliary("wave"), key.auxiliary("leaving"))
+    return Growth(one.queue, order, refused, key.part("wave"), key.part("leaving"))
 
 
 @given(

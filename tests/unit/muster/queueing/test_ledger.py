@@ -290,7 +290,7 @@ def test_growth_that_stands_in_line_takes_what_it_may_take_there(*, preempts: bo
     """Of a queue of 5 it holds 2 itself, and a less urgent gang 2."""
     of = ledger(replace(opened(cpu="5"), preempts=preempts), held={"mine": {"cpu": "2"}})
     of.hold(key("low"), "q", amounts(cpu="2"), priority=-1)
-    wave = key("mine").auxiliary("wave")
+    wave = key("mine").part("wave")
     grown = {cpu: of.fits_more(key("mine"), "q", amounts(cpu=cpu), NOW, waits_as=wave) for cpu in ("3", "4")}
     assert grown == {"3": True, "4": False}
     of.wait(replace(waiting("mine", cpu="2"), key=wave, preempts=True))
