@@ -11,6 +11,7 @@ from controller.status_updates import StatusUpdateSchedule
 from muster.admitters import Admitter
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
+from muster.observe.admitted_terms import recorded_queue
 from muster.observe.candidates import candidate, queue_held
 from muster.observe.ledger_entry import enter_ledger, part_keys
 from muster.observe.messages import not_by_kueue, of_kueue
@@ -89,11 +90,12 @@ class AdmissionQueue:
 
     def keep(self, key: GangKey, group: PodGroup | None) -> None:
         """Enter a gang of which only its PodGroup can be read: it may be running, and hold what that asks for."""
+        before = self.ledger.queue_of(key) if self.ledger.holds(key) is not None else None
         for one in (key, *part_keys(key)):
             self.ledger.forget(one)
         claim = claim_of(group.spec) if group is not None else {}
         if group is not None and claim:
-            self.ledger.hold(key, group.queue, claim)
+            self.ledger.hold(key, before or recorded_queue(group) or group.queue, claim)
         self._growing.enter(key, None)
         self.lost.note(key, None)
 

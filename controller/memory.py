@@ -178,7 +178,7 @@ class Memory:
         by, self.yielded = _by(view), False
         self.mark = Mark(view.uid, text_of(now), admitted_for=admitted_for(self.terms), admitter=by)
         self.said = ("", "")
-        return replace(view, terms=self.terms)
+        return replace(view, terms=self.terms, believed=True)
 
     def admitted(self, view: View, wave: Candidate | None, now: float) -> Mark:
         """What was decided of the gang while it is admitted, `now` of the wall clock; it is remembered.

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from muster.model.gang_states import GangState
-from muster.model.names import MANAGED_BY, MUSTER, STATE
+from muster.model.names import STATE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -131,7 +131,7 @@ class Term(Collector):
 
     def _group_changed(self, change: Change[PodGroup]) -> None:
         for group, number in ((change.old, -1), (change.new, 1)):
-            if group is not None and group.metadata.labels.get(MANAGED_BY) == MUSTER:
+            if group is not None and group.metadata.by_muster:
                 state = group.metadata.annotations.get(STATE, "")
                 # Whoever may write PodGroups must not be able to make series.
                 key = (group.spec.queue, state if state in _STATES else "")

@@ -101,7 +101,7 @@ class PodGroupKeeper:
         goes = all(pod.metadata.deletion_timestamp and not pod.spec.node_name for pod in pods)
         # Kubernetes keeps its own PodGroups while pods name them, those of the next gang of the name among them.
         at_once = goes and not view.pod_group.metadata.finalizers
-        if view.mark.admitted and not at_once:
+        if view.mark.admitted and not at_once and not view.members:
             # Its room is given away, and pods that come while the last of these end are to wait as any others do.
             await self._group_writer.write(view, memory, Mark(), GangState.FINISHED, "its pods are being deleted")
         if at_once or not pods:

@@ -319,7 +319,10 @@ class Reconciler:
     def _observe(self, key: GangKey) -> View:
         memory = self._memories.seen(key)
         known = memory.opened, memory.written
-        view = memory.completed(observe(key, self._cluster, self._defaults, *known, now=self._wall()))
+        # A leader that takes over believes the marks. Later one counts that it wrote, or for which the gang holds room.
+        believed = self._takeover.under_way or bool(memory.mark.admitted) or self._ledger.holds(key) is not None
+        seen = observe(key, self._cluster, self._defaults, *known, now=self._wall(), believed=believed)
+        view = memory.completed(seen)
         return replace(view, pause=self._evictions.pause(key))
 
     def _stand(self, view: View) -> Standing:

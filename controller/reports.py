@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer, Budget
 from muster.kube.events import Regarding
 from muster.model.gang_states import GangState
-from muster.model.names import MESSAGE, STATE
+from muster.model.names import MANAGED_BY, MESSAGE, MUSTER, STATE
 from muster.model.objects import decode
 from muster.observe.messages import aside, still_held, to_a_maker, to_a_rival
 from muster.observe.resources import resource_of, resource_of_group
@@ -146,7 +146,11 @@ class Reporter:
         group = view.pod_group
         if group is None:
             raise ValueError(f"{view.key} has no PodGroup to mark")
-        resource = resource_of_group(group)
+        resource, said = resource_of_group(group), annotations_of(mark, state, message)
+        owned = group.metadata.applied_by(LEDGER_MANAGER).metadata.get("f:annotations") or {}
+        # An apply takes away what its manager owns; a mark that somebody else put there is made empty.
+        gone = [key for key in view.mark.annotations if key not in said] if group.metadata.managed_fields else []
+        others = {key: "" for key in gone if f"f:{key}" not in owned}
         body: dict[str, Any] = {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
@@ -155,9 +159,9 @@ class Reporter:
                 "name": group.metadata.name,
                 "namespace": group.metadata.namespace,
                 "uid": group.metadata.uid,
-                # For `kubectl get podgroups`, which selects and shows labels alone.
-                "labels": {STATE: str(state)},
-                "annotations": annotations_of(mark, state, message),
+                # By labels alone `kubectl get podgroups` selects; muster's own may have been taken off.
+                "labels": {MANAGED_BY: MUSTER, STATE: str(state)},
+                "annotations": {**others, **said},
             },
         }
         return decode(await self._writer.apply(resource, body, field_manager=LEDGER_MANAGER), type(group))

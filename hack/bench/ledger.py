@@ -21,6 +21,8 @@ from muster.resources.amounts import Resources, parse_resources, total
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from muster.queueing.queue_state import EntryKey
+
 _ORGANISATIONS, _TEAMS = 10, 100
 _GANGS = 50_000
 _STEPS = 2_000
@@ -56,7 +58,7 @@ def _one() -> tuple[Ledger, list[str]]:
     return ledger, ["only"]
 
 
-def _fill(ledger: Ledger, queues: Sequence[str], chance: random.Random) -> dict[GangKey, Candidate]:
+def _fill(ledger: Ledger, queues: Sequence[str], chance: random.Random) -> dict[EntryKey, Candidate]:
     gangs = {}
     for number in range(_GANGS):
         candidate = _gang(number, queues, chance)

@@ -16,11 +16,15 @@ import statistics
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from muster.process.lifecycle import spare_collector
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, parse_resources
+
+if TYPE_CHECKING:
+    from muster.queueing.queue_state import EntryKey
 
 _TEAMS = 20
 _CPU = 2_000
@@ -97,8 +101,8 @@ class _Simulation:
         self._events += [(float(minute), 2, GangKey("", "")) for minute in range(_MINUTES)]
         heapq.heapify(self._events)
         self._holds = dict.fromkeys(self.teams, 0)
-        self._waits: dict[GangKey, Candidate] = {}
-        self._alone: set[GangKey] = set()
+        self._waits: dict[EntryKey, Candidate] = {}
+        self._alone: set[EntryKey] = set()
 
     def run(self) -> Day:
         """All that happens; what still runs at the end is left."""
@@ -119,7 +123,7 @@ class _Simulation:
             self._start(minute)
         return self.day
 
-    def _size(self, key: GangKey) -> int:
+    def _size(self, key: EntryKey) -> int:
         return self._arrivals[key].candidate.need["cpu"].nano // 10**9
 
     def _wait(self, candidate: Candidate) -> None:

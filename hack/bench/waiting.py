@@ -20,7 +20,7 @@ from muster.observe.nodes import NodeRoom
 from muster.process.lifecycle import spare_collector
 from muster.queueing.growth import Growing, Growth
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_state import Order
+from muster.queueing.queue_state import EntryKey, Order
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, minus, parse_resources
@@ -46,8 +46,8 @@ class _Cluster:
         self.ledger = Ledger()
         self.queues = [f"queue-{number}" for number in range(queues)]
         self.running: list[Candidate] = []
-        self.waits: dict[GangKey, Candidate] = {}
-        self.unplaced: list[GangKey] = []
+        self.waits: dict[EntryKey, Candidate] = {}
+        self.unplaced: list[EntryKey] = []
         self._made = 0
         self._passed = passed
         room = _resources(waiting * _CPU * 1000, 1 << 40)

@@ -244,7 +244,7 @@ def _room(view: View, gang: Gang, queue: str, picture: Picture, snapshot: Ledger
     """What the gang needs or holds, what is free in its queue and those above, and which gangs hold the rest."""
     ledger, key = snapshot.ledger, view.key
     by_queue = view.admitter is Admitter.LEDGER
-    held = ledger.holds(key)
+    held = ledger.holds(key) if view.ours else ledger.holds(key) or ledger.holds(key.part("bound"))
     position = ledger.position(key, snapshot.now)
     need: Resources = gang.min_resources
     if view.gang is not None and view.intent is not None:

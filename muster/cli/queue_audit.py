@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from muster.model.findings import Finding
 from muster.model.gang_states import GangState
-from muster.model.names import MANAGED_BY, MUSTER, STATE
+from muster.model.names import STATE
 from muster.model.objects import InvalidObjectError
 from muster.queueing.queue_tree import QueueTree, exceeding
 from muster.queueing.queue_view import ROOT, read_queue
@@ -58,7 +58,7 @@ class QueueAudit:
             return None
         name = group.queue
         self._remember(group, self.tree, name)
-        if meta.labels.get(MANAGED_BY) == MUSTER or meta.deletion_timestamp:
+        if meta.by_muster or meta.deletion_timestamp:
             return None
         way = no_way_in("spec.queue", name, self.tree.place(name, namespace))
         return kept_out((way,) if way else (), self.validation)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from muster.observe.view import View
+    from muster.queueing.queue_state import EntryKey
     from muster.resources.amounts import Resources
 
 __all__ = ["gang_entries", "queue_entries", "remarks", "run", "said_of", "tree_lines"]
@@ -116,13 +117,16 @@ def tree_lines(entries: Sequence[Mapping[str, Any]], out: TextIO) -> list[str]:
 def gang_entries(snapshot: LedgerSnapshot) -> list[dict[str, Any]]:
     """Every gang of every queue: the waiting gangs in order, then those that hold a claim."""
     ledger, entries = snapshot.ledger, []
-    for queue in sorted({name for key in snapshot.views if (name := ledger.queue_of(key)) is not None}):
+    # What a PodGroup holds that is not muster's has a key of its own.
+    views: dict[EntryKey, View] = dict(snapshot.views.items())
+    views |= {key.part("bound"): view for key, view in snapshot.views.items() if not view.ours}
+    for queue in sorted({name for key in views if (name := ledger.queue_of(key)) is not None}):
         for place, key in enumerate(ledger.waiting(queue), 1):
-            if key in snapshot.views:
-                entries.append(_gang(snapshot, snapshot.views[key], queue, None, str(place)))
+            if key in views:
+                entries.append(_gang(snapshot, views[key], queue, None, str(place)))
         for key, claim in sorted(ledger.claims(queue).items()):
-            if key in snapshot.views:
-                entries.append(_gang(snapshot, snapshot.views[key], queue, claim.resources, "-"))
+            if key in views:
+                entries.append(_gang(snapshot, views[key], queue, claim.resources, "-"))
     return entries
 
 

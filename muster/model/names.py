@@ -24,6 +24,7 @@ __all__ = [
     "LONGEST_NAME",
     "MANAGED",
     "MANAGED_BY",
+    "MARKS",
     "MESSAGE",
     "MUSTER",
     "NAMESPACE_NAME",
@@ -91,6 +92,19 @@ NAMESPACE_SELECTOR = "muster.dev/namespace-selector"  # annotation on Queues: th
 NAMESPACE_NAME = "kubernetes.io/metadata.name"  # label that the apiserver puts on every Namespace
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MUSTER = "muster"
+# annotations on PodGroups that only muster may write
+MARKS = (
+    ADMITTED,
+    ADMITTED_AT,
+    ADMITTED_FOR,
+    ADMITTER,
+    GANG_SPEC,
+    STATE,
+    MESSAGE,
+    PASSED_SINCE,
+    PASSED_IN,
+    REQUEUED_AT,
+)
 
 # what users write
 SCHEDULER_LABEL = "ray.io/scheduler-name"

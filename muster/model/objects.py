@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import msgspec
 
 from muster.model.affinity import Affinity
+from muster.model.names import MANAGED_BY, MARKS, MUSTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -356,6 +357,11 @@ class WrittenMeta(ObjectMeta, frozen=True):
 
     managed_fields: tuple[ManagedFields, ...] = ()
     finalizers: tuple[str, ...] = ()
+
+    @property
+    def by_muster(self) -> bool:
+        """True if a PodGroup is muster's: by its label, or by a mark, which stays when somebody takes the label off."""
+        return self.labels.get(MANAGED_BY) == MUSTER or any(mark in self.annotations for mark in MARKS)
 
     def applied_by(self, manager: str) -> OwnedFields:
         """The fields that a manager owns because it applied them."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from muster.model.names import ADMITTED_FOR
 from muster.model.objects import InvalidObjectError, LocalObject, PodGroupSpec, ResourceList, convert, decode
 from muster.resources.amounts import (
     Resources,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from muster.gangs.gang import Role
+    from muster.model.objects import PodGroup
     from muster.observe.view import Mark, View
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "as_admitted",
     "carried",
     "granted",
+    "recorded_queue",
     "recorded_terms",
     "terms_of",
     "units_of",
@@ -172,6 +175,15 @@ def terms_of(view: View) -> PodGroupSpec | None:
     None where nobody tells: the gang is not admitted, or it was by a muster that wrote no annotation.
     """
     return view.terms if view.terms is not None else recorded_terms(view)
+
+
+def recorded_queue(group: PodGroup | None) -> str:
+    """The queue for which the gang of a PodGroup was admitted, whatever its workload was; "" where no mark tells."""
+    said = group.metadata.annotations.get(ADMITTED_FOR, "") if group is not None else ""
+    try:
+        return decode(said, _Written).queue if said else ""
+    except InvalidObjectError:
+        return ""
 
 
 def recorded_terms(view: View) -> PodGroupSpec | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import reduce
+from itertools import filterfalse
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from muster.gangs.gang import priority_value
 from muster.model.names import QUEUE_LABEL
 from muster.model.times import seconds_of
+from muster.observe.admitted_terms import recorded_queue
 from muster.observe.ends import lasts
 from muster.observe.opening import minimum_of
 from muster.observe.pod_groups import scheduler_of
@@ -29,10 +32,15 @@ __all__ = [
     "passed_since",
     "preempts",
     "priority_held",
+    "queue_counted",
     "queue_held",
     "requested",
     "waiting_since",
 ]
+
+
+# A gang may have thousands of members.
+_HELD = attrgetter("held")
 
 
 def queue_held(view: View) -> str:
@@ -40,6 +48,15 @@ def queue_held(view: View) -> str:
     if view.pod_group is not None:
         return view.pod_group.queue
     return next((member.pod.metadata.labels.get(QUEUE_LABEL, "") for member in view.members), "")
+
+
+def queue_counted(view: View) -> str:
+    """The queue in which what runs of the gang counts: for which it was admitted, or its pods were made.
+
+    Neither the workload nor the PodGroup's own queue tells: a tenant may write both.
+    """
+    made_for = (member.pod.metadata.labels.get(QUEUE_LABEL) for member in filterfalse(_HELD, view.members))
+    return recorded_queue(view.pod_group) or next(filter(None, made_for), "") or queue_held(view)
 
 
 def priority_held(view: View, context: EntryContext) -> int:

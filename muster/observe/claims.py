@@ -16,13 +16,13 @@ from muster.resources.amounts import largest, minus, positive, total
 
 if TYPE_CHECKING:
     from muster.gangs.gang import Role
-    from muster.model.objects import PodGroupSpec
+    from muster.model.objects import PodGroup, PodGroupSpec
     from muster.observe.opening import Opening
     from muster.observe.pod_groups import Wanted
     from muster.observe.view import View
     from muster.resources.amounts import Resources
 
-__all__ = ["Grant", "departed", "grant_of", "left_over", "still_leaving"]
+__all__ = ["Grant", "bound_by_others", "departed", "grant_of", "left_over", "still_leaving"]
 
 # Phases in which Volcano keeps room for a group that is not muster's.
 _HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
@@ -39,14 +39,14 @@ class Grant:
     """Its roles with the minimums for which it was admitted; more is growth, and growth needs free quota."""
 
 
-def grant_of(view: View, *, unmarked: bool) -> tuple[Grant, Wanted | None]:
+def grant_of(view: View, *, unmarked: bool, queue: str) -> tuple[Grant, Wanted | None]:
     """What the gang was admitted for, and its PodGroup where that had to be worked out to know it.
 
     Anybody may write the PodGroup: of what it says only what muster wrote counts, and else what the workload says. Of a
-    gang that is `unmarked` nothing tells that it was admitted: it was, for the pods that are open.
+    gang that is `unmarked` nothing tells that it was admitted: it was, in `queue`, for the pods that are open.
     """
     if unmarked:
-        view = replace(view, terms=of_what_is_open(view))
+        view = replace(view, terms=of_what_is_open(view, queue))
     if not unmarked and (view.terms is not None or view.pod_group is None):
         return _until_recorded(view, _granted_by(view, view.terms)), None
     wanted = desired(view, admitted=True)
@@ -72,27 +72,36 @@ def _granted_by(view: View, said: PodGroupSpec | None) -> Grant:
 
 
 def left_over(view: View, phase: Phase, marked: str) -> Resources:
-    """What is held by a gang that neither waits nor is admitted."""
-    group = view.pod_group
-    if phase is Phase.FOREIGN:
-        # Volcano keeps room for its minResources; what runs may be more.
-        kept = claim_of(group.spec) if group is not None and group.status.phase in _HOLDING else {}
-        return largest(kept, view.placed)
+    """What is held by the pods of a gang that neither waits nor is admitted, and kept for others of it."""
+    group, said = view.pod_group, terms_of(view)
     running = total(member.requests for member in view.open)
-    if group is not None and _keeps_its_place(view, phase, marked):
-        said = terms_of(view)
-        return largest(own_claim(group) if said is None else granted(said), running)
     # Pods outlive a workload that is gone, suspended or ended until somebody deletes them, and use their requests.
-    return running
+    if not _keeps_its_place(view, phase, marked):
+        return running
+    if said is not None:
+        return largest(granted(said), running)
+    return largest(own_claim(group), running) if group is not None and view.ours else running
+
+
+def bound_by_others(view: View, group: PodGroup, *, shut_out: bool) -> Resources:
+    """What is held by the pods of a PodGroup that is not muster's, and kept for it.
+
+    In a queue that it is `shut_out` of no more counts than what runs there.
+    """
+    if shut_out or group.status.phase not in _HOLDING:
+        return view.placed
+    # Volcano keeps room for its minResources, whatever pods take it; what runs may be more.
+    kept = minus(claim_of(group.spec), total(member.requests for member in view.open))
+    return largest({name: amount for name, amount in kept.items() if amount.nano}, view.placed)
 
 
 def _keeps_its_place(view: View, phase: Phase, marked: str) -> bool:
     """Whether the gang keeps its grant; where its admission is to end, it keeps the grant until the mark is gone."""
     if phase is Phase.INVALID:
         # An edit that makes the numbers invalid ends no admission.
-        return view.uid in (view.marked_for, marked)
-    if phase in (Phase.RELEASED, Phase.NOT_MANAGED):
-        # The workload may become managed again, with the same grant.
+        return bool(view.uid) and view.uid in (view.marked_for, marked)
+    if phase in (Phase.RELEASED, Phase.NOT_MANAGED, Phase.FOREIGN, Phase.STALE):
+        # It may become managed again, or have its own PodGroup again, with the same grant.
         return bool(view.open) and view.uid in (view.marked_for, marked)
     # Otherwise the mark would admit a suspended gang as soon as it is resumed.
     return phase is Phase.OUTGROWN or (phase is Phase.INACTIVE and view.marked_for == view.uid and not _finished(view))

@@ -236,9 +236,9 @@ class Cluster:
             self.away -= {name}
 
     def pod_group(self, key: GangKey) -> PodGroup | None:
-        """The PodGroup of the gang of that name; of several, where its scheduler has changed, the youngest."""
+        """The PodGroup of the gang of that name; of several muster's own, and of these the youngest."""
         found = self.pod_groups.by_index("gang", key)
-        return max(found, key=lambda group: group.metadata.creation_timestamp, default=None)
+        return max(found, key=lambda one: (one.metadata.by_muster, one.metadata.creation_timestamp), default=None)
 
     def workload(self, namespace: str, owner: OwnerReference) -> tuple[Kind, Decoded] | None:
         """The workload that an owner reference means: same name and same UID."""

@@ -22,10 +22,10 @@ from muster.observe.candidates import (
     passed_since,
     preempts,
     priority_held,
-    queue_held,
+    queue_counted,
     waiting_since,
 )
-from muster.observe.claims import departed, grant_of, left_over, still_leaving
+from muster.observe.claims import bound_by_others, departed, grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
 from muster.observe.holds import held_back, on_hold_itself
 from muster.observe.opening import Opening, plan_opening, plan_pause
@@ -158,12 +158,15 @@ class _Limit:
 def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     """Enter the gang as it stands, after what others hold under its name: it may use what those leave."""
     former, bound, wave, leaving = part_keys(view.key)
-    queue, place = queue_held(view), place_of(view, ledger.tree, context.mark)
+    place, held_in = place_of(view, ledger.tree, context.mark), _held_in(view, ledger)
+    queue = held_in or queue_counted(view)
+    was_in = ledger.queue_of(former) or held_in or view.former_queue or queue
+    goes_from = ledger.queue_of(leaving) or held_in or view.leaving_queue or queue
     # Of an admitted gang it is a part of its claim.
     left = view.left if place.phase is Phase.ADMITTED else {}
     others = view.former if left else total((view.former, view.left))
-    changed = _put(ledger, former, _unless_empty(view.former_queue or queue, others))
-    changed |= _put(ledger, bound, _unless_empty(queue, view.placed if view.ours else {}))
+    changed = _put(ledger, former, _unless_empty(was_in, others))
+    changed |= _put(ledger, bound, _by_others(view, ledger, context, queue))
     if not view.leaving:
         # What they held is nobody's own by now.
         changed |= ledger.forget(leaving)
@@ -183,16 +186,43 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
             limited=limited(view),
             preempts=preempts(view),
         )
-    rest = still_leaving(view, standing.opening, left, held.claim if held else {})
-    changed |= _put(ledger, leaving, _unless_empty(queue or view.leaving_queue, rest, priority_held(view, context)))
+    elsewhere = held is not None and held.queue != goes_from
+    rest = view.leaving if elsewhere else still_leaving(view, standing.opening, left, held.claim if held else {})
+    changed |= _put(ledger, leaving, _unless_empty(goes_from, rest, priority_held(view, context)))
     changed |= _put(ledger, wave, next_wave)
     growth = None
     if held and refused:
-        has = total((held.claim, rest))
+        has = held.claim if elsewhere else total((held.claim, rest))
         more = tuple((claim, amounts_of(minus(claim, has))) for claim in refused)
         order = Order(-held.priority, held.since, view.key)
         growth = Growth(held.queue, order, more, wave, leaving, limited=limited(view))
     return replace(standing, changed=standing.changed or changed, growth=growth, wave=next_wave)
+
+
+def _held_in(view: View, ledger: Ledger) -> str:
+    """The queue in which the ledger has a claim of the gang; "" where it has none."""
+    return "" if ledger.holds(view.key) is None else ledger.queue_of(view.key) or ""
+
+
+def _queue_counted(view: View, ledger: Ledger) -> str:
+    """The queue in which what runs of the gang counts: where it counted before, whatever is said of it by now."""
+    return _held_in(view, ledger) or queue_counted(view)
+
+
+def _by_others(view: View, ledger: Ledger, context: EntryContext, queue: str) -> _Held | None:
+    """What pods hold that others bound to the PodGroup, and what a PodGroup of others reserves in its own queue."""
+    if view.pod_group is None or view.ours:
+        return _unless_empty(queue, view.placed)
+    claim = bound_by_others(view, view.pod_group, shut_out=_shut_out(view, ledger))
+    entry = _unless_empty(view.pod_group.queue, claim, priority_held(view, context))
+    return entry and entry._replace(lasts=lasts(view))
+
+
+def _shut_out(view: View, ledger: Ledger) -> bool:
+    """True if a PodGroup that is not muster's names a queue that is not there for its namespace."""
+    if view.pod_group is None or view.ours or ledger.tree.get(view.pod_group.queue) is None:
+        return False
+    return not ledger.tree.open_to(view.pod_group.queue, view.namespace)
 
 
 def part_keys(key: GangKey) -> tuple[PartKey, PartKey, PartKey, PartKey]:
@@ -239,15 +269,11 @@ def _outlook(view: View, place: Place, ledger: Ledger, context: EntryContext) ->
             return _left_alone(view, place, ledger, context)
         case Phase.ASSEMBLING if place.lost:
             return _Outlook(Standing(place.phase, lost=True))
-    queue = queue_held(view)
-    # Of a PodGroup that somebody put into a queue of others no more counts than what runs there.
-    shut_out = place.phase is Phase.FOREIGN and ledger.tree.get(queue) is not None
-    shut_out = shut_out and not ledger.tree.open_to(queue, view.namespace)
-    claim = view.placed if shut_out else left_over(view, place.phase, context.mark.admitted)
+    claim = left_over(view, place.phase, context.mark.admitted)
     # The last pods of a workload that is gone, or has ended, are on their way out.
     stays = place.phase in _STAYING and lasts(view)
-    entry = _Held(queue, claim, priority_held(view, context), lasts=stays) if claim else None
-    return _Outlook(Standing(place.phase, lost=shut_out), entry)
+    entry = _Held(_queue_counted(view, ledger), claim, priority_held(view, context), lasts=stays) if claim else None
+    return _Outlook(Standing(place.phase, lost=place.phase is Phase.FOREIGN and _shut_out(view, ledger)), entry)
 
 
 def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext) -> _Outlook:
@@ -260,7 +286,9 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
         return _Outlook(Standing(place.phase, lost=True))
     running = total(member.requests for member in view.open)
     base = largest(left_over(view, place.phase, context.mark.admitted), running)
-    entry = _Held(queue_held(view), base, priority_held(view, context), waiting_since(view), lasts=lasts(view))
+    entry = _Held(
+        _queue_counted(view, ledger), base, priority_held(view, context), waiting_since(view), lasts=lasts(view)
+    )
     # First what it has: as one that waits it would be in its own way.
     changed = _put(ledger, view.key, entry)
     hold = held_back(view, ledger.tree, entry.queue, place.gate, lost=place.lost)
@@ -273,7 +301,8 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
 
 def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
     """A gang that was admitted: what of it may open now, and what it holds with that."""
-    grant, wanted = grant_of(view, unmarked=_unmarked(view, ledger, context))
+    queue = _queue_counted(view, ledger)
+    grant, wanted = grant_of(view, unmarked=_unmarked(view, ledger, context, queue), queue=queue)
     lost = lost_in(view, ledger.tree, grant.queue)
     gate = gate_in(view, ledger.tree, grant.queue)
     hold = held_back(view, ledger.tree, grant.queue, gate, lost=lost)
@@ -360,11 +389,11 @@ def _minimum_placed(view: View, roles: tuple[Role, ...]) -> bool:
     return all(placed[role.name] + max(ended[role.name], role.done) >= role.minimum for role in roles)
 
 
-def _unmarked(view: View, ledger: Ledger, context: EntryContext) -> bool:
+def _unmarked(view: View, ledger: Ledger, context: EntryContext, queue: str) -> bool:
     """Whether members are open, and nothing tells that muster gave the gang room for more than these.
 
     Its PodGroup was deleted while nobody led, or pods were bound past muster: all the others have to find room.
     """
     if not view.open or view.uid in (view.marked_for, context.mark.admitted):
         return False
-    return gate_in(view, ledger.tree, queue_held(view)) is GateMode.QUEUE
+    return gate_in(view, ledger.tree, queue) is GateMode.QUEUE

@@ -56,19 +56,20 @@ def observe(
     written: PodGroup | None = None,
     *,
     now: float = 0.0,
+    believed: bool = True,
 ) -> View:
     """The gang as the stores show it; pods whose UIDs are in `opened` count as opened already.
 
     `written` is the PodGroup as the last write left it; it counts as long as the watch shows none, or an earlier one.
-    (Between writing something and seeing it in the watch there is a moment.) `now` is of the wall clock.
+    (Between writing something and seeing it in the watch there is a moment.) `now` is of the wall clock. `believed` as
+    the view has it.
     """
-    group, there = newer(cluster.pod_group(key), written), cluster.pods_of(key)
-    view, others = _seen(key, cluster, defaults, opened, group=group, pods=there)
+    view, others = _seen(
+        View(key, newer(cluster.pod_group(key), written), (), believed=believed), cluster, defaults, opened
+    )
     finished = _finished(view, others)
     gone = leaving(cluster, others, now)
     own, left, former = _no_members(view, others, gone, opened, now)
-    known = {pod.metadata.uid for pod in (*own, *left)}
-    others, gone = ([pod for pod in pods if pod.metadata.uid not in known] for pods in (others, gone))
     # All at once: to copy a view takes as long as to read a pod.
     return replace(
         view,
@@ -83,7 +84,7 @@ def observe(
         left=requests_of(cluster, left),
         former=requests_of(cluster, former),
         former_queue=_queue_of((*former, *left)),
-        placed=total(one.requests for one in _orphans(cluster, _placed(view, others, there, gone), opened)),
+        placed=total(one.requests for one in _orphans(cluster, _placed(view, others, gone), opened)),
     )
 
 
@@ -103,7 +104,7 @@ def _no_members(
             own.append(pod)
         elif not foreign and (_own(view, pod) or _was_member(view, pod, soon=soon)):
             left.append(pod)
-        elif owner_of(pod):
+        else:
             former.append(pod)
     return own, left, former
 
@@ -130,17 +131,13 @@ def _finished(view: View, others: Iterable[Pod]) -> list[Pod]:
     return _of_this_run(ended, view, view.decoded)
 
 
-def _placed(view: View, others: list[Pod], there: list[Pod], gone: list[Pod]) -> list[Pod]:
-    """The pods with nodes that others bound to the PodGroup; of all that are `there` these are the `others`."""
+def _placed(view: View, others: Iterable[Pod], gone: Iterable[Pod]) -> list[Pod]:
+    """The pods with nodes that others bound to the PodGroup."""
     if view.pod_group is None:
         return []
     # One that has no node yet may never get one, and would keep room from others for ever.
-    bound = (pod for pod in (others if view.ours else there) if pod.living)
-    placed = [pod for pod in (*bound, *gone) if pod.spec.node_name]
-    if view.ours:
-        # What has muster's label is a member, or belongs to another workload of the name.
-        placed = [pod for pod in placed if not (GANG in pod.metadata.labels and owner_of(pod) is not None)]
-    return placed
+    bound = [*(pod for pod in others if pod.living), *gone]
+    return [pod for pod in bound if pod.spec.node_name and GANG not in pod.metadata.labels]
 
 
 def _of_this_run(pods: list[Pod], view: View, decoded: Decoded) -> list[Pod]:
@@ -173,25 +170,21 @@ def _own(view: View, pod: Pod) -> bool:
     return mine and GANG in pod.metadata.labels
 
 
-def _seen(
-    key: GangKey,
-    cluster: Cluster,
-    defaults: Defaults,
-    opened: Collection[str],
-    *,
-    group: PodGroup | None,
-    pods: list[Pod],
-) -> tuple[View, list[Pod]]:
-    """The gang, and those of the pods bound to its PodGroup that are no members."""
+def _seen(empty: View, cluster: Cluster, defaults: Defaults, opened: Collection[str]) -> tuple[View, list[Pod]]:
+    """The gang, and those of the pods bound to its PodGroup that are no members; `empty` is the view without pods."""
+    key, group, pods = empty.key, empty.pod_group, cluster.pods_of(empty.key)
     found = workload_behind(key, cluster, filter(_labelled, pods), group)
     if found is None:
-        view = View(key, group, tuple(_orphans(cluster, list(filter(_labelled, pods)), opened)))
+        view = replace(empty, members=tuple(_orphans(cluster, list(filter(_labelled, pods)), opened)))
         return view, [pod for pod in pods if not _labelled(pod)]
     kind, decoded = found
     members, others, error = _members(cluster, kind, decoded, pods, opened)
     rest = [pod for pod in others if _labelled(pod) and not belongs(pod, kind, decoded)]
-    view = View(
-        *(key, group, tuple(members), kind, decoded),
+    view = replace(
+        empty,
+        members=tuple(members),
+        kind=kind,
+        decoded=decoded,
         error=error,
         rivals=tuple(rivals_of(key, cluster, [pod for pod in rest if _wants_the_name(pod, kind)])),
         gate=gate_mode(cluster.namespace(key.namespace).annotations, defaults.gate),

@@ -26,11 +26,13 @@ def workload_behind(
 ) -> tuple[Kind, Decoded] | None:
     """The workload behind the gang: the one that the PodGroup was made for, or when that is gone a living pod's.
 
-    A PodGroup of muster's that nobody owns is of plain pods, which speak for themselves as long as one of them lives,
-    and so they do where there is no workload; else it is the one that would have a PodGroup of that name.
+    An owner whose gang has another name did not make it: anybody may write an owner reference. A PodGroup of muster's
+    that nobody owns is of plain pods, which speak for themselves as long as one of them lives, and so they do where
+    there is no workload; else it is the one that would have a PodGroup of that name.
     """
     of_group = group.metadata.controller if group else None
-    if of_group is not None and (found := cluster.workload(key.namespace, of_group)):
+    found = cluster.workload(key.namespace, of_group) if of_group is not None else None
+    if found is not None and found[0].pod_group_name(found[1].metadata.name) == key.name:
         return found
     plain = _plain(key, cluster)
     if plain is not None and group is not None and of_group is None and plain[1].living:

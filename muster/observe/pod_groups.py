@@ -144,8 +144,8 @@ def _least(gang: Gang, owed: Mapping[str, int]) -> Resources:
     return {name: min(amount, needed[name]) for name, amount in gang.min_resources.items() if name in needed}
 
 
-def of_what_is_open(view: View) -> PodGroupSpec:
-    """What a gang counts as admitted for where members are open and nobody says that it was admitted: these alone."""
+def of_what_is_open(view: View, queue: str) -> PodGroupSpec:
+    """What a gang in `queue` counts as admitted for where only open members tell that it was: these alone."""
     if view.gang is None or view.intent is None:
         raise ValueError(f"{view.key} has no gang")
     counts = {
@@ -155,7 +155,7 @@ def of_what_is_open(view: View) -> PodGroupSpec:
         min_member=max(1, sum(counts.values())),
         min_task_member={name: count for name, count in counts.items() if count},
         min_resources={**as_text(total(member.requests for member in view.open))},
-        queue=view.pod_group.spec.queue if view.pod_group and view.pod_group.spec.queue else view.intent.queue,
+        queue=queue or view.intent.queue,
         priority_class_name=view.intent.priority_class,
     )
 

@@ -16,8 +16,6 @@ from muster.model.names import (
     ADMITTED_AT,
     ADMITTED_FOR,
     ADMITTER,
-    MANAGED_BY,
-    MUSTER,
     PASSED_IN,
     PASSED_SINCE,
     REQUEUE_AFTER,
@@ -163,11 +161,13 @@ class View:
     """The nodes that are known to take no pods, whether members are there or not."""
     on_hold_by: OnHold | None = None
     """What its user, or somebody above, has put on hold; None where it may start when it is its turn."""
+    believed: bool = True
+    """True if the PodGroup's mark counts also while no member is open."""
 
     @property
     def ours(self) -> bool:
-        """Whether muster made the PodGroup."""
-        return self.pod_group is not None and self.pod_group.metadata.labels.get(MANAGED_BY) == MUSTER
+        """Whether the PodGroup is muster's."""
+        return self.pod_group is not None and self.pod_group.metadata.by_muster
 
     @property
     def group_owner(self) -> OwnerReference | None:
@@ -183,7 +183,9 @@ class View:
 
     @property
     def stale(self) -> bool:
-        """Whether the PodGroup was made for another workload of the name."""
+        """Whether the PodGroup was made for another workload of the name; a mark tells more than an owner reference."""
+        if self.marked_for and self.marked_for == self.uid:
+            return False
         owner = self.group_owner
         if self.kind is not None and not self.kind.owns_pod_group:
             return owner is not None
@@ -198,8 +200,9 @@ class View:
 
     @property
     def marked_for(self) -> str:
-        """The UID of the workload that the PodGroup says is admitted."""
-        return self.pod_group.metadata.annotations.get(ADMITTED, "") if self.pod_group else ""
+        """The UID of the workload that the PodGroup says is admitted; "" where that is not believed."""
+        said = self.pod_group.metadata.annotations.get(ADMITTED, "") if self.pod_group else ""
+        return said if said and (self.believed or not all(map(_HELD, self.members))) else ""
 
     @property
     def holds(self) -> bool:

@@ -412,11 +412,11 @@ class Ledger:
         """Whether the claim of an admitted gang may grow to this, beside everything that is held or may start now.
 
         Growth stands behind all who wait: it may pass them as a small gang may, but nobody whom nobody passes. Where it
-        stands in line itself, under the key `waits_as`, what it may take there is its own; so is what is held under
-        the key `replaces`, where the queue is not above its limits already. `limited` as a candidate is.
+        stands in line itself, under the key `waits_as`, what it may take there is its own; so is what is held in the
+        same queue under the key `replaces`, where that is not above its limits already. `limited` as a candidate is.
         """
         held = self._claim(key) if self._queue_of.get(key) == queue else None
-        gone = self._claim(replaces) if replaces else None
+        gone = self._claim(replaces) if replaces and self._queue_of.get(replaces) == queue else None
         own = Own(key, held, waits_as, gone.amounts if gone else (), limited=limited)
         return may_grow(self._passes.of(queue, now), queue, claim, own)
 

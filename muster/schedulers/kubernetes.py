@@ -127,7 +127,8 @@ class Kubernetes(GangScheduler):
     def gang_name(self, metadata: ObjectMeta) -> str:
         """The name without the UID, as an annotation gives it."""
         said = metadata.annotations.get(GROUP_NAME, "")
-        return said if said and metadata.name[: -_OF_UID - 1] == said else metadata.name
+        of_uid = len(metadata.name) - len(said) - 1
+        return said if 0 < of_uid <= _OF_UID and metadata.name.startswith(f"{said}-") else metadata.name
 
     def _named(self, metadata: dict[str, Any]) -> dict[str, Any]:
         owners = metadata.get("ownerReferences") or [{}]

@@ -15,6 +15,7 @@ from tests.support.cluster.grants import bind, grant, revoke, user
 from tests.support.cluster.policy_actors import (
     ADMINISTRATOR,
     CONTROLLER,
+    CONTROLLER_MANAGER,
     FORBIDDEN,
     GATE_AWAY,
     TENANT,
@@ -25,6 +26,7 @@ from tests.support.cluster.policy_actors import (
     labelled,
 )
 from tests.support.cluster.verbs import make_namespace, own_name
+from tests.support.manifests import applied
 from tests.support.manifests.members import serve, serve_all
 
 if TYPE_CHECKING:
@@ -145,10 +147,15 @@ def acting(calls: Api, webhook_of_session: MusterInstall) -> Iterator[Acting]:
     # As Volcano's own chart has it.
     own = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "create", "patch"]},
-        {"apiGroups": ["scheduling.volcano.sh"], "resources": ["podgroups"], "verbs": ["get", "create", "patch"]},
+        {
+            "apiGroups": ["scheduling.volcano.sh"],
+            "resources": ["podgroups"],
+            "verbs": ["get", "create", "patch", "update"],
+        },
     ]
-    grant(calls, _VOLCANOS, own, user(VOLCANO))
+    grant(calls, _VOLCANOS, own, user(VOLCANO), user(CONTROLLER_MANAGER))
     acting = Acting(calls, namespace)
+    acting.apply(applied.queue("ours"), applied.queue("theirs"))
     probe = acting.member()
 
     def in_force() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -18,7 +19,9 @@ from muster.model.names import (
     GATE,
     GROUP_NAME,
     MANAGED,
+    MANAGED_BY,
     MESSAGE,
+    MUSTER,
     NUDGE,
     PASSED_IN,
     PASSED_SINCE,
@@ -36,7 +39,9 @@ from tests.support.cluster.other_policies import other_policies
 from tests.support.cluster.policy_actors import (
     ADMINISTRATOR,
     CONTROLLER,
+    CONTROLLER_MANAGER,
     FORBIDDEN,
+    GARBAGE_COLLECTOR,
     GATE_AWAY,
     LABEL_AWAY,
     OTHER_GATE_AWAY,
@@ -45,6 +50,7 @@ from tests.support.cluster.policy_actors import (
     VOLCANO,
     Acting,
     annotated,
+    foreign_group,
     group,
     labelled,
 )
@@ -256,15 +262,129 @@ def test_the_label_of_its_state_is_not_written_by_a_tenant(acting: Acting) -> No
     assert patch(ADMINISTRATOR, None) < FORBIDDEN
 
 
-def test_everything_else_of_a_podgroup_is_its_owners(acting: Acting) -> None:
-    """Volcano and operators write status, spec and annotations; what muster has said stays there meanwhile."""
-    name = acting.ask(group(acting, **{STATE: "Running"}), user=CONTROLLER).body["metadata"]["name"]
-    changes = ({"status": {"phase": "Running"}}, {"spec": {"minMember": 2}}, labelled(team="a"))
+SPECS = [
+    pytest.param({"spec": {"queue": "theirs"}}, id="another queue"),
+    pytest.param({"spec": {"minMember": 2}}, id="another minimum"),
+    pytest.param({"spec": {"minTaskMember": {"head": None, "worker": 1}}}, id="other roles"),
+    pytest.param({"spec": {"minResources": {"cpu": "1"}}}, id="other resources"),
+    pytest.param({"spec": {"minResources": None}}, id="no resources"),
+    pytest.param({"spec": {"priorityClassName": "high"}}, id="a priority"),
+    pytest.param(annotated(**{GROUP_NAME: "theirs"}), id="another gang"),
+]
+LINKS = [
+    pytest.param({"metadata": {"ownerReferences": None}}, id="no owner"),
+    pytest.param({"metadata": {"finalizers": ["example.com/keeps"]}}, id="a finalizer"),
+]
+
+
+def refused(acting: Acting, name: str, *patches: Manifest) -> None:
+    """Whoever may write PodGroups cannot do this, apart from the verb's holders."""
+    before = acting.get(POD_GROUPS, name)
+    for user in (TENANT, VOLCANO, GARBAGE_COLLECTOR, CONTROLLER_MANAGER):
+        answer = acting.change(user, name, *patches, resource=POD_GROUPS)
+        assert (answer.status, "of muster's PodGroup stay as they are" in answer.message) == (FORBIDDEN, True), user
+    assert acting.get(POD_GROUPS, name) == before
+    assert acting.change(ADMINISTRATOR, name, *patches, resource=POD_GROUPS).ok
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["by its marks", "by its label"])
+@pytest.mark.parametrize("patch", SPECS)
+def test_nothing_of_musters_podgroup_is_a_tenants(acting: Acting, patch: Manifest, *, marked: bool) -> None:
+    """Nor Volcano's, of whose accounts none has the verb; nor kube-controller-manager's."""
+    name = musters(acting, **({ADMITTED: "a"} if marked else {}))
+    if marked:
+        assert acting.change(ADMINISTRATOR, name, labelled(**{MANAGED_BY: None}), resource=POD_GROUPS).ok
+    refused(acting, name, patch, labelled(team="a"))
+
+
+@pytest.mark.parametrize("text", [None, "Helm"], ids=["taken off", "changed"])
+def test_nobody_takes_musters_label_off(acting: Acting, text: str | None) -> None:
+    refused(acting, musters(acting), labelled(**{MANAGED_BY: text}))
+    refused(acting, musters(acting), labelled(**{MANAGED_BY: text}), {"spec": {"queue": "theirs"}})
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["by its marks", "by its label"])
+@pytest.mark.parametrize("patch", LINKS)
+def test_owners_and_finalizers_are_the_garbage_collectors(acting: Acting, patch: Manifest, *, marked: bool) -> None:
+    """Which takes owners off what is orphaned, and finalizers off what was deleted in the foreground."""
+    name = musters(acting, **({ADMITTED: "a"} if marked else {}))
+    if marked:
+        assert acting.change(ADMINISTRATOR, name, labelled(**{MANAGED_BY: None}), resource=POD_GROUPS).ok
+    another = {"metadata": {"ownerReferences": [owner(acting)]}}
+    for user, change in itertools.product((TENANT, VOLCANO), (patch, another)):
+        answer = acting.change(user, name, change, resource=POD_GROUPS)
+        assert (answer.status, "of muster's PodGroup stay as they are" in answer.message) == (FORBIDDEN, True), user
+    for user in (GARBAGE_COLLECTOR, CONTROLLER_MANAGER):
+        made = musters(acting)
+        answer = acting.change(user, made, patch, resource=POD_GROUPS)
+        assert answer.ok, answer.message
+        assert acting.change(user, made, {"metadata": {"finalizers": None}}, resource=POD_GROUPS).ok
+    refused(acting, name, patch, {"spec": {"queue": "theirs"}})
+    acting.change(GARBAGE_COLLECTOR, name, {"metadata": {"finalizers": None}}, resource=POD_GROUPS)
+
+
+def owner(acting: Acting) -> Manifest:
+    """A reference to an object that is there, or the garbage collector would take what it owns."""
+    meta = acting.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "owner-"}})["metadata"]
+    return {"apiVersion": "v1", "kind": "ConfigMap", "name": meta["name"], "uid": meta["uid"]}
+
+
+def musters(acting: Acting, **said: str) -> str:
+    """The name of a PodGroup that muster's controller made, with an owner."""
+    made = group(acting, **said)
+    made["metadata"]["ownerReferences"] = [owner(acting)]
+    made["spec"] |= {"minTaskMember": {"head": 1}, "minResources": {"cpu": "500m", "memory": "3Gi"}}
+    name: str = acting.ask(made, user=CONTROLLER).body["metadata"]["name"]
+    return name
+
+
+@pytest.mark.parametrize("user", [TENANT, VOLCANO])
+def test_nobody_makes_one_like_musters(acting: Acting, user: str) -> None:
+    """Neither at once, nor by labelling one's own."""
+    made = acting.ask(group(acting), user=user)
+    assert (made.status, "is the label of PodGroups that muster made" in made.message) == (FORBIDDEN, True)
+    own = acting.ask(foreign_group(acting), user=TENANT).body["metadata"]["name"]
+    answer = acting.change(user, own, labelled(**{MANAGED_BY: MUSTER}), resource=POD_GROUPS)
+    assert (answer.status, "is the label of PodGroups that muster made" in answer.message) == (FORBIDDEN, True)
+
+
+def test_everything_of_other_podgroups_is_their_owners(acting: Acting) -> None:
+    name = acting.ask(foreign_group(acting), user=TENANT).body["metadata"]["name"]
+    for patch in (
+        {"spec": {"queue": "theirs"}},
+        {"metadata": {"ownerReferences": [owner(acting)]}},
+        labelled(**{MANAGED_BY: "Helm"}),
+        annotated(**{GROUP_NAME: "a"}),
+    ):
+        answer = acting.change(TENANT, name, patch, resource=POD_GROUPS)
+        assert answer.ok, answer.message
+
+
+def test_everything_else_of_musters_podgroup_is_open(acting: Acting) -> None:
+    """Others' labels and annotations, the status, and the deletion."""
+    name = musters(acting, **{STATE: "Running"})
     # What stands on a workload for muster to read is copied by the operators that make PodGroups themselves.
-    for patch in (*changes, annotated(**{REQUEUE_AFTER: "5m", NUDGE: "now"})):
+    for patch in (
+        {"status": {"phase": "Running"}},
+        labelled(team="a"),
+        annotated(**{REQUEUE_AFTER: "5m", NUDGE: "now"}),
+    ):
         answer = acting.change(TENANT, name, patch, resource=POD_GROUPS)
         assert answer.ok, answer.message
     assert acting.api("DELETE", acting.path(POD_GROUPS, name), user=TENANT).ok
+
+
+def test_volcano_writes_the_status_of_musters_podgroup(acting: Acting) -> None:
+    """As its scheduler does: the whole object, in which its client leaves out what is empty."""
+    name = musters(acting, **{ADMITTED: "a"})
+    assert acting.change(CONTROLLER, name, {"spec": {"minTaskMember": {"head": None}}}, resource=POD_GROUPS).ok
+    whole = acting.get(POD_GROUPS, name)
+    assert whole["spec"].pop("minTaskMember") == {}
+    whole["status"] = {"phase": "Inqueue", "conditions": [{"type": "Unschedulable", "status": "True"}]}
+    answer = acting.api("PUT", acting.path(POD_GROUPS, name), whole, user=VOLCANO)
+    assert answer.ok, answer.message
+    whole = answer.body | {"spec": answer.body["spec"] | {"queue": "theirs"}}
+    assert acting.api("PUT", acting.path(POD_GROUPS, name), whole, user=VOLCANO).status == FORBIDDEN
 
 
 def test_no_expression_of_a_policy_fails_its_type_check(acting: Acting) -> None:

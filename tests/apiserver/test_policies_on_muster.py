@@ -9,10 +9,11 @@ import pytest
 
 from muster.gangs.pod_patch import opening
 from muster.kube.resource import JOBS, POD_GROUPS, PODS
-from muster.model.names import GATE, MANAGED_BY, MUSTER, NUDGE
+from muster.model.names import ADMITTED, GATE, MANAGED_BY, MUSTER, NUDGE, STATE
 from muster.model.objects import ObjectMeta
 from tests.support.cluster.objects import gates
 from tests.support.cluster.policy_actors import (
+    ADMINISTRATOR,
     CONTROLLER,
     FORBIDDEN,
     GATE_AWAY,
@@ -23,6 +24,7 @@ from tests.support.cluster.policy_actors import (
     WEBHOOK,
     Acting,
     annotated,
+    foreign_group,
     group,
     labelled,
 )
@@ -118,12 +120,9 @@ def test_the_controller_leaves_podgroups_of_others_alone(acting: Acting) -> None
     def patch(name: str, change: Manifest) -> int:
         return acting.change(CONTROLLER, name, change, resource=POD_GROUPS).status
 
-    foreign = group(acting)
-    del foreign["metadata"]["labels"]
-    made = acting.ask(foreign, user=CONTROLLER)
+    made = acting.ask(foreign_group(acting), user=CONTROLLER)
     assert (made.status, "no PodGroups but its own" in made.message) == (FORBIDDEN, True)
-    theirs = acting.ask(group(acting), user=CONTROLLER).body["metadata"]["name"]
-    assert acting.change(TENANT, theirs, labelled(**{MANAGED_BY: None}), resource=POD_GROUPS).ok
+    theirs = acting.ask(foreign_group(acting), user=TENANT).body["metadata"]["name"]
     changes: list[Manifest] = [{"spec": {"minMember": 2}}, labelled(**{MANAGED_BY: MUSTER}), annotated(note="a")]
     assert [patch(theirs, change) for change in changes] == [FORBIDDEN] * 3
     assert acting.api("DELETE", acting.path(POD_GROUPS, theirs), user=CONTROLLER).status == FORBIDDEN
@@ -131,6 +130,16 @@ def test_the_controller_leaves_podgroups_of_others_alone(acting: Acting) -> None
     assert patch(own, {"spec": {"minMember": 2}}) < FORBIDDEN
     assert patch(own, labelled(**{MANAGED_BY: None})) == FORBIDDEN
     assert acting.api("DELETE", acting.path(POD_GROUPS, own), user=CONTROLLER).ok
+
+
+def test_the_controller_puts_its_label_back(acting: Acting) -> None:
+    """On a PodGroup with its marks; so it was before the policy, or without it, that somebody took the label off."""
+    name = acting.ask(group(acting, **{ADMITTED: "a"}), user=CONTROLLER).body["metadata"]["name"]
+    for change in (labelled(**{MANAGED_BY: None}), {"spec": {"queue": "theirs"}}):
+        assert acting.change(ADMINISTRATOR, name, change, resource=POD_GROUPS).ok
+    assert acting.change(CONTROLLER, name, annotated(**{STATE: "Running"}), resource=POD_GROUPS).status == FORBIDDEN
+    mend = {**labelled(**{MANAGED_BY: MUSTER}), "spec": {"queue": "ours"}}
+    assert acting.change(CONTROLLER, name, mend, resource=POD_GROUPS).ok
 
 
 # --- muster's webhook -------------------------------------------------------------------------------------------------

@@ -62,7 +62,7 @@ def test_every_mark_of_muster_is_kept(render: Render) -> None:
     """All that the controller writes about a decision, and nothing that operators copy from workloads."""
     marks = Mark(*("x" for _ in Mark.__slots__)).annotations
     spec = policy(render(), "muster-podgroups")
-    _, label, annotations = spec["validations"]
+    _, label, annotations, *_ = spec["validations"]
     assert keys(annotations["expression"]) == keys(condition(spec)) == {*marks, STATE, MESSAGE, GANG_SPEC}
     assert f"labels[?'{STATE}']" in label["expression"]
 

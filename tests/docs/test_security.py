@@ -16,7 +16,24 @@ _NAMED = sorted(set(re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE)))
 def test_every_threat_has_its_row() -> None:
     """In their order, none left out; those with a letter came later."""
     assert [int(number) for number, *_ in _ROWS if number.isdecimal()] == list(range(1, 36))
-    letters = ["19a", "19b", "21a", "21b", "24a", "25a", "30a", "30b", "30c", "30d", "30e", "31a", "31b"]
+    letters = [
+        "16a",
+        "16b",
+        "16c",
+        "19a",
+        "19b",
+        "21a",
+        "21b",
+        "24a",
+        "25a",
+        "30a",
+        "30b",
+        "30c",
+        "30d",
+        "30e",
+        "31a",
+        "31b",
+    ]
     assert [number for number, *_ in _ROWS if not number.isdecimal()] == letters
 
 

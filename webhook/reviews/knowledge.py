@@ -17,7 +17,6 @@ from muster.kube.reflector import Reflector
 from muster.kube.resource import JOBS, NAMESPACES, PRIORITY_CLASSES, Resource
 from muster.kube.store import Change, HasMetadata, Store
 from muster.model.modes import GateMode, gate_mode
-from muster.model.names import MANAGED_BY, MUSTER
 from muster.model.objects import (
     Job,
     Namespace,
@@ -263,7 +262,7 @@ class Knowledge:
             intent = replace(found.intent, scheduler=scheduler.name, gang_scheduler=scheduler)
             group = await self._pod_group(found.gang, intent)
             owner = group.metadata.controller if group else None
-            ours = group is not None and group.metadata.labels.get(MANAGED_BY) == MUSTER
+            ours = group is not None and group.metadata.by_muster
             if ours and owner is not None and owner.uid == found.gang.uid:
                 return GangTemplate(intent, found.gang)
         return found

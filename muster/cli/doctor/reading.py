@@ -30,7 +30,7 @@ from muster.kube.resource import (
     SECRETS,
     VALIDATING_WEBHOOKS,
 )
-from muster.model.names import GANG, GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, NAMESPACE_NAME, STATE
+from muster.model.names import GANG, GATE, GROUP_NAME, MESSAGE, NAMESPACE_NAME, STATE
 from muster.model.objects import LocalObject, Namespace, Pod, decode
 from muster.model.times import seconds_of
 from muster.observe.resources import pod_groups_of, queues_of
@@ -192,7 +192,7 @@ async def _groups(client: Client, schedulers: Mapping[str, GangScheduler]) -> tu
             called=meta.name,
             minimum=group.spec.min_member,
             owned=bool(meta.owner_references),
-            ours=meta.labels.get(MANAGED_BY) == MUSTER,
+            ours=meta.by_muster,
             phase=group.status.phase,
             state=meta.annotations.get(STATE, ""),
             message=meta.annotations.get(MESSAGE, ""),

@@ -120,12 +120,13 @@ class Board:
         self._queues = queue_entries(snapshot, whole=whole)
         self._in_queue = {entry["name"]: entry["waiting"] for entry in self._queues}
         entries = gang_entries(snapshot)
+        in_line = {(entry["namespace"], entry["name"]) for entry in entries}
         self._waiting = [entry for entry in entries if entry["position"] != "-"]
         self._holding = [entry for entry in entries if entry["position"] == "-"]
         self._others = [
             _out_of_line(key, view, *said)
             for key, view in sorted(snapshot.views.items())
-            if snapshot.ledger.queue_of(key) is None and view.intent is not None
+            if key not in in_line and view.intent is not None
             if (said := said_of(view, snapshot))[0] not in _AT_REST
         ]
 

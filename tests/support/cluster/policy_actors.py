@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 TENANT, ADMINISTRATOR = "tenant", "administrator"
 WEBHOOK = "system:serviceaccount:muster-system:muster-webhook"
 VOLCANO = "system:serviceaccount:volcano-system:volcano-controllers"
+GARBAGE_COLLECTOR = "system:serviceaccount:kube-system:generic-garbage-collector"
+CONTROLLER_MANAGER = "system:kube-controller-manager"
 CONTROLLER = "system:serviceaccount:muster-system:muster-controller"
 OTHERS = "example.com/budget"
 FORBIDDEN = 403
@@ -62,6 +64,13 @@ class Acting(Verbs):
                 merged[part] = {**merged.get(part, {}), **content}
         kind = "strategic-merge" if resource is PODS else "merge"
         return self.api("PATCH", self.path(resource, name) + door, merged, patch=kind, user=user)
+
+
+def foreign_group(acting: Acting, **metadata: object) -> Manifest:
+    """A PodGroup without muster's label."""
+    made = group(acting)
+    del made["metadata"]["labels"]
+    return {**made, "metadata": {**made["metadata"], **metadata}}
 
 
 def group(acting: Acting, **said: str) -> Manifest:

@@ -9,7 +9,7 @@ import asyncio
 import copy
 import zlib
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
 
@@ -146,10 +146,10 @@ class RecordingClient:
         failure = await self._record(Write("delete", resource.kind, name, uid=uid))
         if failure:
             raise failure
-        if resource == POD_GROUPS and self.groups.get(name, {"metadata": {}})["metadata"].get("finalizers"):
+        if resource.kind == POD_GROUPS.kind and self.groups.get(name, {"metadata": {}})["metadata"].get("finalizers"):
             # Somebody keeps it.
             self.groups[name]["metadata"]["deletionTimestamp"] = "2026-11-21T10:02:00Z"
-        elif resource == POD_GROUPS:
+        elif resource.kind == POD_GROUPS.kind:
             self.groups.pop(name, None)
             self.applied.pop(name, None)
         elif _versioned(self.pods[name])["metadata"]["resourceVersion"] != resource_version:
@@ -236,7 +236,7 @@ class Harness:
     are the `scheduler`'s.
     """
 
-    scheduler: ClassVar[GangScheduler] = SCHEDULERS["volcano"]
+    scheduler: GangScheduler = SCHEDULERS["volcano"]
 
     def __init__(
         self,

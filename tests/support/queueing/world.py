@@ -14,7 +14,8 @@ from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO, Quantity
 
 if TYPE_CHECKING:
-    from muster.queueing.ledger import Candidate, GangKey
+    from muster.queueing.ledger import Candidate
+    from muster.queueing.queue_state import EntryKey
 
 __all__ = ["Holder", "World", "exactly_minus"]
 
@@ -62,11 +63,11 @@ class World:
 
     def __init__(self) -> None:
         self.queues: dict[str, QueueView] = {}
-        self.held: dict[GangKey, Holder] = {}
-        self.waits: dict[GangKey, Candidate] = {}
+        self.held: dict[EntryKey, Holder] = {}
+        self.waits: dict[EntryKey, Candidate] = {}
         self.nodes: Resources | None = None
-        self._softened: tuple[QueueTree, set[GangKey]] | None = None
-        self._judged: tuple[tuple[object, ...], dict[GangKey, Candidate]] | None = None
+        self._softened: tuple[QueueTree, set[EntryKey]] | None = None
+        self._judged: tuple[tuple[object, ...], dict[EntryKey, Candidate]] | None = None
 
     def tree(self) -> QueueTree:
         """The queues as they stand."""
@@ -99,7 +100,7 @@ class World:
         return used
 
     def _counts(
-        self, tree: QueueTree, queue: str, gang: GangKey, soft: set[GangKey], *, lasting: bool = False
+        self, tree: QueueTree, queue: str, gang: EntryKey, soft: set[EntryKey], *, lasting: bool = False
     ) -> Resources:
         holder = self.held[gang]
         if queue not in tree.gang_path(holder.queue):
@@ -115,9 +116,9 @@ class World:
         path = tree.gang_path(holder.queue)
         return [one for one in path if one == path[0] or (holder.idle and (one != ROOT or self.nodes is None))]
 
-    def softened(self, tree: QueueTree) -> set[GangKey]:
+    def softened(self, tree: QueueTree) -> set[EntryKey]:
         """Whose soft part counts for nothing: in order, as long as the sum of those before is within all limits."""
-        soft: set[GangKey] = set()
+        soft: set[EntryKey] = set()
         for gang, holder in sorted(self.held.items(), key=lambda one: (-one[1].priority, one[1].since, one[0])):
             where = self.softens_in(tree, holder) if holder.soft else []
             sums = {
@@ -142,14 +143,14 @@ class World:
         """All on which it depends who may start, as it is now."""
         return self.nodes, dict(self.queues), dict(self.held), dict(self.waits)
 
-    def fitting(self, now: float) -> dict[GangKey, Candidate]:
+    def fitting(self, now: float) -> dict[EntryKey, Candidate]:
         """Who may start, in order; thought over once for the same facts, of which many ask."""
         facts = (now, *self.facts())
         if self._judged is None or self._judged[0] != facts:
             self._judged = facts, self.judge(now)
         return dict(self._judged[1])
 
-    def judge(self, now: float) -> dict[GangKey, Candidate]:
+    def judge(self, now: float) -> dict[EntryKey, Candidate]:
         """Who may start, thought over from the beginning."""
         tree = self.tree()
         going = _Pass(self, tree, now)
@@ -279,7 +280,7 @@ class _Pass:
 
     def __init__(self, world: World, tree: QueueTree, now: float) -> None:
         self.world, self.tree, self.now = world, tree, now
-        self.fitting: dict[GangKey, Candidate] = {}
+        self.fitting: dict[EntryKey, Candidate] = {}
         self._first_behind: set[str] = set()
         self._barred: set[str] = set()
         self._barring: list[Candidate] = []

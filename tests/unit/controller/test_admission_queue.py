@@ -18,6 +18,8 @@ from tests.support.manifests.observed import DEFAULTS, made, queue, ray_cluster,
 if TYPE_CHECKING:
     import pytest
 
+    from muster.queueing.queue_state import EntryKey
+
 NAMES = [f"g{number:02}" for number in range(40)]
 
 
@@ -65,7 +67,7 @@ def test_an_error_in_one_queue_keeps_no_gang_of_another_from_its_turn(
         line.stand(view, EntryContext(0.0, {"": 0}))
     whole = line.ledger.newly_startable
 
-    def failing(asked: str, now: float) -> list[GangKey] | None:
+    def failing(asked: str, now: float) -> list[EntryKey] | None:
         if asked == "bad":
             raise ValueError("no")
         return whole(asked, now)

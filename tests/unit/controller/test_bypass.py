@@ -16,6 +16,8 @@ from tests.support.manifests.observed import amounts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from muster.queueing.queue_state import EntryKey
+
 
 KEY = GangKey("team", "large")
 
@@ -43,9 +45,9 @@ def test_a_gang_was_passed_if_it_still_waits_where_it_waited(meanwhile: Callable
     for name in ("q", "other"):
         ledger.set_queue(QueueView(name, "Open", amounts(cpu="4")))
     memories = Memories()
-    looked_at: list[GangKey] = []
+    looked_at: list[EntryKey] = []
     waits(ledger)
-    passed = {KEY: ledger.queue_of(KEY)}
+    passed: dict[EntryKey, str | None] = {KEY: ledger.queue_of(KEY)}
     meanwhile(ledger)
     BypassTracker(ledger, memories, looked_at.append, nobody).note(passed, 60.0)
     mark = memories.seen(KEY).mark

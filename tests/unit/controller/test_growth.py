@@ -38,6 +38,7 @@ def _gang(name: str, cpu: str = "1", queue_name: str = "q") -> tuple[JSON, JSON]
     cluster = ray_cluster(group, **whose, head=template(cpu), enableInTreeAutoscaling=True)
     head = ray_pod(f"{name}-head", "headgroup", cluster=name, owner_uid=f"uid-{name}", held=False, nodeName="node")
     head["spec"]["containers"] = template(cpu)["spec"]["containers"]
+    head["metadata"]["labels"][QUEUE_LABEL] = queue_name
     return cluster, head
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from controller.status_updates import StatusUpdateSchedule
 from muster.queueing.ledger import GangKey
-from muster.queueing.queue_state import Order
+from muster.queueing.queue_state import EntryKey, Order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 LINE = [GangKey("team", f"g{number:03}") for number in range(50)]
 
 
-def waiting(keys: Sequence[GangKey]) -> Callable[[str, Order | None], Order | None]:
+def waiting(keys: Sequence[EntryKey]) -> Callable[[str, Order | None], Order | None]:
     """A line of these, in that order."""
     places = [Order(0, f"{number:05}", key) for number, key in enumerate(keys)]
 
@@ -33,9 +33,9 @@ def lines(queue: str, place: Order | None) -> Order | None:
     return waiting([GangKey(queue, f"g{number:02}") for number in range(20)])(queue, place)
 
 
-def rest_of(rounds: StatusUpdateSchedule) -> list[GangKey]:
+def rest_of(rounds: StatusUpdateSchedule) -> list[EntryKey]:
     """All who are told until nobody is left."""
-    told: list[GangKey] = []
+    told: list[EntryKey] = []
     while now := rounds.due(line):
         told += now
     return told
@@ -56,7 +56,7 @@ def test_a_change_is_told_to_everybody_once_five_at_a_time_and_to_the_head_first
 
 def test_where_something_happens_every_second_the_head_hears_of_it_most_often() -> None:
     rounds = StatusUpdateSchedule()
-    told: Counter[GangKey] = Counter()
+    told: Counter[EntryKey] = Counter()
     for _ in range(100):
         rounds.touch(["q"])
         told.update(rounds.due(line))
@@ -88,7 +88,7 @@ def test_very_many_queues_take_turns() -> None:
     """One start may change the words in a hundred queues: each second some are told, and each in its turn."""
     queues = [f"q{number}" for number in range(100)]
     rounds = StatusUpdateSchedule()
-    told: Counter[GangKey] = Counter()
+    told: Counter[EntryKey] = Counter()
     for _ in range(1000):
         rounds.touch(queues)
         due = rounds.due(lines)

@@ -196,7 +196,7 @@ def test_a_gang_that_needs_no_pods_does_not_wait() -> None:
 def test_what_a_gang_holds(workload: JSON | None, pods: list[JSON], group: JSON | None, claim: str | None) -> None:
     ledger = a_ledger()
     entered(seen(workload, pods, group), ledger)
-    held = ledger.holds(KEY)
+    held = ledger.used("q")
     assert (held["cpu"] if held else None) == (amounts(cpu=claim)["cpu"] if claim else None)
 
 
@@ -250,7 +250,7 @@ def test_the_queue_of_a_waiting_gang_is_that_of_its_workload() -> None:
 def test_a_foreign_group_without_a_queue_stands_in_volcanos_default() -> None:
     ledger = a_ledger()
     entered(seen(None, [], pod_group(ours=False, phase="Running", queue="")), ledger)
-    assert ledger.queue_of(KEY) == "default"
+    assert ledger.used("default") == amounts(cpu="3", memory="3Gi")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from muster.queueing.growth import Growing, Growth
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_state import Order
+from muster.queueing.queue_state import EntryKey, Order
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, minus
@@ -111,7 +111,7 @@ class _World:
             self.ledger.hold(gang, queue, one.claim, **how)
             if one.wants and (more := amounts_of(minus(one.wants, one.claim))):
                 self.wants[gang] = queue, one.wants
-                order, others = Order(-one.priority, since, gang), (gang.auxiliary("wave"), gang.auxiliary("leaving"))
+                order, others = Order(-one.priority, since, gang), (gang.part("wave"), gang.part("leaving"))
                 self.growing.enter(gang, Growth(queue, order, ((one.wants, more),), *others))
         for number, (queue, need, priority, passed) in enumerate(wait):
             how = {"passed_since": None if passed is None else NOW - passed, "reclaims": True}
@@ -121,9 +121,9 @@ class _World:
     def _leaf(queue: str) -> str:
         return f"{queue}-itself"
 
-    def starts(self) -> list[GangKey]:
+    def starts(self) -> list[EntryKey]:
         """Which gangs start, one after the other, as the reconciler has it."""
-        started: list[GangKey] = []
+        started: list[EntryKey] = []
         while found := [gang for queue in LEAVES for gang in self.ledger.startable(queue, NOW)]:
             waits = self.ledger.candidate(found[0])
             assert waits is not None
@@ -197,7 +197,7 @@ def test_no_gang_waits_for_ever_behind_smaller_ones_where_others_run_above_it(
     held = [_Holder(queue, cpu(1), {}, {}, 0, True, None) for queue in above]
     world = _World(own, {}, held, [], apart=False)
     ledger, mine = world.ledger, Candidate(key("large", 0), "a11", 0, "2026-01", cpu(large))
-    running: list[GangKey] = []
+    running: list[EntryKey] = []
     for turn in range(60):
         now = NOW + 301 * turn
         for number in range(2 * turn, 2 * turn + 2 + 6 * (turn == 0)):

@@ -22,6 +22,8 @@ from tests.support.queueing.world import Holder, World
 if TYPE_CHECKING:
     from random import Random
 
+    from muster.queueing.queue_state import EntryKey
+
 NOW = 1_000_000.0
 NAMES = "abcdef"
 # Two teams of two, and one queue by itself; any of them may come to stand anywhere.
@@ -29,7 +31,7 @@ QUEUES = ("t", "t1", "t2", "u", "u1")
 PARENTS = {"t": ROOT, "t1": "t", "t2": "t", "u": ROOT, "u1": "u"}
 
 
-def key(name: str) -> GangKey:
+def key(name: str) -> EntryKey:
     return GangKey("team" if name < "d" else "other", name)
 
 
@@ -117,7 +119,7 @@ class History(RuleBasedStateMachine):
         self.world = self.new_world()
         self.ledger = self.new_ledger()
         self.now = NOW
-        self.told: set[GangKey] = set()
+        self.told: set[EntryKey] = set()
 
     def new_world(self) -> World:
         """The facts before anything has happened."""
@@ -152,7 +154,7 @@ class History(RuleBasedStateMachine):
         self.world.held[key(name)] = holder
 
     @staticmethod
-    def _hold(ledger: Ledger, gang: GangKey, holder: Holder) -> bool:
+    def _hold(ledger: Ledger, gang: EntryKey, holder: Holder) -> bool:
         return ledger.hold(
             gang,
             holder.queue,
@@ -196,7 +198,7 @@ class History(RuleBasedStateMachine):
         """Patience ends and deadlines pass without anybody's doing."""
         self.now += seconds
 
-    def _fits(self, gang: GangKey) -> bool:
+    def _fits(self, gang: EntryKey) -> bool:
         found = self.ledger.decide(gang, self.now)
         assert found is not None
         return found.fits
@@ -365,7 +367,7 @@ def test_nobody_waits_for_ever_behind_smaller_ones(large: int, small: list[tuple
     ]
     known = {one.key: one for one in (first, mine, *coming)}
     books.wait(first)
-    running: list[GangKey] = []
+    running: list[EntryKey] = []
     for turn in range(20 + len(small)):
         now = NOW + 61 * turn
         for candidate in (*([mine] if turn == 1 else []), *coming[:per_turn]):

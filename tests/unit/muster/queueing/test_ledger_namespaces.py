@@ -22,6 +22,7 @@ from tests.unit.muster.queueing.test_ledger_histories import AnyHistory, sizes
 if TYPE_CHECKING:
     from random import Random
 
+    from muster.queueing.queue_state import EntryKey
     from muster.queueing.queue_tree import QueueTree
 
 NOW = 1_000_000.0
@@ -42,7 +43,7 @@ class WorldWithQuotas(World):
         """With the quotas."""
         return *super().facts(), dict(self.limits), dict(self.others)
 
-    def judge(self, now: float) -> dict[GangKey, Candidate]:
+    def judge(self, now: float) -> dict[EntryKey, Candidate]:
         """Who may start, in order, and what is kept for whom."""
         self.kept, self.lasting_kept = {}, []
         return super().judge(now)

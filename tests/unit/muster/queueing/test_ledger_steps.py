@@ -18,6 +18,7 @@ from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
 
 if TYPE_CHECKING:
+    from muster.queueing.queue_state import EntryKey
     from muster.resources.amounts import Resources
 
 STEPS, HISTORIES, CASES = 120, examples(400), 8
@@ -37,8 +38,8 @@ class History:
         self.random = random.Random(seed)  # noqa: S311 - to find histories again, not to keep a secret
         self.ledger = Ledger()
         self.queues: dict[str, QueueView] = {}
-        self.waits: dict[GangKey, Candidate] = {}
-        self.held: dict[GangKey, tuple[str, Resources, dict[str, Any]]] = {}
+        self.waits: dict[EntryKey, Candidate] = {}
+        self.held: dict[EntryKey, tuple[str, Resources, dict[str, Any]]] = {}
         self.nodes: Resources | None = None
         self.now = 1000.0
         for name in LEAVES:
@@ -91,7 +92,7 @@ class History:
             self.nodes = chance.choice([None, sized(chance.randrange(5, 25))])
             self.ledger.bound(self.nodes)
 
-    def wait(self, key: GangKey) -> None:
+    def wait(self, key: EntryKey) -> None:
         """A gang comes to wait, or waits for something else."""
         chance = self.random
         candidate = Candidate(
@@ -135,11 +136,11 @@ class History:
                 rest = {**rest, "soft": self.random.choice([None, claim]), "idle": self.random.random() < 0.5}
             self._hold(key, queue, claim, **rest)
 
-    def _hold(self, key: GangKey, queue: str, claim: Resources, **rest: Any) -> None:  # noqa: ANN401 - as `hold`
+    def _hold(self, key: EntryKey, queue: str, claim: Resources, **rest: Any) -> None:  # noqa: ANN401 - as `hold`
         self.ledger.hold(key, queue, claim, **rest)
         self.held[key] = queue, claim, rest
 
-    def startable(self, ledger: Ledger) -> dict[str, list[GangKey]]:
+    def startable(self, ledger: Ledger) -> dict[str, list[EntryKey]]:
         """Who may start, in order, by one queue of every field."""
         return {queue: ledger.startable(queue, self.now) for queue in LEAVES}
 

@@ -6,6 +6,7 @@ import gc
 import random
 import weakref
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from tests.support.calls import Calls
 from tests.support.manifests.observed import amounts
+
+if TYPE_CHECKING:
+    from muster.queueing.queue_state import EntryKey
 
 NOW = 1000.0
 QUEUES = ("a", "b", "c")
@@ -23,7 +27,7 @@ def waits(number: int, queue: str, cpu: int, priority: int = 0) -> Candidate:
     return Candidate(key, queue, priority, f"{number:03}", amounts(cpu=str(cpu)), preempts=number % 4 > 0)
 
 
-def start(ledger: Ledger, key: GangKey) -> bool:
+def start(ledger: Ledger, key: EntryKey) -> bool:
     """The gang holds what it waited for; whether anything changed for others."""
     one = ledger.candidate(key)
     assert one is not None
@@ -49,7 +53,7 @@ def test_however_few_a_pass_lets_start_the_same_gangs_do_in_the_end(seed: int, a
     """Each start that makes room for the next ones to be known is news for those who wait."""
     whole, ledger = filled(seed, 1000, preempts=preempts), filled(seed, at_once, preempts=preempts)
     expected = whole.startable("a", NOW)
-    started: list[GangKey] = []
+    started: list[EntryKey] = []
     ledger.newly_startable("a", NOW)
     while found := ledger.startable("a", NOW):
         assert len(found) <= at_once

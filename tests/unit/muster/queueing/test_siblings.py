@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
+    from muster.queueing.queue_state import EntryKey
     from muster.resources.amounts import Resources
 
 NOW = 1_000_000.0
@@ -30,7 +31,7 @@ PARENTS = {"t": ROOT, "t1": "t", "t2": "t", "u": ROOT, "u1": "u", "u2": "u", "v"
 TEAMS = ("t1", "t2", "u1", "u2", "v")
 
 
-def key(name: str) -> GangKey:
+def key(name: str) -> EntryKey:
     return GangKey("team", name)
 
 
@@ -207,7 +208,7 @@ def flood(queue: str, count: int, since: str, **need: str) -> list[Candidate]:
     return [Candidate(key(f"{queue}-{number:02}"), queue, 0, since, amounts(**need)) for number in range(count)]
 
 
-def started(books: Ledger, known: dict[GangKey, Candidate]) -> list[str]:
+def started(books: Ledger, known: dict[EntryKey, Candidate]) -> list[str]:
     """Start all that may, as the controller does; gives their queues."""
     queues = []
     for gang in books.startable(next(iter(known.values())).queue, NOW):

@@ -20,7 +20,7 @@ from tests.support.manifests.observed import amounts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from muster.queueing.queue_state import Claim
+    from muster.queueing.queue_state import Claim, EntryKey
     from muster.queueing.queue_tree import QueueTree
     from muster.resources.amounts import Resources
 
@@ -29,7 +29,7 @@ QUEUES = ("t", "t1", "t2", "u", "u1")
 PARENTS = {"t": ROOT, "t1": "t", "t2": "t", "u": ROOT, "u1": "u", ROOT: ""}
 
 
-def key(name: str) -> GangKey:
+def key(name: str) -> EntryKey:
     return GangKey("team", name)
 
 
@@ -38,10 +38,10 @@ def sized(cpu: int, gpu: int = 0) -> Resources:
     return amounts(**({"cpu": str(cpu)} if cpu else {}), **({"gpu": str(gpu)} if gpu else {}))
 
 
-def softened(tree: QueueTree, claims: Mapping[str, Mapping[GangKey, Claim]]) -> set[GangKey]:
+def softened(tree: QueueTree, claims: Mapping[str, Mapping[EntryKey, Claim]]) -> set[EntryKey]:
     """The gangs whose soft part does not count: in order, as long as the queues' limits last."""
     sums: dict[str, dict[str, int]] = {}
-    soft: set[GangKey] = set()
+    soft: set[EntryKey] = set()
     all_ = ((queue, claim) for queue, own in claims.items() for claim in own.values() if claim.soft_amounts)
     for queue, claim in sorted(all_, key=lambda one: one[1].order):
         where = soft_in(tree, queue, claim)
@@ -158,7 +158,9 @@ class AnyHistory(RuleBasedStateMachine):
     def _limit(self, queue: str) -> list[tuple[str, int]]:
         return list(self.ledger.tree.ceiling(queue).items())
 
-    def _used(self, queue: str, claims: Mapping[str, Mapping[GangKey, Claim]], soft: set[GangKey]) -> Mapping[str, int]:
+    def _used(
+        self, queue: str, claims: Mapping[str, Mapping[EntryKey, Claim]], soft: set[EntryKey]
+    ) -> Mapping[str, int]:
         tree, used = self.ledger.tree, dict[str, int]()
         for other, own in claims.items():
             for gang, claim in own.items() if queue in tree.gang_path(other) else ():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.queueing.bypassed import Bypassed
-from muster.queueing.queue_state import GangKey, Order
+from muster.queueing.queue_state import EntryKey, GangKey, Order
 from muster.queueing.waiting_line import WaitingLine
 from tests.support.examples import examples
 
@@ -88,7 +88,7 @@ def test_none_is_passed_that_does_not_stand_before() -> None:
 
 
 def test_who_is_asked_for_again_is_the_same_until_it_was_passed() -> None:
-    gone: set[GangKey] = set()
+    gone: set[EntryKey] = set()
     level = Bypassed([of(*[(("cpu", 3),)] * 3)], {"cpu": 2})
 
     def first() -> Order | None:
