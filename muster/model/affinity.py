@@ -15,7 +15,7 @@ class _Decoded(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
 class _AffinityTerm(_Decoded, frozen=True):
     namespaces: tuple[Any, ...] = ()
-    namespace_selector: _Decoded | None = None
+    namespace_selector: Any = None
 
 
 class _WeightedTerm(_Decoded, frozen=True):

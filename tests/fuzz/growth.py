@@ -48,6 +48,8 @@ def grown(chance: Random, type_: type, document: Any, most: int = 12) -> Any:  #
 def _grown(chance: Random, shape: inspect.Type, value: Any) -> Any:  # noqa: ANN401 - any JSON
     shape = _plain(shape)
     if isinstance(shape, inspect.StructType) and isinstance(value, dict):
+        if not shape.fields:
+            return value
         field = chance.choice(shape.fields)
         name = field.encode_name
         more = _grown(chance, field.type, value[name]) if value.get(name) else _example(chance, field.type)
