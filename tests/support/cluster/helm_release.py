@@ -41,6 +41,11 @@ class Release:
             f"--set={process}.tolerations[0].key={REAL},{process}.tolerations[0].operator=Exists"
             for process in ("webhook", "controller")
         ),
+        # Of a process that waits for a core: it may begin in minutes, and answers within three seconds.
+        *(
+            f"--set={process}.probes.startup.failureThreshold=300,{process}.probes.readiness.timeoutSeconds=3"
+            for process in ("webhook", "controller")
+        ),
     )
 
     def __init__(self, testbed: Testbed) -> None:
