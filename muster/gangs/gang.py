@@ -32,13 +32,13 @@ _MOST_PODS = 2**31 - 1
 class Role:
     """A group of equal pods in a gang.
 
-    `replicas` pods exist when all is well; the gang cannot start without `minimum` of them. `requests` are one pod's.
-    Pods of a role that is not `gated` come later and are never held; the gang keeps quota for `reserved` of them. Pods
-    of a role that comes in a later wave start `together`. A role that `grows` gets more pods by itself. The operator
-    makes `made_first` pods before the others, which follow when the first have nodes. `priority_class` is the class
-    that its template names, "" where it names none. Beyond the minimum its pods start `unit` by unit, where it has any.
-    Of its pods `done` have succeeded and are not made again. With what its pods request together the gang was admitted
-    (`granted`); None where that is not recorded.
+    `replicas` pods exist when all is well; the gang cannot start without `minimum` of them. `requests` are one
+    pod's. Pods of a role that is not `gated` come later and are never held; the gang keeps quota for `reserved` of
+    them. Pods of a role that comes in a later wave start `together`. Roles of one `group` run side by side. A role
+    that `grows` gets more pods by itself. The operator makes `made_first` pods before the others, which follow when
+    the first have nodes. `priority_class` is the class that its template names, "" where it names none. Beyond the
+    minimum its pods start `unit` by unit, where it has any. Of its pods `done` have succeeded and are not made
+    again. With what its pods request together the gang was admitted (`granted`); None where that is not recorded.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Role:
     priority_class: str = ""
     unit: Unit | None = None
     done: int = 0
+    group: int = 0
     granted: Resources | None = None
 
     @property
@@ -74,7 +75,7 @@ class Role:
     @property
     def elastic(self) -> bool:
         """Whether some of its pods can be spared: those beyond its minimum, unless they come as a whole."""
-        return self.exceeds and self.gated and not (self.together or self.made_first)
+        return self.exceeds and self.gated and not (self.together or self.made_first or self.reserved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,14 +119,18 @@ class Gang:
         return largest(self.min_resources, self.requested)
 
     @property
-    def waves(self) -> tuple[Role, ...]:
-        """Its roles that come in a later wave, of which each starts as a whole or not at all."""
-        return tuple(role for role in self.roles if role.together)
+    def waves(self) -> tuple[tuple[Role, ...], ...]:
+        """Its roles that come in a later wave, by group, of which each starts as a whole or not at all."""
+        groups: dict[int | str, list[Role]] = {}
+        for role in self.roles:
+            if role.together:
+                groups.setdefault(role.group or role.name, []).append(role)
+        return tuple(map(tuple, groups.values()))
 
     @property
     def most(self) -> Resources:
         """The most of each resource that the gang, or a later wave of it, needs at once."""
-        return reduce(largest, (role.whole for role in self.waves), self.needed)
+        return reduce(largest, (total(role.whole for role in wave) for wave in self.waves), self.needed)
 
     @property
     def exceeds(self) -> bool:
@@ -260,5 +265,7 @@ def _roles(specs: list[RoleSpec], least: int, pod_defaults: PodDefaults) -> list
         requests = pod_requests(pod_defaults.completed(spec.template.spec, path=spec.path), path=spec.path)
         role = Role(spec.name, spec.replicas, minimum + more, requests, spec.leads, spec.gated, spec.reserved)
         role = replace(role, together=spec.together, grows=spec.grows, made_first=spec.made_first, unit=spec.unit)
-        roles.append(replace(role, priority_class=spec.template.spec.priority_class_name, done=spec.done))
+        roles.append(
+            replace(role, priority_class=spec.template.spec.priority_class_name, done=spec.done, group=spec.group)
+        )
     return roles

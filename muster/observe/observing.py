@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from muster.gangs.intent import Intent, Surroundings
     from muster.observe.cluster import Cluster
     from muster.queueing.ledger import GangKey
-    from muster.workloads import Decoded, Kind, Workload
+    from muster.workloads import Decoded, Kind, RoleSpec, Workload
 
 __all__ = ["observe"]
 
@@ -310,12 +310,20 @@ def _from_here(workload: Workload, view: View) -> Workload:
         from_new_pods = bool(view.members) and not view.open
         if from_new_pods or not wave or not workload.kind.in_waves or view.marked_for != view.uid:
             return workload
-        return replace(workload, roles=tuple(role.of_wave(now=role.name in wave) for role in workload.roles))
+        return replace(workload, roles=_of_wave(workload.roles, wave))
     if view.marked_for != view.uid and all(member.held for member in view.members):
         return replace(workload, roles=workload.remaining_roles)
     left = {role.name: role.replicas for role in workload.remaining_roles}
     roles = [replace(role, done=role.replicas - left[role.name]) for role in workload.roles]
-    return replace(workload, roles=tuple(role.of_wave(now=role.name in wave) if wave else role for role in roles))
+    return replace(workload, roles=_of_wave(roles, wave) if wave else tuple(roles))
+
+
+def _of_wave(roles: Collection[RoleSpec], wave: Collection[str]) -> tuple[RoleSpec, ...]:
+    """The roles of a gang that was admitted for a wave, of which these roles were the first."""
+    begun = {role.group for role in roles if role.name in wave and role.group}
+    return tuple(
+        role.of_wave(now=role.name in wave or role.group in begun, beside=role.name not in wave) for role in roles
+    )
 
 
 def _rest_of_job(workload: Workload, view: View, cluster: Cluster) -> Workload:

@@ -91,7 +91,8 @@ class Places:
         self.rest: Resources = {}
         """What is kept for all of them together."""
         there, gone = Counter([member.role for member in members]), Counter(ended)
-        places = {role.name: _places(role, there, gone) for role in roles}
+        begun = _begun(roles, there, gone)
+        places = {role.name: _places(role, there, gone, begun) for role in roles}
         self._lacking = {name: count - there[name] for name, count in places.items() if count > there[name]}
         if not self._lacking:
             # So it is in nearly every look.
@@ -139,11 +140,19 @@ class Places:
             self._lacking[member.role] -= 1
 
 
-def _places(role: Role, there: Counter[str], gone: Counter[str]) -> int:
-    """How many pods of the role are there, or come; `gone` are those that have ended."""
+def _places(role: Role, there: Counter[str], gone: Counter[str], begun: Collection[int]) -> int:
+    """How many pods of the role are there, or come; `gone` are those that have ended, `begun` the groups that run."""
     if role.made_first and there[role.name]:
         return max(role.replicas - gone[role.name], 0)
+    if role.together:
+        return max(role.replicas - role.done, 0) if role.group in begun else 0
     return max(role.minimum + role.reserved - role.done, 0)
+
+
+def _begun(roles: Iterable[Role], there: Collection[str], gone: Collection[str]) -> set[int]:
+    """The groups of later waves that have begun."""
+    names = {*there, *gone}
+    return {role.group for role in roles if role.together and role.group and (role.done or role.name in names)}
 
 
 def plan_opening(
@@ -178,32 +187,24 @@ def plan_opening(
     claim = before = largest(base, total((entitled, places.rest)))
     opening, surplus = list(first), []
     begun = {*ended, *[member.role for member in open_already]}
-    whole = {role.name: role for role in roles if role.together and role.name not in begun}
+    groups = _begun(roles, begun, ())
+    whole = {one.name: one for one in roles if one.together and one.name not in begun and one.group not in groups}
     units = {role.name: role.unit for role in roles if role.unit}
-    parts = {(one.role, unit_of(one, units.get(one.role))) for one in (*open_already, *first)} if units else set()
-    batches: dict[str, tuple[int, list[Member]]] = {}
-    wanted = [one for one in minimum_of(members, roles) if one.held]
-    ordered = {one.pod.metadata.uid: one for one in (*wanted, *members) if one.held}
-    for uid, member in ordered.items():
-        if uid in due:
-            continue
-        key, least = uid, 1
-        if member.role in whole:
-            key, least = f"role {member.role}", whole[member.role].awaited
-        elif (name := unit_of(member, unit := units.get(member.role))) and unit and (member.role, name) not in parts:
-            key, least = f"unit {member.role} {name}", unit.pods
-        batches.setdefault(key, (least, []))[1].append(member)
+    wanted = (one for one in (*minimum_of(members, roles), *members) if one.held and one.pod.metadata.uid not in due)
+    batches = _batches(wanted, whole, units, [*open_already, *first])
     lacking: dict[str, int] = {}
     started: set[str] = set()
     next_claim: Resources = {}
     growth = False
-    for least, batch in batches.values():
+    expected: dict[str, Resources] = {}
+    for least, batch in batches:
         role = batch[0].role
         if len(batch) < least:
             lacking[role] = lacking.get(role, 0) + least - len(batch)
             continue
-        later = [times(whole[role].requests, max(whole[role].replicas - len(batch), 0))] if role in whole else []
-        together = total((entitled, *(member.requests for member in batch), *later))
+        later = _coming(batch, whole)
+        asked = minus(entitled, expected.get(role, {}))
+        together = total((asked, *(member.requests for member in batch), *later.values()))
         rest = places.without(batch[0]) if len(batch) == 1 else places.rest
         grown = largest(claim, total((together, rest)))
         if grown == claim or may_hold(grown):
@@ -212,12 +213,45 @@ def plan_opening(
             opening += batch
             if len(batch) == 1:
                 places.give(batch[0])
+            expected |= {name: one for name, one in later.items() if name != role}
+            whole = {name: one for name, one in whole.items() if name not in later}
             started |= {mark_of_unit(batch)} if role in units and least > 1 else set()
         else:
             surplus += batch
             next_claim = next_claim or (grown if role in whole else {})
     grows, waits = claim != before, tuple(surplus)
     return Opening(tuple(opening), claim, waits, grows, growth, lacking, next_claim, units=frozenset(started))
+
+
+def _batches(
+    held: Iterable[Member], whole: Mapping[str, Role], units: Mapping[str, Unit], started: Collection[Member]
+) -> list[tuple[int, list[Member]]]:
+    """The held members that start together, each with the least number of them that does.
+
+    Members of roles that start as a `whole`, and of units of which nothing has `started`; others start one by one.
+    """
+    parts = {(one.role, unit_of(one, units.get(one.role))) for one in started} if units else set()
+    batches: dict[str, list[Member]] = {}
+    least: dict[str, int] = {}
+    for member in {one.pod.metadata.uid: one for one in held}.values():
+        key, count = member.pod.metadata.uid, 1
+        if member.role in whole:
+            key, count = f"role {member.role}", whole[member.role].awaited
+        elif (name := unit_of(member, unit := units.get(member.role))) and unit and (member.role, name) not in parts:
+            key, count = f"unit {member.role} {name}", unit.pods
+        batches.setdefault(key, []).append(member)
+        least[key] = count
+    return [(least[key], batch) for key, batch in batches.items()]
+
+
+def _coming(batch: Sequence[Member], whole: Mapping[str, Role]) -> dict[str, Resources]:
+    """What is still to come when these pods start the wave of their role, by role."""
+    first = whole.get(batch[0].role)
+    if first is None:
+        return {}
+    roles = [role for role in whole.values() if role is first or (role.group and role.group == first.group)]
+    there = Counter([member.role for member in batch])
+    return {role.name: times(role.requests, max(role.replicas - there[role.name], 0)) for role in roles}
 
 
 def plan_pause(

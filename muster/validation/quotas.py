@@ -70,10 +70,15 @@ class TooMuch(Finding):
 
 def needs(gang: Gang, least: Resources, gate: GateMode) -> Iterator[tuple[str, Resources]]:
     """What the gang needs at `least`, and where it waits for room each later wave, which starts as a whole."""
-    called = f'gang "{gang.name}"'
-    yield called, least
-    for role in gang.waves if gate is GateMode.QUEUE else ():
-        yield f'role "{role.name}" of {called}, which starts as a whole,', role.whole
+    yield f'gang "{gang.name}"', least
+    for wave in gang.waves if gate is GateMode.QUEUE else ():
+        yield _called(gang, [role.name for role in wave]), total(role.whole for role in wave)
+
+
+def _called(gang: Gang, wave: Sequence[str]) -> str:
+    names = " and ".join(f'"{name}"' for name in wave[:_NAMED])
+    more = f" and {len(wave) - _NAMED} more" if len(wave) > _NAMED else ""
+    return f'{"role" if len(wave) == 1 else "roles"} {names}{more} of gang "{gang.name}", which starts as a whole,'
 
 
 def resource_quota_findings(
@@ -150,10 +155,10 @@ def _charged(
     else:
         who = f"{called} with its {beside[0]}" if beside else called
     yield who, total(one.charged(one.now) for one in counted if one.now)
-    for one in counted:
-        # A wave that only assembles must be there as a whole, too.
-        if one.role and one.role.together and gate is not GateMode.OFF:
-            yield f'role "{one.spec.name}" of {called}, which starts as a whole,', one.charged(one.spec.replicas)
+    # A wave that only assembles must be there as a whole, too.
+    for wave in gang.waves if gate is not GateMode.OFF else ():
+        if some := [one for one in counted if one.role in wave]:
+            yield _called(gang, [one.spec.name for one in some]), total(one.charged(one.spec.replicas) for one in some)
     for one in counted:
         yield f'each pod of "{one.spec.name}"', one.charge.amounts
 

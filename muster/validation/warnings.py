@@ -221,7 +221,8 @@ def _growth(case: Case) -> Iterator[Finding]:
 
 def _later(case: Case) -> Iterator[Finding]:
     """The first role that comes when others are ready, and never fits beside these."""
-    later = [spec for spec in case.workload.roles if spec.together and spec.beside]
+    # What a group needs at once is refused where it never fits.
+    later = [spec for spec in case.workload.roles if spec.together and spec.beside and not spec.group]
     if case.gate is not GateMode.QUEUE or not case.levels:
         return
     if len(later) > _LOOKED_AT:

@@ -1,12 +1,14 @@
 """JobSet (`jobset.x-k8s.io/v1alpha2`): replicated jobs, each of several batch Jobs of several pods.
 
-Jobs that depend on others, or come later in order, are made when those are ready or complete: only the first wave must
-exist before the gang starts, the others join it. With exclusive placement JobSet refuses all pods of a Job but the
-first until that has a node: the first ones are the gang, and the room of the others is kept from the beginning.
+Jobs that wait until others are complete are later waves, and join the gang. Jobs that wait until others are ready, or
+come later in order, run beside these: they are made when the gang has started, and their room is kept from then on.
+With exclusive placement JobSet refuses all pods of a Job but the first until that has a node: the first ones are the
+gang, and the room of the others is kept in the same way.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, ClassVar
@@ -187,16 +189,20 @@ def _waves(
     in_order = spec.startup_policy.startup_policy_order == "InOrder"
     before: dict[str, ReplicatedJob] = {}
     running: dict[str, int] = {}
-    started = False
-    roles = []
+    groups = _Groups()
+    previous = ""
+    first, roles = [], []
     for index, replicated in enumerate(spec.replicated_jobs):
         done = min(succeeded.get(replicated.name, 0), replicated.replicas)
         job = replace(replicated, replicas=replicated.replicas - done)
         # Nobody waits for a job without pods.
-        waits = any(not _reached(before.get(one.name), one.status) for one in job.depends_on)
-        first = not waits and not (in_order and started)
+        waits = [one for one in job.depends_on if not _reached(before.get(one.name), one.status)]
+        ready = {one.name for one in waits if one.status == "Ready"}
+        if in_order and previous:
+            ready.add(previous)
         beside = _beside(job, before, running, in_order=in_order)
         running[job.name] = beside | 1 << index
+        groups.add(job.name, 1 << index, ready, {one.name for one in waits} - ready)
         role = RoleSpec(
             name=job.name,
             replicas=job.pods,
@@ -206,10 +212,54 @@ def _waves(
             made_first=job.replicas if job.pods > job.replicas and _exclusive(job, annotations) else 0,
             beside=beside,
         )
-        roles.append(role.of_wave(now=first))
+        roles.append(role)
+        first.append(not waits and not (in_order and previous))
         before[job.name] = job
-        started = started or job.pods > 0
-    return tuple(roles)
+        previous = job.name if job.pods else previous
+    start = {groups.of(role.name) for role, now in zip(roles, first, strict=True) if now}
+    return tuple(
+        dataclasses.replace(role, group=groups.shared(role.name)).of_wave(
+            now=now or groups.of(role.name) in start, beside=not now
+        )
+        for role, now in zip(roles, first, strict=True)
+    )
+
+
+class _Groups:
+    """The jobs that run side by side: a job that waits until others are ready is in their group.
+
+    A job that comes when one of that group is complete takes the room of that one, and is in none but its own.
+    """
+
+    def __init__(self) -> None:
+        self._parents: dict[str, str] = {}
+        self._members: dict[str, int] = {}
+        self._over: dict[str, int] = {}
+        self._bits: dict[str, int] = {}
+
+    def add(self, name: str, bit: int, ready: Iterable[str], complete: Iterable[str]) -> None:
+        """Add a job, with the jobs that must be ready, or complete, before it is made; `bit` stands for it."""
+        known = [one for one in ready if one in self._bits]
+        over = [self._over[one] | self._bits[one] for one in complete if one in self._bits]
+        self._over[name] = reduce(or_, [*over, *(self._over[one] for one in known)], 0)
+        self._parents[name], self._bits[name], self._members[name] = name, bit, bit
+        others = {self.of(one) for one in known}
+        if not self._over[name] & reduce(or_, (self._members[one] for one in others), 0):
+            for one in others:
+                self._parents[one] = name
+                self._members[name] |= self._members[one]
+
+    def of(self, name: str) -> str:
+        """The job that stands for the group of this one."""
+        while self._parents[name] != name:
+            self._parents[name] = self._parents[self._parents[name]]
+            name = self._parents[name]
+        return name
+
+    def shared(self, name: str) -> int:
+        """A number for the group of the job; 0 where no other job is in it."""
+        of = self.of(name)
+        return self._bits[of].bit_length() if self._members[of].bit_count() > 1 else 0
 
 
 def _beside(

@@ -87,7 +87,8 @@ class RoleSpec:
     - a whole role comes in a later wave, and waits for resources then: `of_wave(now=False)` (`together`, no minimum);
     - a part of the role comes when the first pods of it have nodes, and its resources are reserved from the beginning:
       `made_first` and `of_wave(now=True)` (the first pods are the minimum, the others `reserved`);
-    - the role comes when the others run, and must never wait: no minimum, all of it `reserved`, and `gated` False;
+    - the role comes when the others run: no minimum, all of it `reserved`, and a `group` with the others;
+    - the same, and it must never wait: `gated` is False;
     - an autoscaler adds them: the minimum is what it keeps at least, and `grows`.
     """
 
@@ -120,6 +121,8 @@ class RoleSpec:
 
     Bit n is the role in place n; the names of each would be as many as all roles, for each of them.
     """
+    group: int = 0
+    """The group of roles that run side by side, of which the first that starts asks for the room of all; 0 for none."""
     unit: Unit | None = None
     """The units in which its pods start beyond the minimum; None where each is of use by itself."""
     done: int = 0
@@ -132,9 +135,12 @@ class RoleSpec:
         """True if pods of it are still to be made, or an autoscaler may make some."""
         return self.replicas > self.done or (self.growth is not None and self.growth.most > 0)
 
-    def of_wave(self, *, now: bool) -> RoleSpec:
-        """The role as one of the wave that starts `now`, or of a later one, which joins the gang."""
-        first = self.made_first or self.replicas
+    def of_wave(self, *, now: bool, beside: bool = False) -> RoleSpec:
+        """The role as one of the wave that starts `now`, or of a later one, which joins the gang.
+
+        With `beside` it comes when others of that wave run.
+        """
+        first = 0 if beside else self.made_first or self.replicas
         return replace(
             self, minimum=first if now else 0, reserved=self.replicas - first if now else 0, together=not now
         )

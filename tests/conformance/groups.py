@@ -40,11 +40,12 @@ class Facts:
 
 @dataclass(frozen=True)
 class Pods:
-    """So many pods of a role, and what each is made of."""
+    """So many pods of a role, and what each is made of; they are `late` where they come when others are ready."""
 
     spec: PodSpec
     count: int
     replicas: int
+    late: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,9 @@ def muster_says(case: Case) -> Group | str:
         name=facts.name,
         min_member=facts.min_member,
         pods={
-            role.name: Pods(role.template.spec, counted.minimum + counted.reserved, role.replicas)
+            role.name: Pods(
+                role.template.spec, counted.minimum + counted.reserved, role.replicas, late=not counted.minimum
+            )
             for role in workload.roles
             if (counted := gang.role(role.name)) is not None
         },

@@ -53,12 +53,10 @@ def _roles(one: Row) -> set[str]:
         return set()  # a sample to be filled in first: no pod can have such an account
     if one.case.manifest["spec"].get("suspend"):
         return set()  # the Trainer makes the group, and no pod
-    waiting = one.case.manifest["spec"].get("launcherCreationPolicy") == "WaitForWorkersReady"
-    late = {"launcher"} if waiting else set()
     return {
         name
         for name, pods in one.prediction.muster.pods.items()
-        if pods.count and not pods.spec.overhead and name not in late
+        if pods.count and not pods.spec.overhead and not pods.late
     }
 
 

@@ -37,9 +37,8 @@ def _pod(job: Manifest) -> Manifest:
 
 
 def _every_wave(_: Case, group: Group) -> Iterator[Group]:
-    late = sum(pods.replicas - pods.count for pods in group.pods.values())
     counts = {name: pods.replicas for name, pods in group.pods.items()}
-    yield replace(group, min_member=group.min_member + late).counting(counts)
+    yield replace(group, min_member=max(group.min_member, sum(counts.values()))).counting(counts)
 
 
 def _replicas_forgotten(case: Case, group: Group) -> Iterator[Group]:
@@ -95,7 +94,7 @@ TRAINER_RULES: tuple[Rule, ...] = (
         (TRAINER,),
         MUSTER,
         "The Trainer counts the pods of all waves, also those that JobSet makes only when others are ready or through: "
-        "nothing ever starts. muster counts the first wave.",
+        "nothing ever starts. muster counts the first wave, and keeps the room of what comes when that is ready.",
         _every_wave,
     ),
     Rule(

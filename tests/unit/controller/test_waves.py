@@ -245,21 +245,21 @@ async def test_a_later_wave_of_a_gang_on_hold_waits_however_much_is_free(by: str
 
 
 async def test_a_later_wave_leaves_the_room_of_a_lost_pod_of_the_wave_before() -> None:
-    """Both run side by side; a Job takes its time to replace a pod that has failed."""
+    """Beside it runs one that it does not wait for; a Job takes its time to replace a pod that has failed."""
     jobset = waves()
-    first, then = jobset["spec"]["replicatedJobs"]
-    first["template"]["spec"] = then["template"]["spec"]
-    then["dependsOn"][0]["status"] = "Ready"
-    names = ["first-0", "first-1", "then-0", "then-1"]
+    then = jobset["spec"]["replicatedJobs"][1]
+    jobset["spec"]["replicatedJobs"].append({"name": "serve", "template": then["template"]})
+    names = ["first-0", "serve-0", "serve-1", "then-0", "then-1"]
     pods = [of_wave(name, name[:-2]) for name in names]
     harness = Harness(pods=pods, workloads=[jobset], queues=[queue(cpu="3")])
     await harness.settle()
-    assert harness.open_pods() == ["first-0", "first-1"]
-    harness.client.pods["first-0"]["status"]["phase"] = "Failed"
+    assert harness.open_pods() == names[:3]
+    harness.client.pods["first-0"]["status"]["phase"] = "Succeeded"
+    harness.client.pods["serve-0"]["status"]["phase"] = "Failed"
     harness.watch()
     await harness.settle()
-    assert harness.open_pods() == ["first-0", "first-1"]
-    harness.client.pods["first-1"]["status"]["phase"] = "Succeeded"
+    assert harness.open_pods() == names[:3]
+    harness.client.pods["serve-1"]["status"]["phase"] = "Succeeded"
     harness.watch()
     await harness.settle()
     assert harness.open_pods() == names

@@ -53,12 +53,41 @@ def queues(cpu: str, mode: GateMode = GateMode.QUEUE) -> Context:
     return Context(queue=tree.place, defaults=Defaults(gate=mode))
 
 
-@pytest.mark.parametrize("status", ["Complete", "Ready"])
-def test_a_wave_that_its_queue_never_holds_is_refused(status: str) -> None:
-    (line,) = lines(judged(waves(status), queues("3")).refusals)
+def test_a_wave_that_its_queue_never_holds_is_refused() -> None:
+    (line,) = lines(judged(waves(), queues("3")).refusals)
     assert line == (
         f'{_QUEUE}: {_WHO} needs cpu 4, queue "q" has capability cpu 3; lower the replicas or use a larger queue'
     )
+
+
+@pytest.mark.parametrize(("cpu", "refused"), [("4", True), ("5", False)])
+def test_what_comes_when_others_are_ready_counts_with_them(cpu: str, refused: bool) -> None:  # noqa: FBT001
+    line = f'{_QUEUE}: gang "set" needs cpu 5, queue "q" has capability cpu 4; lower the replicas or use a larger queue'
+    assert lines(judged(waves("Ready"), queues(cpu)).refusals) == (line,) * refused
+
+
+def later(*status: str) -> JSON:
+    """A JobSet whose jobs, of one pod each, each wait for the one before: until it is complete, or ready."""
+    one = {"template": {"spec": {"template": template()}}}
+    jobs: list[JSON] = [{"name": "job-0", **one}]
+    jobs += [
+        {"name": f"job-{number}", "dependsOn": [{"name": f"job-{number - 1}", "status": said}], **one}
+        for number, said in enumerate(status, 1)
+    ]
+    return {**waves(), "spec": {"replicatedJobs": jobs}}
+
+
+@pytest.mark.parametrize(("cpu", "refused"), [("1", True), ("2", False)])
+def test_what_comes_when_a_later_wave_is_ready_counts_with_that(cpu: str, refused: bool) -> None:  # noqa: FBT001
+    who = 'roles "job-1" and "job-2" of gang "set", which starts as a whole,'
+    line = f'{_QUEUE}: {who} needs cpu 2, queue "q" has capability cpu 1; lower the replicas or use a larger queue'
+    assert lines(judged(later("Complete", "Ready"), queues(cpu)).refusals) == (line,) * refused
+
+
+def test_a_quota_of_pods_counts_all_that_run_side_by_side() -> None:
+    quotas = PodDefaults(quotas=[made(ResourceQuota, resource_quota({"pods": "4"}))])
+    (line,) = lines(judged(waves("Ready"), Context(pod_defaults=quotas)).refusals)
+    assert 'gang "set" needs pods 5, ResourceQuota "quota" has hard pods 4' in line
 
 
 def test_all_pods_of_a_wave_that_come_in_two_steps_count() -> None:
@@ -109,31 +138,44 @@ def test_of_a_gang_and_a_wave_that_are_both_too_large_the_gang_is_told() -> None
     assert line.startswith(f'{_QUEUE}: gang "set" needs cpu 1,')
 
 
+def served(servers: int = 1, pods: int = 4) -> JSON:
+    """A JobSet of servers, of a job that trains beside them, and then of one for each number of servers."""
+    one = {"template": {"spec": {"template": template()}}}
+    names = [f"server-{number}" for number in range(servers)]
+    ready = [{"name": name, "status": "Ready"} for name in names]
+    after = {"name": "train", "status": "Complete"}
+    counted = {"template": {"spec": {"template": template(), "parallelism": pods, "completions": pods}}}
+    jobs: list[JSON] = [{"name": name, **one} for name in names]
+    jobs.append({"name": "train", "dependsOn": ready, **one})
+    jobs += [
+        {"name": f"eval-{number}", "dependsOn": [after, *ready[: number + 1]], **counted} for number in range(servers)
+    ]
+    return {**waves(), "spec": {"replicatedJobs": jobs}}
+
+
 @pytest.mark.parametrize(
-    ("manifest", "context", "warned"),
+    ("context", "warned"),
     [
-        pytest.param(waves("Ready"), queues("4"), True, id="room for it alone"),
-        pytest.param(waves("Ready"), queues("5"), False, id="room for both"),
-        pytest.param(waves("Complete"), queues("4"), False, id="the first one has ended by then"),
-        pytest.param(waves("Ready"), queues("3"), False, id="refused"),
-        pytest.param(waves("Ready"), queues("4", GateMode.OFF), False, id="it comes pod by pod"),
+        pytest.param(queues("4"), True, id="room for it alone"),
+        pytest.param(queues("5"), False, id="room for both"),
+        pytest.param(queues("3"), False, id="refused"),
+        pytest.param(queues("4", GateMode.OFF), False, id="it comes pod by pod"),
     ],
 )
-def test_a_wave_that_fits_only_alone_is_warned_of(manifest: JSON, context: Context, warned: bool) -> None:  # noqa: FBT001
-    """What must be ready before it goes on, as a driver does, and may do so until the wave has done its work."""
-    path = "spec.replicatedJobs[1].template.spec.template.spec"
+def test_a_wave_that_fits_only_alone_is_warned_of(context: Context, warned: bool) -> None:  # noqa: FBT001
+    """It takes the room of what is complete, beside what is ready and goes on."""
+    path = "spec.replicatedJobs[2].template.spec.template.spec"
     line = (
-        f'{path}: "then" comes when first is ready; together they need cpu 5, and queue "q" has capability cpu 4; '
+        f'{path}: "eval-0" comes when server-0 is ready; together they need cpu 5, and queue "q" has capability cpu 4; '
         "its pods wait until the others have ended, however long that takes"
     )
-    found = [one for one in judged(manifest, context).warnings if one.reason is Reason.GROWS_BEYOND_CAPABILITY]
+    found = [one for one in judged(served(), context).warnings if one.reason is Reason.GROWS_BEYOND_CAPABILITY]
     assert lines(found) == (line,) * warned
 
 
 def test_of_many_waves_those_beside_the_most_are_looked_at() -> None:
     """To add up all for each of hundreds would take as long as everything else."""
-    manifest = waves("Ready")
-    jobs = [{**manifest["spec"]["replicatedJobs"][0], "name": f"job-{number}"} for number in range(40)]
-    manifest["spec"] = {"replicatedJobs": jobs, "startupPolicy": {"startupPolicyOrder": "InOrder"}}
-    (found,) = judged(manifest, queues("30")).warnings
-    assert '"job-30" comes when job-0, job-1, job-2 and 27 more are ready; together they need cpu 31,' in found.message
+    (found,) = judged(served(40, pods=6), queues("41")).warnings
+    assert '"eval-35" comes when server-0, server-1, server-2 and 33 more are ready; together they need cpu 42,' in (
+        found.message
+    )

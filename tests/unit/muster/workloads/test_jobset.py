@@ -115,8 +115,76 @@ def test_what_is_left_begins_with_the_first_wave_that_is_not_done(manifest: JSON
 
 
 def test_later_waves_start_role_by_role() -> None:
-    roles = read(job_set(job("a"), job("b", 1, "a"))).roles
+    roles = read(job_set(job("a"), job("b", 1, "a", status="Complete"))).roles
     assert [(role.name, role.together) for role in roles] == [("a", False), ("b", True)]
+
+
+def after(name: str, *, ready: tuple[str, ...] = (), complete: tuple[str, ...] = ()) -> JSON:
+    """A job that waits for these."""
+    waits = [{"name": one, "status": "Ready"} for one in ready]
+    waits += [{"name": one, "status": "Complete"} for one in complete]
+    return {**job(name), "dependsOn": waits}
+
+
+PREPARED = (job("prepare"), after("node", complete=("prepare",)), after("launcher", ready=("node",)))
+
+
+@pytest.mark.parametrize(
+    ("manifest", "first", "beside", "later"),
+    [
+        pytest.param(job_set(job("a"), after("b", ready=("a",))), "a", "b", [], id="ready"),
+        pytest.param(
+            job_set(job("a"), after("b", ready=("a",)), after("c", ready=("b",))), "a", "b c", [], id="transitively"
+        ),
+        pytest.param(job_set(job("a"), job("b"), job("c"), order="InOrder"), "a", "b c", [], id="in order"),
+        pytest.param(job_set(job("a"), after("b", complete=("a",))), "a", "", ["b"], id="complete"),
+        pytest.param(
+            job_set(job("a"), after("b", ready=("a",)), after("c", complete=("b",))), "a", "b", ["c"], id="a wave after"
+        ),
+        pytest.param(job_set(*PREPARED), "prepare", "", ["node launcher"], id="in a later wave"),
+        pytest.param(job_set(*PREPARED, status=done(prepare=1)), "node", "launcher", [], id="what is left"),
+        pytest.param(
+            job_set(job("a"), job("data"), after("b", ready=("a",), complete=("data",))),
+            "a data",
+            "b",
+            [],
+            id="both: it runs beside one",
+        ),
+        pytest.param(
+            job_set(job("a"), job("x"), after("d", complete=("x",)), after("c", ready=("a", "d"))),
+            "a x",
+            "d c",
+            [],
+            id="beside one that comes later",
+        ),
+        pytest.param(
+            job_set(
+                job("server"), after("train", ready=("server",)), after("eval", ready=("server",), complete=("train",))
+            ),
+            "server",
+            "train",
+            ["eval"],
+            id="both, in one group: it takes the room of what is complete",
+        ),
+        pytest.param(
+            job_set(job("a", 0), after("b", ready=("a",)), after("c", ready=("b",))), "b", "c", [], id="after no pods"
+        ),
+        pytest.param(job_set(after("b", ready=("nobody",))), "", "", ["b"], id="after one that there is not"),
+    ],
+)
+def test_what_runs_side_by_side_has_its_room_from_the_beginning(
+    manifest: JSON, first: str, beside: str, later: list[str]
+) -> None:
+    """Those that are ready run on, perhaps until those that wait for them have ended."""
+    workload = read(manifest)
+    roles = [role for role in workload.remaining_roles or workload.roles if role.replicas]
+    assert [role.name for role in roles if role.minimum] == first.split()
+    assert [role.name for role in roles if role.reserved and not role.minimum] == beside.split()
+    waves: dict[object, list[str]] = {}
+    for role in roles:
+        if role.together:
+            waves.setdefault(role.group or role.name, []).append(role.name)
+    assert list(waves.values()) == [names.split() for names in later]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +312,7 @@ def test_labels_of_nodes_that_are_said_elsewhere_are_not_copied() -> None:
 
 
 def test_leaders_of_a_later_wave_have_no_minimum() -> None:
-    manifest = job_set(job("a"), job("b", 2, "a", parallelism=4))
+    manifest = job_set(job("a"), job("b", 2, "a", status="Complete", parallelism=4))
     manifest["metadata"]["annotations"] = {EXCLUSIVE: "rack"}
     _, later = read(manifest).roles
     assert (later.minimum, later.reserved, later.together, later.made_first) == (0, 0, True, 2)
