@@ -137,7 +137,7 @@ ELSEWHERE = (
     Elsewhere(_OPERATIONS, "known «2.3 seconds» after the start", _by("watch")),
     Elsewhere(
         _OPERATIONS,
-        "a workload of «1.5 MB», in each webhook | «3 kB» with few templates, «98 kB» with",
+        "a workload of «1.5 MB», in each webhook | «3 kB» with few templates, «106 kB» with",
         _sized(_LARGE, "memory"),
     ),
     Elsewhere(_OPERATIONS, "and in the controller «3.5 MB» at most |", _sized(_LARGE, "memory")),
