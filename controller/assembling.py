@@ -106,14 +106,14 @@ class Assembling:
         if wait > 0:
             self._look_again(view.key, wait)
             return
-        quotas, gives = self._cluster.added.of(view.key.namespace).quotas, _gives(view)
+        pod_defaults, gives = self._cluster.added.of(view.key.namespace), _gives(view)
         shortage = None
-        if quotas and view.gang is not None and view.intent is not None:
+        if pod_defaults.quotas and view.gang is not None and view.intent is not None:
             order = candidate(view, context.priorities, context.mark).order
             if view.on_hold_by is not None:
                 # It would not start with the pods that others give up for it.
                 order = order._replace(urgency=sys.maxsize)
-            shortage = self._shares.look(view, quotas, order, gives=gives)
+            shortage = self._shares.look(view, pod_defaults, order, gives=gives)
         words = lacking(view)
         if shortage is not None:
             words = f"{words}; {shortage.words}"

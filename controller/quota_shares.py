@@ -6,20 +6,24 @@ for ever. Nothing of it is seen but what each of them said when it was looked at
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from muster.gangs.gang import charge_of
 from muster.resources.amounts import describe, times, total, within
-from muster.resources.resource_quotas import charge, left_of, short_of
+from muster.resources.quota_charges import short_of
+from muster.resources.resource_quotas import LIMITS, charge, left_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable
 
     from muster.observe.view import View
     from muster.queueing.ledger import GangKey
     from muster.queueing.queue_state import Order
     from muster.resources.amounts import Resources
-    from muster.resources.resource_quotas import ResourceQuota
+    from muster.resources.pod_defaults import PodDefaults
+    from muster.resources.quota_charges import PodCharge
 
 __all__ = ["Shares", "Shortage"]
 
@@ -83,28 +87,28 @@ class Shares:
             if not shares:
                 del self._shares[quota]
 
-    def look(self, view: View, quotas: Collection[ResourceQuota], order: Order, *, gives: bool) -> Shortage | None:
+    def look(self, view: View, pod_defaults: PodDefaults, order: Order, *, gives: bool) -> Shortage | None:
         """Which quota refuses the gang's next pod, and who else lacks pods for it; None where none does."""
         self.forget(view.key)
-        missing = _missing(view)
-        found = short_of(quotas, missing[0][0]) if missing else None
+        missing, limits = _missing(view, pod_defaults)
+        found = short_of(pod_defaults.quotas, missing[0][0]) if missing else None
         if found is None:
             return None
         quota, left = found
         key = view.key.namespace, quota.metadata.name
-        held = charge(total(member.requests for member in view.members), len(view.members))
-        lacks = charge(total(times(requests, count) for requests, count in missing), sum(n for _, n in missing))
+        held = total((charge(total(member.requests for member in view.members), len(view.members)), limits))
+        lacks = total(times(pod.amounts, count) for pod, count in missing)
         shares = self._shares.setdefault(key, {})
         own = shares[view.key] = _Share(order, held, lacks, gives)
         self._quota_of[view.key] = key
-        asks = charge(missing[0][0], 1)
+        asks = missing[0][0].amounts
         others = [one for one in shares if one != view.key]
         if not others:
             return Shortage(quota.metadata.name, asks, left)
         rival = min(others, key=lambda one: shares[one].order)
         share = {name: shares[rival].held[name] for name in left if name in shares[rival].held}
         first = shares[rival]
-        helps = gives and first.order < own.order and _helps(first, left_of(quotas), shares.values())
+        helps = gives and first.order < own.order and _helps(first, left_of(pod_defaults.quotas), shares.values())
         return Shortage(quota.metadata.name, asks, left, rival, share, rival if helps else None)
 
 
@@ -114,10 +118,17 @@ def _helps(first: _Share, left: Resources, shares: Iterable[_Share]) -> bool:
     return within({name: first.lacks[name] for name in left if name in first.lacks}, total((left, given)))
 
 
-def _missing(view: View) -> list[tuple[Resources, int]]:
-    """What the pods ask for that the gang lacks, role by role, and how many there are."""
-    if view.gang is None:
-        return []
-    there = {role.name: sum(member.role == role.name for member in view.members) for role in view.gang.roles}
-    counts = ((role.requests, role.minimum - there[role.name]) for role in view.gang.roles)
-    return [(requests, count) for requests, count in counts if count > 0]
+def _missing(view: View, pod_defaults: PodDefaults) -> tuple[list[tuple[PodCharge, int]], Resources]:
+    """The pods that the gang lacks, role by role, and the limits of those that are there, as quotas count both."""
+    if view.gang is None or view.workload is None:
+        return [], {}
+    there = Counter(member.role for member in view.members)
+    missing, limits = [], []
+    for role in view.gang.roles:
+        if spec := view.workload.role(role.name):
+            pod = charge_of(spec, view.intent, pod_defaults)
+            of_pod = {key: amount for key, amount in pod.amounts.items() if key in LIMITS}
+            limits.append(times(of_pod, there[role.name]))
+            if role.minimum > there[role.name]:
+                missing.append((pod, role.minimum - there[role.name]))
+    return missing, total(limits)

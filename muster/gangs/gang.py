@@ -11,6 +11,7 @@ from muster.model.objects import InvalidObjectError
 from muster.resources.amounts import Resources, largest, parse_resources, times, total
 from muster.resources.pod_defaults import NOTHING_ADDED
 from muster.resources.pod_requests import pod_requests
+from muster.resources.quota_charges import PodCharge, pod_charge
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from muster.workloads import RoleSpec, Workload
     from muster.workloads.model import Unit
 
-__all__ = ["Gang", "Role", "as_its_pods", "gang_of", "priority_value", "priority_values"]
+__all__ = ["Gang", "Role", "as_its_pods", "charge_of", "gang_of", "priority_value", "priority_values"]
 
 # minMember is an int32.
 _MOST_PODS = 2**31 - 1
@@ -223,6 +224,16 @@ def gang_of(
         min_resources=min_resources,
         uid=workload.metadata.uid if workload.kind.owns_pod_group else "",
     )
+
+
+def charge_of(spec: RoleSpec, intent: Intent | None, pod_defaults: PodDefaults) -> PodCharge:
+    """What quotas are charged for a pod of the role; of pods outside the gang the `intent` says nothing.
+
+    Raises InvalidObjectError, with the field's path, for amounts that are no quantities.
+    """
+    template, path = spec.template.spec, spec.path
+    of_gang = intent.priority_class if intent is not None and intent.prioritise_pods else ""
+    return pod_charge(pod_defaults.completed(template, path=path), template.priority_class_name or of_gang, path=path)
 
 
 def _check(workload: Workload) -> None:

@@ -6,10 +6,11 @@ a quota may count, or may not, is taken for one that it does not: nothing is ref
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from muster.model.objects import Container
+from muster.model.objects import Container, InvalidObjectError
 from muster.resources.pod_requests import (
     container_limits,
     container_requests,
@@ -19,15 +20,16 @@ from muster.resources.pod_requests import (
     pod_requests,
 )
 from muster.resources.quantity import ZERO
-from muster.resources.resource_quotas import LIMITS, ResourceQuota, Scope, charge
+from muster.resources.resource_quotas import LIMITS, ResourceQuota, Scope, charge, left
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from muster.model.objects import PodSpec, TemplateSpec
     from muster.resources.amounts import Resources
+    from muster.resources.quantity import Quantity
 
-__all__ = ["PodCharge", "counts", "demands", "pod_charge"]
+__all__ = ["PodCharge", "counts", "demands", "pod_charge", "short_of"]
 
 _COMPUTE = ("cpu", "memory")
 # By Kubernetes' own word a mistake, which it keeps for these and makes for no other resource.
@@ -86,6 +88,18 @@ def demands(quota: ResourceQuota, pod: PodCharge) -> dict[str, tuple[str, ...]]:
         for key in sorted(quota.spec.hard)
         if key in _DEMANDED and _DEMANDED[key] in pod.unsaid
     }
+
+
+def short_of(quotas: Iterable[ResourceQuota], pod: PodCharge) -> tuple[ResourceQuota, dict[str, Quantity]] | None:
+    """The first quota that refuses one more such pod for now, and what it has left; None where none does."""
+    for quota in quotas:
+        # What the apiserver has checked can be read.
+        with suppress(InvalidObjectError):
+            there = {name: amount for name, amount in left(quota).items() if pod.amounts.get(name, ZERO) > ZERO}
+            lacking = {name: max(amount, ZERO) for name, amount in there.items() if pod.amounts[name] > amount}
+            if lacking and counts(quota, pod):
+                return quota, lacking
+    return None
 
 
 def _in_scope(scope: Scope, pod: PodCharge) -> bool:

@@ -17,7 +17,7 @@ from muster.resources.quantity import ZERO, Quantity, parse_quantity
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["LIMITS", "PODS", "ResourceQuota", "Scope", "charge", "left_of", "limits", "short_of"]
+__all__ = ["LIMITS", "PODS", "ResourceQuota", "Scope", "charge", "left", "left_of", "limits"]
 
 PODS = "pods"
 """As what the number of pods stands among resources."""
@@ -85,29 +85,17 @@ def charge(requests: Resources, pods: int) -> dict[str, Quantity]:
 
 def left_of(quotas: Iterable[ResourceQuota]) -> dict[str, Quantity]:
     """What all quotas together leave for pods; below zero where more is charged than one of them allows by now."""
-    left: dict[str, Quantity] = {}
+    least: dict[str, Quantity] = {}
     for quota in quotas:
         # What the apiserver has checked can be read.
         with suppress(InvalidObjectError):
             if quota.counts_all:
-                left |= {name: min(amount, left.get(name, amount)) for name, amount in _left(quota).items()}
-    return left
+                least |= {name: min(amount, least.get(name, amount)) for name, amount in left(quota).items()}
+    return least
 
 
-def short_of(quotas: Iterable[ResourceQuota], requests: Resources) -> tuple[ResourceQuota, dict[str, Quantity]] | None:
-    """The first quota that refuses one more pod of these requests, and what it has left; None where none does."""
-    need = charge(requests, 1)
-    for quota in quotas:
-        # What the apiserver has checked can be read.
-        with suppress(InvalidObjectError):
-            left = {name: amount for name, amount in _left(quota).items() if need.get(name, ZERO) > ZERO}
-            lacking = {name: max(amount, ZERO) for name, amount in left.items() if need[name] > amount}
-            if quota.counts_all and lacking:
-                return quota, lacking
-    return None
-
-
-def _left(quota: ResourceQuota) -> dict[str, Quantity]:
+def left(quota: ResourceQuota) -> dict[str, Quantity]:
+    """What the quota leaves for pods; raises InvalidObjectError for what is no quantity."""
     hard, used = _known(quota.status.hard, "status.hard"), _known(quota.status.used, "status.used")
     return {name: hard[name] - used.get(name, ZERO) for name in hard}
 

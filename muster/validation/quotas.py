@@ -16,6 +16,7 @@ from msgspec import structs
 
 from muster.admitters import Admitter
 from muster.admitters.kueue_quota import PodSetNeed, never_fits
+from muster.gangs.gang import charge_of
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import KUEUE_PARTIAL, KUEUE_QUEUE
@@ -25,7 +26,7 @@ from muster.resources.amounts import times, total
 from muster.resources.limit_bounds import OutOfBounds, out_of_bounds
 from muster.resources.pod_requests import pod_requests
 from muster.resources.quantity import ZERO
-from muster.resources.quota_charges import PodCharge, counts, demands, pod_charge
+from muster.resources.quota_charges import PodCharge, counts, demands
 from muster.resources.resource_quotas import limits
 
 if TYPE_CHECKING:
@@ -135,13 +136,10 @@ def _pods(workload: Workload, gang: Gang, intent: Intent, context: Context) -> I
     for spec in (*workload.roles, *workload.beside):
         if not spec.makes_pods:
             continue
-        role, template = gang.role(spec.name), spec.template.spec
-        of_gang = intent.priority_class if role and intent.prioritise_pods else ""
+        role = gang.role(spec.name)
         with suppress(InvalidObjectError):
             # Of a submitter, which is no member: its Job is the apiserver's to refuse.
-            completed = context.pod_defaults.completed(template, path=spec.path)
-            charge = pod_charge(completed, template.priority_class_name or of_gang, path=spec.path)
-            yield _Pods(spec, charge, role)
+            yield _Pods(spec, charge_of(spec, intent if role else None, context.pod_defaults), role)
 
 
 def _charged(

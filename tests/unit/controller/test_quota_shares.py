@@ -86,7 +86,10 @@ async def test_a_quota_that_something_else_fills_is_named_alone() -> None:
     [
         pytest.param(resource_quota({"requests.cpu": "4"}, used={"requests.cpu": "3"}), id="room for the next pod"),
         pytest.param(resource_quota({"memory": "9Gi"}, used={"memory": "1Gi"}), id="of something else"),
-        pytest.param(resource_quota({"limits.cpu": "4"}, used={"limits.cpu": "4"}), id="of limits"),
+        pytest.param(
+            resource_quota({"limits.ephemeral-storage": "4"}, used={"limits.ephemeral-storage": "4"}),
+            id="of limits that no pod has",
+        ),
         pytest.param({**FULL, "spec": {**FULL["spec"], "scopes": ["Terminating"]}}, id="that counts other pods"),
     ],
 )
@@ -100,6 +103,30 @@ async def test_the_number_of_pods_is_a_quota_as_well() -> None:
     harness = halves(resource_quota({"pods": "4"}, used={"pods": "4"}))
     await after(harness, 6, 31)
     assert "which needs pods 1: it has pods 0 left" in words(harness, OLD)
+
+
+@pytest.mark.parametrize(
+    ("quota", "short"),
+    [
+        pytest.param(
+            resource_quota({"limits.cpu": "9"}, used={"limits.cpu": "8"}),
+            "needs limits.cpu 2: it has limits.cpu 1 left",
+            id="limits",
+        ),
+        pytest.param(
+            {**FULL, "spec": {**FULL["spec"], "scopes": ["NotTerminating"]}},
+            "needs cpu 1: it has cpu 0 left",
+            id="a scope",
+        ),
+    ],
+)
+async def test_limits_and_quotas_with_scopes_are_named_as_well(quota: JSON, short: str) -> None:
+    limited = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}]}}
+    cluster = ray_cluster(workers(template=limited))
+    pods = [ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0", "workers")]
+    harness = Harness(workloads=[cluster], pods=pods, queues=[queue(cpu="9")], quotas=[quota])
+    await after(harness, 6, 31)
+    assert f'ResourceQuota "quota" refuses the next one, which {short}' in words(harness, OLD)
 
 
 async def test_the_younger_gives_its_pods_back_where_its_owner_asks_for_that() -> None:
