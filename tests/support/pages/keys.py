@@ -152,7 +152,13 @@ _OF_GROUPS = (
     Key("PASSED_IN", "annotation", "PodGroup", _CONTROLLER, "In which queue they do."),
     Key("REQUEUED_AT", "annotation", "PodGroup", _CONTROLLER, "When it last released its claim (RFC 3339)."),
     Key("GANG_SPEC", "annotation", "PodGroup", _CONTROLLER, "What its kind has no field for, such as a queue (JSON)."),
-    Key("MANAGED_BY", "label", "PodGroup", _CONTROLLER, "`muster`: the PodGroup is muster's."),
+    Key(
+        "MANAGED_BY",
+        "label",
+        "PodGroup",
+        _CONTROLLER,
+        "`muster`: the PodGroup is muster's. Nobody else may write it, nor take it off.",
+    ),
     Key("NUDGE", "annotation", "workload, PodGroup", _CONTROLLER, "When operator or scheduler was last asked to look."),
 )
 _READ = (Key("NAMESPACE_NAME", "label", "Namespace", "kube-apiserver", "Selects one namespace by its name."),)
