@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hack.image.errors import ImageError
 from hack.image.tree import Tree
+from hack.testbed.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,6 @@ mount -o remount,ro,bind "$root"
 exec setpriv --no-new-privs chroot --userspec=65532:65532 "$root" "$@"
 """
 _SECRETS = "var/run/secrets/kubernetes.io/serviceaccount"
-_SECONDS = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Container:
         """Run a program in it to its end, with `text` as its input. Raises ImageError when it fails."""
         command = self.command(*program)
         done = subprocess.run(
-            command, input=text, capture_output=True, text=True, check=False, timeout=_SECONDS, env=self.outside()
+            command, input=text, capture_output=True, text=True, check=False, timeout=PATIENCE, env=self.outside()
         )
         if done.returncode:
             raise ImageError(f"{' '.join(program)} failed in the image ({done.returncode}): {done.stderr.strip()}")

@@ -16,7 +16,7 @@ from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
 from hack.testbed.pki import Authority, write_pair
 from hack.testbed.ports import check_free
-from hack.testbed.service import host_service
+from hack.testbed.service import host_service, lead_webhooks
 from hack.testbed.waiting import wait_for
 
 if TYPE_CHECKING:
@@ -183,14 +183,7 @@ def _webhooks(site: Site, part: str, service: str, configurations: Iterable[dict
     write_pair(
         _folder(site, part) / "k8s-webhook-server/serving-certs", "tls", authority.issue([f"{name}.{namespace}.svc"])
     )
-    for configuration in configurations:
-        for webhook in configuration["webhooks"]:
-            webhook["clientConfig"]["caBundle"] = bundle
-            webhook["clientConfig"]["service"] |= {"name": name, "namespace": namespace, "port": port}
-        plural = f"{configuration['kind'].lower()}s"
-        site.api.apply(
-            f"/apis/admissionregistration.k8s.io/v1/{plural}/{configuration['metadata']['name']}", configuration
-        )
+    lead_webhooks(site, service, port, configurations, bundle)
     return host, port
 
 

@@ -11,6 +11,7 @@ from hack.testbed.nodes import FAKE, REAL
 from hack.testbed.part import Launch
 from hack.testbed.process import LAZY_COLLECTOR
 from hack.testbed.site import PARTS_GROUP
+from hack.testbed.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from hack.testbed.site import Site
@@ -105,6 +106,8 @@ def kube_controller_manager(site: Site) -> Launch:
             "--controllers=*," + ",".join(f"-{controller}" for controller in site.kubernetes.controllers_off),
             f"--service-account-private-key-file={site.pki / 'sa.key'}",
             f"--root-ca-file={site.ca_file}",
+            # A kwok or a kubelet that waits for a core is no dead node, whose pods would be evicted.
+            f"--node-monitor-grace-period={PATIENCE:g}s",
             *site.kubernetes.controller_manager,
         ),
         health=f"https://127.0.0.1:{site.port_of('kube-controller-manager')}/healthz",

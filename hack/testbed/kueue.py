@@ -12,7 +12,7 @@ from hack.testbed.errors import TestbedError
 from hack.testbed.modules import module_dir
 from hack.testbed.part import STRIPPED, Launch
 from hack.testbed.rotation import mounted_certificate
-from hack.testbed.service import host_service
+from hack.testbed.service import host_service, lead_webhooks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,13 +49,11 @@ def prepare(site: Site) -> None:
     bundle = mounted_certificate(
         site, _certificates(site), authority="kueue-ca", namespace=_NAMESPACE, secret=_SECRET, service=_SERVICE
     )
-    for manifest in _configurations():
-        for webhook in manifest["webhooks"]:
-            _lead(webhook["clientConfig"], bundle, port)
-        plural = f"{manifest['kind'].lower()}s"
-        site.api.apply(f"/apis/admissionregistration.k8s.io/v1/{plural}/{manifest['metadata']['name']}", manifest)
+    lead_webhooks(site, f"{_NAMESPACE}/{_SERVICE}", port, _configurations(), bundle)
     for patch in _conversions():
-        _lead(patch["spec"]["conversion"]["webhook"]["clientConfig"], bundle, port)
+        client = patch["spec"]["conversion"]["webhook"]["clientConfig"]
+        client["caBundle"] = bundle
+        client["service"] |= {"name": _SERVICE, "namespace": _NAMESPACE, "port": port}
         name = patch["metadata"]["name"]
         path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
         site.api.merge(path, {"spec": patch["spec"]})
@@ -128,11 +126,6 @@ def _conversions() -> list[dict[str, Any]]:
     folder = module_dir(_MODULE) / "config/components/crd"
     kustomization = yaml.safe_load((folder / "kustomization.yaml").read_bytes())
     return [yaml.safe_load((folder / one["path"]).read_bytes()) for one in kustomization["patches"]]
-
-
-def _lead(client: dict[str, Any], bundle: str, port: int) -> None:
-    client["caBundle"] = bundle
-    client["service"] |= {"name": _SERVICE, "namespace": _NAMESPACE, "port": port}
 
 
 def _certificates(site: Site) -> Path:

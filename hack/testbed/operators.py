@@ -12,7 +12,7 @@ from hack.testbed.errors import TestbedError
 from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
 from hack.testbed.rotation import mounted_certificate
-from hack.testbed.service import host_service
+from hack.testbed.service import host_service, lead_webhooks
 from hack.testbed.versions import chosen
 
 if TYPE_CHECKING:
@@ -102,13 +102,7 @@ def prepare_training(site: Site) -> None:
     upstream = module_dir("github.com/kubeflow/training-operator") / "manifests/base/webhook/manifests.yaml"
     configuration = yaml.load(upstream.read_bytes(), yaml.CSafeLoader)
     configuration["metadata"]["name"] = f"validator.{_TRAINING}.kubeflow.org"
-    for webhook in configuration["webhooks"]:
-        webhook["clientConfig"]["caBundle"] = bundle
-        webhook["clientConfig"]["service"] |= {"name": _TRAINING, "namespace": _TRAINING_NAMESPACE, "port": port}
-    site.api.apply(
-        "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/" + configuration["metadata"]["name"],
-        configuration,
-    )
+    lead_webhooks(site, f"{_TRAINING_NAMESPACE}/{_TRAINING}", port, [configuration], bundle)
 
 
 def training_serves(site: Site) -> bool:

@@ -1,13 +1,18 @@
-"""Services whose process is one of the testbed's own, not a pod."""
+"""Services whose process is one of the testbed's own, not a pod, and the webhooks behind them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from hack.testbed.site import Site
 
-__all__ = ["host_service"]
+__all__ = ["host_service", "lead_webhooks"]
+
+# What is called late is refused: as long as Kubernetes allows.
+_REVIEW_SECONDS = 30
 
 
 def host_service(site: Site, namespace: str, name: str, port: int) -> str:
@@ -29,3 +34,21 @@ def host_service(site: Site, namespace: str, name: str, port: int) -> str:
     }
     site.api.apply(f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices/{name}", endpoints)
     return site.node_address
+
+
+def lead_webhooks(site: Site, service: str, port: int, configurations: Iterable[dict[str, Any]], bundle: str) -> None:
+    """Create these webhook configurations, which lead to this port of a Service (`namespace/name`).
+
+    Without a `bundle` what is called fills in its own.
+    """
+    namespace, _, name = service.partition("/")
+    for configuration in configurations:
+        for webhook in configuration["webhooks"]:
+            webhook["timeoutSeconds"] = _REVIEW_SECONDS
+            webhook["clientConfig"]["service"] |= {"name": name, "namespace": namespace, "port": port}
+            if bundle:
+                webhook["clientConfig"]["caBundle"] = bundle
+        plural = f"{configuration['kind'].lower()}s"
+        site.api.apply(
+            f"/apis/admissionregistration.k8s.io/v1/{plural}/{configuration['metadata']['name']}", configuration
+        )

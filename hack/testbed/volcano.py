@@ -11,7 +11,7 @@ from hack.testbed.api import NotFoundError
 from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
 from hack.testbed.pki import Authority, write_pair
-from hack.testbed.service import host_service
+from hack.testbed.service import host_service, lead_webhooks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,11 +87,7 @@ def prepare_webhooks(site: Site) -> None:
     authority = Authority.load(site.pki, "ca")
     write_pair(site.pki, "volcano-webhooks", authority.issue([f"{_SERVICE}.{_NAMESPACE}.svc", "127.0.0.1"]))
     host_service(site, _NAMESPACE, _SERVICE, port)
-    for manifest in _configurations():
-        for webhook in manifest["webhooks"]:
-            webhook["clientConfig"]["service"]["port"] = port
-        plural = f"{manifest['kind'].lower()}s"
-        site.api.apply(f"/apis/admissionregistration.k8s.io/v1/{plural}/{manifest['metadata']['name']}", manifest)
+    lead_webhooks(site, f"{_NAMESPACE}/{_SERVICE}", port, _configurations(), "")
 
 
 def webhooks(site: Site) -> Launch:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.testbed.costs import stat
+from hack.testbed.waiting import PATIENCE
 from muster.cli import CONNECT_TIMEOUT
 from muster.cli.commands import parser
 from muster.cli.connecting import NoClusterError, connected, probe
@@ -191,11 +193,13 @@ async def _interrupted(server: FaultyApiserver, kind: str, many: int, home: Path
         *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     try:
-        await eventually(lambda: len(server.seen(kind)) >= many, within=30.0)
-        # The answer to the first one has to arrive.
-        await asyncio.sleep(0.3)
+        await eventually(lambda: len(server.seen(kind)) >= many)
+        # The answer to the first one has to arrive: then the command has nothing to do, however long it got no core.
+        for _ in range(20):
+            await asyncio.sleep(0.02)
+            await eventually(lambda: stat(process.pid)[0] == "S")
         process.send_signal(signal.SIGINT)
-        async with asyncio.timeout(20.0):
+        async with asyncio.timeout(PATIENCE):
             out, err = await process.communicate()
     finally:
         if process.returncode is None:

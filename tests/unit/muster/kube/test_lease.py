@@ -349,8 +349,8 @@ async def test_a_slow_apiserver_gets_a_leader(client: Client, leases: Leases) ->
 
 async def test_who_leads_by_slow_answers_goes_on_by_them(client: Client, leases: Leases) -> None:
     """A renewal gets as much time as the lease was won with, though less than half of its term is left."""
-    timing = LeaseTiming(lease=3.0, renew=2.0, retry=0.4)
-    leases.fault = slowed(leases, 0.65)
+    timing = LeaseTiming(lease=6.0, renew=4.0, retry=0.8)
+    leases.fault = slowed(leases, 1.3)
     async with leading(elector(client, timing=timing)) as (task, _):
         renewals = leases.holders.count("me")
         await eventually(lambda: task.done() or leases.holders.count("me") > renewals + 2)
