@@ -77,6 +77,12 @@ def test_a_request_of_the_whole_pod_is_completed_before_its_containers_get_defau
     assert completed(spec, limit_range(defaultRequest={"cpu": "1"})) == {"cpu": "8"}
 
 
+def test_any_limit_of_the_whole_pod_completes_all_of_its_requests_before_that() -> None:
+    """What its containers ask for of cpu stands in, though its own limit is one of memory."""
+    spec = {"containers": [asks({"cpu": "1"}), asks()], "resources": {"limits": {"memory": "8Gi"}}}
+    assert completed(spec, limit_range(defaultRequest={"cpu": "2"})) == {"cpu": "1", "memory": "8Gi"}
+
+
 def test_applied_twice_is_applied_once() -> None:
     ranges = [limit_range(default={"cpu": "5"}, defaultRequest={"cpu": "2"}, min={"memory": "1Mi"})]
     spec = convert({"containers": [asks()], "resources": {"limits": {"memory": "8Gi"}}}, PodSpec)

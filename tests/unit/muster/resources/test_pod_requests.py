@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from muster.model.objects import InvalidObjectError, PodSpec, PodStatus
 from muster.resources.amounts import as_text
-from muster.resources.pod_requests import pod_requests
+from muster.resources.pod_requests import pod_limits, pod_requests
 from muster.resources.quantity import ZERO
 from tests.support.manifests.observed import JSON, made
 
@@ -171,6 +171,35 @@ def test_an_amount_that_is_none_is_named_with_its_field(spec: JSON, line: str) -
     with pytest.raises(InvalidObjectError) as refused:
         pod_requests(made(PodSpec, spec), path="T")
     assert str(refused.value) == line
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"containers": [asks({"cpu": "1"}), asks({"cpu": "2"}), asks(cpu="9")]}, {"cpu": "3"}, id="a sum"),
+        pytest.param(
+            {"containers": [asks({"cpu": "1"})], "initContainers": [asks({"cpu": "4"}), asks({"cpu": "2"})]},
+            {"cpu": "4"},
+            id="the largest init container",
+        ),
+        pytest.param(
+            {"containers": [asks({"cpu": "1"})], "initContainers": [asks({"cpu": "4"}, sidecar=True)]},
+            {"cpu": "5"},
+            id="a sidecar",
+        ),
+        pytest.param(
+            {"containers": [asks({"cpu": "1"})], "resources": {"limits": {"cpu": "8"}}}, {"cpu": "8"}, id="its own"
+        ),
+        pytest.param(
+            {"containers": [asks({"cpu": "1", "memory": "0"})], "overhead": {"cpu": "1", "memory": "1Gi"}},
+            {"cpu": "2", "memory": "0"},
+            id="overhead where there is a limit",
+        ),
+        pytest.param({"containers": [asks(cpu="1")], "overhead": {"cpu": "1"}}, {}, id="none"),
+    ],
+)
+def test_limits_are_counted_as_quotas_count_them(spec: JSON, expected: dict[str, str]) -> None:
+    assert as_text(pod_limits(made(PodSpec, spec))) == expected
 
 
 def got(name: str = "c", allocated: JSON | None = None, **in_force: str) -> JSON:
