@@ -130,6 +130,11 @@ def test_a_replacement_starts_and_the_other_gang_waits_on(scene: PairScene) -> N
     pair_stories.crash_under_load(scene)
 
 
+@pytest.mark.coscheduling
+def test_a_tenant_moves_no_running_gang(scene: PairScene) -> None:
+    pair_stories.tenant_moves_nothing(scene)
+
+
 @pytest.mark.long
 def test_pods_that_were_turned_away_are_looked_at_again_when_there_is_room(scene: PairScene) -> None:
     """The scheduler hears of no pod that goes: muster asks it again."""

@@ -130,6 +130,11 @@ def test_a_replacement_starts_and_the_other_gang_waits_on(scene: PairScene) -> N
     pair_stories.crash_under_load(scene)
 
 
+@pytest.mark.native
+def test_a_tenant_moves_no_running_gang(scene: PairScene) -> None:
+    pair_stories.tenant_moves_nothing(scene)
+
+
 @pytest.mark.long
 def test_a_closed_queue_keeps_what_runs_and_starts_nothing(scene: PairScene) -> None:
     pair_stories.closed_queue(scene)

@@ -5,17 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import PODS, PRIORITY_CLASSES
-from muster.model.names import GATE
+from muster.model.names import ADMITTED_FOR, GANG_SPEC, GATE, GROUP_NAME, MANAGED_BY
+from muster.observe.resources import pod_groups_of
+from muster.schedulers import named
+from tests.support.cluster.grants import bind, grant, on, user
 from tests.support.cluster.objects import gates, message, state
 from tests.support.cluster.recorder import PYTORCH_JOBS
 from tests.support.manifests.applied import pytorch_job
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.support.cluster.pair_scene import PairScene
 
-__all__ = ["closed_queue", "crash_under_load", "priority_overtakes_age"]
+__all__ = ["closed_queue", "crash_under_load", "priority_overtakes_age", "tenant_moves_nothing"]
 
 _CRASHES = (1, 2, 2)
+_TENANT, _FORBIDDEN = "tenant", 403
 
 
 def priority_overtakes_age(scene: PairScene) -> None:
@@ -88,4 +94,47 @@ def closed_queue(scene: PairScene) -> None:
     assert state(scene.pod_group("waits")) == "QueueClosed"
     scene.set_queue(queue, closed=False)
     scene.await_placed("waits", 2)
+    scene.assert_never_above({"cpu": "3"}, queue)
+
+
+def tenant_moves_nothing(scene: PairScene) -> None:
+    """Who has the role `edit` and may write PodGroups, and their status, moves no running gang out of its queue."""
+    (scheduler,) = named(scene.product).values()
+    groups, spec = pod_groups_of(scheduler), dict(scheduler.loosened)
+    bind(scene.api, "edit", "edit", user(_TENANT), namespace=scene.namespace)
+    may = [on(groups, "*"), on(groups, "*", subresource="status")]
+    grant(scene.api, "writes", may, user(_TENANT), namespace=scene.namespace)
+    queue = scene.gang_queue(capability={"cpu": "3"})
+    scene.apply(pytorch_job("runs").policy(queue=queue).workers(2))
+    scene.await_placed("runs", 3)
+    scene.apply(pytorch_job("waits").policy(queue=queue).workers(2))
+    scene.await_state("waits", "WaitingForQuota")
+    path = scene.path(groups, scene.pod_group("runs")["metadata"]["name"])
+
+    def write(door: str, **metadata: object) -> int:
+        body = {"metadata": metadata, **({} if door or metadata else {"spec": spec})}
+        return scene.api("PATCH", path + door, body, patch="merge", user=_TENANT).status
+
+    scene.wait("the role to count", lambda: write("", labels={"team": "a"}) < _FORBIDDEN)
+    annotations = [{key: None} for key in (GANG_SPEC, ADMITTED_FOR, GROUP_NAME)]
+    assert [write("", annotations=one) for one in annotations] == [_FORBIDDEN] * 3
+    links: Sequence[dict[str, object]] = (
+        {"labels": {MANAGED_BY: None}},
+        {"ownerReferences": None},
+        {"finalizers": ["tenant.io/keeps"]},
+        {},
+    )
+    assert [write("", **one) for one in links] == [_FORBIDDEN] * 4
+    before = scene.api.get(path)["metadata"]
+    write("/status", labels={MANAGED_BY: None}, ownerReferences=None, annotations=annotations[0])
+    after = scene.api.get(path)["metadata"]
+    for part in ("labels", "ownerReferences", "annotations"):
+        assert after[part] == before[part]
+    assert scene.api("DELETE", path, user=_TENANT).ok
+    # Muster makes it again, or Kubernetes keeps it for its pods.
+    scene.wait("it to say that its gang runs", lambda: state(scene.api("GET", path).body) == "Running")
+    assert scene.placed("runs") == 3
+    assert all(gates(pod) == [GATE] for pod in scene.pods("waits"))
+    scene.delete(PYTORCH_JOBS, "runs")
+    scene.await_placed("waits", 3)
     scene.assert_never_above({"cpu": "3"}, queue)
