@@ -40,7 +40,7 @@ __all__ = [
 
 
 # A gang may have thousands of members.
-_HELD = attrgetter("held")
+_HELD, _MADE = attrgetter("held"), attrgetter("pod.metadata.creation_timestamp", "pod.metadata.name")
 
 
 def queue_held(view: View) -> str:
@@ -55,8 +55,10 @@ def queue_counted(view: View) -> str:
 
     Neither the workload nor the PodGroup's own queue tells: a tenant may write both.
     """
-    made_for = (member.pod.metadata.labels.get(QUEUE_LABEL) for member in filterfalse(_HELD, view.members))
-    return recorded_queue(view.pod_group) or next(filter(None, made_for), "") or queue_held(view)
+    if queue := recorded_queue(view.pod_group):
+        return queue
+    oldest = min(filterfalse(_HELD, view.members), key=_MADE, default=None)
+    return (oldest.pod.metadata.labels.get(QUEUE_LABEL) if oldest else None) or queue_held(view)
 
 
 def priority_held(view: View, context: EntryContext) -> int:
