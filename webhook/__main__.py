@@ -36,8 +36,8 @@ logger = logging.getLogger("webhook")
 
 USER_AGENT = f"muster-webhook/{muster.__version__}"
 
-# After the shutdown delay: the chart grants 15 seconds beside it.
-_DRAIN_SECONDS = 8.0
+# After the shutdown delay and what the apiserver waits for an answer; the chart grants 10 seconds more than both.
+_DRAIN_SECONDS = 3.0
 # Of the time that the apiserver waits: a decision, and within it one read.
 _DECISION_SHARE, _READ_SHARE = 0.8, 0.4
 
@@ -170,7 +170,7 @@ async def _serve(
         listener.connections,
         extra={"event": "webhook.stopping"},
     )
-    await listener.drain(_DRAIN_SECONDS, after=arguments.shutdown_delay)
+    await listener.drain(arguments.timeout + _DRAIN_SECONDS, after=arguments.shutdown_delay)
     logger.info("stopped", extra={"event": "webhook.stopped"})
 
 

@@ -30,7 +30,7 @@ __all__ = ["run"]
 
 _NOT_ALL, _CANNOT = 1, 2
 # Seconds for which a queue is tried again whose parent was made just before, and between two tries.
-_PATIENCE, _PAUSE = 5.0, 0.2
+_PATIENCE, _PAUSE = 15.0, 0.2
 # Volcano makes it itself; a GangQueue of this name is needed only where it says something.
 _ROOT = "root"
 

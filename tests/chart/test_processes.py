@@ -10,6 +10,7 @@ import yaml
 
 import muster
 from tests.support.chart.rendered import Rendered, assert_restricted
+from webhook.__main__ import _DRAIN_SECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -116,11 +117,12 @@ def test_values_reach_the_processes(render: Render, value: str, component: str, 
     assert argument in render(value).arguments(component)
 
 
-@pytest.mark.parametrize("delay", [0, 5, 60])
-def test_the_kubelet_waits_longer_than_the_webhook_goes_on(render: Render, delay: int) -> None:
-    """The delay, then what is under way."""
-    spec = render(f"webhook.shutdownDelaySeconds={delay}").one("Deployment", "muster-webhook")
-    assert spec["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > delay + 8
+@pytest.mark.parametrize(("delay", "review"), [(0, 5), (5, 1), (5, 30), (60, 5)])
+def test_the_kubelet_waits_longer_than_the_webhook_goes_on(render: Render, delay: int, review: int) -> None:
+    """The delay, then what is under way: as long as the apiserver waits for it."""
+    values = f"webhook.shutdownDelaySeconds={delay}", f"webhook.timeoutSeconds={review}"
+    spec = render(*values).one("Deployment", "muster-webhook")
+    assert spec["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > delay + review + _DRAIN_SECONDS
 
 
 @pytest.mark.parametrize(

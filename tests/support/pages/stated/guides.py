@@ -229,7 +229,7 @@ _VALUES = (
     ),
     Row(_CHART, "| `«5»` | Seconds that the apiserver waits", ("flag:webhook/__main__.py --timeout",)),
     Row(_CHART, "| `webhook.shutdownDelaySeconds` | `«5»` | Seconds", ("flag:webhook/__main__.py --shutdown-delay",)),
-    Row(_CHART, "in flight, within «8 seconds», and closes", ("webhook.__main__:_DRAIN_SECONDS",)),
+    Row(_CHART, "within `timeoutSeconds` and «3» more, and", ("webhook.__main__:_DRAIN_SECONDS",)),
     Row(
         _CHART,
         "| `«9443»` | Reviews, by TLS.",

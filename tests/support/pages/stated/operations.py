@@ -69,8 +69,8 @@ _PODS = (
         rule=lambda period, times, timeout, silent: period * times + timeout + silent,
     ),
     _row(
-        "is `webhook.shutdownDelaySeconds` and «15 seconds»",
-        r"text:charts/muster/templates/deployment-webhook.yaml /shutdownDelaySeconds (\d+)/",
+        "`webhook.timeoutSeconds` and «10 seconds»",
+        r"text:charts/muster/templates/deployment-webhook.yaml /timeoutSeconds (\d+)/",
     ),
     _row(
         "(controller: «20»)",
@@ -151,7 +151,7 @@ _LIMITS = (
         "webhook.server.listener:_EARLIEST",
         rule=lambda whole, earliest: whole * earliest / 60,
     ),
-    _row("to close, within «8 seconds»;", "webhook.__main__:_DRAIN_SECONDS"),
+    _row("«3 seconds» more, for so long", "webhook.__main__:_DRAIN_SECONDS"),
     _row(
         "duration_seconds` above «half a second»",
         r"text:charts/muster/files/alerts.yaml /duration_seconds_bucket.*> (\S+)/",
