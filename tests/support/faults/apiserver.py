@@ -21,6 +21,7 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
+from hack.testbed.waiting import PATIENCE
 from muster.kube.client import Client
 from muster.kube.config import Connection
 
@@ -347,7 +348,7 @@ def event(kind: str, item: object) -> bytes:
 _PASSED_ON = ("Accept", "Authorization", "Content-Type", "User-Agent")
 
 
-async def eventually(condition: Callable[[], object], within: float = 60.0) -> None:
+async def eventually(condition: Callable[[], object], within: float = PATIENCE) -> None:
     """Wait until the condition holds; TimeoutError when it does not within so many seconds."""
     async with asyncio.timeout(within):
         while not condition():  # noqa: ASYNC110 - the conditions are about others' state, which sets no event

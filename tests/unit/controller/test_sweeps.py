@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from controller.sweeps import Sweeps
+from hack.testbed.waiting import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +74,7 @@ async def test_what_comes_while_nothing_is_to_be_done_is_done_soon() -> None:
     for _ in range(2):
         done.clear()
         sweeps.add("last", last())
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await done.wait()
     running.cancel()
     await asyncio.wait({running})

@@ -16,6 +16,7 @@ import pytest
 
 from hack.testbed.ports import free_port
 from hack.testbed.site import kubeconfig_text
+from hack.testbed.waiting import PATIENCE
 from muster.kube.resource import QUEUES
 from muster.process.certificates import issue
 from tests.support.faults.apiserver import FaultyApiserver, failure, hang, listing, only, reply, stream
@@ -93,7 +94,11 @@ async def test_it_listens_only_when_everything_was_listed(tmp_path: Path) -> Non
         server.on("WATCH", stream(b"\n", then=hang))
         server.on("GET", failure(404, "NotFound"))
         server.on("POST", reply({}))
-        async with running(server, tmp_path, port, health), aiohttp.ClientSession() as session, asyncio.timeout(60):
+        async with (
+            running(server, tmp_path, port, health),
+            aiohttp.ClientSession() as session,
+            asyncio.timeout(PATIENCE),
+        ):
 
             async def checks() -> dict[str, str]:
                 async with session.get(f"http://127.0.0.1:{health}/readyz") as answer:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.testbed.waiting import PATIENCE
 from muster.kube.client import ApiError, Client, OversizedLine, Silence, Unreachable
 from muster.kube.config import ConfigError, Connection
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
@@ -114,7 +115,7 @@ async def test_a_retry_after_beyond_the_deadline_is_the_answer_at_once(server: F
     """Nobody waits for a moment that will be too late."""
     server.on("GET", failure(429, "TooManyRequests", Retry_After="6000"))
     with pytest.raises(ApiError) as caught:
-        await asyncio.wait_for(client.get(PODS, "p", "ns", deadline=600), 60)
+        await asyncio.wait_for(client.get(PODS, "p", "ns", deadline=600), PATIENCE)
     assert (caught.value.status, caught.value.retry_after) == (429, 6000)
 
 
@@ -143,7 +144,7 @@ async def test_a_refused_connection_is_unreachable_also_for_creates() -> None:
     """Nothing was sent, so it is tried until the deadline, and then said."""
     async with Client(Connection("http://127.0.0.1:9"), user_agent="t") as client:
         with pytest.raises(Unreachable, match=r"127\.0\.0\.1:9") as caught:
-            await asyncio.wait_for(client.create(PODS, {}, "ns", deadline=0.5), 60)
+            await asyncio.wait_for(client.create(PODS, {}, "ns", deadline=0.5), PATIENCE)
     assert caught.value.status == 0
 
 
@@ -369,7 +370,7 @@ async def test_a_broken_watch_is_unreachable(
     """Whatever breaks it, the watcher gets one typed error, soon."""
     server.on("WATCH", answer)
     with pytest.raises(Unreachable) as caught:
-        await asyncio.wait_for(drain(client, silence=silence), 30)
+        await asyncio.wait_for(drain(client, silence=silence), PATIENCE)
     assert caught.value.reason == reason
 
 

@@ -12,6 +12,7 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hack.testbed.waiting import PATIENCE
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseRules, LeaseTiming
 from muster.kube.lease import _Lease as Lease
 from muster.kube.resource import PODS
@@ -292,7 +293,7 @@ async def test_work_is_stopped_before_another_may_begin(client: Client, leases: 
         leases.fault = fault
         began = loop.time()
         with pytest.raises(LeaseLost, match=r"ns/muster: not renewed in 0\.5 s"):
-            await asyncio.wait_for(task, 60)
+            await asyncio.wait_for(task, PATIENCE)
         assert loop.time() - began < SHORT.lease
         assert not work.running
         assert not mine.is_valid()
@@ -376,7 +377,7 @@ async def test_a_lease_taken_by_another_ends_the_term(client: Client, leases: Le
         assert leases.stored is not None
         leases.put({**leases.stored, "spec": {**leases.stored["spec"], "holderIdentity": "thief"}})
         with pytest.raises(LeaseLost, match="taken by thief"):
-            await asyncio.wait_for(task, 60)
+            await asyncio.wait_for(task, PATIENCE)
     assert leases.holder == "thief"
 
 
@@ -460,7 +461,7 @@ async def test_work_that_does_not_stop_is_told(client: Client, leases: Leases) -
     await eventually(lambda: work.started)
     leases.fault = reset
     with pytest.raises(LeaseLost, match="the work did not stop"):
-        await asyncio.wait_for(task, 60)
+        await asyncio.wait_for(task, PATIENCE)
     assert leases.holder == "me"
     for stuck in asyncio.all_tasks() - {asyncio.current_task()}:
         stuck.cancel()

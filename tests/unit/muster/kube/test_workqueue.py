@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from hack.testbed.waiting import PATIENCE
 from muster.kube.errors import ApiError
 from muster.kube.workqueue import QueueCore, QueueShutDown, WorkQueue, work
 from tests.support.faults.apiserver import eventually
@@ -202,7 +203,7 @@ async def test_a_key_added_during_its_work_comes_back_after_it() -> None:
     await eventually(lambda: len(queue._waiters) == 1)
     assert queue.statistics().ready == 0
     queue.done("a")
-    assert await asyncio.wait_for(waiting, 60) == "a"
+    assert await asyncio.wait_for(waiting, PATIENCE) == "a"
 
 
 async def test_a_delayed_key_wakes_a_waiter() -> None:
@@ -210,7 +211,7 @@ async def test_a_delayed_key_wakes_a_waiter() -> None:
     queue: WorkQueue[str] = WorkQueue()
     queue.add_after("late", 0.03)
     queue.add_after("early", 0.01)
-    assert [await asyncio.wait_for(queue.get(), 60) for _ in range(2)] == ["early", "late"]
+    assert [await asyncio.wait_for(queue.get(), PATIENCE) for _ in range(2)] == ["early", "late"]
 
 
 async def test_a_cancelled_waiter_leaves_its_key_to_another() -> None:
@@ -220,7 +221,7 @@ async def test_a_cancelled_waiter_leaves_its_key_to_another() -> None:
     await eventually(lambda: len(queue._waiters) == 2)
     queue.add("a")
     first.cancel()
-    assert await asyncio.wait_for(second, 60) == "a"
+    assert await asyncio.wait_for(second, PATIENCE) == "a"
     with pytest.raises(asyncio.CancelledError):
         await first
 
@@ -261,7 +262,7 @@ async def test_workers_never_share_a_key_and_drain_at_the_end() -> None:
         queue.add(key)
     await eventually(lambda: set(finished) >= set(range(200)))
     queue.shut_down()
-    await asyncio.wait_for(working, 60)
+    await asyncio.wait_for(working, PATIENCE)
     assert most <= 4
     assert queue.statistics().failing == 0
 
@@ -293,7 +294,7 @@ async def test_a_failure_is_logged_and_tried_again(
         queue.add("good")
         await eventually(lambda: attempts.count("bad") == 3 and "good" in attempts)
         queue.shut_down()
-        await asyncio.wait_for(working, 60)
+        await asyncio.wait_for(working, PATIENCE)
     assert queue.statistics().retried == 2
     assert [record.exc_info is not None for record in caplog.records] == [traced, traced]
 
@@ -309,7 +310,7 @@ async def test_endless_work_lets_others_have_their_turn() -> None:
     working = asyncio.create_task(work(queue, handle, workers=2))
     turn = asyncio.Event()
     asyncio.get_running_loop().call_later(0.001, turn.set)
-    await asyncio.wait_for(turn.wait(), 60)
+    await asyncio.wait_for(turn.wait(), PATIENCE)
     working.cancel()
     await asyncio.wait({working})
 
@@ -328,7 +329,7 @@ async def test_cancelling_the_work_stops_its_handlers() -> None:
             stopped.set()
 
     working = asyncio.create_task(work(queue, handle))
-    await asyncio.wait_for(started.wait(), 60)
+    await asyncio.wait_for(started.wait(), PATIENCE)
     working.cancel()
     with pytest.raises(asyncio.CancelledError):
         await working

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import structs
 
+from hack.testbed.waiting import PATIENCE
 from muster.model.objects import Node, NodeSpec, Pod
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeRoom, NodeWatch
@@ -158,7 +159,7 @@ def test_many_nodes_are_counted_in_parts() -> None:
 
 async def test_pods_of_others_are_watched_only_while_somebody_asks_for_the_nodes_room() -> None:
     """With one watch, however often they are asked for; the nodes themselves are watched anyway."""
-    async with FaultyApiserver.serving() as server, server.client() as client, asyncio.timeout(60):
+    async with FaultyApiserver.serving() as server, server.client() as client, asyncio.timeout(PATIENCE):
         server.on("LIST", reply(listing(1)))
         server.on("WATCH", stream(then=hang))
         cluster = Cluster()

@@ -15,6 +15,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from hack.testbed.ports import free_port
+from hack.testbed.waiting import PATIENCE
 from muster.process.health import Pulse, is_loopback, serve_health
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ async def test_whoever_reaches_the_port_reads_and_does_nothing_more(method: str,
 
 def _asks(url: str) -> int:
     """The status that a client of another process would see, while this event loop is busy."""
-    with suppress(urllib.error.HTTPError), urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - our own
+    with suppress(urllib.error.HTTPError), urllib.request.urlopen(url, timeout=PATIENCE) as answer:  # noqa: S310 - our own
         return int(answer.status)
     return 503
 
@@ -119,7 +120,7 @@ async def test_what_is_ready_is_as_the_loop_said_it_last() -> None:
 
         assert await status() == 503
         missing["a"] = ""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while await status() != 200:
                 pass
 

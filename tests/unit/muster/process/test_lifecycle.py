@@ -11,6 +11,7 @@ import sys
 
 import pytest
 
+from hack.testbed.waiting import PATIENCE
 from muster.process.lifecycle import Identity, add_common_arguments, identity, parsed, stop_signal
 
 
@@ -45,7 +46,7 @@ async def test_a_signal_to_end_is_an_event(number: signal.Signals) -> None:
     stop = stop_signal()
     try:
         os.kill(os.getpid(), number)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await stop.wait()
     finally:
         for each in (signal.SIGTERM, signal.SIGINT):
@@ -83,7 +84,7 @@ async def test_a_second_signal_ends_the_process_at_once() -> None:
     )
     child = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE)
     assert child.stdout is not None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         for word in (b"ready\n", b"ending\n"):
             assert await child.stdout.readline() == word
             child.terminate()
@@ -109,7 +110,7 @@ for _ in range(100_000):
     ring()
 print(sum(isinstance(one, Ring) for one in gc.get_objects()) < 40_000, gc.get_freeze_count() < 500_000)
 """
-    said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
+    said = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=PATIENCE)
     looks, *facts = said.stdout.split()
     assert 10 <= int(looks) <= 20
     assert facts == ["True"] * 5

@@ -14,6 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from hack.testbed.waiting import PATIENCE
 from muster.kube.errors import ApiError
 from muster.process.certificates import Certificates, Lives, issue
 from tests.support.faults.apiserver import eventually
@@ -93,7 +94,7 @@ async def test_files_that_change_are_served_to_new_connections(
     mount(tmp_path, made)
     one = mounted(places, tmp_path)
     task = asyncio.create_task(one.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         await one.loaded.wait()
         async with listening(one) as port:
             assert await presented(port) == made.pair.certificate

@@ -11,6 +11,7 @@ from contextlib import suppress
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from hack.testbed.waiting import PATIENCE
 from muster.kube.errors import ApiError, Unreachable
 from muster.process.certificates import issue
 from tests.support.faults.loop_clock import LoopClock
@@ -322,7 +323,7 @@ async def test_the_loop_survives_what_nobody_foresaw(caplog: pytest.LogCaptureFi
     places.fails["get"] = [RuntimeError("a mistake")]
     one = trust(places)
     task = asyncio.create_task(one.run())
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         await one.loaded.wait()
     task.cancel()
     assert "internal error" in caplog.text

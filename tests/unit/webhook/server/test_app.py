@@ -12,6 +12,7 @@ import pytest
 from aiohttp.test_utils import RawTestServer, TestClient
 from prometheus_client import CollectorRegistry
 
+from hack.testbed.waiting import PATIENCE
 from muster.kube.errors import ApiError, Unreachable
 from muster.process.logs import FORMATS
 from tests.support.faults.loop_clock import LoopClock
@@ -183,7 +184,7 @@ async def test_a_body_of_unknown_length_is_bounded_as_well(http: Http) -> None:
 async def test_reviews_beyond_the_bound_are_told_at_once_to_come_again(registry: CollectorRegistry) -> None:
     """The apiserver does so by itself after that second."""
     silent, body = Silent(), as_json(review(MEMBER))
-    async with serving(silent, registry, Limits(decision_seconds=300, reviews=2)) as client, asyncio.timeout(60):
+    async with serving(silent, registry, Limits(decision_seconds=300, reviews=2)) as client, asyncio.timeout(PATIENCE):
         waiting = [asyncio.create_task(client.post("/mutate/pods", data=body)) for _ in range(2)]
         for _ in waiting:
             await silent.asked.acquire()

@@ -16,6 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 from prometheus_client import CollectorRegistry
 
+from hack.testbed import waiting
 from muster.process.certificates import issue, server_context
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.loop_clock import LoopClock
@@ -37,7 +38,7 @@ OWNER = ray_owner(controller=True)
 MEMBER = pod("", owner=OWNER, labels={"ray.io/cluster": "demo", "ray.io/group": "workers"}, schedulerName="")
 BODY = as_json(review(MEMBER)).encode()
 # For what must happen, and for who is impatient in a test; seconds.
-SOON, QUICK = 60.0, 0.1
+SOON, QUICK = waiting.PATIENCE, 0.1
 # For who may take his time: a busy machine is none of what is tested.
 LIMITS, PATIENCE = Limits(decision_seconds=600), Patience(handshake=600, head=600, idle=6000, whole=6000)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
+from hack.testbed.waiting import PATIENCE
 from muster.cli.following import beside
 from muster.cli.page import live
 from muster.cli.picture import Picture
@@ -39,7 +40,7 @@ async def renewed(state: PageState) -> None:
 async def heard(answer: aiohttp.ClientResponse) -> list[str]:
     """The lines up to the next blank one."""
     lines = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while line := (await answer.content.readline()).decode().rstrip("\n"):
             lines.append(line)
     return lines
