@@ -17,6 +17,7 @@ from muster.model.times import seconds_of, text_of
 from muster.observe.admitted_terms import admitted_for, units_of, with_need, without_units
 from muster.observe.candidates import candidate, gang_and_intent, passed_since, requested
 from muster.observe.pod_groups import Repairs, newer
+from muster.observe.readiness import Unready, followed
 from muster.observe.units import being_opened
 from muster.observe.unplaced import nowhere_since
 from muster.observe.view import Mark
@@ -90,6 +91,12 @@ class Memory:
     """Whether the watch has shown plain pods of it: what it says of them now is not what it has not read yet."""
     withdrawn: bool = False
     """Whether its user was told that held pods stay held."""
+    kept_class: str = ""
+    """What its user was told of the priority class that its pods keep."""
+    unready: dict[str, Unready] = field(default_factory=dict)
+    """Its pods that have nodes and are not ready, by UID (`muster.observe.readiness`)."""
+    not_ready: str = ""
+    """What its user was told of them."""
     refused: Refused = field(default_factory=Refused)
     """A write that the apiserver does not take."""
     yielded: bool = False
@@ -148,6 +155,7 @@ class Memory:
         self.refused.shown(view)
         open_ = (member.pod for member in view.members if not member.held and not member.pod.spec.node_name)
         self.waiting = {pod.metadata.uid: self.waiting.get(pod.metadata.uid, now) for pod in open_}
+        self.unready = followed(view.members, self.unready, now)
         self.written = None if view.pod_group is not self.written else self.written
         former = ""
         if view.kind is not None:

@@ -44,6 +44,7 @@ from muster.observe.observing import observe
 from muster.observe.phases import Phase, given_back
 from muster.observe.pod_groups import RESERVING, desired, lenient, shown, unreserved
 from muster.observe.quota_use import QuotaUse
+from muster.observe.readiness import ready_in, too_long
 from muster.observe.terminating import look_again_in
 from muster.observe.view import Mark, View
 from muster.queueing.ledger import GangKey, queue_not_found
@@ -282,13 +283,16 @@ class Reconciler:
         self._deadlines.heed_kueue(view, memory, self._wall())
         shut_out = standing.lost and standing.phase is Phase.FOREIGN
         self._reporter.tell_others(view, self._clock(), shut_out=shut_out)
-        if self._reporter.tell_aside(view, memory) or standing.changed:
+        slow = memory.unready, self._now(), self._ledger.tree.unplaced_after(queue_held(view))
+        if self._reporter.tell_aside(view, memory, too_long(*slow)) or standing.changed:
             self._admission_queue.give_turn(key)
         self._evictions.unplaced(key, waits=waits_for_a_node(view, standing))
         evicted, out = self._evictions.wait(key), memory.refused.wait(self._clock())
         nudged = await self._nudges.nudge(view, wants=standing.phase in _WANTS_PODS)
         woken = await self._wakes.wake(view, admitted=standing.phase is Phase.ADMITTED)
-        for again in filter(None, (evicted, nudged.again, woken.again, look_again_in(pods, self._wall()), out)):
+        for again in filter(
+            None, (evicted, nudged.again, woken.again, look_again_in(pods, self._wall()), out, ready_in(*slow))
+        ):
             self._queue.add_after(key, again)
         # A touch takes up to ten seconds where a webhook is away, and meanwhile a pod may have gone.
         if (nudged.sent or woken.sent) and (seen := self._observe(key)) != view:

@@ -17,7 +17,7 @@ from muster.kube.events import Regarding
 from muster.model.gang_states import GangState
 from muster.model.names import MANAGED_BY, MESSAGE, MUSTER, STATE
 from muster.model.objects import decode
-from muster.observe.messages import aside, still_held, to_a_maker, to_a_rival
+from muster.observe.messages import aside, kept_class, not_ready, still_held, to_a_maker, to_a_rival
 from muster.observe.resources import resource_of, resource_of_group
 from muster.observe.users_objects import Above
 
@@ -51,6 +51,7 @@ _WARNINGS = frozenset(
         GangState.DEADLINE_NEAR,
         GangState.REQUEUED,
         GangState.STILL_HELD,
+        GangState.NOT_READY,
     },
 )
 # The same state with other numbers is worth an event after so many seconds, then after twice as many, and so on; the
@@ -208,11 +209,21 @@ class Reporter:
             message = f'queue "{queue}" does not exist; name an existing queue: no room is kept for this PodGroup'
             self._announcer.say(about, str(GangState.QUEUE_NOT_FOUND), message, warning=True)
 
-    def tell_aside(self, view: View, memory: Memory) -> bool:
-        """Tell, once, who took back what held pods were made for; True where the gang's words have more to say."""
+    def tell_aside(self, view: View, memory: Memory, unready: Mapping[str, str]) -> bool:
+        """Tell once what is to be known beside the state; True where the gang's words have more to say, or less.
+
+        That held pods keep what they were made for, or made with, and that pods are not ready for too long: `unready`
+        has the reasons by UID.
+        """
         if view.withdrawn and not memory.withdrawn:
             self.remark(view, GangState.STILL_HELD, still_held(view))
-        before, memory.aside, memory.withdrawn = memory.aside, aside(view), view.withdrawn
+        if (kept := kept_class(view)) and kept != memory.kept_class:
+            self.remark(view, GangState.STILL_HELD, kept)
+        words = not_ready(view, unready) if view.gang is not None else ""
+        if words and not memory.not_ready:
+            self.remark(view, GangState.NOT_READY, words)
+        before, memory.withdrawn, memory.kept_class, memory.not_ready = memory.aside, view.withdrawn, kept, words
+        memory.aside = aside(view) + (f"; {words}" if words else "")
         return memory.aside != before
 
     def forget(self, uid: str) -> None:

@@ -8,7 +8,17 @@ from typing import NoReturn
 
 import muster
 from muster.cli.examples import Formatter, epilog
-from muster.cli.options import caution, chosen_schedulers, cluster, connection, installed, output, scope, seconds
+from muster.cli.options import (
+    SCHEDULERS,
+    caution,
+    chosen_schedulers,
+    cluster,
+    connection,
+    installed,
+    output,
+    scope,
+    seconds,
+)
 from muster.cli.page.options import add_page
 
 __all__ = ["parser", "print_version"]
@@ -107,8 +117,9 @@ def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = commands.add_parser(
         "release",
         help="emergency: open muster's gates regardless of the queues",
-        description="Remove muster's scheduling gate from the pods of gangs, so that the scheduler can place them. "
-        "It needs only the apiserver and permission to list and patch pods; muster and Volcano may be down.",
+        description="Remove muster's scheduling gate from the pods of gangs, and create the PodGroups that these pods "
+        "lack, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods "
+        "and to list and create PodGroups; muster and Volcano may be down.",
     )
     parser.add_argument(
         "gang", nargs="*", metavar="GANG", help="name of the gang: the label muster.dev/gang of its pods"
@@ -120,6 +131,7 @@ def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "find the gangs in all namespaces",
         wide=True,
     )
+    chosen_schedulers(parser, f"{SCHEDULERS}; default: all that muster works with, under their usual names")
     caution(parser)
     connection(parser, in_need=True)
 

@@ -1,13 +1,14 @@
-"""Loosens PodGroups that would hold pods for ever once muster is uninstalled.
+"""PodGroups that would hold pods for ever once nobody keeps them: makes the missing ones, and loosens others.
 
-If only a part of a gang was created while muster was installed, the scheduler never sees the complete gang. Pods that
-were created while no controller ran name a PodGroup that does not exist. Neither would ever start.
+Pods that were created while no controller ran name a PodGroup that does not exist, and their scheduler passes over
+them. If only a part of a gang was created while muster was installed, the scheduler never sees the complete gang.
 """
 
 from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,7 +17,7 @@ from muster.cli.output import say
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
-from muster.model.names import GANG, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC, WORKLOAD
+from muster.model.names import GANG, GROUP_NAME, MANAGED_BY, MUSTER, TASK_SPEC, WORKLOAD, queue_named
 from muster.model.objects import InvalidObjectError, OwnerReference, Pod, PodGroup, decode
 from muster.model.texts import printable
 from muster.observe.resources import pod_groups_of
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from muster.kube.resource import Resource
     from muster.schedulers import GangScheduler
 
-__all__ = ["is_whole", "loosen", "substitute"]
+__all__ = ["is_whole", "loosen", "make_missing", "substitute"]
 
 
 async def loosen(client: Client, pods: Iterable[Pod], schedulers: Mapping[str, GangScheduler]) -> bool:
@@ -38,54 +39,102 @@ async def loosen(client: Client, pods: Iterable[Pod], schedulers: Mapping[str, G
     Complete gangs stay gangs: the scheduler starts them together. Pods of other schedulers are left alone. Gives
     whether nothing failed that may succeed when it is tried again.
     """
-    pods = list(pods)
-    done = [
-        await _loosen(client, [pod for pod in pods if pod.spec.scheduler_name == name], scheduler)
-        for name, scheduler in schedulers.items()
-    ]
-    return all(done)
+    return await _Repair(client, "muster withdraw", loosens=True).all(pods, schedulers)
 
 
-async def _loosen(client: Client, pods: Iterable[Pod], scheduler: GangScheduler) -> bool:
-    resource = pod_groups_of(scheduler)
+async def make_missing(
+    client: Client,
+    pods: Iterable[Pod],
+    schedulers: Mapping[str, GangScheduler],
+    *,
+    namespace: str | None,
+    dry_run: bool,
+) -> bool:
+    """Make the PodGroups that unplaced pods lack, and say which gangs their scheduler holds back.
+
+    `namespace` is that of the pods, None for all. Gives and prints what `loosen` does.
+    """
+    repair = _Repair(client, "muster release", namespace=namespace, dry_run=dry_run)
+    return await repair.all(pods, schedulers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Repair:
+    """What a command does about the PodGroups of unplaced pods."""
+
+    client: Client
+    command: str
+    namespace: str | None = None
+    loosens: bool = False
+    dry_run: bool = False
+
+    async def all(self, pods: Iterable[Pod], schedulers: Mapping[str, GangScheduler]) -> bool:
+        """Whether nothing failed that may succeed when it is tried again."""
+        pods = list(pods)
+        done = [
+            await self._of(scheduler, [pod for pod in pods if pod.spec.scheduler_name == name])
+            for name, scheduler in schedulers.items()
+        ]
+        return all(done)
+
+    async def _of(self, scheduler: GangScheduler, pods: Iterable[Pod]) -> bool:
+        waiting = _waiting(pods)
+        if not waiting:
+            return True
+        try:
+            listed = await list_objects(
+                self.client, pod_groups_of(scheduler), scheduler.pod_groups, namespace=self.namespace
+            )
+        except ApiError as error:
+            self._fail(f"cannot list PodGroups: {error}; pods keep waiting that lack theirs, or a part of their gang")
+            # Without its CRD there is no PodGroup, and none can be made.
+            return error.not_found
+        groups = {(group.metadata.namespace, gang_name(group)): group for group in listed}
+
+        async def put_right(key: tuple[str, str]) -> bool:
+            return await self._put_right(scheduler, *key, waiting[key], groups.get(key))
+
+        return all(await burst(put_right, sorted(waiting)))
+
+    async def _put_right(
+        self, scheduler: GangScheduler, namespace: str, name: str, members: Sequence[Pod], group: PodGroup | None
+    ) -> bool:
+        """Whether the gang's PodGroup is as it should be by now."""
+        if group is not None and is_whole(group, members):
+            return True
+        resource, gang = pod_groups_of(scheduler), f"{namespace}/{name}"
+        if group is not None and not self.loosens:
+            count = f"{len(members)} of {group.spec.min_member}"
+            say(f"{gang}: its scheduler waits for the rest of its pods: {count} are there")
+            return True
+        try:
+            if group is not None and await _loosened(self.client, resource, scheduler, group):
+                say(f"{gang}: some of its pods are missing; it starts with the existing ones")
+            else:
+                body = substitute(scheduler, namespace, name, members)
+                await self.client.create(resource, body, namespace, dry_run=self.dry_run)
+                would = "the missing PodGroup of its pods would be created"
+                say(f"{gang}: {would if self.dry_run else 'created the missing PodGroup of its pods'}")
+        except ApiError as error:
+            # A namespace that terminates deletes the pods as well, or has: then it is not found.
+            if not (error.already_exists or error.namespace_terminating or error.not_found):
+                skipped = "" if self.loosens else "; its scheduler passes over its pods without it"
+                self._fail(f"podgroup {gang}: {printable(str(error))}{skipped}")
+                return False
+        return True
+
+    def _fail(self, words: str) -> None:
+        print(f"{self.command}: {words}", file=sys.stderr)
+
+
+def _waiting(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
+    """The living pods of gangs that are not all placed, by namespace and name of the gang."""
     gangs: dict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         name = pod.metadata.annotations.get(GROUP_NAME)
         if name and GANG in pod.metadata.labels and pod.living:
             gangs[pod.metadata.namespace, name].append(pod)
-    waiting = {key: members for key, members in gangs.items() if not all(pod.spec.node_name for pod in members)}
-    if not waiting:
-        return True
-    try:
-        listed = await list_objects(client, resource, scheduler.pod_groups)
-    except ApiError as error:
-        print(
-            f"muster withdraw: cannot list PodGroups: {error}; incomplete gangs keep waiting for the scheduler",
-            file=sys.stderr,
-        )
-        # Without its CRD there is no PodGroup, and none can be made.
-        return error.not_found
-    groups = {(group.metadata.namespace, gang_name(group)): group for group in listed}
-
-    async def put_right(key: tuple[str, str]) -> bool:
-        namespace, name = key
-        group, members = groups.get(key), waiting[key]
-        if group is not None and is_whole(group, members):
-            return True
-        try:
-            if group is not None and await _loosened(client, resource, scheduler, group):
-                say(f"{namespace}/{name}: some of its pods are missing; it starts with the existing ones")
-            else:
-                await client.create(resource, substitute(scheduler, namespace, name, members), namespace)
-                say(f"{namespace}/{name}: created the missing PodGroup of its pods")
-        except ApiError as error:
-            # A namespace that terminates deletes the pods as well, or has: then it is not found.
-            if not (error.already_exists or error.namespace_terminating or error.not_found):
-                print(f"muster withdraw: podgroup {namespace}/{name}: {printable(str(error))}", file=sys.stderr)
-                return False
-        return True
-
-    return all(await burst(put_right, sorted(waiting)))
+    return {key: members for key, members in gangs.items() if not all(pod.spec.node_name for pod in members)}
 
 
 async def _loosened(client: Client, resource: Resource, scheduler: GangScheduler, group: PodGroup) -> bool:
@@ -109,7 +158,7 @@ def is_whole(group: PodGroup, members: Sequence[Pod]) -> bool:
 
 def substitute(scheduler: GangScheduler, namespace: str, name: str, members: Sequence[Pod]) -> dict[str, Any]:
     """A PodGroup with minMember 1 for pods that name a missing one; their workload owns it."""
-    queues = (pod.metadata.labels.get(QUEUE_LABEL) for pod in members)
+    queues = (queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in members)
     metadata: dict[str, Any] = {"name": name, "namespace": namespace, "labels": {MANAGED_BY: MUSTER}}
     owners = {owner.uid: owner for pod in members for owner in _owners(pod)}
     metadata["ownerReferences"] = [

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONNECT_TIMEOUT",
+    "SCHEDULERS",
     "caution",
     "chosen_schedulers",
     "cluster",
@@ -27,7 +28,7 @@ __all__ = [
 
 CONNECT_TIMEOUT = "MUSTER_CONNECT_TIMEOUT"
 """The environment variable with the default of --connect-timeout."""
-_SCHEDULERS = "must match the chart value `schedulers`, such as volcano,coscheduling=NAME"
+SCHEDULERS = "must match the chart value `schedulers`, such as volcano,coscheduling=NAME"
 # Together with the start of the command less than 2 seconds; enough for five round trips of 200 ms.
 _CONNECT_SECONDS = 1.0
 # Of commands that administrators need most when the apiserver is slow.
@@ -87,7 +88,7 @@ def installed(parser: argparse.ArgumentParser, *, schedulers: str = "volcano") -
     parser.add_argument(
         "--default-queue", default="default", help="must match the chart value `defaultQueue`; default: default"
     )
-    chosen_schedulers(parser, f"{_SCHEDULERS}; default: {schedulers}")
+    chosen_schedulers(parser, f"{SCHEDULERS}; default: {schedulers}")
     parser.add_argument(
         "--queue-source",
         choices=["volcano", "muster"],
@@ -119,7 +120,7 @@ def installed(parser: argparse.ArgumentParser, *, schedulers: str = "volcano") -
     )
 
 
-def chosen_schedulers(parser: argparse.ArgumentParser, text: str = f"{_SCHEDULERS}; default: volcano") -> None:
+def chosen_schedulers(parser: argparse.ArgumentParser, text: str = f"{SCHEDULERS}; default: volcano") -> None:
     """The option that names the gang schedulers of the installation."""
     parser.add_argument(
         "--schedulers",

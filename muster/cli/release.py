@@ -1,8 +1,9 @@
 """`muster release`: the emergency exit. It opens muster's gates and needs only the apiserver.
 
-It reads no PodGroup, queue or workload, so that it works when muster and the scheduler are down, and when their CRDs
-are deleted. Released pods stay released: a gang with an open member counts as admitted, and muster never adds a gate to
-an existing pod.
+It reads no queue or workload, and opens all gates before it looks at PodGroups, so that it works when muster and the
+scheduler are down, and when their CRDs are deleted. Then it makes the PodGroups that the pods lack: those that were
+created while no controller ran would wait for theirs for ever. Released pods stay released: a gang with an open member
+counts as admitted, and muster never adds a gate to an existing pod.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from muster.cli.confirming import asks, confirmed
 from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.loosening import make_missing
 from muster.cli.output import say
 from muster.cli.words import counted
 from muster.gangs.pod_patch import opening
@@ -26,6 +28,7 @@ from muster.kube.resource import PODS
 from muster.model.names import GANG, GATE, label_value
 from muster.model.objects import Pod
 from muster.model.texts import printable
+from muster.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
     import argparse
@@ -54,7 +57,7 @@ Outcomes = dict[str, _Outcome]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster release`: 1 when a gate could not be opened, 2 when the cluster does not answer."""
+    """The exit code of `muster release`: 1 when a gang may be held still, 2 when the cluster does not answer."""
     if bool(arguments.gang) is arguments.all:
         wrong = "name gangs or use --all, not both" if arguments.all else "name at least one gang, or use --all"
         print(f"muster release: {wrong}", file=sys.stderr)
@@ -87,10 +90,16 @@ async def _release(arguments: argparse.Namespace) -> int:
     async with connected(arguments) as client:
         pods = await _pods(client, arguments)
         outcomes = await open_gates(client, pods, dry_run=arguments.dry_run)
+        say_opened(outcomes, dry_run=arguments.dry_run)
+        grouped = await make_missing(
+            *(client, pods, arguments.schedulers or SCHEDULERS),
+            namespace=_namespace(client, arguments),
+            dry_run=arguments.dry_run,
+        )
         place = f"{namespace}/" if (namespace := _namespace(client, arguments)) else ""
     found = {pod.metadata.labels[GANG] for pod in pods}
     missing = [f"{place}{name}" for name in _names(arguments) if name not in found]
-    return _tell(outcomes, missing, dry_run=arguments.dry_run)
+    return _tell(outcomes, missing, grouped=grouped)
 
 
 async def _pods(client: Client, arguments: argparse.Namespace) -> list[Pod]:
@@ -138,14 +147,13 @@ async def open_gates(client: Client, pods: Sequence[Pod], *, dry_run: bool = Fal
     return outcomes
 
 
-def _tell(outcomes: Outcomes, missing: Sequence[str], *, dry_run: bool) -> int:
-    say_opened(outcomes, dry_run=dry_run)
+def _tell(outcomes: Outcomes, missing: Sequence[str], *, grouped: bool) -> int:
     failed = say_failures(outcomes, "muster release")
     for gang in missing:
         print(f"muster release: {gang}: no pods of a gang with this name", file=sys.stderr)
     if not outcomes and not missing:
         say("no pods are held by muster")
-    return _NOT_ALL if failed or missing else 0
+    return _NOT_ALL if failed or missing or not grouped else 0
 
 
 def say_opened(outcomes: Outcomes, *, dry_run: bool = False) -> None:

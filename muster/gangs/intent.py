@@ -23,6 +23,7 @@ from muster.model.names import (
     SCHEDULER,
     SCHEDULER_LABEL,
     UNNAMED_SCHEDULERS,
+    queue_named,
 )
 from muster.model.objects import InvalidObjectError, ObjectMeta, WrittenMeta
 from muster.model.selectors import Selector
@@ -226,13 +227,16 @@ def named_queue(workload: Workload, around: Surroundings = _ALONE) -> tuple[str,
 def _queues(workload: Workload, around: Surroundings) -> list[tuple[str, str]]:
     """Where the queue may be named, but for the namespace, the first that counts first, and what is said there."""
     return [
-        _of_workload(QUEUE_LABEL, workload),
+        (workload.label_path(QUEUE_LABEL), queue_named(workload.metadata.labels, workload.metadata.annotations)),
         (f"{workload.policy_path}.queue", workload.policy.queue),
         (workload.annotation_path(QUEUE_ANNOTATION), workload.metadata.annotations.get(QUEUE_ANNOTATION, "")),
         *(
             saying
             for voice in around.voices
-            for saying in (_label(QUEUE_LABEL, voice), _annotation(QUEUE_ANNOTATION, voice))
+            for saying in (
+                (voice.label_path(QUEUE_LABEL), queue_named(voice.labels, voice.annotations)),
+                _annotation(QUEUE_ANNOTATION, voice),
+            )
         ),
     ]
 

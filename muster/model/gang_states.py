@@ -26,6 +26,7 @@ class GangState(StrEnum):
     UNSCHEDULABLE = "Unschedulable"
     REQUEUED = "Requeued"
     RUNNING = "Running"
+    NOT_READY = "NotReady"
     FINISHED = "Finished"
     STILL_HELD = "StillHeld"
     SUSPENDED = "Suspended"

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "ADMITTED",
@@ -55,7 +59,9 @@ __all__ = [
     "UNPLACED_AFTER",
     "WORKLOAD",
     "is_object_name",
+    "label_of_queue",
     "label_value",
+    "queue_named",
 ]
 
 # muster's own
@@ -130,6 +136,8 @@ POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 _LONGEST_LABEL = 63
 LONGEST_NAME = 253  # of an object
 _HASH_LENGTH = 10
+# What `label_value` makes of longer names.
+_SHORT = re.compile(rf"(?=.{{{_LONGEST_LABEL}}}$).+-[0-9a-f]{{{_HASH_LENGTH}}}")
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
@@ -144,3 +152,20 @@ def label_value(name: str) -> str:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
     return f"{name[: _LONGEST_LABEL - _HASH_LENGTH - 1].rstrip('-._')}-{digest}"
+
+
+def queue_named(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    """The queue that an object's label names, "" for none; where the label is short for it the annotation has it whole.
+
+    The short form is no name: of a gang's pod without that annotation nothing is known.
+    """
+    label, whole = labels.get(QUEUE_LABEL, ""), annotations.get(QUEUE_ANNOTATION, "")
+    if whole and label == label_value(whole):
+        return whole
+    return "" if GANG in labels and _SHORT.fullmatch(label) else label
+
+
+def label_of_queue(name: str) -> tuple[dict[str, str], dict[str, str]]:
+    """The label by which a gang's pods name their queue, and an annotation with the whole name where it is longer."""
+    label = label_value(name)
+    return {QUEUE_LABEL: label}, {} if label == name else {QUEUE_ANNOTATION: name}

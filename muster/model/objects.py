@@ -232,14 +232,27 @@ def is_true(conditions: Iterable[Condition], *types: str) -> bool:
     return any(one.type in types and one.status == "True" for one in conditions)
 
 
-class ContainerStatus(LocalObject, frozen=True):
-    """What the kubelet has given a container: `resources` is in force, `allocated_resources` is promised.
+class ContainerWaiting(LocalObject, frozen=True):
+    """Why a container does not run, such as ImagePullBackOff."""
 
-    They differ from the specification while a pod is resized in place; before the kubelet has seen the pod,
-    `resources` is None.
+    reason: str = ""
+
+
+class ContainerState(LocalObject, frozen=True):
+    """The state of a container, where it waits."""
+
+    waiting: ContainerWaiting | None = None
+
+
+class ContainerStatus(LocalObject, frozen=True):
+    """What the kubelet has given a container, and why it waits.
+
+    `resources` is in force, `allocated_resources` is promised. They differ from the specification while a pod is
+    resized in place; before the kubelet has seen the pod, `resources` is None.
     """
 
     name: str = ""
+    state: ContainerState = ContainerState()
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList = {}
 

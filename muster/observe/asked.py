@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from muster.gangs.gang import priority_value
 from muster.gangs.intent import Intent, named_queue
-from muster.model.names import QUEUE_LABEL
+from muster.model.names import queue_named
 from muster.model.objects import InvalidObjectError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def last_asked(
     pods = [member.pod for member in view.members if member.held]
     said = named_queue(workload, around)
     of_group = view.pod_group.spec.queue if view.pod_group else ""
-    of_pods = next((queue for pod in pods if (queue := pod.metadata.labels.get(QUEUE_LABEL))), "")
+    of_pods = next(filter(None, (queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in pods)), "")
     classes = {pod.spec.priority_class_name for pod in pods}
     named = (pod.spec.scheduler_name for pod in pods)
     scheduler = next((name for name in named if name in defaults.schedulers), defaults.scheduler)

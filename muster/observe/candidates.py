@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from muster.gangs.gang import priority_value
-from muster.model.names import QUEUE_LABEL
+from muster.model.names import queue_named
 from muster.model.times import seconds_of
 from muster.observe.admitted_terms import recorded_queue
 from muster.observe.ends import lasts
@@ -47,7 +47,8 @@ def queue_held(view: View) -> str:
     """The queue of the gang's existing PodGroup or pods, whatever its workload says by now; "" where none exist."""
     if view.pod_group is not None:
         return view.pod_group.queue
-    return next((member.pod.metadata.labels.get(QUEUE_LABEL, "") for member in view.members), "")
+    pods = (member.pod.metadata for member in view.members)
+    return next((queue_named(meta.labels, meta.annotations) for meta in pods), "")
 
 
 def queue_counted(view: View) -> str:
@@ -58,7 +59,8 @@ def queue_counted(view: View) -> str:
     if queue := recorded_queue(view.pod_group):
         return queue
     oldest = min(filterfalse(_HELD, view.members), key=_MADE, default=None)
-    return (oldest.pod.metadata.labels.get(QUEUE_LABEL) if oldest else None) or queue_held(view)
+    made_for = oldest.pod.metadata if oldest is not None else None
+    return (queue_named(made_for.labels, made_for.annotations) if made_for else "") or queue_held(view)
 
 
 def priority_held(view: View, context: EntryContext) -> int:

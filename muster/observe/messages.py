@@ -13,7 +13,7 @@ from muster.resources.amounts import describe, total
 from muster.schedulers import SCHEDULERS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from muster.admitters import Yes
     from muster.kube.errors import ApiError
@@ -31,9 +31,11 @@ __all__ = [
     "at_rest",
     "beyond",
     "in_the_way",
+    "kept_class",
     "lacking",
     "left_alone",
     "not_by_kueue",
+    "not_ready",
     "of_kueue",
     "of_the_scheduler",
     "set_aside",
@@ -155,6 +157,8 @@ def aside(view: View) -> str:
     words = ""
     if view.withdrawn and view.intent is not None:
         words = f'; the workload asks for nothing any more, and what is held stays in queue "{view.intent.queue}"'
+    if kept := kept_class(view):
+        words += f"; {kept}"
     if view.kueue is not None and view.kueue.awaited_until is not None:
         words += f"; {taken_back(view.kueue.awaited_until)}"
     if view.holds and view.left:
@@ -162,6 +166,30 @@ def aside(view: View) -> str:
     if view.holds and view.unmanaged_pods and not view.left_alone:
         words += f"; pods that came without muster open nothing ({_named(view.unmanaged_pods)})"
     return words
+
+
+def kept_class(view: View) -> str:
+    """What the owner of held pods is told who asks for another priority class; "" where they have it."""
+    if not view.asked_class or view.gang is None:
+        return ""
+    roles = {role.name for role in view.gang.roles if not role.priority_class}
+    held = (member.pod.spec.priority_class_name for member in view.members if member.held and member.role in roles)
+    kept = next((name for name in held if name != view.asked_class), None)
+    if kept is None:
+        return ""
+    made_with = f'priority class "{kept}"' if kept else "no priority class"
+    again = "delete the workload and apply it again"
+    return f'its pods keep what they were made with, {made_with}; for "{view.asked_class}" {again}'
+
+
+def not_ready(view: View, reasons: Mapping[str, str]) -> str:
+    """Which pods have a node and are not ready for too long (`reasons` by UID); "" where none is."""
+    pods = [member.pod for member in view.members if member.pod.metadata.uid in reasons]
+    if not pods:
+        return ""
+    named = [f"{pod.metadata.name}: {reasons[pod.metadata.uid]}" for pod in pods[:_NAMED]]
+    more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
+    return f"{len(pods)} of its {len(view.members)} pods have nodes and are not ready ({', '.join(named)}{more})"
 
 
 def still_held(view: View) -> str:

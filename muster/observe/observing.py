@@ -15,7 +15,7 @@ from muster.model.names import (
     GANG,
     GANG_SIZE,
     GATE,
-    QUEUE_LABEL,
+    queue_named,
 )
 from muster.model.objects import InvalidObjectError, Pod, PodGroup
 from muster.observe.admitted_terms import granted, terms_of
@@ -25,6 +25,7 @@ from muster.observe.holds import on_hold_by
 from muster.observe.kueue import admitter_of, with_kueue
 from muster.observe.owner_workloads import age, belongs, owned, rivals_of, workload_behind
 from muster.observe.pod_groups import newer
+from muster.observe.readiness import unready
 from muster.observe.terminating import ends_soon, leaving, requests_of
 from muster.observe.users_objects import above
 from muster.observe.view import Member, View
@@ -161,7 +162,7 @@ def _with_done(view: View, finished: Iterable[Pod]) -> Gang | None:
 
 def _queue_of(pods: Iterable[Pod]) -> str:
     """The queue that the first of these names, "" where none does."""
-    return next((pod.metadata.labels[QUEUE_LABEL] for pod in pods if QUEUE_LABEL in pod.metadata.labels), "")
+    return next(filter(None, (queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in pods)), "")
 
 
 def _own(view: View, pod: Pod) -> bool:
@@ -225,7 +226,7 @@ def _members(
                 others.append(pod)
                 continue
             try:
-                known = kind, whose, Member(pod, role, cluster.requests_of(pod), pod.gated(GATE))
+                known = kind, whose, Member(pod, role, cluster.requests_of(pod), pod.gated(GATE), unready(pod))
             except InvalidObjectError as problem:
                 error = f"pod {pod.metadata.name}: {problem}"
                 others.append(pod)
@@ -258,6 +259,7 @@ def _read(
         gang = None
         if intent is not None:
             asked = of_its_scheduler(intent, view, defaults)
+            view = replace(view, asked_class=asked.priority_class if asked.prioritise_pods else "")
             intent = class_of_pods(asked, [member.pod for member in view.members], cluster.priorities())
             # A plain pod, which speaks for its gang, has been given already what it gets.
             pod_defaults = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(view.key.namespace)

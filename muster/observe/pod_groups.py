@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import structs
 
-from muster.model.names import MANAGED_BY, MUSTER, QUEUE_LABEL
+from muster.model.names import MANAGED_BY, MUSTER, queue_named
 from muster.model.objects import InvalidObjectError, PodGroup, PodGroupSpec, convert
 from muster.observe.admitted_terms import terms_of
 from muster.observe.resources import resource_of
@@ -210,7 +210,8 @@ def lenient(view: View) -> Wanted:
     api_version = resource_of(view.kind).api_version
     owners = [owner_reference(api_version, view.kind, view.decoded.metadata)] if view.kind.owns_pod_group else []
     of_group = view.pod_group.spec.queue if view.pod_group else ""
-    queues = (member.pod.metadata.labels.get(QUEUE_LABEL) for member in view.members)
+    pods = (member.pod.metadata for member in view.members)
+    queues = (queue_named(meta.labels, meta.annotations) for meta in pods)
     metadata = {
         "name": view.key.name,
         "namespace": view.key.namespace,

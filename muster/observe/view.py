@@ -95,6 +95,8 @@ class Member(NamedTuple):
     """What the pod requests, as the scheduler counts it."""
     held: bool
     """Whether muster's gate is on it."""
+    unready: str = ""
+    """Why it has a node and is not ready (`muster.observe.readiness`); "" for any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +147,8 @@ class View:
     """Which new members wait because the scheduler has just evicted others."""
     follows: bool = False
     """Whether the workload takes the place of an older one that is still there."""
+    asked_class: str = ""
+    """The priority class that the workload asks for beside its templates; "" where it asks for none."""
     withdrawn: bool = False
     """Whether the workload asks for nothing any more while pods are held: `intent` is what it asked for last."""
     namespace: Mapping[str, str] = field(default_factory=dict)

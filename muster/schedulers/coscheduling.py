@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import structs
 
-from muster.model.names import GROUP_NAME, POD_GROUP_LABEL, QUEUE_LABEL, is_object_name, label_value
+from muster.model.names import GROUP_NAME, POD_GROUP_LABEL, is_object_name, label_of_queue, label_value
 from muster.model.objects import PodGroup, PodGroupSpec, PodGroupStatus
 from muster.schedulers.annotated import annotated, completed
 from muster.schedulers.model import Binding, GangScheduler
@@ -59,8 +59,9 @@ class Coscheduling(GangScheduler):
     def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
         """The group as a label; the gang's name and queue as for Volcano, for people and for muster."""
         del role
-        labels = {POD_GROUP_LABEL: label_value(gang.name), QUEUE_LABEL: label_value(intent.queue)}
-        return Binding(labels=labels, annotations={GROUP_NAME: gang.name})
+        label, whole = label_of_queue(intent.queue)
+        labels = {POD_GROUP_LABEL: label_value(gang.name), **label}
+        return Binding(labels=labels, annotations={GROUP_NAME: gang.name, **whole})
 
     def bound_to(self, pod: Pod) -> str:
         """The group that the pod's label names."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from muster.model.names import GROUP_NAME, QUEUE_LABEL, label_value
+from muster.model.names import GROUP_NAME, label_of_queue
 from muster.model.objects import PodGroup
 from muster.schedulers.annotated import annotated, completed
 from muster.schedulers.model import Binding, GangScheduler
@@ -60,9 +60,10 @@ class Kai(GangScheduler):
         """Group as an annotation, subgroup and queue as labels."""
         own = gang.role(role)
         subgroup = {_SUBGROUP: role} if own is not None and own.minimum else {}
+        label, whole = label_of_queue(intent.queue)
         return Binding(
-            labels={QUEUE_LABEL: label_value(intent.queue), **subgroup},
-            annotations={GROUP_NAME: gang.name, _GROUP: gang.name, _UNGROUPED: "true"},
+            labels={**label, **subgroup},
+            annotations={GROUP_NAME: gang.name, _GROUP: gang.name, _UNGROUPED: "true", **whole},
         )
 
     def bound_to(self, pod: Pod) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 from msgspec import structs
 
-from muster.model.names import GROUP_NAME, QUEUE_LABEL, label_value
+from muster.model.names import GROUP_NAME, label_of_queue
 from muster.model.objects import LocalObject, PodGroup, PodGroupSpec
 from muster.schedulers.annotated import annotated, completed
 from muster.schedulers.model import Binding, GangScheduler
@@ -87,9 +87,10 @@ class Kubernetes(GangScheduler):
         own = gang.role(role)
         group = self.group_name(gang.name, gang.uid)
         inside = own is not None and own.gated
+        label, whole = label_of_queue(intent.queue)
         return Binding(
-            labels={QUEUE_LABEL: label_value(intent.queue)},
-            annotations={GROUP_NAME: gang.name},
+            labels=label,
+            annotations={GROUP_NAME: gang.name, **whole},
             spec={"schedulingGroup": {"podGroupName": group}} if inside else {},
         )
 

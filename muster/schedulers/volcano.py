@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from muster.model.names import GROUP_NAME, PREEMPTABLE, QUEUE_LABEL, TASK_SPEC, label_value
+from muster.model.names import GROUP_NAME, PREEMPTABLE, TASK_SPEC, label_of_queue
 from muster.schedulers.model import Binding, GangScheduler
 
 if TYPE_CHECKING:
@@ -62,9 +62,10 @@ class Volcano(GangScheduler):
         """
         own = gang.role(role)
         needed = gang.exceeds and own is not None and not own.elastic
+        label, whole = label_of_queue(intent.queue)
         return Binding(
-            labels={QUEUE_LABEL: label_value(intent.queue)},
-            annotations={GROUP_NAME: gang.name, TASK_SPEC: role},
+            labels=label,
+            annotations={GROUP_NAME: gang.name, TASK_SPEC: role, **whole},
             defaults={PREEMPTABLE: "false"} if needed else {},
         )
 

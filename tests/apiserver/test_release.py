@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import wait_for
-from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, PODS
-from muster.model.names import GANG, GATE, label_value
+from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, POD_GROUPS, PODS
+from muster.model.names import GANG, GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC, label_value
 from tests.apiserver.conftest import running
 from tests.support.cli.in_process import muster
 from tests.support.cli.terminal import on_terminal
 from tests.support.cluster.desk import PATIENCE, open_desk
-from tests.support.cluster.grants import account, bind, grant
+from tests.support.cluster.grants import account, bind, grant, on
 from tests.support.manifests import applied
 
 if TYPE_CHECKING:
@@ -50,6 +50,30 @@ def held(desk: Desk, gang: str, *names: str, gates: tuple[str, ...] = (GATE,)) -
         desk.create(pod)
         # The webhook, which is asked about new pods, is not asked about this.
         desk.label(PODS, name, **{GANG: gang})
+
+
+def bound(desk: Desk, gang: str, role: str, *names: str) -> None:
+    """Held pods that are bound to a PodGroup, as the webhook leaves them."""
+    held(desk, gang, *names)
+    for name in names:
+        annotations = {GROUP_NAME: gang, TASK_SPEC: role}
+        desk.patch(PODS, name, {"metadata": {"annotations": annotations, "labels": {QUEUE_LABEL: "research"}}})
+
+
+def group(desk: Desk, name: str, **roles: int) -> None:
+    desk.create(
+        {
+            "apiVersion": POD_GROUPS.api_version,
+            "kind": POD_GROUPS.kind,
+            "metadata": {"name": name},
+            "spec": {
+                "minMember": sum(roles.values()),
+                "minTaskMember": roles,
+                "minResources": {"cpu": "2"},
+                "queue": "research",
+            },
+        }
+    )
 
 
 def gates(desk: Desk) -> dict[str, list[str]]:
@@ -132,6 +156,56 @@ def test_a_gang_is_found_in_all_namespaces(desk: Desk) -> None:
     held(desk, label_value(name), "one-0")
     assert release(desk, "-A", name).returncode == 0
     assert gates(desk) == {"one-0": []}
+
+
+def test_pods_whose_podgroup_nobody_made_have_one(desk: Desk) -> None:
+    """They came while no controller ran, and Volcano passes over them: also those that were opened before."""
+    bound(desk, "late", "worker", "late-0", "late-1")
+    done = release(desk, "-n", desk.namespace, "--dry-run", "late")
+    would = f"{desk.namespace}/late: the missing PodGroup of its pods would be created\n"
+    assert (done.returncode, done.stderr, done.stdout.splitlines(keepends=True)[1:]) == (0, "", [would])
+    desk.patch(PODS, "late-0", {"spec": {"schedulingGates": []}})
+    done = release(desk, "--all", "-n", desk.namespace)
+    assert (done.returncode, done.stderr) == (0, "")
+    made = f"{desk.namespace}/late: created the missing PodGroup of its pods\n"
+    assert done.stdout == f"{desk.namespace}/late: 1 pod opened\n{made}"
+    group_of = desk.get(POD_GROUPS, "late")
+    assert (group_of["spec"]["minMember"], group_of["spec"]["queue"]) == (1, "research")
+    assert release(desk, "--all", "-n", desk.namespace).stdout == "no pods are held by muster\n"
+
+
+def test_a_gang_that_its_scheduler_holds_back_is_said_and_left_as_it_is(desk: Desk) -> None:
+    """The rest of its pods may come: their gang is complete then."""
+    bound(desk, "half", "worker", "half-0", "half-1")
+    group(desk, "half", head=1, worker=2)
+    done = release(desk, "-n", desk.namespace, "half")
+    assert (done.returncode, done.stderr) == (0, "")
+    waits = f"{desk.namespace}/half: its scheduler waits for the rest of its pods: 2 of 3 are there\n"
+    assert done.stdout == f"{desk.namespace}/half: 2 pods opened\n{waits}"
+    assert desk.get(POD_GROUPS, "half")["spec"]["minMember"] == 3
+
+
+def test_who_may_make_no_podgroup_hears_what_that_means(desk: Desk) -> None:
+    bound(desk, "late", "worker", "late-0")
+    rules = [on(PODS, "list", "patch"), {"apiGroups": ["muster.dev"], "resources": ["gangs"], "verbs": ["release"]}]
+    grant(desk.api, "opener", rules, account(desk.namespace), namespace=desk.namespace)
+    kubeconfig = desk.testbed.service_account_kubeconfig(desk.namespace, "default")
+    wait_for(
+        "the role to count",
+        lambda: release(desk, "-n", desk.namespace, "late", kubeconfig=kubeconfig).returncode == 1,
+        PATIENCE,
+    )
+    done = release(desk, "-n", desk.namespace, "late", kubeconfig=kubeconfig)
+    assert done.stderr.startswith("muster release: cannot list PodGroups: 403 Forbidden: ")
+    assert done.stderr.endswith("pods keep waiting that lack theirs, or a part of their gang\n")
+    assert gates(desk) == {"late-0": []}
+    bind(desk.api, "releaser", "muster-release", account(desk.namespace), namespace=desk.namespace)
+    wait_for(
+        "the cluster role to count",
+        lambda: release(desk, "-n", desk.namespace, "late", kubeconfig=kubeconfig).returncode == 0,
+        PATIENCE,
+    )
+    assert desk.get(POD_GROUPS, "late")["spec"]["minMember"] == 1
 
 
 def test_what_is_open_already_is_no_failure(desk: Desk) -> None:

@@ -23,10 +23,10 @@ from muster.kube.resource import (
     PODS,
     VALIDATING_WEBHOOKS,
 )
-from muster.model.names import GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC
+from muster.model.names import GATE
 from muster.model.objects import Pod, PodGroup
 from muster.schedulers import SCHEDULERS
-from tests.apiserver.test_release import desk, gates, held, nobody, stubborn
+from tests.apiserver.test_release import bound, desk, gates, group, held, nobody, stubborn
 from tests.support.cli.in_process import muster
 from tests.support.cli.terminal import on_terminal
 from tests.support.cluster.desk import PATIENCE, open_desk
@@ -70,30 +70,6 @@ def withdraw(bare: Testbed, calls: Api) -> Iterator[Withdraw]:
 
         yield run
         revoke(calls, opened.namespace)
-
-
-def bound(desk: Desk, gang: str, role: str, *names: str) -> None:
-    """Held pods that are bound to a PodGroup, as the webhook leaves them."""
-    held(desk, gang, *names)
-    for name in names:
-        annotations = {GROUP_NAME: gang, TASK_SPEC: role}
-        desk.patch(PODS, name, {"metadata": {"annotations": annotations, "labels": {QUEUE_LABEL: "research"}}})
-
-
-def group(desk: Desk, name: str, **roles: int) -> None:
-    desk.create(
-        {
-            "apiVersion": POD_GROUPS.api_version,
-            "kind": POD_GROUPS.kind,
-            "metadata": {"name": name},
-            "spec": {
-                "minMember": sum(roles.values()),
-                "minTaskMember": roles,
-                "minResources": {"cpu": "2"},
-                "queue": "research",
-            },
-        }
-    )
 
 
 def spec(desk: Desk, name: str) -> Manifest:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import POD_GROUPS, QUEUES
+from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.gang_states import GangState
 from muster.model.names import (
     GROUP_NAME,
@@ -159,6 +159,19 @@ def _running(scene: Scene) -> None:
     _keep(scene, GangState.RUNNING, "rayservice/chat")
 
 
+def _not_ready(scene: Scene) -> None:
+    queue = scene.queue(cpu="4")
+    scene.annotate(QUEUES, queue, **{UNPLACED_AFTER: "5s"})
+    scene.apply(ray_cluster("bert").label(QUEUE_LABEL, queue).workers(2))
+    pods = scene.await_running("ray-bert-pg", 3)
+    worker = next(one["metadata"]["name"] for one in pods if "worker" in one["metadata"]["name"])
+    waits = {"name": "nginx", "ready": False, "restartCount": 0, "image": "none", "imageID": ""}
+    waits["state"] = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "none"'}}
+    status = {"phase": "Pending", "containerStatuses": [waits], "conditions": [{"type": "Ready", "status": "False"}]}
+    scene.patch(PODS, worker, {"status": status}, "status")
+    _keep(scene, GangState.NOT_READY, "raycluster/bert")
+
+
 def _finished(scene: Scene) -> None:
     queue = scene.queue(cpu="4")
     scene.apply(pytorch_job("bert").policy(queue=queue).workers(1))
@@ -224,6 +237,7 @@ _STORIES: dict[str, Callable[[Scene], None]] = {
     "giants": _admitted_and_unschedulable,
     "patient": _requeued,
     "support": _running,
+    "images": _not_ready,
     "weather": _finished,
     "moving": _still_held,
     "pausing": _suspended,

@@ -19,7 +19,7 @@ _shtab_muster_doctor_option_strings=(-h --help -o --output -n --namespace -A --a
 _shtab_muster_completion_option_strings=(-h --help)
 _shtab_muster_version_option_strings=(-h --help)
 _shtab_muster_migrate_queues_option_strings=(-h --help --to --dry-run -y --yes --kubeconfig --context --connect-timeout)
-_shtab_muster_release_option_strings=(-h --help --all -n --namespace -A --all-namespaces --dry-run -y --yes --kubeconfig --context --connect-timeout)
+_shtab_muster_release_option_strings=(-h --help --all -n --namespace -A --all-namespaces --schedulers --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_withdraw_option_strings=(-h --help --name --settle --schedulers --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_option_strings=(-h --help --version)
 

@@ -19,7 +19,7 @@ _shtab_muster_commands() {
     page:'Serve a web page on the loopback address: the queues with their limits and usage, the gangs that wait, in order and with the reason, and those that run. It reads with your permissions and changes nothing. The printed address contains a secret; whoever knows it and can reach your loopback address sees the page.'
     plan:'Show the gang, the PodGroup and the pod patches of each workload in the manifests. Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, ElasticQuotas, RuntimeClasses and training runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.'
     queues:'Show the queue tree with the limit and the usage of each queue, and the number of gangs that hold a claim or wait.'
-    release:'Remove muster'"'"'s scheduling gate from the pods of gangs, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods; muster and Volcano may be down.'
+    release:'Remove muster'"'"'s scheduling gate from the pods of gangs, and create the PodGroups that these pods lack, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods and to list and create PodGroups; muster and Volcano may be down.'
     resume:'Remove the annotation `muster.dev/hold` from workloads or queues, and from what these workloads have made. A workload stands in line again where its priority and age put it.'
     version:'print the version and the commit'
     watch:'Show the queues and all gangs that hold a claim or wait, and redraw when anything changes.'
@@ -204,6 +204,7 @@ _shtab_muster_release_options=(
   "--all[every gang\; without -n in all namespaces]"
   {-n,--namespace}"[namespace of the gangs\; default\: the namespace of the kubeconfig context]:namespace:"
   {-A,--all-namespaces}"[find the gangs in all namespaces]"
+  "--schedulers[must match the chart value \`schedulers\`, such as volcano,coscheduling\=NAME\; default\: all that muster works with, under their usual names]:LIST:"
   "--dry-run[check everything and change nothing]"
   {-y,--yes}"[do not ask for confirmation on a terminal]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"

@@ -56,6 +56,7 @@ STATES: dict[GangState, str] = {
     GangState.UNSCHEDULABLE: "The same gang, later: the queue says `muster.dev/unplaced-after: 10s`.",
     GangState.REQUEUED: "The same with `muster.dev/requeue-after: 5s` on the RayCluster.",
     GangState.RUNNING: "A RayService whose RayCluster runs.",
+    GangState.NOT_READY: "The image of a worker cannot be pulled; the queue says `muster.dev/unplaced-after: 5s`.",
     GangState.FINISHED: "A PyTorchJob whose pods have succeeded.",
     GangState.STILL_HELD: "The label of the queue was taken off the RayCluster while its gang waited.",
     GangState.SUSPENDED: "A PyTorchJob that waited, and was suspended.",
