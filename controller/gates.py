@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from controller.refused import Part
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Failure", "Gates", "open_gates"]
 
+# A gang may have thousands of members.
+_ROLE = attrgetter("role")
 # The words of the apiserver for a webhook that has side effects (apiserver/pkg/admission/plugin/webhook/errors).
 _NO_DRY_RUN = "does not support dry run"
 
@@ -130,8 +133,9 @@ class Gates:
 
         Of a role of which a pod was refused before it is that one.
         """
-        again = (member for member in members if member.pod.metadata.uid == memory.refused.about)
-        first = {member.role: member for member in (*reversed(members), *again)}
+        again = [one for one in members if one.pod.metadata.uid == memory.refused.about] if memory.refused.about else []
+        ordered = [*reversed(members), *again]
+        first = dict(zip(map(_ROLE, ordered), ordered, strict=True))
         _, failures = await open_gates(self._writer, [*first.values()], dry_run=True)
         self._note(failures, memory)
 

@@ -184,7 +184,8 @@ def kept_class(view: View) -> str:
 
 def not_ready(view: View, reasons: Mapping[str, str]) -> str:
     """Which pods have a node and are not ready for too long (`reasons` by UID); "" where none is."""
-    pods = [member.pod for member in view.members if member.pod.metadata.uid in reasons]
+    # A gang may have thousands of members, of which mostly none is named.
+    pods = [member.pod for member in view.members if member.pod.metadata.uid in reasons] if reasons else []
     if not pods:
         return ""
     named = [f"{pod.metadata.name}: {reasons[pod.metadata.uid]}" for pod in pods[:_NAMED]]

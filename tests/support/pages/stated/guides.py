@@ -72,6 +72,7 @@ _STATES = (
         (r"text:muster/workloads/model.py /self.seconds \/ \d+, (\S+)\)/",),
     ),
     Row(_REASONS, "when no pod has a node after «five minutes» (its queue", ("muster.queueing.queue_view:UNPLACED",)),
+    Row(_REASONS, "have had nodes for «five minutes» (its queue", ("muster.queueing.queue_view:UNPLACED",)),
     Row(_REASONS, "admitted «five minutes» ago or more", ("muster.queueing.queue_view:UNPLACED",)),
 )
 

@@ -370,8 +370,8 @@ _BOUNDS = (
     _row("answered review for «a second», then the", "webhook.server.listener:_UNPROVEN_SECONDS"),
     _row("the longest idle, «0.1 seconds» at least;", "webhook.server.listener:_IDLE_SECONDS"),
     _row("more request for «a second». A second", "webhook.server.listener:_TELLING_SECONDS"),
-    _row("opened all gates, «1» when it", "muster.cli.release:_NOT_ALL", "muster.cli.withdraw:_NOT_ALL"),
-    _row("not open some, «2» when it", "muster.cli.release:_CANNOT_ASK", "muster.cli.withdraw:_CANNOT"),
+    _row("has its PodGroup, «1» when", "muster.cli.release:_NOT_ALL", "muster.cli.withdraw:_NOT_ALL"),
+    _row("something is not, «2» when it", "muster.cli.release:_CANNOT_ASK", "muster.cli.withdraw:_CANNOT"),
 )
 
 _IDLE = (
