@@ -161,6 +161,9 @@ def aside(view: View) -> str:
         words += f"; {kept}"
     if view.kueue is not None and view.kueue.awaited_until is not None:
         words += f"; {taken_back(view.kueue.awaited_until)}"
+    if view.next_run:
+        named = _named(view.next_run)
+        words += f"; another Job of the same gang waits until it has ended ({named}): give each Job a gang of its own"
     if view.holds and view.left:
         words += f"; pods that left it, or take long to end, still hold {describe(view.left)}"
     if view.holds and view.unmanaged_pods and not view.left_alone:

@@ -33,7 +33,7 @@ from muster.queueing.queue_tree import labels_of
 from muster.resources.amounts import largest, total
 from muster.resources.pod_defaults import NOTHING_ADDED
 from muster.workloads import PLAIN_POD, owner_of
-from muster.workloads.plain import completions_of, of_size
+from muster.workloads.plain import completions_of, of_size, run_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -167,7 +167,7 @@ def _queue_of(pods: Iterable[Pod]) -> str:
 
 def _own(view: View, pod: Pod) -> bool:
     """Whether a pod belongs to the workload, or to a workload that is gone."""
-    mine = view.kind is None or view.decoded is None or belongs(pod, view.kind, view.decoded)
+    mine = view.decoded is None or belongs(pod, view.decoded)
     return mine and GANG in pod.metadata.labels
 
 
@@ -180,13 +180,14 @@ def _seen(empty: View, cluster: Cluster, defaults: Defaults, opened: Collection[
         return view, [pod for pod in pods if not _labelled(pod)]
     kind, decoded = found
     members, others, error = _members(cluster, kind, decoded, pods, opened)
-    rest = [pod for pod in others if _labelled(pod) and not belongs(pod, kind, decoded)]
+    rest = [pod for pod in others if _labelled(pod) and not belongs(pod, decoded)]
     view = replace(
         empty,
         members=tuple(members),
         kind=kind,
         decoded=decoded,
         error=error,
+        next_run=tuple(pod for pod in rest if kind is PLAIN_POD and run_of(pod) and _held(pod, opened)),
         rivals=tuple(rivals_of(key, cluster, [pod for pod in rest if _wants_the_name(pod, kind)])),
         gate=gate_mode(cluster.namespace(key.namespace).annotations, defaults.gate),
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
@@ -213,15 +214,15 @@ def _members(
     cluster: Cluster, kind: Kind, decoded: Decoded, pods: list[Pod], opened: Collection[str]
 ) -> tuple[list[Member], list[Pod], str]:
     """The pods of a workload that have a role, by name; the others; and what is wrong with a pod's requests, or ""."""
-    # Plain pods are members by their own label, whichever of them speaks for the gang.
-    whose = "" if kind is PLAIN_POD else decoded.metadata.uid
+    # Plain pods are members by their own label, whichever of them, or of their Job, speaks for the gang.
+    whose = run_of(decoded) if isinstance(decoded, Pod) else decoded.metadata.uid
     members: list[Member] = []
     others: list[Pod] = []
     error = ""
     for pod in pods:
         known = cluster.members.get(pod.metadata.uid)
         if known is None or known[2].pod is not pod or known[0] is not kind or known[1] != whose:
-            role = kind.role_of(pod) if _labelled(pod) and belongs(pod, kind, decoded) else None
+            role = kind.role_of(pod) if _labelled(pod) and belongs(pod, decoded) else None
             if role is None:
                 others.append(pod)
                 continue

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.model.names import GANG, GANG_SIZE
+from muster.model.names import GANG, GANG_SIZE, GATE
+from muster.model.objects import Pod
 from muster.workloads import PLAIN_POD, owner_of
+from muster.workloads.plain import run_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from muster.model.objects import Pod, PodGroup
+    from muster.model.objects import PodGroup
     from muster.observe.cluster import Cluster
     from muster.queueing.ledger import GangKey
     from muster.workloads import Decoded, Kind
@@ -44,18 +46,23 @@ def workload_behind(
     return plain or cluster.workload_of(key)
 
 
-def belongs(pod: Pod, kind: Kind, decoded: Decoded) -> bool:
-    """Whether the pod belongs to the workload; plain pods belong by their own label, whatever made them."""
-    if kind is PLAIN_POD:
-        return GANG_SIZE in pod.metadata.annotations
+def belongs(pod: Pod, decoded: Decoded) -> bool:
+    """True if the pod belongs to the workload; plain pods belong by their own label, and to the Job that is a gang."""
+    if isinstance(decoded, Pod):
+        return GANG_SIZE in pod.metadata.annotations and run_of(pod) == run_of(decoded)
     return owned(pod, decoded)
 
 
 def _plain(key: GangKey, cluster: Cluster) -> tuple[Kind, Pod] | None:
-    """A gang of plain pods, for which the oldest of them speaks; one that has ended, when none lives any more."""
+    """A gang of plain pods, for which the oldest of them speaks; one that has ended, when none lives any more.
+
+    Of several Jobs that name one gang, each of which is a whole one, the one that runs goes on, and the others wait.
+    """
     bound = (pod for pod in cluster.pods_of(key) if GANG in pod.metadata.labels)
     plain = (pod for pod in bound if GANG_SIZE in pod.metadata.annotations)
-    oldest = min(plain, key=lambda pod: (not pod.living, *age(pod)), default=None)
+    oldest = min(
+        plain, key=lambda pod: (not pod.living, bool(run_of(pod)) and pod.gated(GATE), *age(pod)), default=None
+    )
     return (PLAIN_POD, oldest) if oldest is not None else None
 
 

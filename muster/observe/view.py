@@ -21,9 +21,11 @@ from muster.model.names import (
     REQUEUE_AFTER,
     REQUEUED_AT,
 )
+from muster.model.objects import Pod
 from muster.model.times import duration_of, seconds_of
 from muster.observe.users_objects import Above
 from muster.workloads import PLAIN_POD
+from muster.workloads.plain import run_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from muster.admitters import Yes
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
-    from muster.model.objects import OwnerReference, Pod, PodGroup, PodGroupSpec
+    from muster.model.objects import OwnerReference, PodGroup, PodGroupSpec
     from muster.observe.holds import OnHold
     from muster.queueing.ledger import GangKey
     from muster.resources.amounts import Resources
@@ -141,6 +143,8 @@ class View:
     """The roles of its finished pods, one entry for each pod."""
     rivals: tuple[tuple[Kind, Decoded], ...] = ()
     """Other living workloads whose pods are bound to a PodGroup of this name."""
+    next_run: tuple[Pod, ...] = ()
+    """The held pods of other Jobs that name the same gang of plain pods, and wait until it has ended."""
     terms: PodGroupSpec | None = None
     """What this leader last wrote into the PodGroup, whatever others made of it; None before it has written."""
     pause: Pause = Pause.NONE
@@ -180,9 +184,10 @@ class View:
 
     @property
     def uid(self) -> str:
-        """The UID that admission records: the workload's; for plain pods, which come and go, their PodGroup's."""
+        """The UID that admission records: the workload's; for plain pods their Job's, or else their PodGroup's."""
         if self.kind is not None and not self.kind.owns_pod_group:
-            return self.pod_group.metadata.uid if self.pod_group else ""
+            run = run_of(self.decoded) if isinstance(self.decoded, Pod) else ""
+            return run or (self.pod_group.metadata.uid if self.pod_group else "")
         return self.decoded.metadata.uid if self.decoded else ""
 
     @property

@@ -1,12 +1,14 @@
 """Pods, batch Jobs and StatefulSets that opt in: label `muster.dev/gang` and annotation `muster.dev/gang-size`.
 
 They stand on the pod, or on the pod template of the Job or StatefulSet; nothing broader, so that no other pod is ever
-looked at. Pods of one name are one gang, whoever makes them: by hand, by a Job, by a StatefulSet. So nobody owns the
-PodGroup; it is there for as long as a pod of the name is.
+looked at. Pods of one name are one gang, whether made by hand, by a StatefulSet or by ReplicaSets; so nobody owns the
+PodGroup, and it is there for as long as a pod of the name is. A template that is run again and again (by a CronJob, a
+workflow) makes a gang of each run: the webhook gives its pods a name of their own.
 """
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,7 @@ from muster.model.objects import (
     InvalidObjectError,
     LocalObject,
     ObjectMeta,
+    OwnerReference,
     Pod,
     PodTemplate,
     TemplateSpec,
@@ -35,12 +38,21 @@ __all__ = [
     "PlainJob",
     "PlainStatefulSet",
     "completions_of",
+    "gang_of_run",
     "of_size",
+    "run_of",
+    "runs",
 ]
 
 _ROLE = "member"
+_HASH_LENGTH = 10
 _LONGEST_SIZE = 9  # digits; minMember is an int32
 _FINAL = ("Complete", "Failed")
+_LONGEST_LABEL = 63
+# What replaces pods beside others of the same gang, which may be another object's, as in a rollout.
+_REPLACING = frozenset(
+    {("apps", "StatefulSet"), ("apps", "ReplicaSet"), ("apps", "DaemonSet"), ("", "ReplicationController")}
+)
 
 
 class _Spec(LocalObject, frozen=True):
@@ -95,6 +107,34 @@ def _gang(labels: Mapping[str, str], path: str) -> str:
     return name
 
 
+def runs(maker: OwnerReference) -> bool:
+    """True if each object of this kind is a run of its own: a Job, a workflow."""
+    return (maker.group, maker.kind) not in _REPLACING
+
+
+def gang_of_run(gang: str, run: str, *, made: bool) -> str:
+    """The gang of a run of this name whose template names a gang; a label value, as that is.
+
+    A run that something else has `made`, and one whose name begins with the gang's, has a gang of its own. The same
+    for pods that have been given its name already.
+    """
+    if run.startswith(f"{gang}-"):
+        return run
+    if not (made and run) or gang == run:
+        return gang
+    own, mark = f"-{run}", f"-{hashlib.sha256(run.encode()).hexdigest()[:_HASH_LENGTH]}"
+    if gang.endswith((own, mark)):
+        return gang
+    return gang + own if len(gang + own) <= _LONGEST_LABEL else gang[: _LONGEST_LABEL - len(mark)].rstrip("-.") + mark
+
+
+def run_of(pod: Pod) -> str:
+    """The UID of the Job that made a plain pod, where that Job makes a whole gang; "" where it is a part of one."""
+    completions, maker = completions_of(pod), pod.metadata.controller
+    size = _number(pod.metadata.annotations.get(GANG_SIZE, ""))
+    return maker.uid if maker is not None and completions and size and completions >= size else ""
+
+
 def _size(annotations: Mapping[str, str], path: str) -> int:
     where = f"{path}.annotations[{GANG_SIZE}]"
     text = annotations.get(GANG_SIZE, "")
@@ -128,7 +168,8 @@ def _read_job(job: PlainJob) -> Workload:
         # Opted in by its namespace or by a label of its own; such a Job's pods are nobody's gang.
         return Workload(PLAIN_JOB, job.api_version, job.metadata, "", (), SchedulingPolicy())
     path = "spec.template.metadata"
-    gang = _gang(template.metadata.labels, path)
+    made = job.metadata.controller is not None
+    gang = gang_of_run(_gang(template.metadata.labels, path), job.metadata.name, made=made)
     size = _size(template.metadata.annotations, path)
     completions = job.spec.completions
     for name, number in (("parallelism", job.spec.parallelism), ("completions", completions or 0)):

@@ -114,3 +114,17 @@ def test_a_suspended_job_queues_again(plain: Scene) -> None:
     plain.delete(JOBS, "second")
     plain.await_running("first", 2)
     plain.assert_never_above({"cpu": "3"})
+
+
+def test_each_run_of_a_cron_job_is_a_gang_of_its_own(plain: Scene) -> None:
+    """The second comes while the first runs, and waits as a whole: it is no growth of the first."""
+    queue, cron_job = plain.queue(cpu="4"), _cron_job(plain, "hourly")
+    plain.apply(owned(_job("hourly-1", "hourly", 3, queue, pods=3), cron_job))
+    plain.await_running("hourly-1", 3)
+    plain.apply(owned(_job("hourly-2", "hourly", 3, queue, pods=3), cron_job))
+    plain.await_gated("hourly-2", 3)
+    assert [plain.pod_group(run)["spec"]["minMember"] for run in ("hourly-1", "hourly-2")] == [3, 3]
+    plain.end("hourly-1")
+    plain.await_running("hourly-2", 3)
+    plain.assert_started_together("hourly-2", 3)
+    plain.assert_never_above({"cpu": "4"})

@@ -186,6 +186,11 @@ class Knowledge:
         """How many pods of a batch Job are to succeed; None where it does not say, or `behind` has not met it."""
         return self._jobs[job.uid][1] if job is not None and job.uid in self._jobs else None
 
+    def is_made(self, maker: OwnerReference) -> bool:
+        """True if what makes pods was itself made by something, as `behind` has met it; a Job may be made by hand."""
+        job = maker.kind == JOBS.kind and maker.group == JOBS.group
+        return not job or (maker.uid in self._jobs and self._jobs[maker.uid][0] is not None)
+
     async def _workload(self, kind: Kind, namespace: str, owner: OwnerReference, *, fresh: bool) -> Found[Decoded]:
         """The workload of that name and UID, or nothing when it is gone."""
         known = self._workloads[kind].get(namespace, owner.name)

@@ -15,6 +15,7 @@ from muster.model.names import GANG, GANG_COMPLETIONS, GATE, UNNAMED_SCHEDULERS
 from muster.model.objects import InvalidObjectError, Pod, decode
 from muster.validation.warnings import uncounted_claims
 from muster.workloads import PLAIN_POD
+from muster.workloads.plain import gang_of_run, runs
 from webhook.reviews.admission_review import (
     AdmissionRequest,
     AdmissionResponse,
@@ -60,7 +61,7 @@ async def review_pod(
         behind = await knowledge.behind(request.namespace, pod.metadata.controller, fresh=fresh)
         if behind is None and pod.metadata.labels.get(GANG):
             # It opts in by itself.
-            behind = OwnerWorkload(PLAIN_POD, None, _as_it_came(pod, defaults))
+            behind = OwnerWorkload(PLAIN_POD, None, _as_it_came(pod, defaults, knowledge))
         if behind is None or behind.decoded.metadata.deletion_timestamp:
             # Nothing is left to wait for.
             return _untouched(pod)
@@ -79,8 +80,16 @@ async def review_pod(
     return _untouched(pod)
 
 
-def _as_it_came(pod: Pod, defaults: Defaults) -> Pod:
-    """A pod that opts in by itself, before another webhook gave it to another scheduler, and after muster held it."""
+def _as_it_came(pod: Pod, defaults: Defaults, knowledge: Knowledge) -> Pod:
+    """A pod that opts in by itself, before another webhook gave it to another scheduler, and after muster held it.
+
+    It is of the gang of the Job or workflow that made it, where that is a run of its own.
+    """
+    maker = pod.metadata.controller
+    if maker is not None and runs(maker):
+        own = gang_of_run(pod.metadata.labels[GANG], maker.name, made=knowledge.is_made(maker))
+        labels = {**pod.metadata.labels, GANG: own}
+        pod = structs.replace(pod, metadata=structs.replace(pod.metadata, labels=labels))
     if not pod.gated(GATE) or pod.spec.scheduler_name in defaults.schedulers:
         return pod
     return structs.replace(pod, spec=structs.replace(pod.spec, scheduler_name=""))

@@ -118,7 +118,70 @@ async def test_no_part_of_a_gang_starts_for_what_has_ended(done: str, later: JSO
 
 
 async def test_pods_of_two_jobs_are_awaited_as_their_gang_says() -> None:
-    harness = await started(of_job(name) for name in "abcd")
-    await ended(harness, a="Succeeded", b="Succeeded", c="Succeeded", d="Failed")
-    await come(harness, of_job("e", second=20), of_job("f", second=21, job="other"))
+    """Each makes a part of it: of several makers nobody knows how many are to come."""
+    parts = {"a": "job", "b": "job", "c": "other", "d": "other"}
+    harness = await started(of_job(name, completions=2, job=job) for name, job in parts.items())
+    await ended(harness, a="Succeeded", b="Failed", c="Succeeded", d="Failed")
+    await come(harness, of_job("e", completions=2, second=20), of_job("f", completions=2, second=21, job="other"))
     assert harness.annotations("pair")[MESSAGE] == "waiting for its pods: member 2 of 4"
+
+
+def run(number: int, *names: str, completions: int = 3) -> list[JSON]:
+    """Pods of a Job of the same template, which is a whole gang."""
+    of = f"run-{number}"
+    return [of_job(name, second=20 * number, completions=completions, size="3", job=of) for name in names]
+
+
+async def two_runs(*, cpu: str = "4", second: int = 3) -> Harness:
+    """A Job that runs, and so many pods of a second one that names the same gang."""
+    world = Harness(pods=run(1, "a1", "a2", "a3"), queues=[queue(cpu=cpu)])
+    await world.settle()
+    for one in world.client.pods.values():
+        one["status"]["phase"], one["spec"]["nodeName"] = "Running", "n"
+    await come(world, *run(2, *[f"b{number}" for number in range(second)]))
+    return world
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+@pytest.mark.parametrize("cpu", ["4", "9"], ids=["no room for both", "room for both"])
+async def test_a_second_job_is_no_growth_of_the_first(*, cpu: str, restarted: bool) -> None:
+    """It waits as a whole until the first has ended, and then starts as a whole."""
+    world = await two_runs(cpu=cpu)
+    if restarted:
+        world.restart()
+        await world.settle()
+    assert world.open_pods() == ["a1", "a2", "a3"]
+    why = "another Job of the same gang waits until it has ended (b0, b1, b2): give each Job a gang of its own"
+    assert world.annotations("pair")[MESSAGE] == f'cpu 3 and memory 3Gi of queue "q"; {why}'
+    await ended(world, a1="Succeeded", a2="Succeeded")
+    await come(world)
+    assert "b0" not in world.open_pods()
+    await ended(world, a3="Succeeded")
+    await come(world)
+    assert {"b0", "b1", "b2"} <= set(world.open_pods())
+
+
+async def test_a_second_job_that_lacks_pods_starts_no_part_when_the_first_has_ended() -> None:
+    world = await two_runs(second=2)
+    await ended(world, a1="Succeeded", a2="Succeeded", a3="Succeeded")
+    await come(world)
+    assert world.open_pods() == ["a1", "a2", "a3"]
+    assert world.annotations("pair")[MESSAGE] == "waiting for its pods: member 2 of 3"
+    await come(world, *run(2, "b2"))
+    assert len(world.open_pods()) == 6
+
+
+async def test_a_lost_pod_of_the_first_job_is_replaced_while_a_second_one_waits() -> None:
+    world = await two_runs()
+    await ended(world, a2="Failed")
+    await come(world, *run(1, "a4"))
+    assert world.open_pods() == ["a1", "a2", "a3", "a4"]
+
+
+async def test_of_two_jobs_that_wait_one_starts_and_no_part_of_the_other() -> None:
+    world = Harness(pods=[*run(2, "a1", "a2", "a3"), *run(1, "b1", "b2", "b3")], queues=[queue(cpu="1")])
+    await world.settle()
+    assert world.open_pods() == []
+    world.set_queue(queue(cpu="5"))
+    await world.settle()
+    assert world.open_pods() == ["b1", "b2", "b3"], "the older one"

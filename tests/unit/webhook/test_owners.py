@@ -286,6 +286,49 @@ async def test_a_pod_that_opts_in_by_itself_is_its_gangs_whoever_made_it(owner: 
     assert "muster.dev/workload" not in result["metadata"]["annotations"]
 
 
+CRON_JOB = owned_by("CronJob", "nightly", "batch/v1")
+WORKFLOW = owned_by("Workflow", "train-x7k2p", "argoproj.io/v1alpha1")
+LONG = owned_by("Job", f"{'very-' * 11}long", "batch/v1")
+
+
+@pytest.mark.parametrize(
+    ("job", "above", "gang"),
+    [
+        pytest.param(
+            owned_by("Job", "nightly-28812345", "batch/v1"), CRON_JOB, "pair-nightly-28812345", id="of a CronJob"
+        ),
+        pytest.param(owned_by("Job", "pair-28812345", "batch/v1"), CRON_JOB, "pair-28812345", id="named as its gang"),
+        pytest.param(owned_by("Job", "pair-2", "batch/v1"), None, "pair-2", id="a second one by hand"),
+        pytest.param(owned_by("Job", "pair", "batch/v1"), CRON_JOB, "pair", id="of the same name"),
+        pytest.param(WORKFLOW, None, "pair-train-x7k2p", id="a step of a workflow"),
+        pytest.param(owned_by("ReplicaSet", "pair-5d9c", "apps/v1"), None, "pair", id="a ReplicaSet's"),
+        pytest.param(owned_by("StatefulSet", "pair-db", "apps/v1"), None, "pair", id="a StatefulSet's"),
+    ],
+)
+async def test_each_run_of_a_template_is_a_gang_of_its_own(job: JSON, above: JSON | None, gang: str) -> None:
+    """Another webhook may have it looked at twice, and what the template binds it to is not believed."""
+    reader = Reader({f"jobs/{job['name']}": of(job, owner=above)} if job["kind"] == "Job" else {})
+    new = plain_pod(job, gang_size="2")
+    new["metadata"]["annotations"]["scheduling.k8s.io/group-name"] = "others"
+    for _ in range(2):
+        new = await bound(new, knowing(reader))
+        assert new["metadata"]["annotations"]["scheduling.k8s.io/group-name"] == gang
+        assert new["metadata"]["labels"]["muster.dev/gang"] == gang
+
+
+async def test_a_long_name_of_a_run_is_a_hash_in_its_gangs() -> None:
+    names = set()
+    for number in (1, 2):
+        job = {**LONG, "name": f"{LONG['name']}-{number}"}
+        new = plain_pod(job, gang_size="2")
+        for _ in range(2):
+            new = await bound(new, knowing(Reader({f"jobs/{job['name']}": of(job, owner=CRON_JOB)})))
+        name = new["metadata"]["labels"]["muster.dev/gang"]
+        assert (len(name) <= 63, name.startswith("pair-")) == (True, True)
+        names.add(name)
+    assert len(names) == 2
+
+
 @pytest.mark.parametrize(("spec", "written"), [({"completions": 6}, "6"), ({}, None)], ids=["a number", "none"])
 async def test_how_many_pods_of_a_plain_job_are_to_succeed_is_written_on_them(spec: JSON, written: str | None) -> None:
     """The controller watches no Jobs; whatever the template says of it."""
