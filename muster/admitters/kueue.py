@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from muster.model.names import read_key
 from muster.model.objects import LocalObject, ObjectMeta, PodTemplate, ResourceList, TimedCondition
 from muster.model.times import seconds_of
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["JOB_UID", "KueueWorkload", "Yes", "answer_of", "newest", "reverted"]
 
-JOB_UID = "kueue.x-k8s.io/job-uid"  # label on Workloads: the UID of what they are made of
+JOB_UID = read_key("kueue.x-k8s.io/job-uid")  # label on Workloads: the UID of what they are made of
 # Annotation on the next Workload of an elastic workload: which one it takes the place of, `namespace/name`.
-_REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
+_REPLACES = read_key("kueue.x-k8s.io/workload-slice-replacement-for")
 
 
 class PodSet(LocalObject, frozen=True):

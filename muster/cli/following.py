@@ -53,6 +53,7 @@ async def followed(client: Client, picture: Picture, namespace: str) -> AsyncIte
                 field_selector=watched.field_selector,
                 label_selector=watched.label_selector,
                 namespace=scope,
+                keep=watched.keep,
             )
             for watched, scope in picture.scopes
         ],

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from muster.model.names import LONGEST_NAME, label_value
 from muster.model.objects import InvalidObjectError
-from muster.resources.amounts import Resources, largest, parse_resources, times, total
+from muster.resources.amounts import Resources, check_few, largest, parse_resources, times, total
 from muster.resources.pod_defaults import NOTHING_ADDED
-from muster.resources.pod_requests import pod_requests
+from muster.resources.pod_requests import check_size, pod_requests
 from muster.resources.quota_charges import PodCharge, pod_charge
 
 if TYPE_CHECKING:
@@ -215,6 +215,7 @@ def gang_of(
     else:
         needed = ((role.requests, role.minimum + role.reserved) for role in roles)
         min_resources = total(times(requests, count) for requests, count in needed if count)
+    check_few({name for role in roles for name in role.requests}.union(min_resources), "spec")
     return Gang(
         namespace=workload.metadata.namespace,
         name=workload.pod_group,
@@ -273,6 +274,7 @@ def _roles(specs: list[RoleSpec], least: int, pod_defaults: PodDefaults) -> list
         minimum = spec.minimum if own <= least else 0
         more = min(spec.replicas - minimum, left) if spec.gated else 0
         left -= more
+        check_size(spec.template.spec, spec.path)
         requests = pod_requests(pod_defaults.completed(spec.template.spec, path=spec.path), path=spec.path)
         role = Role(spec.name, spec.replicas, minimum + more, requests, spec.leads, spec.gated, spec.reserved)
         role = replace(role, together=spec.together, grows=spec.grows, made_first=spec.made_first, unit=spec.unit)

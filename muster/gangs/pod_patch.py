@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from muster.model.modes import GateMode
-from muster.model.names import GANG, GATE, GROUP_NAME, TASK_SPEC, UNNAMED_SCHEDULERS, WORKLOAD
+from muster.model.names import GANG, GATE, GROUP_NAME, TASK_SPEC, UNNAMED_SCHEDULERS, WORKLOAD, read_key
 from muster.model.objects import Pod, convert
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ __all__ = ["Membership", "Operation", "disown", "inject", "is_certain", "is_free
 
 Operation = dict[str, Any]
 
-_MIRROR = "kubernetes.io/config.mirror"
+_MIRROR = read_key("kubernetes.io/config.mirror")
 
 
 def is_free(pod: Pod, scheduler: GangScheduler) -> bool:

@@ -24,10 +24,22 @@ if TYPE_CHECKING:
     from muster.kube.config import Connection
     from muster.kube.resource import Resource
 
-__all__ = ["MAX_LINE_BYTES", "ApiError", "Client", "OversizedLine", "Silence", "Unreachable", "WriteOptions"]
+__all__ = [
+    "MAX_LINE_BYTES",
+    "MAX_PAGE_BYTES",
+    "ApiError",
+    "Client",
+    "OversizedLine",
+    "Silence",
+    "Unreachable",
+    "WriteOptions",
+]
 
 _WRITE_SECONDS = 10.0
-MAX_LINE_BYTES = 8 * 2**20  # etcd refuses objects above 1.5 MiB; a watch event holds one
+# etcd refuses objects above 1.5 MiB, and JSON may take six bytes for one of theirs; a watch event holds one.
+MAX_LINE_BYTES = 10 * 2**20
+# One such object always fits in, and a page of usual ones by far.
+MAX_PAGE_BYTES = 12 * 2**20
 
 
 class WriteOptions(TypedDict, total=False):
@@ -130,14 +142,18 @@ class Client:
         continue_: str = "",
         deadline: float = 60.0,
     ) -> bytes:
-        """Read one page of a list; the next one's `continue_` is in its metadata. `limit` 0 asks for all at once."""
+        """Read one page of a list; the next one's `continue_` is in its metadata. `limit` 0 asks for all at once.
+
+        Raises OversizedAnswer, too, for a page of more than `MAX_PAGE_BYTES`.
+        """
         params = {
             "labelSelector": label_selector,
             "fieldSelector": field_selector,
             "limit": str(limit or ""),
             "continue": continue_,
         }
-        return await self._transport.request(Call("GET", resource.path(namespace), params), deadline)
+        call = Call("GET", resource.path(namespace), params, most=MAX_PAGE_BYTES)
+        return await self._transport.request(call, deadline)
 
     async def create(
         self,

@@ -111,6 +111,13 @@ class OversizedLine(ApiError):  # noqa: N818 - as above
         super().__init__(0, "OversizedLine", f"a watch event is longer than {limit} bytes")
 
 
+class OversizedAnswer(ApiError):  # noqa: N818 - as above
+    """An answer is longer than the caller takes; what came of it was dropped. `status` is 0."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(0, "OversizedAnswer", f"the answer is longer than {limit} bytes")
+
+
 class _StatusCause(msgspec.Struct):
     reason: str | None = None
 

@@ -1,5 +1,7 @@
 """A whole list, read in pages and decoded page by page, so that memory holds one page of JSON and never the list.
 
+A page is bounded in bytes: of objects that do not fit in it so many fewer are asked for.
+
 Pages belong to one version of the cluster. When the apiserver has forgotten that version (410), what was read so far is
 worth nothing: the list begins again.
 """
@@ -8,19 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from muster.kube.errors import ApiError, Unreachable
+from muster.kube.client import MAX_PAGE_BYTES
+from muster.kube.errors import ApiError, OversizedAnswer, Unreachable
 from muster.model.objects import InvalidObjectError, LocalObject, decode
+from muster.model.projection import Projection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from muster.kube.client import Client
     from muster.kube.resource import Resource
+    from muster.model.keep import Keep
 
 __all__ = ["Listing", "Pages", "list_all", "list_into", "list_objects"]
 
@@ -57,7 +61,7 @@ Into = TypeVar("Into", bound=_Whole[Any])
 
 
 class Pages:
-    """How many objects to ask for at once: `most`, but fewer while they do not come in time.
+    """How many objects to ask for at once: `most`, but fewer while they do not come in time, or are too large for it.
 
     Else a list whose first page takes longer than its deadline, for its objects are large or the way is slow, would
     never come. Kept from one list to the next.
@@ -67,12 +71,18 @@ class Pages:
         self._most = most
         self.size = most
 
-    def late(self, asked: int) -> None:
-        """A page of so many did not come in time."""
-        self.size = max(1, asked // _SMALLER)
+    def next(self, attempt: int, *, gently: bool) -> int:
+        """How many to ask for in this attempt at a list; 0 for all at once."""
+        if attempt > _ATTEMPTS_IN_PAGES:
+            return 0
+        return min(self.size, _GENTLE) if gently else self.size
+
+    def failed(self, asked: int) -> None:
+        """A page of so many did not come in time, or was too large."""
+        self.size = max(1, (asked or self._most) // _SMALLER)
 
     def came(self, part: float) -> None:
-        """The page took this part of its time."""
+        """The page took this part of its time, or of its bytes, whichever is more."""
         if part < _QUICK:
             self.size = min(self._most, self.size * 2)
 
@@ -82,9 +92,9 @@ class _ListMeta(LocalObject, frozen=True):
     continue_: str = msgspec.field(default="", name="continue")
 
 
-class _Page(LocalObject, Generic[T], frozen=True):
+class _Page(LocalObject, frozen=True):
     metadata: _ListMeta = _ListMeta()
-    items: tuple[T, ...] | None = ()
+    items: tuple[msgspec.Raw, ...] | None = ()
 
 
 async def list_all(
@@ -124,7 +134,6 @@ async def list_into(
     resource: Resource,
     read: Callable[[bytes], T | None],
     *,
-    type_: type[T] | None = None,
     gently: bool = False,
     namespace: str | None = None,
     label_selector: str = "",
@@ -134,8 +143,7 @@ async def list_into(
 ) -> tuple[Into, str]:
     """List as `list_all` does, and give each page to `extend` of what `whole` gives as it comes.
 
-    A list that begins again begins with another `whole`. Where there is a `type_`, a page of which each object can be
-    decoded as that is not read one by one: that takes half the time, and others wait meanwhile. `gently` asks for small
+    A list that begins again begins with another `whole`. `gently` asks for small
     pages and rests after each for as long as it took, for those who wait here and for those whom the apiserver serves;
     not any more when the list had to begin again.
     """
@@ -145,7 +153,7 @@ async def list_into(
     continue_, attempt = "", 1
     while True:
         gently = gently and attempt == 1
-        limit = min(pages.size, _GENTLE) if gently else pages.size
+        limit = pages.next(attempt, gently=gently)
         began = clock()
         try:
             body = await client.list_page(
@@ -153,19 +161,25 @@ async def list_into(
                 namespace=namespace,
                 label_selector=label_selector,
                 field_selector=field_selector,
-                limit=limit if attempt <= _ATTEMPTS_IN_PAGES else 0,
+                limit=limit,
                 continue_=continue_,
                 deadline=deadline,
             )
+        except OversizedAnswer:
+            if limit == 1:
+                raise
+            pages.failed(limit)
+            attempt = min(attempt, _ATTEMPTS_IN_PAGES)
+            continue
         except ApiError as error:
             if error.timed_out:
-                pages.late(limit)
+                pages.failed(limit)
             if not (error.gone and continue_):
                 raise
             taken, continue_, attempt = whole(), "", attempt + 1
             continue
-        pages.came((clock() - began) / deadline)
-        meta, found = _read_page(body, read, type_)
+        pages.came(max((clock() - began) / deadline, len(body) / MAX_PAGE_BYTES))
+        meta, found = _read_page(body, read)
         taken.extend(found)
         continue_ = meta.continue_
         if not continue_:
@@ -174,14 +188,9 @@ async def list_into(
             await asyncio.sleep(min(clock() - began, _LONGEST_REST))
 
 
-def _read_page(body: bytes, read: Callable[[bytes], T | None], type_: type[T] | None) -> tuple[_ListMeta, Iterable[T]]:
-    page_of: Any = _Page
-    if type_ is not None:
-        with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            whole: _Page[T] = msgspec.json.decode(body, type=page_of[type_])
-            return whole.metadata, whole.items or ()
+def _read_page(body: bytes, read: Callable[[bytes], T | None]) -> tuple[_ListMeta, list[T]]:
     try:
-        page: _Page[msgspec.Raw] = decode(body, page_of[msgspec.Raw])
+        page = decode(body, _Page)
     except InvalidObjectError as error:
         raise Unreachable(f"not a list: {error}") from error
     return page.metadata, [item for item in (read(bytes(raw)) for raw in page.items or ()) if item is not None]
@@ -195,15 +204,17 @@ async def list_objects(
     namespace: str | None = None,
     label_selector: str = "",
     field_selector: str = "",
+    keep: Keep | None = None,
 ) -> list[T]:
     """All objects of the kind that these selectors let pass, as they are now, for those who look once and do not watch.
 
-    A broken one is logged and passed over. Raises ApiError.
+    With `keep` no more of each than a store keeps. A broken one is logged and passed over. Raises ApiError.
     """
+    projection = Projection(type_, keep) if keep is not None else None
 
     def read(raw: bytes) -> T | None:
         try:
-            return decode(raw, type_)
+            return projection.decode(raw) if projection is not None else decode(raw, type_)
         except InvalidObjectError as error:
             logger.warning(
                 "skipping malformed object of %s: %s", resource.full_name, error, extra={"event": "list.malformed"}

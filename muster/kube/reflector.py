@@ -20,7 +20,9 @@ from muster.kube.listing import Pages, list_into
 from muster.kube.progress import Progress
 from muster.kube.slices import Turns, in_slices
 from muster.kube.store import HasMetadata, Store
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, PartialObjectMetadata, decode
+from muster.model.keep import Keep
+from muster.model.objects import InvalidObjectError, LocalObject, decode
+from muster.model.projection import Projection
 
 if TYPE_CHECKING:
     from muster.kube.client import Client
@@ -41,6 +43,16 @@ class _Event(LocalObject, frozen=True):
     object: msgspec.Raw
 
 
+class _Name(LocalObject, frozen=True):
+    namespace: str = ""
+    name: str = ""
+    resource_version: str = ""
+
+
+class _Named(LocalObject, frozen=True):
+    metadata: _Name = _Name()
+
+
 class ReflectorStatistics(NamedTuple):
     """Numbers for metrics; all count up from the start but `absent`, which is true while the kind is not served."""
 
@@ -53,7 +65,7 @@ class ReflectorStatistics(NamedTuple):
 
 
 class Reflector(Generic[T]):
-    """Fills `store` with the objects of `resource`, decoded as `type_`.
+    """Fills `store` with the objects of `resource`, decoded as `type_`, or with what a `Projection` keeps of that.
 
     Times are in seconds: a watch is asked to last a random time within `watch_seconds`; after `silence` without a byte
     it is reopened, for nobody can tell a kind in which nothing happens (the apiserver then sends no bookmarks) from
@@ -71,6 +83,7 @@ class Reflector(Generic[T]):
         label_selector: str = "",
         field_selector: str = "",
         namespace: str | None = None,
+        keep: Keep = Keep.READ,
         page: int = 500,
         watch_seconds: tuple[float, float] = (300.0, 600.0),
         silence: float = 90.0,
@@ -79,7 +92,7 @@ class Reflector(Generic[T]):
     ) -> None:
         self._client = client
         self._resource = resource
-        self._type = type_
+        self._projection = Projection(type_, keep)
         self._store = store
         self._label_selector = label_selector
         self._field_selector = field_selector
@@ -175,7 +188,6 @@ class Reflector(Generic[T]):
             self._client,
             self._resource,
             self._item,
-            type_=self._type,
             gently=self._store.synced,
             namespace=self._namespace,
             label_selector=self._label_selector,
@@ -232,7 +244,7 @@ class Reflector(Generic[T]):
             limit=1,
             deadline=10.0,
         )
-        self._progress.compare(decode(body, PartialObjectMetadata).metadata.resource_version)
+        self._progress.compare(decode(body, _Named).metadata.resource_version)
 
     def _take(self, line: bytes) -> None:
         try:
@@ -245,23 +257,24 @@ class Reflector(Generic[T]):
             raise error_from_response(0, raw, quote=False)
         self._events += 1
         kind = _CHANGES.get(event.type)
-        if kind is not None:
-            item = self._item(raw, deleted=kind == "deleted")
-            if item is not None:
-                self._store.apply(kind, item)
+        before = self._malformed
+        item = None if kind is None else self._item(raw, deleted=kind == "deleted")
+        if kind is not None and item is not None:
+            self._store.apply(kind, item)
         # Also for what was skipped, and for bookmarks: resuming must not begin before it.
-        self._progress.moved(decode(raw, PartialObjectMetadata).metadata.resource_version)
+        read = item if self._malformed == before else None
+        self._progress.moved((decode(raw, _Named) if read is None else read).metadata.resource_version)
 
     def _item(self, raw: bytes, *, deleted: bool = False) -> T | None:
         """Decode one object; a malformed one gives its last readable version, or None."""
         try:
-            return decode(raw, self._type)
+            return self._projection.decode(raw)
         except InvalidObjectError as error:
             self._malformed += 1
             try:
-                meta = decode(raw, PartialObjectMetadata).metadata
+                meta = decode(raw, _Named).metadata
             except InvalidObjectError:
-                meta = ObjectMeta()
+                meta = _Name()
             what = "its last readable version is deleted" if deleted else "skipped"
             logger.warning(
                 "%s %s/%s: %s: %s",

@@ -65,13 +65,11 @@ class StoreStatistics(NamedTuple):
 class Store(Generic[T]):
     """Objects of one kind by namespace and name.
 
-    `synced` is False until the first list is in: an empty store that is not synced says nothing. `keep` gives what is
-    kept of an object, with its metadata's names, UID and version; the whole of it where there is none.
+    `synced` is False until the first list is in: an empty store that is not synced says nothing.
     """
 
-    def __init__(self, keep: Callable[[T], T] = lambda whole: whole) -> None:
+    def __init__(self) -> None:
         self.synced = False
-        self._keep = keep
         self._objects: dict[_Key, T] = {}
         self._key_functions: dict[str, Callable[[T], Iterable[Hashable]]] = {}
         self._indices: dict[str, dict[Hashable, dict[_Key, T]]] = {}
@@ -136,7 +134,7 @@ class Store(Generic[T]):
 
     def apply(self, kind: ChangeKind, object: T) -> None:  # noqa: A002 - the word of a watch event
         """Take one watch event. What the store knows decides what it means: a repeated event is no change."""
-        self._tell(self._remove(_key(object)) if kind == "deleted" else self._put(self._keep(object)))
+        self._tell(self._remove(_key(object)) if kind == "deleted" else self._put(object))
 
     def statistics(self) -> StoreStatistics:
         """Numbers for metrics."""
@@ -236,7 +234,7 @@ class Relist(Generic[T]):
             self._listed.add(place)
             old = known.get(place)
             if old is None or not is_version(old, item):
-                self._news[place] = self._store._keep(item)  # noqa: SLF001 - its own
+                self._news[place] = item
             else:
                 self._news.pop(place, None)
 

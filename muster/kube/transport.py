@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from yarl import URL
 from muster.kube.backoff import Backoff
 from muster.kube.clock import ServerClock, boottime
 from muster.kube.config import ConfigError, Connection
-from muster.kube.errors import ApiError, Silence, Unreachable, error_from_response
+from muster.kube.errors import ApiError, OversizedAnswer, Silence, Unreachable, error_from_response
 from muster.kube.lines import LineSplitter
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ _ESCAPED = re.compile(r"\\(.)")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: `path` is encoded already, empty `params` are left out, `repeatable` says it may happen twice."""
+    """One request: `path` is encoded already, empty `params` are left out, `repeatable` says it may happen twice.
+
+    An answer of more than `most` bytes is OversizedAnswer.
+    """
 
     method: str
     path: str
@@ -54,6 +58,7 @@ class Call:
     body: bytes | None = None
     content_type: str = _JSON
     repeatable: bool = True
+    most: float = math.inf
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
@@ -196,7 +201,7 @@ class Transport:
         try:
             response = await self._send(call, authorization, aiohttp.ClientTimeout(), latest)
             async with response:
-                body = await response.read()
+                body = await _body(response, call.most)
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from error
         self.clock.heard(response.headers.get("Date"))
@@ -275,6 +280,18 @@ def _without_frames(error: BaseException) -> BaseException:
         one.__traceback__ = None
         one = one.__cause__ if one.__cause__ is not None else one.__context__
     return error
+
+
+async def _body(response: aiohttp.ClientResponse, most: float) -> bytes:
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > most:
+            # The rest would have to be read before the connection serves another call.
+            response.close()
+            raise OversizedAnswer(int(most))
+        parts.append(part)
+    return b"".join(parts)
 
 
 def _succeeded(response: aiohttp.ClientResponse) -> bool:

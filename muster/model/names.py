@@ -44,6 +44,7 @@ __all__ = [
     "QUEUEING",
     "QUEUE_ANNOTATION",
     "QUEUE_LABEL",
+    "READ_KEYS",
     "RECLAIM",
     "REQUEUED_AT",
     "REQUEUE_AFTER",
@@ -62,6 +63,7 @@ __all__ = [
     "label_of_queue",
     "label_value",
     "queue_named",
+    "read_key",
 ]
 
 # muster's own
@@ -133,12 +135,23 @@ PREEMPTABLE = "volcano.sh/preemptable"
 # what coscheduling reads on pods
 POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 
+READ_KEYS = {
+    text for text in tuple(globals().values()) if isinstance(text, str) and re.fullmatch(r"[a-z0-9.-]+/\S+", text)
+}
+"""The keys of labels and annotations that muster reads, those above and what `read_key` adds: stores keep no others."""
+
 _LONGEST_LABEL = 63
 LONGEST_NAME = 253  # of an object
 _HASH_LENGTH = 10
 # What `label_value` makes of longer names.
 _SHORT = re.compile(rf"(?=.{{{_LONGEST_LABEL}}}$).+-[0-9a-f]{{{_HASH_LENGTH}}}")
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+def read_key(key: str) -> str:
+    """The key, of a label or annotation that muster reads, noted as such: each is named once, where it is read."""
+    READ_KEYS.add(key)
+    return key
 
 
 def is_object_name(name: str) -> bool:

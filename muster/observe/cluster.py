@@ -24,6 +24,7 @@ from muster.kube.resource import (
 )
 from muster.kube.store import Change, Store
 from muster.kube.stores import Stores
+from muster.model.keep import Keep
 from muster.model.names import GANG
 from muster.model.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
 from muster.model.selectors import Selector
@@ -70,6 +71,7 @@ class Watched(NamedTuple):
     store: Store[Any]
     field_selector: str = ""
     label_selector: str = ""
+    keep: Keep = Keep.READ
 
 
 class Cluster:
@@ -129,14 +131,20 @@ class Cluster:
         elastic = Watched(ELASTIC_QUOTAS, ElasticQuota, self.elastic_quotas.store)
         return [
             *(Watched(PODS, Pod, self.pods.of(one.name), *_own_pods(one)) for one in self._schedulers),
-            *(Watched(pod_groups_of(one), one.pod_groups, self.pod_groups.of(one.name)) for one in self._schedulers),
+            *(
+                Watched(pod_groups_of(one), one.pod_groups, self.pod_groups.of(one.name), keep=Keep.COPIED)
+                for one in self._schedulers
+            ),
             Watched(queues_of(self._queue_source), self._queue_source.decoded, self.queues),
             Watched(PRIORITY_CLASSES, PriorityClass, self.priority_classes),
-            Watched(NAMESPACES, Namespace, self.namespaces),
+            Watched(NAMESPACES, Namespace, self.namespaces, keep=Keep.ALL),
             Watched(LIMIT_RANGES, LimitRange, self.added.ranges),
             Watched(RUNTIME_CLASSES, RuntimeClass, self.added.runtimes),
             Watched(RESOURCE_QUOTAS, ResourceQuota, self.added.quotas),
-            *(Watched(resource_of(kind), kind.decoded, store) for kind, store in self._workloads.items()),
+            *(
+                Watched(resource_of(kind), kind.decoded, store, keep=Keep.COPIED)
+                for kind, store in self._workloads.items()
+            ),
             *(Watched(resource_of_source(source), source.decoded, store) for source, store in self._sources.items()),
             *(Watched(*one) for one in (self.kueue.watched() if self._asks_kueue else ())),
             *([elastic] if self._asks_elastic_quotas else []),
@@ -153,8 +161,8 @@ class Cluster:
     def reflectors(self, client: Client) -> list[Reflector[Any]]:
         """What keeps the stores up to date; each must run for as long as the process."""
         return [
-            Reflector(client, resource, type_, store, field_selector=fields, label_selector=labels)
-            for resource, type_, store, fields, labels in (*self.watched(), Watched(NODES, Node, self.nodes))
+            Reflector(client, resource, type_, store, field_selector=fields, label_selector=labels, keep=keep)
+            for resource, type_, store, fields, labels, keep in (*self.watched(), Watched(NODES, Node, self.nodes))
         ]
 
     @property
@@ -172,7 +180,7 @@ class Cluster:
         groups: list[PodGroup] = []
         for scheduler in self._schedulers:
             try:
-                groups += await list_objects(client, pod_groups_of(scheduler), scheduler.pod_groups)
+                groups += await list_objects(client, pod_groups_of(scheduler), scheduler.pod_groups, keep=Keep.COPIED)
             except ApiError as error:
                 if not error.not_found:
                     raise

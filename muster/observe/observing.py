@@ -30,8 +30,9 @@ from muster.observe.terminating import ends_soon, leaving, requests_of
 from muster.observe.users_objects import above
 from muster.observe.view import Member, View
 from muster.queueing.queue_tree import labels_of
-from muster.resources.amounts import largest, total
+from muster.resources.amounts import check_few, largest, total
 from muster.resources.pod_defaults import NOTHING_ADDED
+from muster.resources.pod_requests import check_size
 from muster.workloads import PLAIN_POD, owner_of
 from muster.workloads.plain import completions_of, of_size, run_of
 
@@ -227,6 +228,7 @@ def _members(
                 others.append(pod)
                 continue
             try:
+                check_size(pod.spec)
                 known = kind, whose, Member(pod, role, cluster.requests_of(pod), pod.gated(GATE), unready(pod))
             except InvalidObjectError as problem:
                 error = f"pod {pod.metadata.name}: {problem}"
@@ -274,6 +276,10 @@ def _read(
         # it says nothing, and their places are kept.
         kept = granted(said) if (said := terms_of(view)) else {}
         gang = replace(gang, min_resources=largest(total(member.requests for member in first), kept))
+        try:
+            check_few(gang.min_resources, "its pods")
+        except InvalidObjectError as problem:
+            return replace(view, error=str(problem))
     view = replace(view, workload=workload, intent=intent, gang=gang)
     return with_kueue(view, kind, decoded, cluster, defaults) if gang is not None else view
 

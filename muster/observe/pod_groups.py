@@ -46,7 +46,7 @@ __all__ = [
 RESERVING = frozenset({"Pending", "Inqueue"})
 """Phases in which Volcano keeps room for a group that nothing runs of, or may from the next moment on."""
 
-WORKLOAD_MANAGER = "muster"
+WORKLOAD_MANAGER = MUSTER
 """The field manager of what the workload says."""
 
 # What somebody else changes back is written again after so many seconds at first, doubled each time, up to so many.

@@ -6,16 +6,18 @@ A resource that is not named is zero in a need and unlimited in a limit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 from muster.model.objects import InvalidObjectError, RawQuantity
 from muster.resources.quantity import ZERO, Format, InvalidQuantityError, Quantity, parse_quantity
 
 __all__ = [
+    "MOST_RESOURCES",
     "NOTHING",
     "Resources",
     "as_text",
+    "check_few",
     "describe",
     "is_requestable",
     "largest",
@@ -32,6 +34,11 @@ __all__ = [
 
 Resources = Mapping[str, Quantity]
 NOTHING: Resources = {}
+
+MOST_RESOURCES = 64
+"""So many resources one pod, and one gang, may name: each costs time at every look, and a place in what is written."""
+# Of more a sentence names the first, and how many more there are.
+_MOST_SAID = 8
 
 # What people look for first stands first; everything else follows by name.
 _FIRST = ("cpu", "memory")
@@ -57,6 +64,14 @@ def parse_resources(
             raise InvalidObjectError(f"{path}.{name}", f'"{text}" is negative; a resource is 0 or more')
         parsed[name] = amount
     return parsed
+
+
+def check_few(names: Collection[str], path: str) -> None:
+    """Raise InvalidObjectError, with the path, for more resources than muster reads of one pod, or of one gang."""
+    if len(names) > MOST_RESOURCES:
+        raise InvalidObjectError(
+            path, f"names {len(names)} resources, and muster reads {MOST_RESOURCES} at most; use fewer"
+        )
 
 
 def shared(resources: Resources) -> Resources:
@@ -127,8 +142,11 @@ def as_text(resources: Resources) -> dict[str, str]:
 
 
 def describe(resources: Resources) -> str:
-    """The amounts as a reader says them: `cpu 3 and memory 4Gi`."""
-    parts = [f"{name} {resources[name]}" for name in _in_order(resources)]
+    """The amounts as a reader says them: `cpu 3 and memory 4Gi`; of many the first, and how many more there are."""
+    names = _in_order(resources)
+    parts = [f"{name} {resources[name]}" for name in names[:_MOST_SAID]]
+    if more := len(names) - len(parts):
+        parts.append(f"{more} more")
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts) or "nothing"
 
 

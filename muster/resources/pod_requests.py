@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.resources.amounts import Resources, largest, parse_resources, total
+from muster.model.large_objects import MOST_CONTAINERS
+from muster.model.objects import InvalidObjectError
+from muster.resources.amounts import Resources, check_few, largest, parse_resources, total
 from muster.resources.quantity import ZERO
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from muster.resources.quantity import Quantity
 
 __all__ = [
+    "check_size",
     "container_limits",
     "container_requests",
     "containers_of",
@@ -82,6 +85,21 @@ def has_pod_level(spec: PodSpec) -> bool:
         name in _POD_LEVEL or name.startswith(_HUGE_PAGES)
         for name in (*spec.resources.requests, *spec.resources.limits)
     )
+
+
+def check_size(spec: PodSpec, path: str = "spec") -> None:
+    """Raise InvalidObjectError for a pod that names more than muster reads; a store keeps no more of it (`Projection`).
+
+    Of a pod that runs all the same, as it was not made for a gang, what is kept counts.
+    """
+    if max(len(spec.containers), len(spec.init_containers), len(spec.scheduling_gates)) > MOST_CONTAINERS:
+        raise InvalidObjectError(
+            path,
+            f"holds more than muster reads: {MOST_CONTAINERS} containers, gates, and amounts to match; use fewer",
+        )
+    resources = (spec.resources, *(one.resources for one in (*spec.containers, *spec.init_containers)))
+    named = {name for one in resources for name in (*one.requests, *one.limits)}
+    check_few(named.union(spec.overhead), path)
 
 
 def pod_level_requests(spec: PodSpec, *, path: str = "spec") -> dict[str, Quantity]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from muster.model.names import GROUP_NAME, label_of_queue
+from muster.model.names import GROUP_NAME, label_of_queue, read_key
 from muster.model.objects import PodGroup
 from muster.schedulers.annotated import annotated, completed
 from muster.schedulers.model import Binding, GangScheduler
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Kai"]
 
-_GROUP, _UNGROUPED, _SUBGROUP = "pod-group-name", "kai.scheduler/skip-podgrouper", "kai.scheduler/subgroup-name"
+_GROUP = read_key("pod-group-name")
+_UNGROUPED, _SUBGROUP = "kai.scheduler/skip-podgrouper", "kai.scheduler/subgroup-name"
 
 
 class _PodGroup(PodGroup, frozen=True):

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from muster.model.keep import copied
 from muster.model.names import MANAGED_BY, MUSTER
 from muster.model.objects import NetworkTopology, PodGroup, PodGroupSpec
 from muster.resources.amounts import as_text
@@ -19,12 +20,6 @@ if TYPE_CHECKING:
     from muster.workloads import Kind, SchedulingPolicy, Workload
 
 __all__ = ["Binding", "GangScheduler", "asked", "group_metadata", "owner_reference"]
-
-# Bookkeeping of other tools that says nothing about the gang.
-_NOT_COPIED = ("kubectl.kubernetes.io/", "muster.dev/", "meta.helm.sh/", "argocd.argoproj.io/")
-
-# Bytes. An object may have 262,144 of them: the rest is for muster's own, and for what others write on the PodGroup.
-_MOST_COPIED = 131_072
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,22 +149,9 @@ def group_metadata(gang: Gang, workload: Workload) -> dict[str, Any]:
         return named
     return {
         **named,
-        "annotations": _copied(workload.metadata.annotations),
+        "annotations": copied(workload.metadata.annotations),
         "ownerReferences": [owner_reference(workload.api_version, workload.kind, workload.metadata)],
     }
-
-
-def _copied(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Those that may say something of the gang; where they are too many, the shortest, as all that schedulers read."""
-    copied = {key: value for key, value in annotations.items() if not key.startswith(_NOT_COPIED)}
-    sizes = {key: len(key.encode()) + len(value.encode()) for key, value in copied.items()}
-    whole = sum(sizes.values())
-    for key in sorted(sizes, key=lambda key: sizes[key], reverse=True):
-        if whole <= _MOST_COPIED:
-            break
-        whole -= sizes[key]
-        del copied[key]
-    return copied
 
 
 def owner_reference(api_version: str, kind: Kind, metadata: ObjectMeta) -> dict[str, Any]:

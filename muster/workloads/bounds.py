@@ -11,21 +11,25 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from muster.model.objects import InvalidObjectError, LocalObject
+from muster.model.keep import Stubbed, entries
+from muster.model.objects import InvalidObjectError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from muster.model.objects import PodSpec, PodTemplate
+    from muster.model.objects import PodTemplate
 
 __all__ = ["MOST", "TEMPLATE", "Bounded"]
 
 MOST = 10_000
-"""The sum over all templates: each container, amount, label and annotation counts 1, a template itself `TEMPLATE`."""
-TEMPLATE = 20
+"""The sum over all templates, in some 30 bytes that are kept.
+
+A template itself counts `TEMPLATE`, a label or annotation `_TEXT`, and the rest as `entries` does.
+"""
+TEMPLATE, _TEXT = 30, 3
 
 
-class Bounded(LocalObject, frozen=True):
+class Bounded(Stubbed, frozen=True):
     """A part of a workload's spec that holds templates; `held` names the fields with those.
 
     `too_much` is what it held when that was more than MOST, 0 otherwise, whatever a manifest says there.
@@ -48,28 +52,32 @@ class Bounded(LocalObject, frozen=True):
 
     def __post_init__(self) -> None:
         size = self.beside() + sum(map(_size, self.templates()))
-        msgspec.structs.force_setattr(self, "too_much", size if size > MOST else 0)
+        msgspec.structs.force_setattr(self, "too_much", 0)
         if size > MOST:
-            defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
-            for name, left in ({name: defaults[name] for name in self.held} | dict(self.without())).items():
-                msgspec.structs.force_setattr(self, name, left)
+            self._empty(size)
+
+    def stub(self) -> None:
+        """As of too much, where a list or a map in it was not read to its end."""
+        if not self.too_much:
+            self._empty(MOST + 1)
+
+    def _empty(self, size: int) -> None:
+        defaults = {field.name: field.default for field in msgspec.structs.fields(type(self))}
+        left = {name: defaults[name] for name in self.held} | dict(self.without()) | {"too_much": size}
+        for name, value in left.items():
+            msgspec.structs.force_setattr(self, name, value)
 
     def check(self, path: str) -> None:
         """Raise InvalidObjectError, with the path at which it stands, where it held too much."""
         if self.too_much:
             raise InvalidObjectError(
                 path,
-                f"it holds {self.too_much} containers, amounts, labels and annotations of pods (each template counts "
-                f"{TEMPLATE}), and muster reads {MOST} at most; use fewer or smaller templates",
+                f"it counts {self.too_much} or more, and muster reads {MOST} at most: each template counts {TEMPLATE}, "
+                f"each container 10, each amount, label and annotation of a pod {_TEXT} or more; use fewer or smaller "
+                "templates",
             )
 
 
 def _size(template: PodTemplate) -> int:
     meta, spec = template.metadata, template.spec
-    return TEMPLATE + len(meta.labels) + len(meta.annotations) + _of_pod(spec)
-
-
-def _of_pod(spec: PodSpec) -> int:
-    resources = (spec.resources, *(one.resources for one in (*spec.containers, *spec.init_containers)))
-    amounts = sum(len(one.requests) + len(one.limits) for one in resources)
-    return len(resources) + sum(map(len, (spec.overhead, spec.scheduling_gates, spec.resource_claims))) + amounts
+    return TEMPLATE + _TEXT * (len(meta.labels) + len(meta.annotations)) + entries(spec)

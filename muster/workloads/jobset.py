@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec.structs import replace
 
 from muster.model.findings import Finding, Reason
+from muster.model.names import read_key
 from muster.model.objects import (
     Condition,
     InvalidObjectError,
@@ -44,13 +45,13 @@ __all__ = [
     "wave_roles",
 ]
 
-_SET_LABEL = "jobset.sigs.k8s.io/jobset-name"
-_JOB_LABEL = "jobset.sigs.k8s.io/replicatedjob-name"
+_SET_LABEL = read_key("jobset.sigs.k8s.io/jobset-name")
+_JOB_LABEL = read_key("jobset.sigs.k8s.io/replicatedjob-name")
 _FINAL = ("Completed", "Failed")
 # Annotations on a JobSet, on the template of a replicated job or on its pod template: to place each Job alone in such a
 # domain; and to do so by labels that nodes have already, which delays no pod.
-_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-_BY_NODE_LABELS = "alpha.jobset.sigs.k8s.io/node-selector"
+_EXCLUSIVE = read_key("alpha.jobset.sigs.k8s.io/exclusive-topology")
+_BY_NODE_LABELS = read_key("alpha.jobset.sigs.k8s.io/node-selector")
 
 
 class _JobSpec(LocalObject, frozen=True):
@@ -342,7 +343,6 @@ JOB_SET = Kind(
     read=_read,
     role_of=_role_of,
     pod_labels=_pod_labels,
-    reads=frozenset({_EXCLUSIVE, _BY_NODE_LABELS}),
     in_waves=True,
     pods_of_jobs=True,
 )

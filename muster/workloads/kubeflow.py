@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from muster.model.findings import Finding, Reason
+from muster.model.names import read_key
 from muster.model.nearest import did_you_mean
 from muster.model.objects import (
     Condition,
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["JAX_JOB", "MPI_JOB_V1", "PADDLE_JOB", "PYTORCH_JOB", "TF_JOB", "XGBOOST_JOB", "TrainingJob"]
 
-_JOB_LABEL = "training.kubeflow.org/job-name"
-_ROLE_LABEL = "training.kubeflow.org/replica-type"
+_JOB_LABEL = read_key("training.kubeflow.org/job-name")
+_ROLE_LABEL = read_key("training.kubeflow.org/replica-type")
 _POLICY_PATH = "spec.runPolicy.schedulingPolicy"
 # The roles that the others wait for: they come first when only a part of the pods is needed.
 _LEADERS = ("master", "chief", "launcher")

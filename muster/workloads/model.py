@@ -355,11 +355,6 @@ class Kind:
     """
     pod_labels: Callable[[Workload, RoleSpec], Mapping[str, str]]
     """The labels that the operator puts on a role's pods; `role_of` a pod with them is that role."""
-    reads: frozenset[str] = frozenset()
-    """The keys of labels and annotations, of the workload and of its templates, by which `read` counts.
-
-    The webhook keeps no others of a workload, but for those by which any workload asks for gang scheduling.
-    """
     maker: str = ""
     """Who makes its pods, as documents say it: letters alone, and one name for each `pod_label`.
 

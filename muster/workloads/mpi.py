@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+from muster.model.names import read_key
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod
 from muster.workloads.kubeflow import BoundedByPolicy, JobStatus, ReplicaSpec, check_mpi, roles_of
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MPI_JOB", "MPIJob"]
 
-_JOB_LABEL = "training.kubeflow.org/job-name"
-_ROLE_LABEL = "training.kubeflow.org/job-role"
+_JOB_LABEL = read_key("training.kubeflow.org/job-name")
+_ROLE_LABEL = read_key("training.kubeflow.org/job-role")
 _LAUNCHER, _WORKER = "launcher", "worker"
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from muster.model.findings import Finding, Reason
+from muster.model.names import read_key
 from muster.model.objects import (
     Container,
     InvalidObjectError,
@@ -25,12 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["RAY_CLUSTER", "ClusterSpec", "RayCluster", "gang_of", "with_container"]
 
 _HEAD = "headgroup"
-_CLUSTER_LABEL = "ray.io/cluster"
-_GROUP_LABEL = "ray.io/group"
-_NODE_TYPE_LABEL = "ray.io/node-type"
+_CLUSTER_LABEL = read_key("ray.io/cluster")
+_GROUP_LABEL = read_key("ray.io/group")
+_NODE_TYPE_LABEL = read_key("ray.io/node-type")
 # On the hosts of a replica, where there are several (its feature RayMultiHostIndexing, by default from 1.6 on). KubeRay
 # deletes a replica that lacks one of them.
-_REPLICA_LABEL = "ray.io/worker-group-replica-name"
+_REPLICA_LABEL = read_key("ray.io/worker-group-replica-name")
 _REDIS_CLEANUP = "redis-cleanup"
 # The operator's default when maxReplicas is not given: no bound.
 _UNBOUNDED = 2**31 - 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from muster.model.findings import Finding, Reason
-from muster.model.names import REQUEUE_AFTER
+from muster.model.names import REQUEUE_AFTER, read_key
 from muster.model.objects import (
     Container,
     InvalidObjectError,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RAY_CRON_JOB", "RAY_JOB", "RAY_SERVICE", "RayCronJob", "RayJob", "RayService"]
 
-_TIMEOUT = "ray.io/initializing-timeout"  # annotation on RayServices
+_TIMEOUT = read_key("ray.io/initializing-timeout")  # annotation on RayServices
 # Five letters that the operator puts behind the name of what it makes.
 _GENERATED = "-xxxxx"
 # What KubeRay adds to the head's pods in SidecarMode (controllers/ray/common/job.go of 1.6.1).

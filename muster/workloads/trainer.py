@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec.structs import replace
 
-from muster.model.names import GROUP_NAME, POD_GROUP_LABEL
+from muster.model.names import GROUP_NAME, POD_GROUP_LABEL, read_key
 from muster.model.objects import (
     Container,
     InvalidObjectError,
@@ -52,7 +52,7 @@ _GROUP, _VERSION = "trainer.kubeflow.org", "v1alpha1"
 _FINAL = ("Complete", "Failed")
 
 # The label on a replicated job's template that says which step of a TrainJob it is.
-_STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
+_STEP_LABEL = read_key("trainer.kubeflow.org/trainjob-ancestor-step")
 _TRAINER_STEP = "trainer"
 # Of these the Trainer always makes one Job.
 _STEPS = (_TRAINER_STEP, "dataset-initializer", "model-initializer")
@@ -397,7 +397,6 @@ TRAIN_JOB = Kind(
     read=_read,
     role_of=JOB_SET.role_of,
     pod_labels=JOB_SET.pod_labels,
-    reads=JOB_SET.reads | {_STEP_LABEL},
     in_waves=True,
     pods_of_jobs=True,
     voices=_voices,

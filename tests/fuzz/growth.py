@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import inspect
 
-from muster.workloads import KINDS
+import muster.workloads  # noqa: F401 - its kinds name keys
+from muster.model.names import READ_KEYS
 
 if TYPE_CHECKING:
     from random import Random
@@ -28,7 +29,7 @@ _AMOUNTS = (
 _RESOURCES = ("cpu", "memory", "nvidia.com/gpu", "hugepages-2Mi", "ephemeral-storage")
 _KEYS = (
     *("muster.dev/gang", "muster.dev/gang-size", "volcano.sh/queue-name"),
-    *sorted({key for kind in KINDS for key in kind.reads}),
+    *sorted(READ_KEYS),
 )
 _NUMBERS = (0, 1, 1, 2, 2, 3, 5, 60, -1)
 

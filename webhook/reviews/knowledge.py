@@ -16,11 +16,13 @@ from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
 from muster.kube.resource import JOBS, NAMESPACES, PRIORITY_CLASSES, Resource
 from muster.kube.store import Change, HasMetadata, Store
+from muster.model.keep import Keep
 from muster.model.modes import GateMode, gate_mode
 from muster.model.objects import (
     Job,
     Namespace,
     ObjectMeta,
+    PartialObjectMetadata,
     PodGroup,
     PriorityClass,
 )
@@ -34,11 +36,9 @@ from muster.validation.workload import Context
 from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner
 from muster.workloads.owners import OwnerWalk
 from webhook.reviews.holders import holder_of
-from webhook.reviews.kept import kept, looked_at
 from webhook.reviews.known_queues import KnownQueues
 from webhook.reviews.memo import Memo
 from webhook.reviews.reads import Found, Reads, ask_again
-from webhook.server.review_thread import in_review_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from muster.resources.amounts import Resources
     from webhook.reviews.admission_review import AdmissionResponse
 
-__all__ = ["GangTemplate", "Knowledge", "OwnerWorkload"]
+__all__ = ["GangTemplate", "Knowledge", "OwnerWorkload", "looked_at"]
 
 Named = TypeVar("Named", bound=HasMetadata)
 
@@ -79,7 +79,7 @@ class OwnerWorkload:
 
 @dataclass(frozen=True, slots=True)
 class GangTemplate:
-    """What all pods of a workload have in common; the gang is `bare`."""
+    """What all pods of a workload have in common; of the gang no requests are known."""
 
     intent: Intent
     gang: Gang
@@ -88,6 +88,11 @@ class GangTemplate:
         """What those of the role of that name have in common, too; None where there is no such role."""
         role = self.gang.role(name)
         return membership(role, self.gang, self.intent, self.intent.gang_scheduler) if role is not None else None
+
+
+def looked_at(kind: Kind) -> type[Any]:
+    """The type as which workloads are decoded behind a pod; of those that only make others nothing but the metadata."""
+    return kind.decoded if kind.owns_gang else PartialObjectMetadata
 
 
 class Knowledge:
@@ -107,8 +112,7 @@ class Knowledge:
         self._elastic_quotas = ElasticQuotas()
         # By the UID of the workload.
         self.commons: Memo[GangTemplate | AdmissionResponse | None] = Memo()
-        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store(kept) for kind in WATCHED_KINDS}
-        # Workloads are judged by them, with all that their containers ask for.
+        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
         self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
         # Jobs are not watched, a cluster has many. Who controls one of a UID never changes in a way that matters, and
         # its completions only together with its parallelism.
@@ -132,7 +136,7 @@ class Knowledge:
             ),
             self.queues.reflector(),
             Reflector(self._client, PRIORITY_CLASSES, PriorityClass, self._priorities),
-            Reflector(self._client, NAMESPACES, Namespace, self._namespaces),
+            Reflector(self._client, NAMESPACES, Namespace, self._namespaces, keep=Keep.ALL),
             *self.unmanaged_pods.reflectors(self._client),
             *self._added.reflectors(self._client),
             *([self._elastic_quotas.reflector(self._client)] if self._defaults.elastic_quotas else []),
@@ -195,8 +199,7 @@ class Knowledge:
         """The workload of that name and UID, or nothing when it is gone."""
         known = self._workloads[kind].get(namespace, owner.name)
         if fresh or known is None or known.metadata.uid != owner.uid:
-            found = await self._of_uid(resource_of(kind), owner, looked_at(kind), namespace)
-            return Found(await in_review_thread(kept, found.object), found.early) if found.object else found
+            return await self._of_uid(resource_of(kind), owner, looked_at(kind), namespace)
         return Found(known)
 
     async def workload(self, kind: Kind, namespace: str, name: str) -> Decoded | None:
@@ -310,8 +313,7 @@ class Knowledge:
     async def made(self, kind: Kind, decoded: Decoded) -> Decoded | None:
         """What its operator has made of the workload and its origin, read now; None where that is not there.
 
-        What is watched of it has no amounts, and a workload is judged by those. Raises ApiError, and Refused as
-        `Reads.read`.
+        Raises ApiError, and Refused as `Reads.read`.
         """
         if kind.origin is None:
             return None

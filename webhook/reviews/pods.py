@@ -24,7 +24,6 @@ from webhook.reviews.admission_review import (
     allow,
     deny,
 )
-from webhook.reviews.kept import bare, kept
 from webhook.reviews.knowledge import GangTemplate, OwnerWorkload
 from webhook.reviews.memo import version
 from webhook.reviews.reads import ask_again
@@ -33,12 +32,13 @@ from webhook.server.review_thread import in_review_thread
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from muster.gangs.gang import Gang
     from muster.gangs.intent import Defaults, Surroundings
     from muster.gangs.pod_patch import Membership
     from muster.schedulers import GangScheduler
     from webhook.reviews.knowledge import Knowledge
 
-__all__ = ["left_alone", "review_pod"]
+__all__ = ["bare", "left_alone", "review_pod"]
 
 
 async def review_pod(
@@ -201,6 +201,11 @@ async def _gang_behind(
     return await knowledge.kept(found) if several and isinstance(found, GangTemplate) else found
 
 
+def bare(gang: Gang) -> Gang:
+    """The gang without what its pods request: no patch depends on that, and it is kept for as long as the workload."""
+    return replace(gang, min_resources={}, roles=tuple(replace(role, requests={}) for role in gang.roles))
+
+
 def _common(
     behind: OwnerWorkload,
     origin: object | None,
@@ -209,7 +214,7 @@ def _common(
     defaults: Defaults,
 ) -> GangTemplate | AdmissionResponse | None:
     kind, decoded = behind.kind, behind.decoded
-    joined = decoded if origin is None else kind.whole(decoded, lambda _: kept(origin), behind.made)
+    joined = decoded if origin is None else kind.whole(decoded, lambda _: origin, behind.made)
     around = replace(around, nearer=kind.voices(joined), owners=behind.owners)
     if not is_managed(decoded.metadata, kind.policy(decoded), around):
         return None

@@ -14,7 +14,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS, QUEUES
 from muster.kube.store import Change, Store
 from muster.model.names import GANG, GANG_SIZE, GATE, PATIENCE, QUEUE_LABEL
-from muster.model.objects import ObjectMeta, Pod, PodSpec, PodStatus, Queue, decode
+from muster.model.objects import Pod, Queue, decode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -73,7 +73,7 @@ class Fleet:
     def __init__(self, client: Client, queues: Sequence[QueueOf]) -> None:
         self._client = client
         self._queues = queues
-        self._pods: Store[Pod] = Store(_slim)
+        self._pods: Store[Pod] = Store()
         self._pods.subscribe(self._changed)
         self._gangs: dict[str, _Gang] = {}
         self._room = Room(queues)
@@ -206,22 +206,6 @@ class Fleet:
             seen.early += 1
         else:
             seen.to_last_gate.append(now - gang.room)
-
-
-def _slim(pod: Pod) -> Pod:
-    """What is kept of a pod: hundreds of thousands are there."""
-    meta = pod.metadata
-    return Pod(
-        ObjectMeta(
-            name=meta.name,
-            namespace=meta.namespace,
-            uid=meta.uid,
-            resource_version=meta.resource_version,
-            labels={GANG: meta.labels[GANG]},
-        ),
-        PodSpec(scheduling_gates=pod.spec.scheduling_gates),
-        PodStatus(phase=pod.status.phase),
-    )
 
 
 def _pod(one: One, name: str) -> dict[str, Any]:

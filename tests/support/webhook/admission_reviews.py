@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.model.objects import Namespace, Pod, PriorityClass, Queue
+from muster.model.projection import Projection
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.workloads import SOURCES, kind_of
 from tests.support.controller.stores import fill_added, fill_outsiders
 from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, as_client, as_json, made, namespace
 from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse, decode_review, encode_answer
-from webhook.reviews.kept import looked_at
-from webhook.reviews.knowledge import Knowledge
+from webhook.reviews.knowledge import Knowledge, looked_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -81,7 +81,8 @@ def knowing(
     for item in workloads:
         kind = kind_of(item["apiVersion"], item["kind"])
         if kind is not None:
-            knowledge._workloads[kind].apply("added", made(looked_at(kind), item))
+            read = Projection(looked_at(kind)).decode
+            knowledge._workloads[kind].apply("added", read(json.dumps(item).encode()))
         for source in SOURCES:
             if item["kind"] == source.kind:
                 knowledge._sources[source].apply("added", made(source.decoded, item))

@@ -9,6 +9,7 @@ __all__ = ["ROWS"]
 _REASONS, _QUEUES, _CLI, _GANGS = "docs/reasons.md", "docs/queues.md", "docs/cli.md", "docs/gangs.md"
 _PERFORMANCE, _COMPARISON = "docs/performance.md", "docs/comparison.md"
 _SECURITY, _CHART, _README = "docs/security.md", "charts/muster/README.md", "README.md"
+_PROJECTION = "tests.unit.muster.model.test_projection"
 _CHANGELOG, _KEPT = "CHANGELOG.md", "tests.unit.webhook.reviews.test_kept"
 
 _BENCHMARKS = (
@@ -176,11 +177,11 @@ _COUNTED = (
 
 _HELD = (
     Row(_SECURITY, "whose templates hold more than «10,000» things", ("muster.workloads.bounds:MOST",)),
-    Row(
-        _SECURITY,
-        "keeps neither containers nor amounts, and less than «100 kB»",
-        (f"{_KEPT}:MOST_BYTES",),
-    ),
+    Row(_SECURITY, "less than «300 kB» of any", (f"{_PROJECTION}:MOST_BYTES",)),
+    Row(_SECURITY, "in less than «10 ms»; a page", (f"{_PROJECTION}:MOST_SECONDS",)),
+    Row(_SECURITY, "page of a list is «12 MiB» at", ("muster.kube.client:MAX_PAGE_BYTES",)),
+    Row(_SECURITY, "more than «64» containers or", ("muster.model.large_objects:MOST_CONTAINERS",)),
+    Row(_SECURITY, "containers or «64» resources", ("muster.resources.amounts:MOST_RESOURCES",)),
     Row(_SECURITY, "less than «150 kB» of answers", (f"{_KEPT}:MOST_OF_ANSWERS",)),
     Row(_SECURITY, "log line in «10 seconds» names the", ("webhook.server.app:_QUIET_SECONDS",)),
     Row(

@@ -135,8 +135,11 @@ _LIMITS = (
     _row("of which «3» with", "webhook.server.intake:Limits.large_reviews"),
     _row("with «256 KiB» or more", "webhook.server.intake:Limits.large_body", "webhook.reviews.reads:_LARGE"),
     _row("an object of «256 KiB» or more that", "webhook.reviews.reads:_LARGE"),
-    _row("it holds more than «10,000» containers", "muster.workloads.bounds:MOST"),
-    _row("each template counts «20»", "muster.workloads.bounds:TEMPLATE"),
+    _row("count more than «10,000»: each", "muster.workloads.bounds:MOST"),
+    _row("each template «30», and so", "muster.workloads.bounds:TEMPLATE"),
+    _row("label and annotation «3» or more", "muster.workloads.bounds:_TEXT"),
+    _row("more than «64» containers, or", "muster.model.large_objects:MOST_CONTAINERS"),
+    _row("together name more than «64» resources", "muster.resources.amounts:MOST_RESOURCES"),
     _row("| connections | «256», at", "webhook.server.listener:Listener.__init__.connections"),
     _row(
         "head of a request once it has begun | «5 seconds» each",
@@ -350,7 +353,7 @@ _ASKS = (
 _BOUNDS = (
     _row("its token every «minute», keeps 64", "muster.kube.config:_REFRESH_SECONDS"),
     _row("| starts within «30 seconds», takes lines", "muster.kube.client:Client.watch.open_deadline"),
-    _row("takes lines of «8 MiB»,", "muster.kube.client:MAX_LINE_BYTES"),
+    _row("takes lines of «10 MiB»,", "muster.kube.client:MAX_LINE_BYTES"),
     _row(
         "configurations every «10 seconds», at once",
         "webhook.certificates.trust:_CHECK_SECONDS",

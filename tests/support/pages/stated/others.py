@@ -137,10 +137,9 @@ ELSEWHERE = (
     Elsewhere(_OPERATIONS, "known «2.3 seconds» after the start", _by("watch")),
     Elsewhere(
         _OPERATIONS,
-        "a workload of «1.5 MB», in each webhook | «3 kB» with few templates, «106 kB» with",
+        "a workload of «1.5 MB», in each webhook | «3 kB» with few templates, «56 kB» with",
         _sized(_LARGE, "memory"),
     ),
-    Elsewhere(_OPERATIONS, "and in the controller «3.5 MB» at most |", _sized(_LARGE, "memory")),
     Elsewhere(_OPERATIONS, "| «40 MB», and «0.7 ms» for a decision; «0.4 ms» where", _sized(_STORED, "ledger")),
     Elsewhere(
         _OPERATIONS,

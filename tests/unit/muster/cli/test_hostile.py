@@ -214,7 +214,7 @@ def test_a_name_of_megabytes_is_wrapped_in_bounded_time(plan: Plan) -> None:
 def test_a_workload_of_three_megabytes_is_planned(plan: Plan) -> None:
     """A manifest that no apiserver would take; each of its groups is one role."""
     groups = ",".join(
-        f"{{groupName: g{n}, replicas: 1, template: {{spec: {{containers: [{{}}]}}}}}}" for n in range(400)
+        f"{{groupName: g{n}, replicas: 1, template: {{spec: {{containers: [{{}}]}}}}}}" for n in range(200)
     )
     head = "{template: {spec: {containers: [{env: [" + "{name: a}," * (5 * MEBIBYTE // 20) + "]}]}}}"
     code, out, err = plan("f.yaml", f"{LABELLED}spec: {{headGroupSpec: {head}, workerGroupSpecs: [{groups}]}}")

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from muster.kube.client import MAX_PAGE_BYTES
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.listing import Pages, list_all, list_into
 from muster.kube.resource import PODS
-from muster.model.objects import Pod
 from tests.support.faults.apiserver import FaultyApiserver, failure, html, listing, manifest, reply
 from tests.support.faults.loop_clock import LoopClock
 
@@ -42,18 +42,27 @@ async def test_what_cannot_be_read_is_left_out(server: FaultyApiserver, client: 
     assert listed.items == ["b"]
 
 
-async def test_objects_of_a_type_are_read_by_the_page(server: FaultyApiserver, client: Client) -> None:
-    """Where one of a page is broken, those of that page are read one by one."""
-    alone: list[bytes] = []
+async def test_pages_of_large_objects_are_smaller(server: FaultyApiserver, client: Client) -> None:
+    """Memory holds a page: of large objects so many fewer are asked for, and of usual ones soon as many as before."""
+    large = "x" * (MAX_PAGE_BYTES // 5)
+    objects = [{**manifest(f"o-{number}", number), "large": large if number < 8 else ""} for number in range(80)]
 
-    def read(raw: bytes) -> Pod | None:
-        alone.append(raw)
-        return None
+    async def page(request: web.Request) -> web.StreamResponse:
+        first, limit = int(request.query.get("continue", "0")), int(request.query["limit"])
+        rest = str(first + limit) if first + limit < len(objects) else ""
+        return await reply(listing(5, *objects[first : first + limit], continue_=rest))(request)
 
-    server.on("LIST", FIRST, reply(listing(5, manifest("b", 2), {"spec": 1})))
-    whole: list[Pod] = []
-    await list_into(lambda: whole, client, PODS, read, type_=Pod)
-    assert ([pod.metadata.name for pod in whole], len(alone)) == (["a"], 2)
+    server.on("LIST", page)
+    pages = Pages(64)
+    assert len((await list_all(client, PODS, name, page=pages)).items) == 80
+    assert [int(request.query["limit"]) for request in server.requests][:4] == [64, 16, 4, 4]
+    assert pages.size == 64
+
+
+async def test_an_object_larger_than_a_page_is_the_callers(server: FaultyApiserver, client: Client) -> None:
+    server.on("LIST", reply(listing(5, {**manifest("a", 1), "large": "x" * MAX_PAGE_BYTES})))
+    with pytest.raises(ApiError, match="the answer is longer than"):
+        await list_all(client, PODS, name)
 
 
 async def test_each_page_is_given_on_when_it_is_there(server: FaultyApiserver, client: Client) -> None:

@@ -33,19 +33,6 @@ def recorded(store: Store[Thing]) -> list[Change[Thing]]:
     return changes
 
 
-@pytest.mark.parametrize("relisted", [False, True])
-def test_it_keeps_what_it_is_told_to_keep(*, relisted: bool) -> None:
-    """Of an event and of a list; who hears of a change sees what is kept."""
-    store: Store[Thing] = Store(lambda whole: Thing(whole.metadata))
-    changes = recorded(store)
-    if relisted:
-        store.replace_all([thing("one", owner="much")])
-    else:
-        store.apply("added", thing("one", owner="much"))
-    assert [item.owner for item in store] == [""]
-    assert [change.object.owner for change in changes] == [""]
-
-
 def test_a_relist_tells_what_nobody_saw() -> None:
     """Deletions, changes and additions of the time without a watch are all heard, and what is equal is not."""
     store: Store[Thing] = Store()

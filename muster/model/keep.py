@@ -1,0 +1,86 @@
+"""Which parts of an object stay: annotations that are copied, and one object for all templates that say the same."""
+
+from __future__ import annotations
+
+import sys
+from collections import OrderedDict
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from muster.model.objects import LocalObject, PodTemplate
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from muster.model.objects import PodSpec
+
+__all__ = ["TEXT_MAPS", "Keep", "Stubbed", "copied", "entries", "shared_template"]
+
+TEXT_MAPS = ("labels", "annotations")
+
+# Bytes of a template that is kept once for all that say the same, and how many are remembered for that.
+_MOST_SHARED, _MOST_TEMPLATES = 2_048, 1_024
+_templates: OrderedDict[bytes, PodTemplate] = OrderedDict()
+# Bookkeeping of other tools that says nothing about the gang.
+_NOT_COPIED = ("kubectl.kubernetes.io/", "muster.dev/", "meta.helm.sh/", "argocd.argoproj.io/")
+# Bytes, as they are sent and as Python keeps them. An object may have 262,144: the rest is for muster's own, and for
+# what others write on the PodGroup.
+_MOST_COPIED = 131_072
+
+
+class Keep(Enum):
+    """Which labels and annotations of an object are kept besides those that muster reads."""
+
+    READ = "read"
+    """None."""
+    COPIED = "copied"
+    """The annotations that muster copies from a workload to its PodGroup."""
+    ALL = "all"
+    """All: the selectors of administrators may name any label of a namespace."""
+
+
+class Stubbed(LocalObject, frozen=True):
+    """A part of an object that can say of itself that it held too much to be read."""
+
+    def stub(self) -> None:
+        """Keep nothing of what it held, and say so."""
+        raise NotImplementedError
+
+
+def copied(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Those that may say something of the gang; where they are too many, the shortest, as all that schedulers read."""
+    found = {key: value for key, value in annotations.items() if not key.startswith(_NOT_COPIED)}
+    sizes = {key: _size(key) + _size(value) for key, value in found.items()}
+    whole = sum(sizes.values())
+    for key in sorted(sizes, key=lambda key: sizes[key], reverse=True):
+        if whole <= _MOST_COPIED:
+            break
+        whole -= sizes[key]
+        del found[key]
+    return found
+
+
+def _size(text: str) -> int:
+    return max(len(text.encode()), sys.getsizeof(text))
+
+
+def entries(spec: PodSpec) -> int:
+    """How much of a pod there is to be kept, in some 30 bytes each."""
+    resources = (spec.resources, *(one.resources for one in (*spec.containers, *spec.init_containers)))
+    amounts = (*(found for one in resources for found in (one.requests, one.limits) if found), spec.overhead)
+    names = sum(3 + len(name) // 16 for found in amounts for name in found)
+    return 10 * (len(resources) - 1) + 3 * (len(spec.scheduling_gates) + len(spec.resource_claims)) + names
+
+
+def shared_template(template: PodTemplate) -> PodTemplate:
+    """The same object for all templates that say the same: most of a cluster's do."""
+    said = msgspec.msgpack.encode(template)
+    if len(said) > _MOST_SHARED:
+        return template
+    same = _templates.setdefault(said, template)
+    _templates.move_to_end(said)
+    if len(_templates) > _MOST_TEMPLATES:
+        _templates.popitem(last=False)
+    return same

@@ -1,0 +1,105 @@
+"""What stores keep of an object: what muster reads, in bounded time and room, whatever a tenant writes into it.
+
+Of labels and annotations the keys stay that `read_key` names, and where `Keep` says so those that muster copies to a
+PodGroup; of `managedFields` what muster applied. A small object is decoded as it stands, and the rest is taken out; of
+a large one `LargeObjects` decodes no more than that.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_origin
+
+from msgspec import structs
+
+from muster.model.keep import TEXT_MAPS, Keep, copied, shared_template
+from muster.model.large_objects import LargeObjects, struct_in
+from muster.model.names import MUSTER, READ_KEYS
+from muster.model.objects import ManagedFields, Pod, PodTemplate, decode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Projection"]
+
+T = TypeVar("T")
+Value = Any  # any part of a decoded object, or a type of one
+
+# Bytes of an object that is decoded as it stands. What one byte of JSON becomes takes up to forty.
+_SMALL, _SMALL_POD = 8_192, 16_384
+
+
+class Projection(Generic[T]):
+    """Decodes objects of one type to what is kept of them."""
+
+    def __init__(self, type_: type[T], keep: Keep = Keep.READ) -> None:
+        self._type = type_
+        self._keep = keep
+        self._small = _SMALL_POD if type_ is Pod else _SMALL
+        self._trim = _nothing if keep is Keep.ALL else _trimmer(type_, keep)
+
+    def decode(self, raw: bytes) -> T:
+        """Decode one object. Raises InvalidObjectError as `muster.model.objects.decode` does."""
+        if len(raw) > self._small:
+            return self._large.read(raw)
+        item = decode(raw, self._type)
+        self._trim(item)
+        return item
+
+    @cached_property
+    def _large(self) -> LargeObjects[T]:
+        return LargeObjects(self._type, self._keep)
+
+
+def _trimmer(type_: Value, keep: Keep, *, top: bool = True) -> Callable[[Any], None]:
+    """What takes out of a decoded value of this type, in its place, the labels and annotations that are not kept."""
+    found = ((one.name, _trimming(one, keep, top=top)) for one in structs.fields(type_))
+    steps = [(name, step) for name, step in found if step is not None]
+    if not steps:
+        return _nothing
+
+    def trim(value: Value) -> None:
+        for name, step in steps:
+            found = getattr(value, name)
+            if found:
+                left = step(found)
+                if left is not found:
+                    structs.force_setattr(value, name, left)
+
+    return trim
+
+
+def _trimming(field: structs.FieldInfo, keep: Keep, *, top: bool) -> Callable[[Any], Any] | None:
+    """What is kept of a field; None where that is all."""
+    name, inner = field.name, struct_in(field.type)
+    if field.type == dict[str, str] and name in TEXT_MAPS:
+        return _copying if top and keep is Keep.COPIED and name == "annotations" else _known
+    if inner is ManagedFields:
+        return _applied
+    trim = _nothing if inner is None else _trimmer(inner, keep, top=top and name == "metadata")
+    if trim is _nothing:
+        return None
+    origin = get_origin(field.type)
+
+    def step(found: Value) -> Value:
+        for item in found if origin is tuple else found.values() if origin is dict else (found,):
+            trim(item)
+        return shared_template(found) if inner is PodTemplate else found
+
+    return step
+
+
+def _nothing(_: object) -> None:
+    pass
+
+
+def _known(texts: dict[str, str]) -> dict[str, str]:
+    return {key: text for key, text in texts.items() if key in READ_KEYS}
+
+
+def _copying(texts: dict[str, str]) -> dict[str, str]:
+    return copied(texts) | _known(texts)
+
+
+def _applied(found: tuple[ManagedFields, ...]) -> tuple[ManagedFields, ...]:
+    return tuple(one for one in found if (one.manager, one.operation) == (MUSTER, "Apply"))
