@@ -40,7 +40,8 @@ def unplaced(view: View, plan: Opening, base: Resources, grace: float, context: 
         # What it is given now it could not have used before.
         begun = now if plan.grows else unused_since
         soft = begun + grace <= now
-        return Unplaced(begun, begun + grace, plan.claim if soft else {}, wholly=soft)
+        # What has left the gang may run.
+        return Unplaced(begun, begun + grace, minus(plan.claim, view.left) if soft else {}, wholly=soft)
     if not waiting or plan.claim == base:
         return Unplaced()
     due = {
@@ -50,7 +51,7 @@ def unplaced(view: View, plan: Opening, base: Resources, grace: float, context: 
     }
     late = {uid for uid, moment in due.items() if moment <= now}
     used = (member for member in view.members if not member.held and member.pod.metadata.uid not in late)
-    kept = total(member.requests for member in (*used, *plan.members, *plan.reserved))
+    kept = total((view.left, *(member.requests for member in (*used, *plan.members, *plan.reserved))))
     unused = minus(plan.claim, largest(base, kept))
     soft_part = {name: amount for name, amount in unused.items() if amount.nano}
     return Unplaced(None, min((moment for moment in due.values() if moment > now), default=None), soft_part)

@@ -154,6 +154,29 @@ async def test_a_gang_that_loses_a_pod_to_nobody_holds_no_more_for_it() -> None:
     assert used(world) == "2"
 
 
+@pytest.mark.parametrize(("cpus", "starts"), [(2, True), (3, False)])
+async def test_what_left_a_gang_is_not_given_to_others_while_its_replacements_find_no_node(
+    *, cpus: int, starts: bool
+) -> None:
+    world = await running()
+    for number, role in enumerate(ROLES):
+        strip(world.client.pods[f"runs-{number}"], "no owner")
+        world.client.pods[f"again-{number}"] = ray_pod(f"again-{number}", role, cluster="runs", owner_uid="uid-runs")
+    world.watch()
+    await world.settle()
+    assert len(world.open_pods()) == 4
+    large, pods = gang("large", cpus, created="2026-11-21T11:00:00Z")
+    world.set_workload(large)
+    world.client.pods |= {one["metadata"]["name"]: one for one in pods}
+    world.watch()
+    await world.settle()
+    world.now += 301.0
+    for key in world.cluster.gangs():
+        world.queue.add(key)
+    await world.settle()
+    assert any("large" in name for name in world.open_pods()) is starts
+
+
 def end(world: Harness, name: str, seconds: float, grace: int | None = None) -> None:
     """The pod is being deleted, and is to be gone after so many seconds."""
     said = {"deletionTimestamp": text_of(world.now + seconds)}
@@ -234,3 +257,56 @@ async def test_what_others_bind_to_a_gang_takes_none_of_its_places() -> None:
     assert used(world) == "3"
     del world.client.pods["runs-1"]
     assert await comes(world, "again")
+
+
+def plain(name: str, cpu: str = "1", **meta: object) -> JSON:
+    """A pod of a gang of two that is made by hand."""
+    return pod(
+        name,
+        labels={"muster.dev/gang": "pair", "volcano.sh/queue-name": "q"},
+        annotations={"muster.dev/gang-size": "2", "scheduling.k8s.io/group-name": "pair"},
+        schedulingGates=[{"name": "muster.dev/gang"}],
+        meta={"creationTimestamp": "2026-11-21T10:00:00Z", **meta},
+        **template(cpu)["spec"],
+    )
+
+
+async def plain_gang(*cpus: str) -> Harness:
+    world = Harness(pods=[plain(f"p-{number}", cpu) for number, cpu in enumerate(cpus)], queues=[queue(cpu="4")])
+    await world.settle()
+    place(world)
+    await world.settle()
+    assert len(world.open_pods()) == len(cpus)
+    return world
+
+
+async def joins(world: Harness, *pods: JSON) -> list[str]:
+    world.client.pods |= {one["metadata"]["name"]: one for one in pods}
+    world.watch()
+    await world.settle()
+    return world.open_pods()
+
+
+async def test_plain_pods_are_replaced_by_no_larger_ones() -> None:
+    world = await plain_gang("1", "1")
+    del world.client.pods["p-1"]
+    late = "2026-11-21T10:05:00Z"
+    assert "large" not in await joins(world, plain("large", "1000", creationTimestamp=late))
+    assert "small" in await joins(world, plain("small", creationTimestamp=late))
+    assert used(world) == "2"
+
+
+async def test_plain_pods_need_not_be_alike_to_come_again() -> None:
+    world = await plain_gang("3", "1")
+    world.client.pods.clear()
+    again = [plain("q-0", "3", creationTimestamp="2026-11-21T10:05:00Z"), plain("q-1")]
+    assert await joins(world, *again) == ["q-0", "q-1"]
+    assert used(world) == "4"
+
+
+async def test_a_plain_pod_that_leaves_its_gang_keeps_its_place() -> None:
+    world = await plain_gang("1", "1")
+    world.set_queue(queue(cpu="2"))
+    del world.client.pods["p-1"]["metadata"]["annotations"]["muster.dev/gang-size"]
+    assert await joins(world, plain("again", creationTimestamp="2026-11-21T10:05:00Z")) == ["p-0", "p-1"]
+    assert used(world) == "2"
