@@ -81,9 +81,10 @@ class _Repair:
         waiting = _waiting(pods)
         if not waiting:
             return True
-        where = {"namespace": self.namespace} if self.namespace else {}
         try:
-            listed = await list_objects(self.client, pod_groups_of(scheduler), scheduler.pod_groups, **where)
+            listed = await list_objects(
+                self.client, pod_groups_of(scheduler), scheduler.pod_groups, namespace=self.namespace or None
+            )
         except ApiError as error:
             self._fail(f"cannot list PodGroups: {error}; pods keep waiting that lack theirs, or a part of their gang")
             # Without its CRD there is no PodGroup, and none can be made.
