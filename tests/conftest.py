@@ -6,6 +6,7 @@ import signal
 
 import pytest
 
+from hack.testbed import PATIENCE
 from muster.cli import CONNECT_TIMEOUT
 from tests.support.cluster import steps
 from tests.support.cluster.image_fixtures import container, image, image_tree
@@ -27,7 +28,7 @@ __all__ = [
 ]
 
 # A control plane on a busy machine may need longer than a user would wait; a test that is about the time says its own.
-os.environ.setdefault(CONNECT_TIMEOUT, "30")
+os.environ.setdefault(CONNECT_TIMEOUT, f"{PATIENCE:g}")
 
 # A shell has what it starts in the background ignore Ctrl-C, and so would all that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 # For who is to lose it; for who is stopped, so that nobody else loses it on a busy machine; and for who gives it back.
 SHORT = LeaseTiming(lease=6.0, renew=4.0, retry=1.0)
-TIMING = LeaseTiming(lease=12.0, renew=9.0, retry=1.0)
+TIMING = LeaseTiming(lease=20.0, renew=16.0, retry=1.0)
 LONG = LeaseTiming(lease=60.0, renew=30.0, retry=1.0)
 _LEASE, _THREE = "faults", ("first", "second", "third")
 _CHECKOUT = Path(__file__).parents[2]
