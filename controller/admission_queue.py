@@ -95,7 +95,7 @@ class AdmissionQueue:
             self.ledger.forget(one)
         claim = claim_of(group.spec) if group is not None else {}
         if group is not None and claim:
-            self.ledger.hold(key, before or recorded_queue(group) or group.queue, claim)
+            self.ledger.hold(key, before or recorded_queue(group) or group.queue, claim, running={})
         self._growing.enter(key, None)
         self.lost.note(key, None)
 

@@ -74,6 +74,7 @@ class Store(Generic[T]):
         self._key_functions: dict[str, Callable[[T], Iterable[Hashable]]] = {}
         self._indices: dict[str, dict[Hashable, dict[_Key, T]]] = {}
         self._handlers: list[Callable[[Change[T]], None]] = []
+        self._when_synced: list[Callable[[], None]] = []
         self._counts: dict[ChangeKind, int] = {"added": 0, "modified": 0, "deleted": 0}
         self._relists = 0
         self._handler_errors = 0
@@ -118,6 +119,10 @@ class Store(Generic[T]):
         """
         self._handlers.append(handler)
 
+    def when_synced(self, handler: Callable[[], None]) -> None:
+        """Call `handler` once, when the first list is in; never where it is already."""
+        self._when_synced.append(handler)
+
     def unsubscribe(self, handler: Callable[[Change[T]], None]) -> None:
         """Call a handler no more."""
         self._handlers.remove(handler)
@@ -156,6 +161,8 @@ class Store(Generic[T]):
                 yield
         self._relists += 1
         self.synced = True
+        for handler in self._when_synced if first else ():
+            handler()
         for change in changes:
             self._tell([change])
             yield

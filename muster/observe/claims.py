@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from muster.observe.view import View
     from muster.resources.amounts import Resources
 
-__all__ = ["Grant", "bound_by_others", "departed", "grant_of", "left_over", "still_leaving"]
+__all__ = ["Grant", "asked_by_others", "departed", "grant_of", "left_over", "still_leaving"]
 
 # Phases in which Volcano keeps room for a group that is not muster's.
 _HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
@@ -83,16 +83,14 @@ def left_over(view: View, phase: Phase, marked: str) -> Resources:
     return largest(own_claim(group), running) if group is not None and view.ours else running
 
 
-def bound_by_others(view: View, group: PodGroup, *, shut_out: bool) -> Resources:
-    """What is held by the pods of a PodGroup that is not muster's, and kept for it.
+def asked_by_others(view: View, group: PodGroup) -> Resources:
+    """What a PodGroup that is not muster's asks for beside its placed pods: Volcano keeps room for its minResources.
 
-    In a queue that it is `shut_out` of no more counts than what runs there.
+    Its owner writes these, and the phase, as they like: they count only as far as there is room.
     """
-    if shut_out or group.status.phase not in _HOLDING:
-        return view.placed
-    # Volcano keeps room for its minResources, whatever pods take it; what runs may be more.
-    kept = minus(claim_of(group.spec), total(member.requests for member in view.open))
-    return largest({name: amount for name, amount in kept.items() if amount.nano}, view.placed)
+    if group.status.phase not in _HOLDING:
+        return {}
+    return positive(minus(claim_of(group.spec), total((view.placed, *(member.requests for member in view.open)))))
 
 
 def _keeps_its_place(view: View, phase: Phase, marked: str) -> bool:

@@ -220,16 +220,29 @@ class Cluster:
         return self.pods.by_index("node", node)
 
     def requests_of(self, pod: Pod) -> Resources:
-        """What a pod of the store asks for; raises InvalidObjectError.
+        """What a pod of the store asks for, nothing where its node does not exist; raises InvalidObjectError.
 
         Counted once for each version: a gang of a thousand is looked at for every pod of it that comes or changes.
         """
+        if self.on_no_node(pod):
+            return {}
         known = self._requests.get(pod.metadata.uid)
         if known is not None and known[0] is pod:
             return known[1]
         requests = shared(pod_requests(pod.spec, status=pod.status))
         self._requests[pod.metadata.uid] = pod, requests
         return requests
+
+    def on_no_node(self, pod: Pod) -> bool:
+        """True if the pod names a node that does not exist: whoever makes a pod may name any. Unknown until listed."""
+        return bool(pod.spec.node_name) and self.nodes.synced and self.nodes.get("", pod.spec.node_name) is None
+
+    def gangs_on_no_node(self) -> Iterator[GangKey]:
+        """The gangs of pods that name a node that does not exist."""
+        for pod in self.pods.values():
+            if self.on_no_node(pod):
+                self.members.pop(pod.metadata.uid, None)
+                yield from gangs_of_pod(pod)
 
     def _forget_pod(self, change: Change[Pod]) -> None:
         if change.old is not None:
@@ -238,6 +251,9 @@ class Cluster:
 
     def _node_changed(self, change: Change[Node]) -> None:
         name, node = change.object.metadata.name, change.new
+        if change.kind != "modified":
+            for pod in self.pods_on(name):
+                self.members.pop(pod.metadata.uid, None)
         if node is not None and not node.takes_pods:
             self.away |= {name}
         elif name in self.away:

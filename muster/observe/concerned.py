@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from muster.kube.resource import NODES
 from muster.model.names import ADMITTER, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER
 from muster.model.objects import ObjectMeta
 from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
@@ -64,6 +65,7 @@ class Concerned:
         cluster.unmanaged_pods.subscribe(self._gang)
         cluster.pod_groups.subscribe(self._group_changed)
         cluster.nodes.subscribe(self._node_changed)
+        cluster.nodes.when_synced(lambda: self._gangs(NODES, cluster.gangs_on_no_node()))
         for kind in GANG_KINDS:
             self._workloads[kind].subscribe(self._workload_told(kind))
             self._workloads[kind].subscribe(self._successor_changed)
@@ -90,9 +92,10 @@ class Concerned:
         self._gang(gang_of_group(change.object))
 
     def _node_changed(self, change: Change[Node]) -> None:
-        """The gangs of a node that takes no more pods, or takes some again."""
-        before, now = (one is not None and not one.takes_pods for one in (change.old, change.new))
-        if before != now:
+        """The gangs of a node that comes, goes, takes no more pods, or takes some again."""
+        before, now = (one.takes_pods if one is not None else None for one in (change.old, change.new))
+        # Until all nodes are listed pods count on any.
+        if before != now and (now is False or self._cluster.nodes.synced):
             for pod in self._cluster.pods_on(change.object.metadata.name):
                 for key in gangs_of_pod(pod):
                     self._gang(key)

@@ -25,13 +25,14 @@ from muster.observe.candidates import (
     queue_counted,
     waiting_since,
 )
-from muster.observe.claims import bound_by_others, departed, grant_of, left_over, still_leaving
+from muster.observe.claims import asked_by_others, departed, grant_of, left_over, still_leaving
 from muster.observe.ends import lasts
 from muster.observe.holds import held_back, on_hold_itself
 from muster.observe.opening import Opening, plan_opening, plan_pause
 from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import scheduler_of
 from muster.observe.spare import spare
+from muster.observe.terminating import RUNNING
 from muster.observe.units import rest_of_units
 from muster.observe.unplaced import unplaced
 from muster.observe.view import Pause
@@ -39,7 +40,7 @@ from muster.queueing.growth import Growth
 from muster.queueing.ledger import Candidate, GangKey
 from muster.queueing.queue_state import Order
 from muster.queueing.usage import amounts_of
-from muster.resources.amounts import largest, minus, total
+from muster.resources.amounts import NOTHING, largest, minus, smallest, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -106,6 +107,23 @@ class _Held(NamedTuple):
     idle: bool = False
     lasts: bool = False
     spare: Resources | None = None
+    running: Resources = NOTHING
+    asked: Resources = NOTHING
+
+
+class _Running:
+    """What runs of a gang's pods that are no members: each entry of the ledger has as much of it as it claims."""
+
+    def __init__(self, running: Resources) -> None:
+        self.left = running
+
+    def of(self, entry: _Held | None) -> _Held | None:
+        """The entry, with what runs of it."""
+        if entry is None or not self.left:
+            return entry
+        part = smallest(self.left, entry.claim)
+        self.left = minus(self.left, part)
+        return entry._replace(running=part)
 
 
 class _Outlook(NamedTuple):
@@ -165,14 +183,21 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     # Of an admitted gang it is a part of its claim.
     left = view.left if place.phase is Phase.ADMITTED else {}
     others = view.former if left else total((view.former, view.left))
-    changed = _put(ledger, former, _unless_empty(was_in, others))
-    changed |= _put(ledger, bound, _by_others(view, ledger, context, queue))
+    running = _Running(view.running)
+    changed = _put(ledger, former, running.of(_unless_empty(was_in, others)))
+    changed |= _put(ledger, bound, running.of(_by_others(view, ledger, context, queue)))
     if not view.leaving:
         # What they held is nobody's own by now.
         changed |= ledger.forget(leaving)
     standing, entry, next_claim, refused = _outlook(view, place, ledger, context)
-    changed |= _put(ledger, view.key, entry)
     held = entry if isinstance(entry, _Held) else None
+    elsewhere = held is not None and held.queue != goes_from
+    rest = view.leaving if elsewhere else still_leaving(view, standing.opening, left, held.claim if held else {})
+    last = running.of(_unless_empty(goes_from, rest, priority_held(view, context)))
+    if held:
+        members = [one.requests for one in view.members if one.pod.status.phase == RUNNING]
+        entry = held._replace(running=total((running.left, *members)))
+    changed |= _put(ledger, view.key, entry)
     next_wave = None
     if held and next_claim:
         # A soft claim is nothing to begin with.
@@ -186,9 +211,7 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
             limited=limited(view),
             preempts=preempts(view),
         )
-    elsewhere = held is not None and held.queue != goes_from
-    rest = view.leaving if elsewhere else still_leaving(view, standing.opening, left, held.claim if held else {})
-    changed |= _put(ledger, leaving, _unless_empty(goes_from, rest, priority_held(view, context)))
+    changed |= _put(ledger, leaving, last)
     changed |= _put(ledger, wave, next_wave)
     growth = None
     if held and refused:
@@ -213,9 +236,11 @@ def _by_others(view: View, ledger: Ledger, context: EntryContext, queue: str) ->
     """What pods hold that others bound to the PodGroup, and what a PodGroup of others reserves in its own queue."""
     if view.pod_group is None or view.ours:
         return _unless_empty(queue, view.placed)
-    claim = bound_by_others(view, view.pod_group, shut_out=_shut_out(view, ledger))
-    entry = _unless_empty(view.pod_group.queue, claim, priority_held(view, context))
-    return entry and entry._replace(lasts=lasts(view))
+    asked = {} if _shut_out(view, ledger) else asked_by_others(view, view.pod_group)
+    if not (view.placed or asked):
+        return None
+    priority = priority_held(view, context)
+    return _Held(view.pod_group.queue, view.placed, priority, lasts=lasts(view), asked=asked)
 
 
 def _shut_out(view: View, ledger: Ledger) -> bool:

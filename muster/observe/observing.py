@@ -26,7 +26,7 @@ from muster.observe.kueue import admitter_of, with_kueue
 from muster.observe.owner_workloads import age, belongs, owned, rivals_of, workload_behind
 from muster.observe.pod_groups import newer
 from muster.observe.readiness import unready
-from muster.observe.terminating import ends_soon, leaving, requests_of
+from muster.observe.terminating import RUNNING, ends_soon, leaving, requests_of
 from muster.observe.users_objects import above
 from muster.observe.view import Member, View
 from muster.queueing.queue_tree import labels_of
@@ -72,6 +72,7 @@ def observe(
     finished = _finished(view, others)
     gone = leaving(cluster, others, now)
     own, left, former = _no_members(view, others, gone, opened, now)
+    placed = _placed(view, others, gone)
     # All at once: to copy a view takes as long as to read a pod.
     return replace(
         view,
@@ -86,7 +87,8 @@ def observe(
         left=requests_of(cluster, left),
         former=requests_of(cluster, former),
         former_queue=_queue_of((*former, *left)),
-        placed=total(one.requests for one in _orphans(cluster, _placed(view, others, gone), opened)),
+        placed=requests_of(cluster, placed),
+        running=requests_of(cluster, [one for one in (*own, *left, *former, *placed) if one.status.phase == RUNNING]),
     )
 
 

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from muster.model.objects import Pod
     from muster.observe.cluster import Cluster
 
-__all__ = ["ends_soon", "leaving", "look_again_in", "requests_of"]
+__all__ = ["RUNNING", "ends_soon", "leaving", "look_again_in", "requests_of"]
+
+RUNNING = "Running"
+"""The phase of a pod that really runs, as its kubelet says; a node may be named in any pod."""
 
 # Seconds after which nodes are looked at again on which pods should be gone, and are not.
 _LOOK_AGAIN = 15.0

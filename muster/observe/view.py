@@ -125,6 +125,8 @@ class View:
     """Why the workload makes no gang; "" where it makes one."""
     placed: Resources = field(default_factory=dict)
     """What pods that others bound to the PodGroup hold on nodes: all pods of a foreign PodGroup, else non-members."""
+    running: Resources = field(default_factory=dict)
+    """What of its pods that are no members really runs."""
     former: Resources = field(default_factory=dict)
     """What running pods of a former workload of the same name hold."""
     former_queue: str = ""

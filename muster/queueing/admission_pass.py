@@ -19,12 +19,13 @@ from muster.queueing.queue_view import ROOT
 from muster.queueing.reclaim import Reclaimable
 from muster.queueing.reservations import Bars
 from muster.queueing.turns import Turns
-from muster.queueing.unplaced_claims import is_soft, take_hard_parts
+from muster.queueing.unplaced_claims import is_soft
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from muster.queueing.bypassed import BypassedBelow
+    from muster.queueing.holdings import Room
     from muster.queueing.namespace_room import NamespaceRoom
     from muster.queueing.queue_state import Candidate, Claim, EntryKey, Order, QueueState
     from muster.queueing.queue_tree import QueueTree
@@ -208,25 +209,15 @@ def _within(needs: Amounts, free: Iterable[Mapping[str, int]]) -> bool:
 
 
 def run_admission_pass(
-    shares: Shares,
-    states: Mapping[str, QueueState],
-    usage: Usage,
-    lasting: Usage,
-    namespaces: NamespaceRoom,
-    *,
-    hard: Mapping[str, HardParts],
-    now: float,
-    at_once: int,
+    shares: Shares, states: Mapping[str, QueueState], room: Room, *, now: float, at_once: int
 ) -> AdmissionPass:
     """Decide for all gangs that wait in these queues, the queues of one subtree, until `at_once` may start.
 
-    `usage` is not changed. `lasting` is the usage of the claims that do not end by themselves; the pass takes of
-    `namespaces`. `hard` are the hard parts of claims in these queues, which the usage does not count.
+    The pass takes of the room.
     """
     tree = shares.tree
-    bars = Bars(tree, lasting.copy())
-    outcome = AdmissionPass(shares, states, usage.copy(), bars, namespaces, hard, now, at_once)
-    take_hard_parts(hard, outcome.usage, outcome.bars.lasting)
+    bars = Bars(tree, room.lasting)
+    outcome = AdmissionPass(shares, states, room.usage, bars, room.namespaces, room.hard, now, at_once)
     if tree.reclaims:
         of_all = Reclaimable(shares, states, outcome.usage)
         outcome.given_back = of_all, Reclaimable(shares, states, outcome.bars.lasting, lasting=True)

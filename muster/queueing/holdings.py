@@ -6,13 +6,15 @@ tree, so that a change of the tree costs by the number of queues that it moves, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
 
 from muster.queueing.namespace_room import NamespaceUse
 from muster.queueing.queue_tree import own_leaf
-from muster.queueing.unplaced_claims import SoftClaims, is_soft, lasting_part, soft_in, soft_where
+from muster.queueing.queue_view import ROOT
+from muster.queueing.unplaced_claims import SoftClaims, lasting_part, soft_where, take_hard_parts
 from muster.queueing.usage import Usage
-from muster.resources.amounts import minus, total
+from muster.resources.quantity import Quantity
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -20,10 +22,12 @@ if TYPE_CHECKING:
     from muster.queueing.namespace_room import NamespaceRoom
     from muster.queueing.queue_state import Claim, QueueState
     from muster.queueing.queue_tree import QueueTree
+    from muster.queueing.unplaced_claims import HardParts
     from muster.queueing.usage import Amounts
     from muster.resources.amounts import Resources
+    from muster.resources.quantity import Format
 
-__all__ = ["Holdings"]
+__all__ = ["Holdings", "Room"]
 
 
 class Holdings:
@@ -36,32 +40,50 @@ class Holdings:
         self._tree = tree
         self._usage = Usage(tree)
         self._lasting = Usage(tree)
+        self._revision = tree.revision
+        # How many claims of a queue ask for what it has free.
+        self._asking: Counter[str] = Counter()
+        # The formats in which amounts came, by resource; and the usage that `used` gave since something has changed.
+        self._formats: dict[str, Format] = {}
+        self._whole: Usage | None = None
         self.namespaces = NamespaceUse(tree)
         self.soft = SoftClaims(tree)
 
     def enter(self, queue: str, claim: Claim, sign: int = 1) -> None:
         """Count a claim of a queue, or with the sign -1 count it no longer."""
-        soft = signed(claim.soft_amounts, sign)
-        self._take(queue, signed(claim.amounts, sign), soft, idle=claim.idle, lasts=claim.lasts)
+        soft, running = signed(claim.soft_amounts, sign), signed(claim.running, sign)
+        self._take(queue, signed(claim.amounts, sign), soft, running, idle=claim.idle, lasts=claim.lasts)
         self.namespaces.enter(claim, sign)
         if soft:
             self.soft.enter(queue, claim, sign)
+        for name, amount in claim.resources.items():
+            self._formats.setdefault(name, amount.format)
+        if claim.asked:
+            self._asking[queue] += sign
+            if not self._asking[queue]:
+                del self._asking[queue]
 
-    def _take(self, queue: str, amounts: Amounts, soft: Amounts, *, idle: bool, lasts: bool) -> None:
-        where = soft_where(self._tree, queue, idle=idle) if soft else ()
-        for usage, held in (
-            (self._usage, amounts),
-            (self._lasting, lasting_part(amounts, soft, idle=idle, lasts=lasts)),
-        ):
+    def runs(self, queue: str, old: Claim, new: Claim) -> bool:
+        """Count that another part of a claim runs; True where that makes a difference to others."""
+        more, self._whole = (*new.running, *signed(old.running, -1)), None
+        matters = self._usage.take(queue, (), running=more)
+        matters |= new.lasts and self._lasting.take(queue, (), running=more)
+        return matters or self.soft.exceed
+
+    def _take(self, queue: str, amounts: Amounts, soft: Amounts, running: Amounts, *, idle: bool, lasts: bool) -> None:
+        self._whole = None
+        lasting = lasting_part(amounts, soft, idle=idle, lasts=lasts)
+        for usage, held, runs in ((self._usage, amounts, running), (self._lasting, lasting, running if lasts else ())):
             if held:
-                usage.take(queue, held)
-                usage.take_in(where, signed(soft, -1))
+                usage.take(queue, (*held, *signed(soft, -1)), beside=() if idle else soft, running=runs)
+                if idle and self._tree.counts_nodes:
+                    usage.take_in((ROOT,), soft)
         if soft:
-            self.soft.take(queue, where, soft)
+            self.soft.take(queue, soft_where(self._tree, queue, idle=idle), soft)
 
     def replant(self, states: Mapping[str, QueueState]) -> None:
         """The tree has changed: have what these queues hold, which are all, count where they stand now."""
-        self._usage, self._lasting = Usage(self._tree), Usage(self._tree)
+        self._usage, self._lasting, self._whole = Usage(self._tree), Usage(self._tree), None
         self.soft.replant()
         self.plant(states)
 
@@ -79,25 +101,60 @@ class Holdings:
 
     def _count(self, states: Mapping[str, QueueState], sign: int = 1) -> None:
         for queue, state in states.items():
-            for where, held in state.sums.items():
-                soft = signed(held.soft.items(), sign)
-                self._take(queue, signed(held.amounts.items(), sign), soft, idle=where.idle, lasts=where.lasts)
+            for like, held in state.sums.items():
+                parts = (signed(sums.items(), sign) for sums in (held.amounts, held.soft, held.running))
+                self._take(queue, *parts, idle=like.idle, lasts=like.lasts)
 
     def used(self, queue: str, states: Mapping[str, QueueState]) -> Resources:
         """What these, which are all that hold anything, use of a queue; soft claims do not count."""
-        hard = self.soft.hard(states)
-        below = ((other, state) for other, state in states.items() if queue in self._tree.gang_path(other))
-        return total(
-            minus(claim.resources, claim.soft)
-            if is_soft(hard, other, claim) and queue in soft_in(self._tree, other, claim)
-            else claim.resources
-            for other, state in below
-            for claim in state.held.values()
-        )
+        if self._whole is None or self._revision != self._tree.revision:
+            self._whole = self.room(states).usage
+        used = self._whole.taken(queue)
+        return {name: Quantity(amount, self._formats[name]) for name, amount in used.items() if amount}
 
-    def room(self) -> tuple[Usage, Usage, NamespaceRoom]:
-        """For one admission pass: the usage, that of claims which last, and the room in namespaces."""
-        return self._usage, self._lasting, self.namespaces.room()
+    def room(self, states: Mapping[str, QueueState]) -> Room:
+        """What is taken as one admission pass begins for these queues."""
+        if self._revision != self._tree.revision:
+            self._usage.settle()
+            self._lasting.settle()
+            self._revision = self._tree.revision
+        hard = self.soft.hard(states)
+        usage, lasting = self._usage.copy(), self._lasting.copy()
+        take_hard_parts(self._tree, hard, usage, lasting)
+        for queue in sorted(self._asking.keys() & states.keys()):
+            for like, held in sorted(states[queue].sums.items()):
+                if self._tree.get(queue) is None:
+                    # What is not there has nothing of those above it.
+                    usage.take_in((queue,), held.asked.items())
+                    continue
+                counts = self._free_of(usage, queue, held.asked)
+                usage.take(queue, counts)
+                if like.lasts:
+                    lasting.take(queue, counts)
+        return Room(usage, lasting, self.namespaces.room(), hard)
+
+    def _free_of(self, usage: Usage, queue: str, asked: Mapping[str, int]) -> Amounts:
+        """As much of what is asked for as a queue and those above it have free."""
+        free = dict(asked)
+        for one in self._tree.gang_path(queue):
+            for name, left in usage.free(one, free).items():
+                free[name] = min(free[name], max(left, 0))
+        return tuple(free.items())
+
+
+class Room(NamedTuple):
+    """What is taken as an admission pass begins, to be taken on without taking it here.
+
+    :ivar usage: The usage of all claims.
+    :ivar lasting: That of the claims alone that do not end by themselves.
+    :ivar namespaces: The room in namespaces with ElasticQuotas.
+    :ivar hard: The soft parts of claims that count all the same, by queue.
+    """
+
+    usage: Usage
+    lasting: Usage
+    namespaces: NamespaceRoom
+    hard: Mapping[str, HardParts]
 
 
 def signed(amounts: Iterable[tuple[str, int]], sign: int) -> Amounts:

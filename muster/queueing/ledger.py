@@ -30,7 +30,7 @@ from muster.queueing.shares import Shares
 from muster.queueing.turns import Turns
 from muster.queueing.usage import amounts_of
 from muster.queueing.verdicts import Decision, queue_not_found, refused, why
-from muster.resources.amounts import Resources, describe
+from muster.resources.amounts import Resources, describe, total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -179,25 +179,38 @@ class Ledger:
         idle: bool = False,
         lasts: bool = False,
         spare: Resources | None = None,
+        running: Resources | None = None,
+        asked: Resources | None = None,
     ) -> bool:
         """Record the claim of an admitted gang and its `soft` part; True when anything changed for other gangs.
 
-        `spare` is what its scheduler may take back of it.
+        `spare` is what its scheduler may take back of it, `running` what really runs of it (None: all), `asked` what is
+        claimed beside it only as far as its queue has it free.
         """
-        unplaced, order = soft or {}, Order(-priority, since, key)
+        unplaced = soft or {}
         new = Claim(
-            claim, amounts_of(claim), order, unplaced, amounts_of(unplaced), idle, lasts, amounts_of(spare or {})
+            total((claim, asked)) if asked else claim,
+            amounts_of(claim),
+            Order(-priority, since, key),
+            unplaced,
+            amounts_of(unplaced),
+            idle=idle,
+            lasts=lasts,
+            spare=amounts_of(spare or {}),
+            running=amounts_of(claim if running is None else running),
+            asked=amounts_of(asked or {}),
         )
         if self._queue_of.get(key) == queue:
             state = self._states[queue]
             old = state.held.get(key)
             if old == new:
                 return False
-            if old is not None and replace(old, spare=new.spare) == new:
+            if old is not None and replace(old, spare=new.spare, running=new.running) == new:
                 state.hold(key, new)
-                if self._tree.reclaims:
+                matters = self._holdings.runs(queue, old, new) or (self._tree.reclaims and old.spare != new.spare)
+                if matters:
                     self._passes.forget(queue)
-                return self._tree.reclaims
+                return matters
             if self._passes.starts(state.candidate(key), new):
                 state.leave(key)
                 self._enter(queue, key, new)
@@ -434,9 +447,7 @@ class Ledger:
 
     def _run_pass(self, queues: Iterable[str], now: float) -> AdmissionPass:
         states = {queue: self._states[queue] for queue in queues}
-        hard = self._holdings.soft.hard(states)
-        room = self._holdings.room()
-        return run_admission_pass(self._shares, states, *room, hard=hard, now=now, at_once=self._at_once)
+        return run_admission_pass(self._shares, states, self._holdings.room(states), now=now, at_once=self._at_once)
 
     def _position(self, candidate: Candidate, outcome: AdmissionPass) -> tuple[int, int]:
         state = self._states[candidate.queue]

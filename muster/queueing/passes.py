@@ -138,6 +138,7 @@ def _as_expected(known: AdmissionPass, candidate: Candidate, claim: Claim) -> bo
     return (
         known.fits.get(candidate.key) == claim.amounts
         and not claim.soft_amounts
+        and not (claim.running and known.usage.holds_back(candidate.queue))
         and (candidate.order, candidate.lasts) == (claim.order, claim.lasts)
         and known.comes_to_pass(candidate, claim.amounts)
     )

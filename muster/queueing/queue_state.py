@@ -133,7 +133,7 @@ class Claim:
     resources: Resources
     """What it holds."""
     amounts: Amounts
-    """The same in billionths."""
+    """The same in billionths, without what is only asked for."""
     order: Order
     """Its place in the order of gangs."""
     soft: Resources = field(default_factory=dict)
@@ -146,6 +146,10 @@ class Claim:
     """Whether it does not end by itself."""
     spare: Amounts = ()
     """What its scheduler may take back of it, and it runs on, in billionths."""
+    running: Amounts = ()
+    """What of it really runs, on nodes that exist, in billionths."""
+    asked: Amounts = ()
+    """The part of `resources` that is not in `amounts`: it counts only as far as its queue has it free."""
 
 
 class Stage(IntEnum):
@@ -191,12 +195,17 @@ class Holds(NamedTuple):
 
 @dataclass(slots=True)
 class Sum:
-    """Of so many claims all that they hold, the soft part of it, and what may be taken back, in billionths."""
+    """Of so many claims what they hold, the parts of it that are soft, run or may be taken back, and what is asked for.
+
+    All in billionths.
+    """
 
     claims: int = 0
     amounts: dict[str, int] = field(default_factory=dict)
     soft: dict[str, int] = field(default_factory=dict)
     spare: dict[str, int] = field(default_factory=dict)
+    running: dict[str, int] = field(default_factory=dict)
+    asked: dict[str, int] = field(default_factory=dict)
 
 
 class QueueState:
@@ -244,7 +253,7 @@ class QueueState:
             del self.sums[like]
             return
         parts = (held.amounts, claim.amounts), (held.soft, claim.soft_amounts), (held.spare, claim.spare)
-        for sums, amounts in parts:
+        for sums, amounts in (*parts, (held.running, claim.running), (held.asked, claim.asked)):
             for name, amount in amounts:
                 sums[name] = sums.get(name, 0) + sign * amount
 

@@ -102,6 +102,7 @@ class QueueTree:
         self._limits: dict[str, Resources] = {}
         self._reaches: dict[str, Resources] = {}
         self._ceilings: dict[str, dict[str, int]] = {}
+        self._hands_up: dict[str, dict[str, int]] = {}
         # Of all queues directly below one: what each would otherwise add up for itself.
         self._weights: dict[str, int] = {}
         self._guarantees: dict[str, Resources] = {}
@@ -173,7 +174,7 @@ class QueueTree:
     def _forget_limits(self, of: Iterable[str] | None = None) -> None:
         """Of these queues, or of all (None)."""
         self._revision += 1
-        for known in (self._limits, self._reaches, self._ceilings):
+        for known in (self._limits, self._reaches, self._ceilings, self._hands_up):
             if of is None:
                 known.clear()
             else:
@@ -309,6 +310,14 @@ class QueueTree:
         known = self._ceilings.get(name)
         if known is None:
             known = self._ceilings[name] = {resource: amount.nano for resource, amount in self.limit(name).items()}
+        return known
+
+    def hands_up(self, name: str) -> dict[str, int]:
+        """The ceiling, where it also bounds what the queue takes of those above it: there are some, and no ring."""
+        known = self._hands_up.get(name)
+        if known is None:
+            above = name != ROOT and name not in self.path(self._parent(name))
+            known = self._hands_up[name] = self.ceiling(name) if above else {}
         return known
 
     def _read(self, name: str) -> tuple[Resources, Resources]:

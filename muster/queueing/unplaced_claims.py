@@ -59,14 +59,15 @@ def lasting_part(amounts: Amounts, soft: Amounts, *, idle: bool, lasts: bool) ->
 
 @dataclass(slots=True, eq=False)
 class HardParts:
-    """The `gangs` below one queue whose soft parts count all the same, and what these parts take of each queue.
+    """The `gangs` below one queue whose soft parts count all the same, and the sums of these parts.
 
-    `lasting` is as much of it as does not end by itself (see `lasting_part`).
+    `taken` is by the queue in which claims are held, and whether they are idle; `lasting` as much of it as does not end
+    by itself (see `lasting_part`).
     """
 
     gangs: set[EntryKey] = field(default_factory=set)
-    taken: _Sums = field(default_factory=dict)
-    lasting: _Sums = field(default_factory=dict)
+    taken: dict[tuple[str, bool], dict[str, int]] = field(default_factory=dict)
+    lasting: dict[tuple[str, bool], dict[str, int]] = field(default_factory=dict)
 
 
 def is_soft(hard: Mapping[str, HardParts], queue: str, claim: Claim) -> bool:
@@ -75,15 +76,20 @@ def is_soft(hard: Mapping[str, HardParts], queue: str, claim: Claim) -> bool:
     return bool(claim.soft_amounts) and (parts is None or claim.order.key not in parts.gangs)
 
 
-def take_hard_parts(hard: Mapping[str, HardParts], usage: Usage, lasting: Usage) -> None:
+def take_hard_parts(tree: QueueTree, hard: Mapping[str, HardParts], usage: Usage, lasting: Usage) -> None:
     """Add the soft parts that count all the same to the usage, which leaves all soft parts out.
 
     `lasting` is the usage of the claims that do not end by themselves.
     """
     for parts in dict.fromkeys(hard.values()):
         for taking, sums in ((usage, parts.taken), (lasting, parts.lasting)):
-            for queue, amounts in sums.items():
-                taking.take_in((queue,), amounts.items())
+            for (queue, idle), amounts in sums.items():
+                more = tuple(amounts.items())
+                # Where a soft part counts already it counts once.
+                less = tuple((name, -amount) for name, amount in more)
+                taking.take(queue, more, beside=() if idle else less)
+                if idle and tree.counts_nodes:
+                    taking.take_in((ROOT,), less)
 
 
 class SoftClaims:
@@ -142,6 +148,12 @@ class SoftClaims:
         if not self._hard.keys() >= set(tops.values()):
             self._judge()
         return {queue: self._hard[top] for queue, top in tops.items()}
+
+    @property
+    def exceed(self) -> bool:
+        """True if anywhere more is soft than a limit allows, so that some of it counts all the same."""
+        self._look_again()
+        return bool(self._exceeded)
 
     def _look_again(self) -> None:
         """Forget what does not hold any more."""
@@ -202,16 +214,9 @@ class SoftClaims:
                 _add(sums.setdefault((*place, claim.lasts), {}), claim.soft_amounts)
         self._hard.update(new)
         for (queue, idle, lasts), amounts in sums.items():
-            soft = tuple(amounts.items())
-            lasting = lasting_part(soft, soft, idle=idle, lasts=lasts)
-            self._count(queue, soft_where(self._tree, queue, idle=idle), soft, lasting)
-
-    def _count(self, queue: str, where: Iterable[str], soft: Amounts, lasting: Amounts) -> None:
-        """Have hard parts of claims that a queue has, and what is lasting of them, count in these queues."""
-        parts = self._hard[self._top(queue) or ""]
-        for one in where:
-            _add(parts.taken.setdefault(one, {}), soft)
-            _add(parts.lasting.setdefault(one, {}), lasting)
+            parts, soft = self._hard[self._top(queue) or ""], tuple(amounts.items())
+            _add(parts.taken.setdefault((queue, idle), {}), soft)
+            _add(parts.lasting.setdefault((queue, idle), {}), lasting_part(soft, soft, idle=idle, lasts=lasts))
 
 
 def _order(entry: tuple[str, Claim]) -> Order:

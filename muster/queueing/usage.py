@@ -35,12 +35,41 @@ def _shared(amounts: Amounts) -> Amounts:
     return amounts
 
 
+class _Row:
+    """What counts of one queue, by resource in billionths.
+
+    :ivar used: What is taken of the queue.
+    :ivar beside: What counts in the queues above and not in this one: soft parts of claims.
+    :ivar running: What really runs of all that.
+    :ivar excess: What the queue does not hand up, because it is beyond its limit and does not run.
+    """
+
+    __slots__ = ("beside", "excess", "running", "used")
+
+    def __init__(self, like: _Row | None = None) -> None:
+        self.used: dict[str, int] = dict(like.used) if like else {}
+        self.beside: dict[str, int] = dict(like.beside) if like else {}
+        self.running: dict[str, int] = dict(like.running) if like else {}
+        self.excess: dict[str, int] = dict(like.excess) if like else {}
+
+    def beyond(self, name: str, limit: Mapping[str, int]) -> int:
+        """What of a resource is more than the limit and what runs; a resource without a limit is never beyond it."""
+        if name not in limit:
+            return 0
+        whole = self.used.get(name, 0) + self.beside.get(name, 0)
+        return max(whole - limit[name] - self.running.get(name, 0), 0)
+
+
 class Usage:
-    """What is taken of the queues of a tree, as it stands; whoever changes the tree makes a new one."""
+    """What is taken of the queues of a tree, as it stands; whoever changes the tree makes a new one.
+
+    A queue hands up to its parent at most its limit and what really runs of it: claims of which more is never placed
+    take nothing from others. Where only limits have changed, `settle` has that count.
+    """
 
     def __init__(self, tree: QueueTree, base: Usage | None = None) -> None:
         self._tree = tree
-        self._used: dict[str, dict[str, int]] = {}
+        self._rows: dict[str, _Row] = {}
         # A copy shares what it has not changed.
         self._base = base
 
@@ -48,20 +77,56 @@ class Usage:
         """The same room, to be taken without taking it here; valid until something is taken or given back here."""
         return Usage(self._tree, self)
 
-    def take(self, queue: str, amounts: Amounts) -> None:
-        """Take room for gangs of a queue: of that and of all above it."""
-        self.take_in(self._tree.gang_path(queue), amounts)
+    def take(self, queue: str, amounts: Amounts, *, beside: Amounts = (), running: Amounts = ()) -> bool:
+        """Take room for gangs of a queue: of that, and of those above as much more as is handed up by that.
+
+        `beside` counts above alone, `running` of all of it runs. True where a queue hands up less than there is of it,
+        or did before.
+        """
+        return self._take(self._tree.gang_path(queue), amounts, beside, running)
+
+    def holds_back(self, queue: str) -> bool:
+        """True if the queue, or one above it, hands up less than there is of it."""
+        rows = map(self._row, self._tree.gang_path(queue))
+        return any(row is not None and row.excess for row in rows)
+
+    def settle(self) -> None:
+        """Have each queue hand up what it may by the limits of now."""
+        for one, row in list(self._rows.items()):
+            limit = self._tree.hands_up(one)
+            if row.excess or any(row.beyond(name, limit) for name in limit):
+                names = {*row.used, *row.beside, *row.excess}
+                self._take(self._tree.path(one), tuple((name, 0) for name in names))
+
+    def _take(self, path: Iterable[str], amounts: Amounts, beside: Amounts = (), running: Amounts = ()) -> bool:
+        more, held_back = amounts, False
+        for one in path:
+            row, limit = self._own(one), self._tree.hands_up(one)
+            for sums, changes in ((row.used, more), (row.beside, beside), (row.running, running)):
+                for name, amount in changes:
+                    sums[name] = sums.get(name, 0) + amount
+            more = (*more, *beside) if beside else more
+            for name in {name for name, _ in (*more, *running)} if limit or row.excess else ():
+                before, now = row.excess.get(name, 0), row.beyond(name, limit)
+                if before or now:
+                    held_back = True
+                    row.excess[name] = now
+                    more = (*more, (name, before - now))
+                    if not now:
+                        del row.excess[name]
+            beside = ()
+        return held_back
 
     def take_in(self, queues: Iterable[str], amounts: Collection[tuple[str, int]]) -> None:
-        """Take room of these queues alone."""
+        """Take room of these queues alone, of which none hands it up."""
         for one in queues:
-            used = self._own(one)
+            used = self._own(one).used
             for name, amount in amounts:
                 used[name] = used.get(name, 0) + amount
 
     def empty(self, queue: str) -> None:
         """Nothing is taken of this queue; of those above it as much as before."""
-        self._used.pop(queue, None)
+        self._rows.pop(queue, None)
 
     def lacking(
         self,
@@ -97,17 +162,20 @@ class Usage:
 
     def taken(self, queue: str) -> Mapping[str, int]:
         """What is taken of a queue, in billionths."""
-        used = self._used.get(queue)
-        if used is None:
-            return self._base.taken(queue) if self._base else {}
-        return used
+        row = self._row(queue)
+        return {} if row is None else row.used
 
     def used(self, queue: str, like: Resources) -> dict[str, Quantity]:
         """What is taken of a queue, of the resources of `like` and in its formats."""
         used = self.taken(queue)
         return {name: Quantity(used.get(name, 0), amount.format) for name, amount in like.items()}
 
-    def _own(self, queue: str) -> dict[str, int]:
-        if queue not in self._used:
-            self._used[queue] = dict(self.taken(queue))
-        return self._used[queue]
+    def _row(self, queue: str) -> _Row | None:
+        row = self._rows.get(queue)
+        return self._base._row(queue) if row is None and self._base else row  # noqa: SLF001 - one of its kind
+
+    def _own(self, queue: str) -> _Row:
+        row = self._rows.get(queue)
+        if row is None:
+            row = self._rows[queue] = _Row(self._row(queue))
+        return row

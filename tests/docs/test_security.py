@@ -22,6 +22,7 @@ def test_every_threat_has_its_row() -> None:
         "16c",
         "19a",
         "19b",
+        "20a",
         "21a",
         "21b",
         "24a",

@@ -14,6 +14,8 @@ from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO, Quantity
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from muster.queueing.ledger import Candidate
     from muster.queueing.queue_state import EntryKey
 
@@ -36,6 +38,7 @@ class Holder(NamedTuple):
     idle: bool
     lasts: bool = False
     spare: Resources = MappingProxyType({})
+    running: Resources = MappingProxyType({})
 
 
 def deserved(tree: QueueTree, queue: str) -> dict[str, Fraction]:
@@ -68,6 +71,7 @@ class World:
         self.nodes: Resources | None = None
         self._softened: tuple[QueueTree, set[EntryKey]] | None = None
         self._judged: tuple[tuple[object, ...], dict[EntryKey, Candidate]] | None = None
+        self._sums: dict[tuple[bool, tuple[EntryKey, ...]], dict[str, Resources]] = {}
 
     def tree(self) -> QueueTree:
         """The queues as they stand."""
@@ -78,17 +82,26 @@ class World:
         return tree
 
     def used(
-        self, tree: QueueTree, queue: str, *, but_below: tuple[str, int] | None = None, lasting: bool = False
+        self,
+        tree: QueueTree,
+        queue: str,
+        *,
+        but_below: tuple[str, int] | None = None,
+        lasting: bool = False,
+        beside: Sequence[Candidate] = (),
     ) -> Resources:
         """What is held of a queue and of all below it, but for what is soft there; without those that are preempted.
 
-        Of all, or what alone does not end by itself.
+        Of all, or what alone does not end by itself, `beside` what starts as well.
         """
         # Nothing happens while one tree is looked at.
         if self._softened is None or self._softened[0] is not tree:
-            self._softened = tree, self.softened(tree)
-        _, soft = self._softened
-        used = total(self._counts(tree, queue, gang, soft, lasting=lasting) for gang in self.held)
+            self._softened, self._sums = (tree, self.softened(tree)), {}
+        which = lasting, tuple(one.key for one in beside)
+        if which not in self._sums:
+            starting = [Holder(one.queue, one.need, 0, "", {}, idle=False, lasts=one.lasts) for one in beside]
+            self._sums[which] = self._used(tree, [*self.held.values(), *starting], lasting=lasting)
+        used = self._sums[which].get(queue, {})
         if but_below:
             of_queue, priority = but_below
             spared = [
@@ -99,17 +112,47 @@ class World:
             return exactly_minus(used, total(exactly_minus(one.claim, one.soft) for one in spared))
         return used
 
-    def _counts(
-        self, tree: QueueTree, queue: str, gang: EntryKey, soft: set[EntryKey], *, lasting: bool = False
-    ) -> Resources:
-        holder = self.held[gang]
-        if queue not in tree.gang_path(holder.queue):
-            return {}
-        # What has no node does not end, unless it waits for its next wave; the rest of a Job ends.
-        unplaced = {} if gang in soft and queue in self.softens_in(tree, holder) else holder.soft
-        if lasting and not holder.lasts:
-            return {} if holder.idle else unplaced
-        return total([minus(holder.claim, holder.soft), unplaced])
+    def _used(self, tree: QueueTree, holders: list[Holder], *, lasting: bool) -> dict[str, Resources]:
+        """What is held of every queue, from the lowest up: each hands up its limit at most, and what runs of it."""
+        used: dict[str, Resources] = {}
+        up: dict[str, Resources] = {}
+        running: dict[str, Resources] = {}
+        _, soft = self._softened or (tree, set())
+        softer = [gang for gang, one in self.held.items() if gang in soft]
+        for holder in holders:
+            path, unplaced = tree.gang_path(holder.queue), holder.soft
+            gone = unplaced and any(self.held[gang] is holder for gang in softer)
+            firm = minus(holder.claim, holder.soft)
+            if lasting and not holder.lasts:
+                # What has no node does not end, unless it waits for its next wave; the rest of a Job ends.
+                firm, unplaced = {}, {} if holder.idle else unplaced
+            here = total([firm, {} if gone else unplaced])
+            used[path[0]] = total([used.get(path[0], {}), here])
+            above = here if gone and holder.idle else total([firm, unplaced])
+            up[path[0]] = total([up.get(path[0], {}), above])
+            if gone and holder.idle and self.nodes is not None:
+                used[ROOT] = total([used.get(ROOT, {}), unplaced])
+            for one in path if holder.lasts or not lasting else ():
+                running[one] = total([running.get(one, {}), holder.running])
+        names = {one for holder in holders for one in tree.gang_path(holder.queue)} - {ROOT}
+
+        def in_ring(one: str) -> bool:
+            return one in tree.path(tree.path(one)[1])
+
+        for one in sorted((one for one in names if not in_ring(one)), key=lambda one: -len(tree.path(one))):
+            most = {
+                what: total([{what: limit}, {what: running.get(one, {}).get(what, ZERO)}])[what]
+                for what, limit in tree.limit(one).items()
+            }
+            handed = {
+                what: min(amount, most.get(what, amount)) for what, amount in up.get(one, {}).items() if amount.nano
+            }
+            parent = tree.path(one)[1]
+            # In a ring each queue is above the others, and hands up all.
+            for other in tree.path(parent) if parent != ROOT and in_ring(parent) else (parent,):
+                used[other] = total([used.get(other, {}), handed])
+                up[other] = total([up.get(other, {}), handed])
+        return used
 
     def softens_in(self, tree: QueueTree, holder: Holder) -> list[str]:
         """In its own queue; of a gang that has nothing open in all, but where the nodes bound them."""
@@ -211,13 +254,8 @@ class World:
         """Where there is no room for it, beside what is held, those that start, and what is kept for others."""
         short = []
         for one in tree.path(candidate.queue):
-            parts = [
-                self.used(tree, one, but_below=victims, lasting=lasting),
-                candidate.need,
-                kept.get(one, {}),
-                *(other.need for other in beside if one in tree.path(other.queue)),
-            ]
-            together = total(parts)
+            used = self.used(tree, one, but_below=victims, lasting=lasting, beside=beside)
+            together = total([used, candidate.need, kept.get(one, {})])
             missing = [
                 what
                 for what, most in tree.limit(one).items()
@@ -241,8 +279,7 @@ class World:
         root, queue = tree.get(ROOT), candidate.queue
         if root is None or not root.reclaims or not candidate.reclaims:
             return False
-        below = [one.need for one in beside if queue in tree.path(one.queue)]
-        has = total([self.used(tree, queue, lasting=lasting), candidate.need, *below])
+        has = total([self.used(tree, queue, lasting=lasting, beside=beside), candidate.need])
         share = deserved(tree, queue)
         view = self.queues[queue]
         named = [what for what in {**view.deserved, **view.guarantee} if candidate.need.get(what, ZERO) > ZERO]
@@ -347,8 +384,7 @@ class _Pass:
         return any(view and view.strict for view in views) or bool(views[0] and views[0].by_age)
 
     def _share(self, queue: str) -> Fraction | float:
-        below = [one.need for one in self.fitting.values() if queue in self.tree.path(one.queue)]
-        used = total([self.world.used(self.tree, queue), *below])
+        used = self.world.used(self.tree, queue, beside=[*self.fitting.values()])
         share: Fraction | float = Fraction(0)
         for what, most in deserved(self.tree, queue).items():
             has = used.get(what, ZERO).nano

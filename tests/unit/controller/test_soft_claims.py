@@ -329,12 +329,22 @@ async def test_pods_that_are_being_deleted_keep_their_room_until_they_are_gone(*
     assert admitted(world, "large") == ["large"]
 
 
-@pytest.mark.parametrize("node", ["not Ready", "gone"])
-async def test_on_a_node_that_is_lost_they_keep_it_for_as_long_as_they_were_given(node: str) -> None:
+async def test_on_a_node_that_is_gone_they_keep_nothing() -> None:
+    runs, group = running("runs", 4)
+    world = harness(runs, gang("large", 4, created="2026-11-21T10:00:00Z"), groups=[group])
+    world.cluster.nodes.replace_all([])
+    await world.settle()
+    world.drop_workload(runs[0])
+    deleting(world, *(pod["metadata"]["name"] for pod in runs[1]))
+    await later(world, 0)
+    assert admitted(world, "large") == ["large"]
+
+
+async def test_on_a_node_that_is_not_ready_they_keep_it_for_as_long_as_they_were_given() -> None:
     runs, group = running("runs", 4)
     world = harness(runs, gang("large", 4, created="2026-11-21T10:00:00Z"), groups=[group])
     ready = {"metadata": {"name": "node-1"}, "status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
-    world.cluster.nodes.replace_all([made(Node, ready)] if node == "not Ready" else [])
+    world.cluster.nodes.replace_all([made(Node, ready)])
     await world.settle()
     world.drop_workload(runs[0])
     deleting(world, *(pod["metadata"]["name"] for pod in runs[1]))

@@ -108,7 +108,9 @@ def holders(draw: st.DrawFn) -> Holder:
     claim = draw(_claims)
     soft = [{}, {}, claim, minus(claim, amounts(cpu="2"))][draw(_quarters)]
     spare = [{}, claim, minus(claim, amounts(cpu="1"))][draw(_thirds)]
-    return Holder(claim=claim, soft=soft, idle=bool(soft) and draw(_booleans), spare=spare, **draw(_holder))
+    running = [{}, claim, minus(claim, amounts(cpu="2"))][draw(_thirds)]
+    how: dict[str, Any] = {"soft": soft, "idle": bool(soft) and draw(_booleans), "spare": spare, "running": running}
+    return Holder(claim=claim, **how, **draw(_holder))
 
 
 class History(RuleBasedStateMachine):
@@ -146,10 +148,12 @@ class History(RuleBasedStateMachine):
     def a_gang_holds(self, name: str, holder: Holder) -> None:
         """Whether it fits or not: it runs. What it can spare matters to others where queues reclaim."""
         before = self.world.held.get(key(name))
-        new = before is None or before._replace(spare=holder.spare) != holder
+        new = before is None or before._replace(spare=holder.spare, running=holder.running) != holder
         if before is not None and amounts_of(before.spare) != amounts_of(holder.spare):
             new = new or self.world.tree().reclaims
-        assert self._hold(self.ledger, key(name), holder) is new
+        changed = self._hold(self.ledger, key(name), holder)
+        # What runs matters to others where a queue is beyond its limit.
+        assert changed is new or (changed and before is not None and before.running != holder.running)
         self.world.waits.pop(key(name), None)
         self.world.held[key(name)] = holder
 
@@ -165,6 +169,7 @@ class History(RuleBasedStateMachine):
             idle=holder.idle,
             lasts=holder.lasts,
             spare=holder.spare,
+            running=holder.running,
         )
 
     @rule(name=st.sampled_from(NAMES))
@@ -235,11 +240,11 @@ class History(RuleBasedStateMachine):
             below = [candidate for candidate in fitting if one in tree.path(candidate.queue)]
             if any(candidate.preempts and tree.preempts(candidate.queue) for candidate in below):
                 continue
-            together = total([self.world.used(tree, one), *(candidate.need for candidate in below)])
+            together = self.world.used(tree, one, beside=fitting)
             given_back = self.world.given_back(tree) if one == ROOT else {}
             for resource, most in tree.limit(one).items():
                 if any(candidate.need.get(resource, ZERO) for candidate in below):
-                    assert together[resource] <= most + given_back.get(resource, ZERO)
+                    assert together.get(resource, ZERO) <= most + given_back.get(resource, ZERO)
 
     @invariant()
     def nobody_overtakes_in_a_strict_queue(self) -> None:

@@ -122,7 +122,7 @@ class History:
         found = self.ledger.decide(key, self.now)
         assert found is not None
         assert found.fits
-        rest = {"priority": candidate.priority, "since": candidate.since, "lasts": candidate.lasts}
+        rest = {"priority": candidate.priority, "since": candidate.since, "lasts": candidate.lasts, "running": {}}
         self._hold(key, candidate.queue, candidate.need, **rest)
 
     def change(self) -> None:
@@ -134,6 +134,7 @@ class History:
                 claim = sized(self.random.randrange(1, 6))
             if self.random.random() < 0.5:
                 rest = {**rest, "soft": self.random.choice([None, claim]), "idle": self.random.random() < 0.5}
+            rest = {**rest, "running": self.random.choice([None, {}, sized(1)])}
             self._hold(key, queue, claim, **rest)
 
     def _hold(self, key: EntryKey, queue: str, claim: Resources, **rest: Any) -> None:  # noqa: ANN401 - as `hold`

@@ -91,7 +91,9 @@ class AnyHistory(RuleBasedStateMachine):
     ) -> None:
         """Also in another queue than before, or with another soft part."""
         part = {"": {}, "all": claim, "a part": {one: claim[one] for one in list(claim)[:1]}}[soft]
-        self.ledger.hold(key(name), queue, claim, priority=priority, soft=part, idle=idle and bool(part), lasts=lasts)
+        # All of it runs: how much less a queue hands up is another matter (test_handing_up.py).
+        how = {"priority": priority, "soft": part, "idle": idle and bool(part), "lasts": lasts, "running": claim}
+        self.ledger.hold(key(name), queue, claim, **how)  # type: ignore[arg-type]
 
     @rule(name=_names, spare=_sizes)
     def only_what_may_be_taken_back_changes(self, name: str, spare: Resources) -> None:
@@ -100,6 +102,7 @@ class AnyHistory(RuleBasedStateMachine):
         if queue is not None:
             old = self.ledger.claims(queue)[key(name)]
             how = {"priority": -old.order.urgency, "soft": old.soft, "idle": old.idle, "lasts": old.lasts}
+            how["running"] = old.resources
             self.ledger.hold(key(name), queue, old.resources, spare=spare, **how)  # type: ignore[arg-type]
 
     @rule(name=_names)
