@@ -7,7 +7,8 @@ left without calls for that. So a thread answers, by what the loop has written d
 restarts the process.
 /readyz: nothing was missing when the loop looked last, and it has turned within the last `_STUCK` seconds: who would
 wait for longer than any review may take had better ask another replica.
-/metrics: asked of the loop, whose they are; 503 where it has no time.
+/metrics: collected by the thread, once for all that ask meanwhile, in a share of its time; many that ask often must not
+keep the loop from its work. Of more connections than a cluster needs the oldest go.
 """
 
 from __future__ import annotations
@@ -38,8 +39,10 @@ logger = logging.getLogger(__name__)
 _LONGEST_WORD = 64
 # How often the loop writes down how it is, and for how long it may say nothing, in seconds.
 _BEAT, _STUCK, _DEAD = 0.25, 5.0, 10.0
-# How long the loop may take for its metrics; Prometheus waits 10 s.
-_METRICS_SECONDS = 8.0
+# What part of the time the thread may spend on metrics, and how often it tries where a number changes meanwhile.
+_SHARE, _TRIES = 1 / 20, 5
+# Probes, and some that scrape; a new one closes the oldest, so that a probe always gets its answer.
+_CONNECTIONS = 64
 
 
 class Pulse:
@@ -82,12 +85,12 @@ async def serve_health(
 ) -> AsyncIterator[None]:
     """Serve probes, metrics and the log level while the body runs, on all addresses where `address` is empty.
 
-    `ready` says what is missing, by name, "" for what holds; it is asked on this event loop, as the metrics are. The
-    log level is read by anybody, and changed (PUT) by whoever reaches the port from within the pod. Raises OSError when
-    the port cannot be had.
+    `ready` says what is missing, by name, "" for what holds; it is asked on this event loop, and the metrics in the
+    thread. The log level is read by anybody, and changed (PUT) by whoever reaches the port from within the pod. Raises
+    OSError when the port cannot be had.
     """
     pulse = Pulse(ready)
-    server = _Server(_application(pulse, registry, asyncio.get_running_loop()), address, port)
+    server = _Server(_application(pulse, registry), address, port)
     beating = asyncio.create_task(pulse.run())
     try:
         await server.start()
@@ -108,6 +111,7 @@ class _Server:
         # A process that ends does not wait for it.
         self._thread = threading.Thread(target=self._loop.run_forever, name="health", daemon=True)
         self._runner: web.AppRunner | None = None
+        self._listening: asyncio.Server | None = None
 
     async def start(self) -> None:
         """Begin to listen."""
@@ -116,8 +120,7 @@ class _Server:
 
     async def stop(self) -> None:
         """End, and give the port back."""
-        if self._runner is not None:
-            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop))
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._close(), self._loop))
         self._loop.call_soon_threadsafe(self._loop.stop)
         await asyncio.to_thread(self._thread.join)
         self._loop.close()
@@ -125,10 +128,57 @@ class _Server:
     async def _listen(self) -> None:
         self._runner = web.AppRunner(self._application, access_log=None, handle_signals=False, shutdown_timeout=1.0)
         await self._runner.setup()
-        await web.TCPSite(self._runner, self._address or None, self._port).start()
+        server = self._runner.server
+        if server is None:
+            raise AssertionError("set up, and no server")
+
+        def connection() -> asyncio.Protocol:
+            there = server.connections
+            for one in there[: max(0, len(there) - _CONNECTIONS + 1)]:
+                one.force_close()
+            return server()
+
+        self._listening = await self._loop.create_server(connection, self._address or None, self._port)
+
+    async def _close(self) -> None:
+        if self._listening is not None:
+            self._listening.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
 
 
-def _application(pulse: Pulse, registry: CollectorRegistry, loop: asyncio.AbstractEventLoop) -> web.Application:
+class _Metrics:
+    """The text of a registry; those that ask while one is due have the same."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+        self._due: dict[str, asyncio.Task[bytes]] = {}
+        self._next = 0.0
+
+    async def text(self, accept: str) -> tuple[bytes, str]:
+        """What is collected from now on, and its content type."""
+        encode, content_type = choose_encoder(accept)
+        if content_type not in self._due:
+            self._due[content_type] = asyncio.create_task(self._collected(encode, content_type))
+        return await asyncio.shield(self._due[content_type]), content_type
+
+    async def _collected(self, encode: Callable[[CollectorRegistry], bytes], content_type: str) -> bytes:
+        await asyncio.sleep(self._next - time.monotonic())
+        del self._due[content_type]
+        began = time.thread_time()
+        try:
+            for _ in range(_TRIES):
+                # The event loop does not wait, and may change what is gone through.
+                with suppress(RuntimeError):
+                    return encode(self._registry)
+            return encode(self._registry)
+        finally:
+            self._next = time.monotonic() + (time.thread_time() - began) / _SHARE
+
+
+def _application(pulse: Pulse, registry: CollectorRegistry) -> web.Application:
+    collected = _Metrics(registry)
+
     async def healthz(_: web.Request) -> web.Response:
         dead = pulse.dead
         return web.Response(text=f"the event loop {dead}\n" if dead else "ok\n", status=503 if dead else 200)
@@ -139,16 +189,8 @@ def _application(pulse: Pulse, registry: CollectorRegistry, loop: asyncio.Abstra
         return web.Response(text=text, status=503 if any(checks.values()) else 200)
 
     async def metrics(request: web.Request) -> web.Response:
-        encode, content_type = choose_encoder(request.headers.get("Accept", ""))
-
-        async def collect() -> bytes:
-            return encode(registry)
-
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_METRICS_SECONDS):
-                body = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(collect(), loop))
-            return web.Response(body=body, headers={"Content-Type": content_type})
-        return web.Response(text="the event loop has no time for its metrics\n", status=503)
+        body, content_type = await collected.text(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
 
     app = web.Application(client_max_size=_LONGEST_WORD)
     app.add_routes(

@@ -183,6 +183,7 @@ _HELD = (
     Row(_SECURITY, "more than «64» containers or", ("muster.model.large_objects:MOST_CONTAINERS",)),
     Row(_SECURITY, "containers or «64» resources", ("muster.resources.amounts:MOST_RESOURCES",)),
     Row(_SECURITY, "less than «150 kB» of answers", (f"{_KEPT}:MOST_OF_ANSWERS",)),
+    Row(_SECURITY, "more than «64» connections the oldest", ("muster.process.health:_CONNECTIONS",)),
     Row(_SECURITY, "log line in «10 seconds» names the", ("webhook.server.app:_QUIET_SECONDS",)),
     Row(
         _SECURITY,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 import urllib.error
 import urllib.request
 from contextlib import asynccontextmanager, suppress
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
 
 from hack.testbed.ports import free_port
 from hack.testbed.waiting import PATIENCE
@@ -20,6 +23,8 @@ from muster.process.health import Pulse, is_loopback, serve_health
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
+
+    from prometheus_client import Metric
 
 
 async def probe(path: str, checks: dict[str, str]) -> tuple[int, str]:
@@ -92,6 +97,68 @@ async def test_probes_are_answered_while_the_event_loop_is_busy() -> None:
         # The loop stands still until both have their answers.
         asking.join(60)
     assert answers == [200, 200]
+
+
+class Counted(Collector):
+    """A metric that notes how often it was collected, and in which thread."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.threads: list[str] = []
+        registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        """One number, that takes some time."""
+        self.threads.append(threading.current_thread().name)
+        until = time.thread_time() + 0.01
+        while time.thread_time() < until:
+            pass
+        yield GaugeMetricFamily("some", "Some.", value=1.0)
+
+
+async def test_metrics_are_answered_while_the_event_loop_is_busy() -> None:
+    port, registry = free_port(), CollectorRegistry()
+    counted, answers = Counted(registry), list[int]()
+    async with serve_health("127.0.0.1", port, ready=dict, registry=registry):
+        asking = threading.Thread(target=lambda: answers.append(_asks(f"http://127.0.0.1:{port}/metrics")))
+        asking.start()
+        asking.join(60)
+    assert answers == [200]
+    assert set(counted.threads) == {"health"}
+
+
+async def test_many_that_scrape_together_have_one_answer() -> None:
+    """Else those that ask in a loop would have the processor for themselves."""
+    port, registry = free_port(), CollectorRegistry()
+    counted = Counted(registry)
+    async with (
+        serve_health("127.0.0.1", port, ready=dict, registry=registry),
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=50)) as session,
+    ):
+
+        async def scrape() -> str:
+            async with session.get(f"http://127.0.0.1:{port}/metrics") as answer:
+                return await answer.text()
+
+        before = len(counted.threads)
+        texts = await asyncio.gather(*(scrape() for _ in range(50)))
+    assert len(set(texts)) == 1
+    # Those that came when one was being collected have the next.
+    assert len(counted.threads) - before <= 5
+
+
+async def test_of_too_many_connections_the_oldest_go_and_a_probe_is_answered() -> None:
+    port = free_port()
+    async with serve_health("127.0.0.1", port, ready=dict, registry=CollectorRegistry()):
+        many = [await asyncio.open_connection("127.0.0.1", port) for _ in range(200)]
+        async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/healthz") as answer:
+            assert answer.status == 200
+        async with asyncio.timeout(PATIENCE):
+            for reader, _ in many[:136]:
+                with suppress(ConnectionResetError):
+                    assert await reader.read() == b""
+        assert not many[-1][0].at_eof()
+        for _, writer in many:
+            writer.close()
 
 
 def test_a_loop_that_stands_still_is_first_not_ready_and_then_dead() -> None:
