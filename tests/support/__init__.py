@@ -108,6 +108,7 @@ controller: The controller's parts with a client that records what they write.
   watch would.
 - observations: How often a reconciler looks at its gangs.
 - stores: The controller's picture of a cluster, filled with objects as a watch shows them.
+- tenants: A tenant who may write PodGroups, and gangs of each gang scheduler that muster writes PodGroups for.
 - two_gangs: Two gangs of 3 cpu and a queue of 4: one starts, and the other waits for it.
 
 faults: What goes wrong on the way to the apiserver, and the clock of the event loop.
