@@ -150,7 +150,7 @@ class Reporter:
         resource, said = resource_of_group(group), annotations_of(mark, state, message)
         owned = group.metadata.applied_by(LEDGER_MANAGER).metadata.get("f:annotations") or {}
         # An apply takes away what its manager owns; a mark that somebody else put there is made empty.
-        gone = [key for key in view.mark.annotations if key not in said] if group.metadata.managed_fields else []
+        gone = [key for key in view.mark.annotations if key not in said] if owned else []
         others = {key: "" for key in gone if f"f:{key}" not in owned}
         body: dict[str, Any] = {
             "apiVersion": resource.api_version,
