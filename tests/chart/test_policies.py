@@ -119,4 +119,5 @@ def test_who_is_to_release_needs_no_more_than_its_cluster_role(render: Render) -
     assert render().one("ClusterRole", "muster-release")["rules"] == [
         {"apiGroups": ["muster.dev"], "resources": ["gangs"], "verbs": ["release"]},
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "patch"]},
+        {"apiGroups": ["scheduling.volcano.sh"], "resources": ["podgroups"], "verbs": ["list", "create"]},
     ]
