@@ -344,8 +344,11 @@ class Reconciler:
     def _context(self, key: GangKey) -> EntryContext:
         memory = self._memories.seen(key)
         refused = memory.refused.out(self._clock())
+        since = min((one.since for one in memory.unready.values()), default=None)
         known = memory.mark, memory.unplaced_since, memory.waiting, True, refused, memory.units, memory.tried
-        return EntryContext(self._now(), self._cluster.priorities(), *known, yielded=memory.yielded)
+        return EntryContext(
+            self._now(), self._cluster.priorities(), *known, yielded=memory.yielded, unready_since=since
+        )
 
     async def _advance(self, view: View, standing: Standing, memory: Memory) -> None:
         """Take the step of the gang's phase, or, where a write is not taken, give its room to others."""
@@ -411,10 +414,9 @@ class Reconciler:
 
         Its operator replaces them, held by the gate, and the gang queues again behind those that waited meanwhile.
         """
-        asked = view.decoded.metadata.annotations[REQUEUE_AFTER] if view.decoded else ""
-        message = (
-            f"no pod found a node within {asked}, so that the place is given back; {messages.of_the_scheduler(view)}"
-        )
+        asked = view.decoded.metadata.annotations[REQUEUE_AFTER].partition(",")[0] if view.decoded else ""
+        unready = {uid: one.reason for uid, one in memory.unready.items()}
+        message = messages.given_back(view, asked, unready)
         mark = Mark(requeued_at=requeued_at(view, self._wall()))
         await self._group_writer.mark(view, memory, mark, GangState.REQUEUED, message)
         memory.mark = mark

@@ -1,7 +1,8 @@
 """Gangs that give back a place which they cannot use: only where the workload asks for it (`muster.dev/requeue-after`).
 
-Nothing is ever deleted but pods that have no node, and each only in the very state in which it was seen: a pod that the
-scheduler has just placed stays.
+Nothing is ever deleted but pods that have no node, or, where the annotation says `not-ready`, all pods of a gang of
+which some do not become ready; and each only in the very state in which it was seen: a pod that the scheduler has just
+placed stays.
 """
 
 from __future__ import annotations

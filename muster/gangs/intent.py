@@ -19,6 +19,7 @@ from muster.model.names import (
     PRIORITY_CLASS_LABEL,
     QUEUE_ANNOTATION,
     QUEUE_LABEL,
+    REQUEUE_AFTER,
     REQUIRED,
     SCHEDULER,
     SCHEDULER_LABEL,
@@ -26,6 +27,7 @@ from muster.model.names import (
     queue_named,
 )
 from muster.model.objects import InvalidObjectError, ObjectMeta, WrittenMeta
+from muster.model.requeueing import requeue_after
 from muster.model.selectors import Selector
 from muster.model.strictness import Validation
 from muster.model.topology import Topology, read_topology
@@ -118,6 +120,8 @@ class Intent:
     topology: Topology | None = field(default=None)
     gang_scheduler: GangScheduler = field(default_factory=lambda: SCHEDULERS["volcano"])
     """Who has the name that `scheduler` says."""
+    requeue_after: str = ""
+    """`muster.dev/requeue-after`, where with it pods count that have nodes and are not ready; else ""."""
 
 
 def is_managed(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundings = _ALONE) -> bool:
@@ -216,7 +220,14 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
         said=said,
         prioritise_pods=prioritise_pods,
         topology=_topology(workload, around),
+        requeue_after=_requeue_after(workload),
     )
+
+
+def _requeue_after(workload: Workload) -> str:
+    text = workload.metadata.annotations.get(REQUEUE_AFTER, "")
+    asked = requeue_after(text) if not workload.kind.pods_of_jobs else None
+    return text if asked is not None and asked.not_ready else ""
 
 
 def named_queue(workload: Workload, around: Surroundings = _ALONE) -> tuple[str, str] | None:

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from muster.model.modes import GateMode
-from muster.model.names import GANG, GATE, GROUP_NAME, TASK_SPEC, UNNAMED_SCHEDULERS, WORKLOAD, read_key
+from muster.model.names import (
+    GANG,
+    GATE,
+    GROUP_NAME,
+    REQUEUE_AFTER,
+    TASK_SPEC,
+    UNNAMED_SCHEDULERS,
+    WORKLOAD,
+    read_key,
+)
 from muster.model.objects import Pod, convert
 
 if TYPE_CHECKING:
@@ -71,7 +80,10 @@ def membership(role: Role, gang: Gang, intent: Intent, scheduler: GangScheduler)
     """What makes the pods of that role members of the gang."""
     binding = scheduler.binding(gang, intent, role.name)
     labels = {**binding.labels, GANG: gang.label}
-    return Membership(role, intent, scheduler, labels, binding.annotations, binding.defaults, binding.spec)
+    # By this the policy knows which pods muster may delete that have a node.
+    asked = {REQUEUE_AFTER: intent.requeue_after} if intent.requeue_after else {}
+    annotations = {**binding.annotations, **asked}
+    return Membership(role, intent, scheduler, labels, annotations, binding.defaults, binding.spec)
 
 
 def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerReference | None = None) -> list[Operation]:

@@ -42,3 +42,5 @@ class EntryContext:
     """The UIDs of the pods that this leader was opening when a write failed: any of them may be open."""
     yielded: bool = False
     """Whether it gave back the room of what cannot be opened: it needs room for that again, as growth does."""
+    unready_since: float | None = None
+    """Since when this leader has seen a member that has a node and is not ready; None where there is none."""

@@ -354,13 +354,14 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         spare=spare(view, grant.roles) if scheduler_of(view).reclaims else None,
     )
     after = view.requeue_after
+    useless = unused.since if context.unready_since is None or not view.requeues_unready else context.unready_since
     standing = Standing(
         Phase.ADMITTED,
         opening=opening,
         softens=unused.softens,
         soft=unused.wholly,
         stuck={} if unused.wholly or not enforced else unused.soft,
-        requeues=None if unused.since is None or after is None else unused.since + after,
+        requeues=None if useless is None or after is None else useless + after,
         wanted=wanted,
         on_hold=hold,
         yields=yields,

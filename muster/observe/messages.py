@@ -30,6 +30,7 @@ __all__ = [
     "aside",
     "at_rest",
     "beyond",
+    "given_back",
     "in_the_way",
     "kept_class",
     "lacking",
@@ -194,6 +195,13 @@ def not_ready(view: View, reasons: Mapping[str, str]) -> str:
     named = [f"{pod.metadata.name}: {reasons[pod.metadata.uid]}" for pod in pods[:_NAMED]]
     more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
     return f"{len(pods)} of its {len(view.members)} pods have nodes and are not ready ({', '.join(named)}{more})"
+
+
+def given_back(view: View, after: str, reasons: Mapping[str, str]) -> str:
+    """Why a gang gives its place back `after` so long; `reasons` as for `not_ready`."""
+    if view.placed_nowhere:
+        return f"no pod found a node within {after}, so that the place is given back; {of_the_scheduler(view)}"
+    return f"{not_ready(view, reasons)} after {after}, so that the place is given back and its pods are deleted"
 
 
 def still_held(view: View) -> str:

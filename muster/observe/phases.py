@@ -129,10 +129,11 @@ def _aside(view: View) -> Phase | None:
 def given_back(view: View, requeued_at: str) -> tuple[Member, ...]:
     """The open members of a gang that gave its place back at that time (RFC 3339); none as soon as one has a node.
 
-    Members made since are not among them: whoever opened those wants them open.
+    Unless it may give its place back for pods that have nodes and are not ready: then all of them. Members made since
+    are not among them: whoever opened those wants them open.
     """
     since = seconds_of(requeued_at)
-    if since is None or not view.placed_nowhere:
+    if since is None or not (view.placed_nowhere or view.requeues_unready):
         return ()
     return tuple(
         member

@@ -22,7 +22,8 @@ from muster.model.names import (
     REQUEUED_AT,
 )
 from muster.model.objects import Pod
-from muster.model.times import duration_of, seconds_of
+from muster.model.requeueing import requeue_after
+from muster.model.times import seconds_of
 from muster.observe.users_objects import Above
 from muster.workloads import PLAIN_POD
 from muster.workloads.plain import run_of
@@ -261,7 +262,16 @@ class View:
         meta = self.decoded.metadata
         if meta.controller is not None and (meta.controller.api_version, meta.controller.kind) == ("batch/v1", "Job"):
             return None
-        return duration_of(meta.annotations.get(REQUEUE_AFTER, "")) or None
+        asked = requeue_after(meta.annotations.get(REQUEUE_AFTER, ""))
+        return asked.seconds if asked is not None else None
+
+    @property
+    def requeues_unready(self) -> bool:
+        """Whether pods count for that which have nodes and are not ready, as the workload and all of its pods say."""
+        if self.requeue_after is None or self.intent is None or not self.intent.requeue_after:
+            return False
+        said = (one.pod.metadata.annotations.get(REQUEUE_AFTER, "") for one in self.members if one.pod.spec.node_name)
+        return all(asked is not None and asked.not_ready for asked in map(requeue_after, said))
 
     @property
     def short(self) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from muster.gangs.pod_patch import opening
 from muster.kube.resource import JOBS, POD_GROUPS, PODS
-from muster.model.names import ADMITTED, GATE, MANAGED_BY, MUSTER, NUDGE, STATE
+from muster.model.names import ADMITTED, GATE, MANAGED_BY, MUSTER, NUDGE, REQUEUE_AFTER, STATE
 from muster.model.objects import ObjectMeta
 from tests.support.cluster.objects import gates
 from tests.support.cluster.policy_actors import (
@@ -88,6 +88,14 @@ def test_the_controller_deletes_only_pods_of_gangs_without_a_node(acting: Acting
         answer = acting.api("DELETE", acting.path(PODS, name), user=CONTROLLER)
         assert (answer.status, "deletes no pods but those" in answer.message) == (FORBIDDEN, True)
     assert acting.api("DELETE", acting.path(PODS, acting.member()), user=CONTROLLER).ok
+
+
+@pytest.mark.parametrize(("text", "may"), [("30m,not-ready", True), ("30m", False)])
+def test_the_controller_deletes_placed_pods_that_ask_for_it(acting: Acting, text: str, *, may: bool) -> None:
+    """The annotation comes with the pod, from its workload."""
+    name = acting.member(nodeName="somewhere")
+    assert acting.change(ADMINISTRATOR, name, annotated(**{REQUEUE_AFTER: text})).ok
+    assert acting.api("DELETE", acting.path(PODS, name), user=CONTROLLER).ok is may
 
 
 def test_the_controller_only_touches_workloads(acting: Acting) -> None:

@@ -56,7 +56,8 @@ _ASKED = (
         "annotation",
         "workload",
         _USER,
-        "After how long an admitted gang without a node releases its claim, such as `30m`: [reasons.md](reasons.md).",
+        "After how long an admitted gang without a node releases its claim, such as `30m`, or `30m,not-ready` "
+        "for one that is not ready, too: [reasons.md](reasons.md).",
     ),
     Key(
         "HOLD",

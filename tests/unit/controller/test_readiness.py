@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.model.names import MESSAGE, STATE
-from tests.support.controller.two_gangs import again, demo
-from tests.support.manifests.observed import GROUP, JSON, queue
+from muster.gangs.pod_patch import membership
+from muster.model.names import ADMITTED, MESSAGE, REQUEUE_AFTER, STATE
+from muster.model.requeueing import requeue_after
+from tests.support.controller.two_gangs import again, demo, members
+from tests.support.manifests.observed import GROUP, JSON, gang_and_intent, queue, ray_cluster
 
 if TYPE_CHECKING:
     from tests.support.controller.recording_client import Harness
@@ -98,3 +100,69 @@ async def test_a_gang_all_of_whose_pods_are_ready_says_nothing() -> None:
     world = await placed(READY)
     assert "ready" not in await after(world, 3600)
     assert told(world) == []
+
+
+def _asking(text: str, *, stamped: bool = True) -> dict[str, Any]:
+    """The gang, whose workload says this of requeue-after, and whose pods the webhook made so."""
+    pods = members()
+    for pod in pods if stamped else ():
+        pod["metadata"]["annotations"] = {**pod["metadata"]["annotations"], REQUEUE_AFTER: text}
+    return {"workloads": [ray_cluster(annotations={REQUEUE_AFTER: text})], "pods": pods}
+
+
+async def _written_after(world: Harness, seconds: float) -> list[str]:
+    world.now += seconds
+    again(world)
+    return [write for write in await world.settle() if write.startswith("delete")]
+
+
+async def test_a_gang_gives_its_place_back_for_pods_that_are_not_ready_where_its_workload_says_so() -> None:
+    world = await placed(waiting("ImagePullBackOff"), **_asking("10m,not-ready"))
+    assert await _written_after(world, 599) == []
+    assert await _written_after(world, 1) == ["delete demo-head", "delete demo-w-0", "delete demo-w-1"]
+    assert (ADMITTED in world.annotations(GROUP), world.annotations(GROUP)[STATE]) == (False, "Requeued")
+    words = "1 of its 3 pods have nodes and are not ready (demo-w-1: ImagePullBackOff) after 10m, so that the place is "
+    assert world.annotations(GROUP)[MESSAGE] == f"{words}given back and its pods are deleted"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param(_asking("10m"), id="the annotation asks for unplaced gangs alone"),
+        pytest.param(_asking("10m,not-ready", stamped=False), id="its pods were made before it was asked for"),
+        pytest.param(_asking("10m,unready"), id="it cannot be read"),
+    ],
+)
+async def test_no_placed_pod_is_deleted_unasked(changes: dict[str, Any]) -> None:
+    world = await placed(waiting("ImagePullBackOff"), **changes)
+    assert await _written_after(world, 86_400) == []
+
+
+async def test_a_gang_that_becomes_ready_in_time_keeps_its_place() -> None:
+    world = await placed(waiting("ImagePullBackOff"), **_asking("10m,not-ready"))
+    await after(world, 599, READY)
+    assert await _written_after(world, 86_400) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("30m", (1800.0, False)),
+        ("30m,not-ready", (1800.0, True)),
+        ("1h , not-ready", (3600.0, True)),
+        ("not-ready", None),
+        ("30m,", None),
+        ("30m,not-ready,x", None),
+        ("soon", None),
+        ("", None),
+    ],
+)
+def test_what_the_annotation_says(text: str, asked: tuple[float, bool] | None) -> None:
+    assert requeue_after(text) == asked
+
+
+def test_the_webhook_writes_on_pods_what_their_workload_asks_for() -> None:
+    for text, stamped in (("30m,not-ready", "30m,not-ready"), ("30m", None)):
+        gang, intent = gang_and_intent(ray_cluster(annotations={REQUEUE_AFTER: text}))
+        member = membership(gang.roles[0], gang, intent, intent.gang_scheduler)
+        assert member.annotations.get(REQUEUE_AFTER) == stamped
