@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -81,10 +82,9 @@ class _Repair:
         waiting = _waiting(pods)
         if not waiting:
             return True
+        lists = partial(list_objects, namespace=self.namespace) if self.namespace else list_objects
         try:
-            listed = await list_objects(
-                self.client, pod_groups_of(scheduler), scheduler.pod_groups, namespace=self.namespace or None
-            )
+            listed = await lists(self.client, pod_groups_of(scheduler), scheduler.pod_groups)
         except ApiError as error:
             self._fail(f"cannot list PodGroups: {error}; pods keep waiting that lack theirs, or a part of their gang")
             # Without its CRD there is no PodGroup, and none can be made.
