@@ -50,11 +50,12 @@ class Opening:
 
 def minimum_of(members: Sequence[Member], roles: Iterable[Role]) -> list[Member]:
     """The members with which the roles start, and those that come beside them; opened ones first, then by units."""
-    return [
-        one
-        for role in roles
-        for one in _in_order(members, role)[: role.minimum + (0 if role.made_first else role.reserved)]
-    ]
+    return [one for role in roles for one in _in_order(members, role)[: _due(role)]]
+
+
+def _due(role: Role) -> int:
+    """How many members of the role start it, or come beside it."""
+    return role.minimum + (0 if role.made_first else role.reserved)
 
 
 def _in_order(members: Sequence[Member], role: Role) -> list[Member]:
@@ -278,18 +279,20 @@ def plan_pause(
     running = total((left, *(one.requests for one in there)))
     claim, first = largest(base, total((running, places.rest))), []
     chosen = set()
-    for member in minimum_of(members, roles):
-        if not member.held:
-            continue
-        if member.pod.metadata.uid not in kept:
-            together, rest = total((running, member.requests)), places.without(member)
-            grown = largest(claim, total((together, rest)))
-            if not (places.covers(member) or grown == claim or may_hold(grown)):
-                continue
-            places.give(member)
-            running, claim = together, largest(claim, total((together, rest)))
-        first.append(member)
-        chosen.add(member.pod.metadata.uid)
+    for role in roles:
+        due = _due(role)
+        for member in _in_order(members, role):
+            if due > 0 and member.held and member.pod.metadata.uid not in kept:
+                together, rest = total((running, member.requests)), places.without(member)
+                grown = largest(claim, total((together, rest)))
+                if not (places.covers(member) or grown == claim or may_hold(grown)):
+                    continue
+                places.give(member)
+                running, claim = together, largest(claim, total((together, rest)))
+            if due > 0 and member.held:
+                first.append(member)
+                chosen.add(member.pod.metadata.uid)
+            due -= 1
     surplus = tuple(member for member in members if member.held and member.pod.metadata.uid not in chosen)
     reserved = tuple(member for member in surplus if member.pod.metadata.uid in kept)
     return Opening(tuple(first), claim, surplus, reserved=reserved)

@@ -144,6 +144,16 @@ def test_what_others_have_added_to_pods_comes_back_with_their_replacements() -> 
     assert plan_opening([*members, member("b", cpu="1501m")], roles, amounts(cpu="4"), never).members == ()
 
 
+def test_one_that_is_too_large_keeps_no_other_from_its_place() -> None:
+    members = [member("head", "headgroup", held=False), member("a", held=False), member("b", cpu="9"), member("c")]
+    for plan in (
+        plan_opening(members, ROLES, amounts(cpu="3"), never),
+        plan_pause(members, ROLES, amounts(cpu="3"), never),
+        plan_pause(members, ROLES, amounts(cpu="3"), never, keeps=ROLES),
+    ):
+        assert (names(plan.members), names(plan.surplus), plan.claim) == (["c"], ["b"], amounts(cpu="3"))
+
+
 @pytest.mark.parametrize(
     ("left", "opened", "claim"), [("1", ["head", "a"], "3"), ("2", ["head"], "3"), ("3", [], "3"), ("4", [], "4")]
 )
