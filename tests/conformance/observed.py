@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from hack.testbed import Nodes, Testbed, TestbedError, wait_for
+from hack.testbed import PATIENCE, Nodes, Testbed, TestbedError, wait_for
 from hack.testbed.parts import PARTS
 from muster.model.objects import Pod, convert
 from muster.resources.amounts import as_text
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Observed", "control_plane", "observe", "observe_pods"]
 
-# Longer than on the busiest machine; there are hundreds of cases at once.
-_SECONDS = 400
-# For which what is refused, and should not be, is tried again: the Trainer hears of a new runtime a moment later.
-_HEARD_SECONDS = 60
+# There are hundreds of cases at once.
+_SECONDS = 2 * PATIENCE
 # What samples expect to be there before them; without it no pod is made.
 _ACCOUNT = re.compile(r'"serviceAccountName": "([^"]+)"')
 
@@ -169,7 +167,7 @@ def _create_cases(testbed: Testbed, cases: Iterable[tuple[str, Case]], accepted:
 
     # What is still refused then is seen to be.
     with suppress(TestbedError):
-        wait_for("the operators to take what they should", all_taken, _HEARD_SECONDS, interval=1)
+        wait_for("the operators to take what they should", all_taken, interval=1)
     return created
 
 
