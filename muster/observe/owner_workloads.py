@@ -78,11 +78,10 @@ def owned(pod: Pod, decoded: Decoded) -> bool:
 
 
 def rivals_of(key: GangKey, cluster: Cluster, strangers: Iterable[Pod]) -> Iterable[tuple[Kind, Decoded]]:
-    """The other owners of these pods: living workloads, each once, and for plain pods the oldest pod."""
+    """The other owners of these pods: living workloads, each once, and for plain pods the oldest pod of each run."""
     strangers = list(strangers)
     owners = dict.fromkeys(owner for owner in map(owner_of, strangers) if owner)
     found = (cluster.workload(key.namespace, owner) for owner in owners)
-    plain = min((pod for pod in strangers if owner_of(pod) is None), key=age, default=None)
+    plain = {run_of(pod): pod for pod in sorted(strangers, key=age, reverse=True) if run_of(pod) or not owner_of(pod)}
     yield from (one for one in found if one is not None and not one[1].metadata.deletion_timestamp)
-    if plain is not None:
-        yield PLAIN_POD, plain
+    yield from ((PLAIN_POD, pod) for pod in plain.values())

@@ -153,6 +153,9 @@ async def test_a_second_job_is_no_growth_of_the_first(*, cpu: str, restarted: bo
     assert world.open_pods() == ["a1", "a2", "a3"]
     why = "another Job of the same gang waits until it has ended (b0, b1, b2): give each Job a gang of its own"
     assert world.annotations("pair")[MESSAGE] == f'cpu 3 and memory 3Gi of queue "q"; {why}'
+    waits = 'the PodGroup "pair" belongs to Pod "a1"; this workload waits until the other is gone; rename one of them'
+    told = [(event["regarding"]["name"], event["note"]) for event in world.events_on("Pod")]
+    assert ("b0", waits) in told
     await ended(world, a1="Succeeded", a2="Succeeded")
     await come(world)
     assert "b0" not in world.open_pods()
