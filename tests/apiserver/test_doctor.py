@@ -23,7 +23,17 @@ from muster.kube.resource import (
 from muster.model.names import GANG, GANG_SIZE, MANAGED_BY, MUSTER, STATE
 from muster.process.certificates import issue
 from tests.apiserver.conftest import EXCLUDED
-from tests.support.cli.doctor import LEASE, Doctor, edited, everywhere, in_order, lead, stand_down, without
+from tests.support.cli.doctor import (
+    LEASE,
+    SOUND_VOLCANO,
+    Doctor,
+    edited,
+    everywhere,
+    in_order,
+    lead,
+    stand_down,
+    without,
+)
 from tests.support.cluster.desk import PATIENCE
 from tests.support.cluster.grants import account, bind, revoke
 
@@ -264,9 +274,11 @@ def test_deployments_without_pods(doctor: Doctor, calls: Api) -> None:
     assert found["problem installation"] == [
         "Deployment muster-system/muster-controller is scaled to 0: waiting gangs keep waiting"
     ]
-    assert found["problem volcano"] == [
-        "Deployment volcano-system/volcano-scheduler (vc-scheduler v1.14.0): 0 of 0 pods Ready: no gang is placed"
-    ]
+    (line,) = found["problem volcano"]
+    assert line == (
+        f"Deployment volcano-system/volcano-scheduler (vc-scheduler {SOUND_VOLCANO}): 0 of 0 pods Ready: no gang is "
+        "placed"
+    )
     wait_for("their pods to be back", lambda: doctor.found() == {}, PATIENCE)
 
 
