@@ -396,6 +396,10 @@ class Reconciler:
 
     async def _release(self, view: View, standing: Standing, memory: Memory) -> None:
         """Leave a workload alone: its PodGroup asks for nothing, and pods that are held go as there is room."""
+        refused, now = memory.refused, self._clock()
+        if refused.out(now) and refused.wait(now) <= 0:
+            self._set_aside.come_back(view.key)
+            return
         mark = memory.left_alone(view)
         state, message = messages.left_alone(view)
         if standing.lost and view.members:
@@ -403,8 +407,10 @@ class Reconciler:
         elif view.members:
             view = await self._group_writer.ensure(view, memory, lenient(view))
             if standing.opening is not None:
-                await self._gates.take_off(standing.opening.members, memory)
+                if standing.opening.members:
+                    await self._gates.take_off(standing.opening.members, memory)
                 message += messages.beyond(standing.opening, {}, standing.on_hold)
+            message += f"; {refused.words}" if refused.words else ""
         # A workload that asks for nothing, and that muster has nothing of, is none of its business.
         if view.pod_group is not None or view.gang is not None or standing.lost:
             await self._group_writer.report(view, memory, mark, state, message)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import SupportsIndex
 
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import ADMITTED, MESSAGE, STATE
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness
-from tests.support.manifests.observed import queue
-
-if TYPE_CHECKING:
-    from tests.support.controller.recording_client import Harness
+from tests.support.controller.recording_client import Harness
+from tests.support.manifests.observed import GROUP, old_pod, queue, ray_cluster, ray_pod
 
 ELDER, YOUNGER = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z"
 DENIED = ApiError(403, "Forbidden", 'admission webhook "validate.kyverno.svc-fail" denied the request: tag latest')
@@ -219,3 +217,24 @@ async def test_after_an_outage_all_come_back_in_their_order(seconds: float) -> N
     await goes_on(world, 10)
     assert world.open_pods() == opened("large", 0, 1, 2)
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
+
+
+async def test_a_held_pod_of_a_workload_that_is_left_alone_says_why_it_stays_held_and_goes_later() -> None:
+    """It is no gang, and keeps no room from one."""
+    old = [old_pod("demo-head", "headgroup"), ray_pod("demo-w-0")]
+    world = Harness(workloads=[ray_cluster()], pods=old, queues=[queue(cpu="2")])
+    world.client.fails = {"patch demo-w-0": (fails := Always([DENIED]))}
+    await goes_on(world, 10)
+    assert world.annotations(GROUP)[STATE] == "NotManaged"
+    assert f"the gate of pod demo-w-0 cannot be taken off: {DENIED.message}" in world.annotations(GROUP)[MESSAGE]
+    workload, pods = gang("small", 2, created=YOUNGER)
+    world.set_workload(workload)
+    world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
+    world.watch()
+    await goes_on(world, 10)
+    assert world.open_pods() == ["demo-head", *opened("small", 0, 1)]
+    fails.clear()
+    world.set_queue(queue(cpu="3"))
+    await goes_on(world, 40)
+    assert world.open_pods() == ["demo-head", "demo-w-0", *opened("small", 0, 1)]
+    assert "cannot be taken off" not in world.annotations(GROUP)[MESSAGE]
