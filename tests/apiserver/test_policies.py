@@ -61,6 +61,8 @@ from tests.support.manifests.owner_chains import owned
 if TYPE_CHECKING:
     from tests.support.cluster.desk import Manifest
 
+NOT_FOUND = 404
+
 TRICKS = [
     pytest.param([GATE_AWAY], "", id="the gate taken off"),
     pytest.param([GATE_AWAY, labelled(team="a")], "", id="the gate taken off with a harmless change"),
@@ -372,6 +374,15 @@ def test_everything_else_of_musters_podgroup_is_open(acting: Acting) -> None:
         answer = acting.change(TENANT, name, patch, resource=POD_GROUPS)
         assert answer.ok, answer.message
     assert acting.api("DELETE", acting.path(POD_GROUPS, name), user=TENANT).ok
+
+
+def test_a_namespace_goes_with_musters_podgroups_in_it(acting: Acting) -> None:
+    there = Acting(acting.api, own_name("going"))
+    make_namespace(acting.api, there.namespace)
+    musters(there, **{ADMITTED: "a"})
+    path = NAMESPACES.path(name=there.namespace)
+    acting.api.delete(path)
+    wait_for("the namespace to be gone", lambda: acting.api("GET", path).status == NOT_FOUND, PATIENCE)
 
 
 def test_volcano_writes_the_status_of_musters_podgroup(acting: Acting) -> None:

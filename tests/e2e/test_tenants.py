@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import NAMESPACES, POD_GROUPS, PODS
+from muster.kube.resource import POD_GROUPS, PODS
 from muster.model.names import ADMITTED, MANAGED_BY, MUSTER, QUEUE_LABEL
 from tests.support.cluster.grants import bind, grant, on, user
-from tests.support.cluster.objects import alive, gates, state
+from tests.support.cluster.objects import alive, gates
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests.applied import ray_cluster
 
@@ -112,7 +112,7 @@ def test_an_admission_of_a_tenant_ends_with_its_pods(scene: Scene, queue: str) -
 
 @pytest.mark.parametrize("policy", ["Foreground", "Background"])
 def test_a_gang_is_deleted_whatever_way_its_tenant_asks_for(scene: Scene, queue: str, policy: str) -> None:
-    """In the foreground with a finalizer; and the namespace goes with PodGroups in it."""
+    """In the foreground with a finalizer; and so the PodGroup alone, which muster makes again."""
     del queue
     path = scene.path(RAY_CLUSTERS, "first")
     assert scene.api("DELETE", path, {"propagationPolicy": policy}, user=TENANT).ok
@@ -120,6 +120,4 @@ def test_a_gang_is_deleted_whatever_way_its_tenant_asks_for(scene: Scene, queue:
     scene.await_running("ray-next-pg", 2)
     foreground = {"propagationPolicy": "Foreground"}
     assert scene.api("DELETE", scene.path(POD_GROUPS, "ray-next-pg"), foreground, user=TENANT).ok
-    scene.await_state("ray-next-pg", "Running")
-    scene.delete(NAMESPACES, scene.namespace)
-    assert not state(scene.pod_group("ray-next-pg"))
+    scene.await_running("ray-next-pg", 2)
