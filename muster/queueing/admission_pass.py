@@ -68,6 +68,9 @@ class AdmissionPass:
     bypassed: dict[tuple[str, tuple[str, ...], str], BypassedBelow] = field(default_factory=dict)
 
     _least: dict[str, float] = field(default_factory=dict)
+    # What `free` gave since something was last taken: thousands of lines ask of one queue.
+    _free: dict[str, Mapping[str, int]] = field(default_factory=dict)
+    _free_at: int = -1
 
     @property
     def tree(self) -> QueueTree:
@@ -78,6 +81,16 @@ class AdmissionPass:
     def changes(self) -> int:
         """Grows with everything that is taken or reserved in the pass."""
         return len(self.fits) + len(self.bars.by_queue) + len(self.barriers) + len(self.namespaces.keepers)
+
+    def free(self, queue: str) -> Mapping[str, int]:
+        """What a queue has free now, of the resources that it limits; reservations are not counted."""
+        if self._free_at != self.changes:
+            self._free_at = self.changes
+            self._free.clear()
+        known = self._free.get(queue)
+        if known is None:
+            known = self._free[queue] = self.usage.free(queue, self.tree.ceiling(queue))
+        return known
 
     def is_soft(self, queue: str, claim: Claim) -> bool:
         """Whether a claim of that queue has a soft part that does not count."""

@@ -32,12 +32,21 @@ class LineVisitor(Visitor):
         self.key = key
         self.line = line
         self.first = line.first
+        # Where gangs are visited only if they fit what is free: the limits, from the root down. Many a queue has no
+        # gang that fits what is free for all.
+        self._limits: tuple[str, ...] = ()
+        if key.stage is not Stage.OVER and not outcome.tree.in_strict_line(queue) and not self._spared(lasting=False):
+            self._limits = outcome.tree.limiting(queue)
+            if outcome.given_back is not None and self._limits[:1] == (ROOT,):
+                self._limits = self._limits[1:]
         # Who was visited last, or can change nothing any more; and how much had changed when the next one was found.
         self._last: Order | None = None
         self._found_at = -1
 
     def settle(self) -> bool:
         """Find the next; False where there is none."""
+        if self.is_full():
+            return False
         if self._found_at != self.outcome.changes:
             found = self._next()
             if found is None:
@@ -85,14 +94,14 @@ class LineVisitor(Visitor):
         """
         if not self.key.begun or self.key.stage is not Stage.OVER:
             return False
-        strict = any(self.outcome.tree.strict(one) for one in self.outcome.tree.path(self.queue))
+        strict = self.outcome.tree.in_strict_line(self.queue)
         return not strict or self.outcome.behind(self.queue) is not None
 
     def _most(self) -> dict[str, int] | None:
         """What the next one may need at most, of the resources that are limited; None where nobody here can be next."""
         outcome, tree = self.outcome, self.outcome.tree
         path = tree.path(self.queue)
-        strict = any(tree.strict(one) for one in path)
+        strict = tree.in_strict_line(self.queue)
         behind = strict and outcome.behind(self.queue) is not None
         if behind and not self.key.begun:
             return None
@@ -124,18 +133,10 @@ class LineVisitor(Visitor):
 
         So it is for most lines of a busy cluster, and what is free only shrinks in a pass.
         """
-        tree, least = self.outcome.tree, self.line.least
-        path = tree.path(self.queue)
-        if self.key.stage is Stage.OVER or any(map(tree.strict, path)) or self._spared(lasting=False):
-            return False
-        taken_of, ceiling = self.outcome.usage.taken, tree.ceiling
-        for one in path:
-            limit = ceiling(one)
-            if not limit or (one == ROOT and self.outcome.given_back is not None):
-                continue
-            taken = taken_of(one)
-            for name, amount in least:
-                if name in limit and limit[name] - taken.get(name, 0) < amount:
+        for one in self._limits:
+            free = self.outcome.free(one)
+            for name, amount in self.line.least:
+                if name in free and amount > free[name]:
                     return True
         return False
 

@@ -103,10 +103,14 @@ class QueueTree:
         self._reaches: dict[str, Resources] = {}
         self._ceilings: dict[str, dict[str, int]] = {}
         self._hands_up: dict[str, dict[str, int]] = {}
+        self._limiting: dict[str, tuple[str, ...]] = {}
         # Of all queues directly below one: what each would otherwise add up for itself.
         self._weights: dict[str, int] = {}
         self._guarantees: dict[str, Resources] = {}
         self._occupied: set[str] = set()
+        # What few queues are, that no pass need look for it in the paths of thousands.
+        self._on_hold: set[str] = set()
+        self._strict: set[str] = set()
         for view in views:
             self.set(view)
 
@@ -127,6 +131,10 @@ class QueueTree:
             return False
         self._take_out(view.name)
         self._views[view.name] = view
+        if view.on_hold:
+            self._on_hold.add(view.name)
+        if view.strict:
+            self._strict.add(view.name)
         if view.parent:
             self._children.setdefault(view.parent, set()).add(view.name)
         self._changed(view.name, old, view)
@@ -174,7 +182,7 @@ class QueueTree:
     def _forget_limits(self, of: Iterable[str] | None = None) -> None:
         """Of these queues, or of all (None)."""
         self._revision += 1
-        for known in (self._limits, self._reaches, self._ceilings, self._hands_up):
+        for known in (self._limits, self._reaches, self._ceilings, self._hands_up, self._limiting):
             if of is None:
                 known.clear()
             else:
@@ -183,6 +191,8 @@ class QueueTree:
 
     def _take_out(self, name: str) -> None:
         old = self._views.pop(name, None)
+        self._on_hold.discard(name)
+        self._strict.discard(name)
         if old is not None and old.parent:
             siblings = self._children[old.parent]
             siblings.discard(name)
@@ -221,8 +231,11 @@ class QueueTree:
 
     def strict(self, name: str) -> bool:
         """Whether no gang may pass another one there."""
-        view = self._views.get(name)
-        return view is not None and view.strict
+        return name in self._strict
+
+    def in_strict_line(self, name: str) -> bool:
+        """Whether the queue, or one above it, is strict."""
+        return bool(self._strict) and not self._strict.isdisjoint(self.path(name))
 
     def preempts(self, name: str) -> bool:
         """Whether claims of lower priority do not stand in the way of gangs there that preempt."""
@@ -235,7 +248,7 @@ class QueueTree:
 
     def on_hold_by(self, name: str) -> str:
         """The queue that is on hold: this one, or the nearest above it; "" where none is."""
-        return next((one for one in self.path(name) if (view := self._views.get(one)) and view.on_hold), "")
+        return next((one for one in self.path(name) if one in self._on_hold), "") if self._on_hold else ""
 
     def takes_work(self, name: str) -> bool:
         """Whether anything new may start there: the queue is open, and neither it nor one above it is on hold."""
@@ -310,6 +323,13 @@ class QueueTree:
         known = self._ceilings.get(name)
         if known is None:
             known = self._ceilings[name] = {resource: amount.nano for resource, amount in self.limit(name).items()}
+        return known
+
+    def limiting(self, name: str) -> tuple[str, ...]:
+        """Those of the queue and of all above it that limit anything, from the root down."""
+        known = self._limiting.get(name)
+        if known is None:
+            known = self._limiting[name] = tuple(one for one in reversed(self.path(name)) if self.limit(one))
         return known
 
     def hands_up(self, name: str) -> dict[str, int]:

@@ -46,7 +46,7 @@ class Shares:
         view = self.tree.get(parent)
         if (view is not None and view.by_age) or not self._room(parent):
             return True
-        return any(map(self.tree.strict, self.tree.path(parent)))
+        return self.tree.in_strict_line(parent)
 
     def competes(self, queue: str) -> bool:
         """Whether the queue has siblings with which it shares what their parent has."""

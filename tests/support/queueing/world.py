@@ -28,7 +28,10 @@ def exactly_minus(whole: Resources, part: Resources) -> Resources:
 
 
 class Holder(NamedTuple):
-    """What the model knows of an admitted gang; `soft` is a part of its claim, `spare` what may be taken back of it."""
+    """What the model knows of an admitted gang; `soft` is a part of its claim, `spare` what may be taken back of it.
+
+    Of `running` None means all of it.
+    """
 
     queue: str
     claim: Resources
@@ -38,7 +41,7 @@ class Holder(NamedTuple):
     idle: bool
     lasts: bool = False
     spare: Resources = MappingProxyType({})
-    running: Resources = MappingProxyType({})
+    running: Resources | None = None
 
 
 def deserved(tree: QueueTree, queue: str) -> dict[str, Fraction]:
@@ -99,7 +102,9 @@ class World:
             self._softened, self._sums = (tree, self.softened(tree)), {}
         which = lasting, tuple(one.key for one in beside)
         if which not in self._sums:
-            starting = [Holder(one.queue, one.need, 0, "", {}, idle=False, lasts=one.lasts) for one in beside]
+            starting = [
+                Holder(one.queue, one.need, 0, "", {}, idle=False, lasts=one.lasts, running={}) for one in beside
+            ]
             self._sums[which] = self._used(tree, [*self.held.values(), *starting], lasting=lasting)
         used = self._sums[which].get(queue, {})
         if but_below:
@@ -133,7 +138,7 @@ class World:
             if gone and holder.idle and self.nodes is not None:
                 used[ROOT] = total([used.get(ROOT, {}), unplaced])
             for one in path if holder.lasts or not lasting else ():
-                running[one] = total([running.get(one, {}), holder.running])
+                running[one] = total([running.get(one, {}), holder.claim if holder.running is None else holder.running])
         names = {one for holder in holders for one in tree.gang_path(holder.queue)} - {ROOT}
 
         def in_ring(one: str) -> bool:

@@ -72,7 +72,12 @@ def trees(
 
 
 holders = st.lists(
-    st.builds(Holder, st.sampled_from(TEAMS), sizes, st.just(0), ages, st.just({}), st.just(False), st.booleans()),
+    st.builds(
+        Holder,
+        *(st.sampled_from(TEAMS), sizes, st.just(0), ages, st.just({}), st.just(False), st.booleans()),
+        spare=st.just({}),
+        running=st.none(),
+    ),
     max_size=6,
 )
 
