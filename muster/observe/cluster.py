@@ -237,12 +237,14 @@ class Cluster:
         """True if the pod names a node that does not exist: whoever makes a pod may name any. Unknown until listed."""
         return bool(pod.spec.node_name) and self.nodes.synced and self.nodes.get("", pod.spec.node_name) is None
 
-    def gangs_on_no_node(self) -> Iterator[GangKey]:
-        """The gangs of pods that name a node that does not exist."""
+    def gangs_on_no_node(self) -> Iterator[GangKey | None]:
+        """The gangs of pods that name a node that does not exist; None for each other pod, so that no step is long."""
         for pod in self.pods.values():
             if self.on_no_node(pod):
                 self.members.pop(pod.metadata.uid, None)
                 yield from gangs_of_pod(pod)
+            else:
+                yield None
 
     def _forget_pod(self, change: Change[Pod]) -> None:
         if change.old is not None:

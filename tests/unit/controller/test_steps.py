@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
     from tests.support.manifests.observed import JSON
 
-FEW, MANY = 16, 64
+# In both more is held of each queue than it has.
+FEW, MANY = 32, 128
 QUEUES = 8
 # The way through a line of gangs is a little longer where more stand in it.
 GROWTH, CALLS = 1.2, 20
