@@ -1,8 +1,8 @@
 """Events of events.k8s.io/v1, written in the background: an event is a courtesy, and nothing ever waits for one.
 
 Events have four bounds: a budget for each gang, one for each owner of several gangs' workloads, one for all gangs
-together, and a bound on events not yet written, of which the oldest are dropped. The PodGroup's annotations always have
-the latest message.
+together, and a bound on events not yet written, of which the oldest are dropped, of the namespace that has most. What
+waits is written in turns of the namespaces. The PodGroup's annotations always have the latest message.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -119,7 +119,8 @@ class Announcer:
         self._writer = writer
         self._source = EventSource(REPORTING_CONTROLLER, instance, "GangScheduling")
         self._maker_of = maker_of
-        self._pending: deque[_Saying] = deque()
+        # By namespace: each has its turn, so that one of which much is said does not keep others from being told.
+        self._pending: OrderedDict[str, deque[_Saying]] = OrderedDict()
         self._budget = Budget(_PER_SECOND, _AT_ONCE)
         self._makers = Budgets()
         self._something = asyncio.Event()
@@ -135,11 +136,19 @@ class Announcer:
         self._add(_Saying(regarding, reason, note, warning, time.time(), to_maker=True, climbs=climbs))
 
     def _add(self, saying: _Saying) -> None:
-        if len(self._pending) >= _PENDING:
-            self._pending.popleft()
+        if sum(map(len, self._pending.values())) >= _PENDING:
+            max(self._pending.values(), key=len).popleft()
             self.dropped += 1
-        self._pending.append(saying)
+        self._pending.setdefault(saying.regarding.namespace, deque()).append(saying)
         self._something.set()
+
+    def _next(self) -> _Saying:
+        """The oldest of the namespace whose turn it is."""
+        namespace, sayings = self._pending.popitem(last=False)
+        saying = sayings.popleft()
+        if sayings:
+            self._pending[namespace] = sayings
+        return saying
 
     async def run(self) -> None:
         """Write what is said, until cancelled."""
@@ -155,7 +164,7 @@ class Announcer:
             if wait:
                 await asyncio.sleep(wait)
                 continue
-            saying = self._pending.popleft()
+            saying = self._next()
             if saying.to_maker and not self._makers.take(saying.regarding.uid, loop.time()):
                 self.dropped += 1
                 continue
@@ -194,4 +203,4 @@ class Announcer:
             return
         if maker is not None and tellable(maker):
             above = Regarding(maker.api_version, maker.kind, job.namespace, maker.name, maker.uid)
-            self._pending.appendleft(replace(saying, regarding=above, climbs=False))
+            self._pending.setdefault(job.namespace, deque()).appendleft(replace(saying, regarding=above, climbs=False))

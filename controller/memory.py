@@ -99,6 +99,8 @@ class Memory:
     """What its user was told of them."""
     refused: Refused = field(default_factory=Refused)
     """A write that the apiserver does not take."""
+    requeues: int = 0
+    """How often the gang gave its place back since its pods last had nodes, as far as it matters (`DOUBLINGS`)."""
     yielded: bool = False
     """Whether it gave back the room of what cannot be opened, and has none for it again yet."""
 

@@ -42,6 +42,8 @@ _SILENCE = 5.0
 _SHARE, _SHORTEST, _LONGEST = 1 / 16, 2.0, 300.0
 # Of all gangs together, after an outage that thousands have waited through.
 _PER_SECOND = 20.0
+# Of the turns one namespace has every second one at most: another that lacks pods is not behind thousands of it.
+_APART = 2
 # Of all workers no more wait for a touch: while a webhook of the workloads is away each takes as long as a write may,
 # and gangs of other kinds must not wait for that.
 _AT_ONCE = 4
@@ -113,6 +115,7 @@ class Turns:
         # The turns that are given and to come, numbered by time, and the first that may be free.
         self._given: set[int] = set()
         self._free = 0
+        self._last: dict[str, int] = {}
 
     @property
     def gangs(self) -> int:
@@ -125,13 +128,14 @@ class Turns:
         if one is not None and one.turn is not None:
             self._given.discard(one.turn)
             self._free = min(self._free, one.turn)
+            self._last.pop(key.namespace, None)
 
     def wait(self, key: GangKey, now: float) -> float:
         """Seconds until the gang, which lacks pods, is to be nudged; 0.0 when it is now, which counts as done."""
         one = self._short.setdefault(key, _Short(now, now + _SILENCE))
         if one.next <= now and one.turn is None:
             # A turn of its own for everybody: they would all come again at once otherwise.
-            one.turn = self._next_turn(now)
+            one.turn = self._next_turn(key.namespace, now)
             one.next = max(now, one.turn / _PER_SECOND)
         if one.next > now:
             return one.next - now
@@ -139,12 +143,17 @@ class Turns:
         one.next = now + min(max((now - one.since) * _SHARE, _SHORTEST), _LONGEST)
         return 0.0
 
-    def _next_turn(self, now: float) -> int:
-        turn = max(self._free, math.floor(now * _PER_SECOND))
+    def _next_turn(self, namespace: str, now: float) -> int:
+        present = math.floor(now * _PER_SECOND)
+        self._last = {one: last for one, last in self._last.items() if last + _APART > present}
+        self._free = max(self._free, present)
+        while self._free in self._given:
+            self._free += 1
+        turn = max(self._free, self._last.get(namespace, present - _APART) + _APART)
         while turn in self._given:
             turn += 1
         self._given.add(turn)
-        self._free = turn + 1
+        self._last[namespace] = turn
         return turn
 
     def _take(self, one: _Short) -> None:

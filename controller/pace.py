@@ -1,8 +1,9 @@
-"""How soon a large gang is looked at again.
+"""How soon a gang is looked at again.
 
 To look at a gang takes as long as it has pods, and each of its pods changes some times on its way: a gang of 4,000
 would be looked at 20,000 times, for minutes of a core. So a large one is left alone for a moment after each look,
-unless the pod has come that makes it complete.
+unless the pod has come that makes it complete. And whatever the size, objects that somebody changes without end get
+some looks in a row and then few in a second.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ __all__ = ["Pace"]
 _SMALL = 50
 # Seconds for each pod, some twenty times what it adds to a look; and at most.
 _EACH, _LONGEST = 0.0002, 0.5
+# Seconds between the looks at a gang of which something changes all the time, after so many in a row.
+_BETWEEN, _IN_A_ROW = 0.2, 100
+# As many gangs are remembered before those are forgotten that were not looked at for so long.
+_REMEMBERED = 1_000
 
 
 class _Looked(NamedTuple):
@@ -34,26 +39,33 @@ class Pace:
         self._pods = pods
         self._clock = clock
         self._looked: dict[GangKey, _Looked] = {}
+        # When each would be at rest, had its looks come one by one.
+        self._at_rest: dict[GangKey, float] = {}
 
     @property
     def gangs(self) -> int:
-        """Of how many gangs something is remembered."""
+        """Of how many large gangs something is remembered."""
         return len(self._looked)
 
     def looked(self, key: GangKey, pods: int, *, needed: int = 0) -> None:
         """Note a look at a gang with so many pods; `needed` is how many it waits for, 0 where it waits for none."""
+        now = self._clock()
+        if len(self._at_rest) >= _REMEMBERED:
+            self._at_rest = {one: rest for one, rest in self._at_rest.items() if rest > now}
+        self._at_rest[key] = max(self._at_rest.get(key, now), now) + _BETWEEN
         if max(pods, needed) < _SMALL:
             self._looked.pop(key, None)
         else:
-            self._looked[key] = _Looked(self._clock() + min(pods * _EACH, _LONGEST), needed)
+            self._looked[key] = _Looked(now + min(pods * _EACH, _LONGEST), needed)
 
     def wait(self, key: GangKey) -> float:
         """The seconds for which a change of the gang can wait."""
-        last = self._looked.get(key)
+        now, last = self._clock(), self._looked.get(key)
+        busy = self._at_rest.get(key, now) - now - _BETWEEN * _IN_A_ROW
         if last is None or (last.needed and self._pods(key) >= last.needed):
-            return 0.0
-        return max(0.0, last.until - self._clock())
+            return max(0.0, busy)
+        return max(0.0, last.until - now, busy)
 
     def forget(self, key: GangKey) -> None:
-        """Drop what is remembered of a gang that is gone."""
+        """Drop what is remembered of a gang that is gone; how often it was looked at may be another's of its name."""
         self._looked.pop(key, None)

@@ -38,7 +38,7 @@ from muster.model.times import steady
 from muster.observe import messages
 from muster.observe.admitted_terms import without_units
 from muster.observe.candidates import queue_held
-from muster.observe.context import EntryContext
+from muster.observe.context import DOUBLINGS, EntryContext
 from muster.observe.ledger_entry import Standing, waits_for_a_node
 from muster.observe.observing import observe
 from muster.observe.phases import Phase, given_back
@@ -280,6 +280,8 @@ class Reconciler:
             # What is no admitted gang keeps no room for what was begun: others may have taken it.
             memory.units = frozenset()
             memory.tried.clear()
+        elif view.open and not view.unplaced and not memory.unready:
+            memory.requeues = 0
         self._deadlines.heed_kueue(view, memory, self._wall())
         shut_out = standing.lost and standing.phase is Phase.FOREIGN
         self._reporter.tell_others(view, self._clock(), shut_out=shut_out)
@@ -346,9 +348,10 @@ class Reconciler:
         refused = memory.refused.out(self._clock())
         since = min((one.since for one in memory.unready.values()), default=None)
         known = memory.mark, memory.unplaced_since, memory.waiting, True, refused, memory.units, memory.tried
-        return EntryContext(
+        context = EntryContext(
             self._now(), self._cluster.priorities(), *known, yielded=memory.yielded, unready_since=since
         )
+        return replace(context, requeues=memory.requeues)
 
     async def _advance(self, view: View, standing: Standing, memory: Memory) -> None:
         """Take the step of the gang's phase, or, where a write is not taken, give its room to others."""
@@ -421,6 +424,8 @@ class Reconciler:
         Its operator replaces them, held by the gate, and the gang queues again behind those that waited meanwhile.
         """
         asked = view.decoded.metadata.annotations[REQUEUE_AFTER].partition(",")[0] if view.decoded else ""
+        asked = f"{2**memory.requeues} times {asked}" if memory.requeues else asked
+        memory.requeues = min(memory.requeues + 1, DOUBLINGS)
         unready = {uid: one.reason for uid, one in memory.unready.items()}
         message = messages.given_back(view, asked, unready)
         mark = Mark(requeued_at=requeued_at(view, self._wall()))

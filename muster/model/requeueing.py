@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 from muster.model.times import duration_of
 
-__all__ = ["NOT_READY", "RequeueAfter", "requeue_after"]
+__all__ = ["LEAST_REQUEUE", "NOT_READY", "RequeueAfter", "requeue_after"]
 
+LEAST_REQUEUE = 5.0
+"""Seconds that an admitted gang has at least, whatever its workload says."""
 NOT_READY = "not-ready"
 """The word behind the duration, after a comma, with which pods that have nodes and are not ready count, too."""
 
@@ -23,4 +25,6 @@ def requeue_after(text: str) -> RequeueAfter | None:
     """What the annotation says, such as `30m` or `30m,not-ready`; None where that is nothing."""
     duration, comma, word = (part.strip() for part in text.partition(","))
     seconds = duration_of(duration)
-    return RequeueAfter(seconds, bool(comma)) if seconds and word == (NOT_READY if comma else "") else None
+    if not seconds or word != (NOT_READY if comma else ""):
+        return None
+    return RequeueAfter(max(seconds, LEAST_REQUEUE), bool(comma))

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from collections.abc import Set as AbstractSet
 
-__all__ = ["EntryContext"]
+__all__ = ["DOUBLINGS", "EntryContext"]
+
+DOUBLINGS = 6
+"""How often the time doubles after which a gang gives its place back that never finds a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class EntryContext:
     where the PodGroup says it."""
     tried: AbstractSet[str] = frozenset()
     """The UIDs of the pods that this leader was opening when a write failed: any of them may be open."""
+    requeues: int = 0
+    """How often this leader has seen it give its place back since its pods last had nodes."""
     yielded: bool = False
     """Whether it gave back the room of what cannot be opened: it needs room for that again, as growth does."""
     unready_since: float | None = None

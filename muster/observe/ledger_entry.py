@@ -26,6 +26,7 @@ from muster.observe.candidates import (
     waiting_since,
 )
 from muster.observe.claims import asked_by_others, departed, grant_of, left_over, still_leaving
+from muster.observe.context import DOUBLINGS
 from muster.observe.ends import lasts
 from muster.observe.holds import held_back, on_hold_itself
 from muster.observe.opening import Opening, plan_opening, plan_pause
@@ -353,7 +354,8 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         lasts=lasts(view),
         spare=spare(view, grant.roles) if scheduler_of(view).reclaims else None,
     )
-    after = view.requeue_after
+    # A gang that finds no node again and again would otherwise have its pods deleted and made without end.
+    after = None if view.requeue_after is None else view.requeue_after * 2 ** min(context.requeues, DOUBLINGS)
     useless = unused.since if context.unready_since is None or not view.requeues_unready else context.unready_since
     standing = Standing(
         Phase.ADMITTED,

@@ -9,7 +9,8 @@ from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL
 from muster.model.objects import ObjectMeta, Pod
-from muster.model.requeueing import requeue_after
+from muster.model.requeueing import LEAST_REQUEUE, requeue_after
+from muster.model.times import duration_of
 from muster.queueing.verdicts import queue_on_hold
 from muster.resources.amounts import describe, times, total
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
@@ -108,6 +109,9 @@ def _time(case: Case) -> Iterator[Finding]:
         yield _finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
     elif text and requeue_after(text) is None:
         rest = f'"{text[:80]}" is not a duration such as 30s, 10m or 1h30m; it is ignored'
+        yield _finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
+    elif text and (duration_of(text.partition(",")[0].strip()) or 0) < LEAST_REQUEUE:
+        rest = f'"{text[:80]}" is below {LEAST_REQUEUE:g}s, which counts'
         yield _finding(Reason.VALUE_IGNORED, workload.annotation_path(REQUEUE_AFTER), rest)
     if case.intent.topology is not None and not scheduler.topology:
         path = workload.label_path(TOPOLOGY_MODE_LABEL)

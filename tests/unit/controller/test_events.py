@@ -229,3 +229,27 @@ async def test_who_has_nothing_left_to_write_rests() -> None:
             await asyncio.sleep(0)
         assert (events.written, events.flushes) == (said, said)
     running.cancel()
+
+
+async def test_a_namespace_of_which_much_is_said_keeps_no_other_from_being_told() -> None:
+    client = RecordingClient()
+    events = announcer(client)
+    for number in range(100):
+        events.say(Regarding("v1", "Pod", "many", f"p{number}", f"u{number}"), "Admitted", "much", warning=False)
+    events.say(Regarding("v1", "Pod", "few", "p", "u"), "Admitted", "little", warning=False)
+    await events.flush()
+    assert [write.body["note"] for write in client.writes].index("little") <= 1
+
+
+async def test_of_too_much_that_waits_the_namespace_that_has_most_loses() -> None:
+    client = RecordingClient()
+    events = announcer(client)
+    events.say(Regarding("v1", "Pod", "few", "p", "u"), "Admitted", "little", warning=False)
+    for number in range(3_000):
+        events.say(Regarding("v1", "Pod", "many", f"p{number}", f"u{number}"), "Admitted", "much", warning=False)
+    assert events.dropped == 1_001
+    writing = asyncio.create_task(events.flush())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    writing.cancel()
+    assert [write.body["note"] for write in client.writes][:1] == ["little"]

@@ -94,6 +94,17 @@ def test_thousands_come_one_after_the_other() -> None:
     assert asked <= 3 * 1000
 
 
+def test_a_namespace_is_not_behind_the_thousands_of_another() -> None:
+    """Of each second it has its part, and so it is nudged when it would be alone."""
+    turns = Turns()
+    due = [(0.0, GangKey("many", f"gang-{number}")) for number in range(3_000)]
+    for _ in range(6_000):
+        now, key = heapq.heappop(due)
+        heapq.heappush(due, (now + turns.wait(key, now), key))
+    assert turns.wait(KEY, 5.0) == 5
+    assert turns.wait(KEY, 10.0) < 0.2
+
+
 def harness_of(*pods: JSON, cluster: JSON | None = None) -> Harness:
     return Harness(workloads=[cluster or ray_cluster()], pods=pods, queues=[queue(cpu="9")])
 

@@ -56,6 +56,35 @@ def test_a_gang_that_is_small_by_now_or_gone_leaves_nothing() -> None:
     assert (paced.pace.gangs, paced.waits(0.0)) == (0, 0.0)
 
 
+def test_a_gang_of_which_something_changes_without_end_is_looked_at_at_a_pace() -> None:
+    """Whoever may write one object could otherwise keep the controller busy alone."""
+    paced, looks = Paced(), 0
+    end = paced.now + 60
+    while paced.now < end:
+        wait = paced.waits(0.001)
+        paced.now += wait
+        paced.pace.looked(KEY, 3)
+        looks += 1
+    assert looks <= 100 + 60 * 5 + 1
+    assert paced.pace.wait(OTHER) == 0.0
+    assert paced.waits(60) == 0.0
+
+
+def test_what_a_gang_of_usual_size_changes_on_its_way_waits_for_nothing() -> None:
+    paced = Paced()
+    for _ in range(90):
+        paced.pace.looked(KEY, 30)
+        assert paced.waits(0.0) == 0.0
+
+
+def test_of_gangs_that_rest_nothing_is_remembered() -> None:
+    paced = Paced()
+    for number in range(5_000):
+        paced.pace.looked(GangKey("team", f"g{number}"), 3)
+        paced.now += 0.01
+    assert len(paced.pace._at_rest) <= 1_000
+
+
 class Arriving:
     """A gang whose pods a watch shows one by one, and a queue whose delays go by the same clock as all else."""
 

@@ -175,3 +175,27 @@ async def test_a_mark_that_could_not_be_taken_off_keeps_the_pods() -> None:
     with pytest.raises(ApiError, match="broken"):
         await harness.work()
     assert harness.open_pods() == list(PODS)
+
+
+async def test_the_time_doubles_while_the_gang_finds_no_node() -> None:
+    """Its pods would otherwise be deleted and made without end; with nodes it begins anew."""
+    harness, taken = await stuck(), []
+    for _ in range(4):
+        since = harness.now
+        for seconds in range(0, 20_000, 60):
+            harness.now = since + seconds
+            harness.queue.add(KEY)
+            if any(one.startswith("delete") for one in await harness.settle()):
+                break
+        taken.append(harness.now - since)
+        harness.client.pods = {pod["metadata"]["name"]: pod for pod in pods(f"{len(taken)}-")}
+        harness.watch()
+        await harness.settle()
+    assert taken == [300, 600, 1200, 2400]
+
+
+@pytest.mark.parametrize(("said", "seconds"), [("1s", 5), ("5s", 5), ("6s", 6)])
+async def test_a_gang_has_some_seconds_at_least_to_find_nodes(said: str, seconds: float) -> None:
+    harness = await stuck(said)
+    assert not [one for one in await after(harness, seconds - 0.5) if one.startswith("delete")]
+    assert [one for one in await after(harness, seconds) if one.startswith("delete")]

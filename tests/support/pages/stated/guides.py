@@ -289,6 +289,8 @@ _VALUES = (
     ),
 )
 
+_REQUEUES = (Row(_REASONS, "A gang has «5 seconds» at least;", ("muster.model.requeueing:LEAST_REQUEUE",)),)
+
 _KUEUE = (
     Row(
         "docs/kueue.md",
@@ -312,4 +314,4 @@ _CHANGES = (
     ),
 )
 
-ROWS = (*_CHANGES, *_BENCHMARKS, *_KUEUE, *_STATES, *_WAITING, *_COMMANDS, *_COUNTED, *_HELD, *_VALUES)
+ROWS = (*_CHANGES, *_BENCHMARKS, *_REQUEUES, *_KUEUE, *_STATES, *_WAITING, *_COMMANDS, *_COUNTED, *_HELD, *_VALUES)
