@@ -22,12 +22,12 @@ from muster.queueing.turns import Turns
 from muster.queueing.unplaced_claims import is_soft
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from muster.queueing.bypassed import BypassedBelow
     from muster.queueing.holdings import Room
     from muster.queueing.namespace_room import NamespaceRoom
-    from muster.queueing.queue_state import Candidate, Claim, EntryKey, Order, QueueState
+    from muster.queueing.queue_state import Candidate, Claim, EntryKey, Holds, Order, QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.shares import Shares
     from muster.queueing.unplaced_claims import HardParts
@@ -55,6 +55,7 @@ class AdmissionPass:
     bars: Bars
     namespaces: NamespaceRoom
     hard: Mapping[str, HardParts]
+    asked: Mapping[str, Sequence[tuple[Holds, Amounts]]]
     now: float
     at_once: int
     fits: OrderedDict[EntryKey, Amounts] = field(default_factory=OrderedDict)
@@ -214,7 +215,16 @@ class AdmissionPass:
         """What claims of lower priority hold in a queue where Volcano makes room for the gang by preempting them."""
         if not (candidate.preempts and self.tree.preempts(candidate.queue)):
             return ()
-        return tuple(self.states[candidate.queue].less_urgent(candidate.priority, lasting=lasting).items())
+        return tuple(self.less_urgent(candidate.queue, candidate.priority, lasting=lasting).items())
+
+    def less_urgent(self, queue: str, priority: int, *, lasting: bool = False) -> dict[str, int]:
+        """What counts in a queue of claims of lower priority, of those alone that last or of all."""
+        held = self.states[queue].less_urgent(priority, lasting=lasting)
+        for like, counts in self.asked.get(queue, ()):
+            if like.urgency > -priority and (like.lasts or not lasting):
+                for name, amount in counts:
+                    held[name] = held.get(name, 0) + amount
+        return held
 
 
 def _within(needs: Amounts, free: Iterable[Mapping[str, int]]) -> bool:
@@ -230,7 +240,7 @@ def run_admission_pass(
     """
     tree = shares.tree
     bars = Bars(tree, room.lasting)
-    outcome = AdmissionPass(shares, states, room.usage, bars, room.namespaces, room.hard, now, at_once)
+    outcome = AdmissionPass(shares, states, room.usage, bars, room.namespaces, room.hard, room.asked, now, at_once)
     if tree.reclaims:
         of_all = Reclaimable(shares, states, outcome.usage)
         outcome.given_back = of_all, Reclaimable(shares, states, outcome.bars.lasting, lasting=True)

@@ -17,10 +17,10 @@ from muster.queueing.usage import Usage
 from muster.resources.quantity import Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from muster.queueing.namespace_room import NamespaceRoom
-    from muster.queueing.queue_state import Claim, QueueState
+    from muster.queueing.queue_state import Claim, Holds, QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.unplaced_claims import HardParts
     from muster.queueing.usage import Amounts
@@ -121,6 +121,7 @@ class Holdings:
         hard = self.soft.hard(states)
         usage, lasting = self._usage.copy(), self._lasting.copy()
         take_hard_parts(self._tree, hard, usage, lasting)
+        asked: dict[str, list[tuple[Holds, Amounts]]] = {}
         for queue in sorted(self._asking.keys() & states.keys()):
             for like, held in sorted(states[queue].sums.items()):
                 if self._tree.get(queue) is None:
@@ -128,10 +129,11 @@ class Holdings:
                     usage.take_in((queue,), held.asked.items())
                     continue
                 counts = self._free_of(usage, queue, held.asked)
+                asked.setdefault(queue, []).append((like, counts))
                 usage.take(queue, counts)
                 if like.lasts:
                     lasting.take(queue, counts)
-        return Room(usage, lasting, self.namespaces.room(), hard)
+        return Room(usage, lasting, self.namespaces.room(), hard, asked)
 
     def _free_of(self, usage: Usage, queue: str, asked: Mapping[str, int]) -> Amounts:
         """As much of what is asked for as a queue and those above it have free."""
@@ -149,12 +151,14 @@ class Room(NamedTuple):
     :ivar lasting: That of the claims alone that do not end by themselves.
     :ivar namespaces: The room in namespaces with ElasticQuotas.
     :ivar hard: The soft parts of claims that count all the same, by queue.
+    :ivar asked: As much of what claims only ask for as counts, by queue.
     """
 
     usage: Usage
     lasting: Usage
     namespaces: NamespaceRoom
     hard: Mapping[str, HardParts]
+    asked: Mapping[str, Sequence[tuple[Holds, Amounts]]]
 
 
 def signed(amounts: Iterable[tuple[str, int]], sign: int) -> Amounts:

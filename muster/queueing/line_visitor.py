@@ -188,7 +188,7 @@ class LineVisitor(Visitor):
     def _spared(self, *, lasting: bool) -> Mapping[str, int]:
         """What those hold whom Volcano preempts for this line; a line has one priority then."""
         urgency = self.key.urgency
-        return {} if urgency is None else self.outcome.states[self.queue].less_urgent(-urgency, lasting=lasting)
+        return {} if urgency is None else self.outcome.less_urgent(self.queue, -urgency, lasting=lasting)
 
 
 def lower(most: dict[str, int], other: Mapping[str, int]) -> None:

@@ -193,9 +193,12 @@ def test_each_gang_that_may_grow_has_its_turn_wherever_it_is(
 def test_no_gang_waits_for_ever_behind_smaller_ones_where_others_run_above_it(
     above: list[str], large: int, small: list[tuple[str, int]], own: dict[str, Resources]
 ) -> None:
-    """Services of queues that got others below them take a part of the room for ever, and no more than that."""
+    """Services of queues that got others below them take a part of the room for ever, and no more than that.
+
+    By age: a gang that wants more than its queue's share may wait for as long as siblings have less (docs/queues.md).
+    """
     held = [_Holder(queue, cpu(1), {}, {}, 0, True, None) for queue in above]
-    world = _World(own, {}, held, [], apart=False)
+    world = _World(own, {one: {"by_age": True} for one in INNER}, held, [], apart=False)
     ledger, mine = world.ledger, Candidate(key("large", 0), "a11", 0, "2026-01", cpu(large))
     running: list[EntryKey] = []
     for turn in range(60):
