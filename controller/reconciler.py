@@ -280,7 +280,7 @@ class Reconciler:
             # What is no admitted gang keeps no room for what was begun: others may have taken it.
             memory.units = frozenset()
             memory.tried.clear()
-        elif view.open and not view.unplaced and not memory.unready:
+        elif memory.requeues and view.open and not view.unplaced and not memory.unready:
             memory.requeues = 0
         self._deadlines.heed_kueue(view, memory, self._wall())
         shut_out = standing.lost and standing.phase is Phase.FOREIGN
