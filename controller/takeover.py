@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.observe.gang_keys import gang_of_group
+from muster.observe.observing import read_ahead
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -57,7 +58,7 @@ class Takeover:
         self._many.append(iter(keys))
 
     def steps(self, groups: Iterable[PodGroup]) -> Iterator[None]:
-        """Enter everything, no more than one queue or gang in a step.
+        """Enter everything, no more than one queue or gang in a step, and of a large gang some pods.
 
         `groups` are all PodGroups as listed since the lease is ours: the watch may not have shown yet what the leader
         before us wrote last.
@@ -84,6 +85,8 @@ class Takeover:
                 yield from self._noted(self._many.pop())
             else:
                 key = next(iter(self._left))
+                yield from read_ahead(key, self._cluster)
+                # What changed meanwhile is entered with it.
                 del self._left[key]
                 self._enter(key)
                 self._look_at(key)

@@ -34,6 +34,7 @@ from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_p
 from muster.observe.kueue import KueueObjects, job_of_pod
 from muster.observe.pod_defaults import Added
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
+from muster.observe.running_pods import RunningPods
 from muster.observe.unmanaged_pods import UNFINISHED, UnmanagedPods
 from muster.queueing.queue_tree import labels_of
 from muster.queueing.sources import QUEUE_SOURCES
@@ -124,6 +125,7 @@ class Cluster:
         # the pod.
         self.members: dict[str, tuple[Kind, str, Member]] = {}
         self.pods.subscribe(self._forget_pod)
+        self.running_pods = RunningPods(self.pods, self.asked_by, begin=elastic_quotas)
         self.nodes.subscribe(self._node_changed)
 
     def watched(self) -> list[Watched]:
@@ -224,8 +226,10 @@ class Cluster:
 
         Counted once for each version: a gang of a thousand is looked at for every pod of it that comes or changes.
         """
-        if self.on_no_node(pod):
-            return {}
+        return {} if self.on_no_node(pod) else self.asked_by(pod)
+
+    def asked_by(self, pod: Pod) -> Resources:
+        """What a pod of the store asks for, wherever it is; raises InvalidObjectError."""
         known = self._requests.get(pod.metadata.uid)
         if known is not None and known[0] is pod:
             return known[1]

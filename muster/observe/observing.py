@@ -37,7 +37,7 @@ from muster.workloads import PLAIN_POD, owner_of
 from muster.workloads.plain import completions_of, of_size, run_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent, Surroundings
@@ -45,8 +45,10 @@ if TYPE_CHECKING:
     from muster.queueing.ledger import GangKey
     from muster.workloads import Decoded, Kind, RoleSpec, Workload
 
-__all__ = ["observe"]
+__all__ = ["observe", "read_ahead"]
 
+# Pods that are read before others get their turn: some ten milliseconds.
+_AT_ONCE = 500
 _NAME = attrgetter("pod.metadata.name")
 
 
@@ -90,6 +92,24 @@ def observe(
         placed=requests_of(cluster, placed),
         running=requests_of(cluster, [one for one in (*own, *left, *former, *placed) if one.status.phase == RUNNING]),
     )
+
+
+def read_ahead(key: GangKey, cluster: Cluster) -> Iterator[None]:
+    """Read the pods of a large gang for the first time, in steps: `observe` has little left to do then.
+
+    What cannot be read is told of by `observe`.
+    """
+    pods = cluster.pods_of(key)
+    if len(pods) <= _AT_ONCE:
+        return
+    with suppress(Exception):
+        found = workload_behind(key, cluster, filter(_labelled, pods), cluster.pod_group(key))
+        if found is None:
+            return
+        kind, decoded = found
+        for begin in range(0, len(pods), _AT_ONCE):
+            _members(cluster, kind, decoded, pods[begin : begin + _AT_ONCE], ())
+            yield
 
 
 def _no_members(

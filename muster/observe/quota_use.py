@@ -13,16 +13,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from muster.model.objects import InvalidObjectError
-from muster.resources.amounts import largest, minus, total
+from muster.resources.amounts import largest, minus
 from muster.resources.elastic_quotas import used
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from muster.kube.store import Change
     from muster.model.objects import Pod
     from muster.observe.cluster import Cluster
-    from muster.queueing.ledger import GangKey, Ledger
+    from muster.queueing.ledger import Ledger
     from muster.resources.amounts import Resources
     from muster.resources.elastic_quotas import ElasticQuota
 
@@ -31,7 +29,6 @@ __all__ = ["QuotaUse"]
 # So often it is counted, about once a second, until what others use is what the last counts say. The controller counts
 # again for each pod that begins to run.
 _COUNTS = 3
-_RUNNING = "Running"
 
 
 class QuotaUse:
@@ -105,14 +102,7 @@ class QuotaUse:
         for quota in self._quotas.store.by_index("namespace", namespace):
             with suppress(InvalidObjectError):
                 whole = largest(whole, used(quota))
-        return minus(whole, total(self._running(self._ledger.holding_in(namespace))))
-
-    def _running(self, gangs: Iterable[GangKey]) -> Iterable[Resources]:
-        for gang in gangs:
-            for pod in self._cluster.pods_of(gang):
-                if pod.status.phase == _RUNNING:
-                    with suppress(InvalidObjectError):
-                        yield self._cluster.requests_of(pod)
+        return minus(whole, self._cluster.running_pods.of(namespace, self._ledger.holding_in(namespace)))
 
     def _quota_changed(self, change: Change[ElasticQuota]) -> None:
         namespace = change.object.metadata.namespace

@@ -94,9 +94,9 @@ class Usage:
         """Have each queue hand up what it may by the limits of now."""
         for one, row in list(self._rows.items()):
             limit = self._tree.hands_up(one)
-            if row.excess or any(row.beyond(name, limit) for name in limit):
-                names = {*row.used, *row.beside, *row.excess}
-                self._take(self._tree.path(one), tuple((name, 0) for name in names))
+            now = {name: beyond for name in limit if (beyond := row.beyond(name, limit))}
+            if now != row.excess:
+                self._take(self._tree.path(one), tuple((name, 0) for name in {*now, *row.excess}))
 
     def _take(self, path: Iterable[str], amounts: Amounts, beside: Amounts = (), running: Amounts = ()) -> bool:
         more, held_back = amounts, False

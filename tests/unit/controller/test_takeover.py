@@ -14,6 +14,7 @@ from muster.kube.slices import in_slices
 from muster.model.names import PATIENCE, REQUEUE_AFTER, STATE
 from muster.model.objects import PriorityClass
 from muster.queueing.ledger import GangKey
+from tests.support.calls import Calls, most_calls
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness, running
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import (
@@ -94,6 +95,19 @@ async def test_a_thousand_gangs_never_keep_the_loop() -> None:
     between = [after - before for before, after in pairwise(turns)]
     assert max(between) < paced(_LONGEST)
     assert world.queue.statistics().ready == _GANGS
+
+
+async def test_a_gang_of_thousands_of_pods_is_read_in_steps() -> None:
+    """The longest step is a small part of what all its pods take."""
+
+    def office() -> Iterator[None]:
+        pods = [ray_pod("head", "headgroup"), *(ray_pod(f"w-{number:04}") for number in range(3999))]
+        return Harness(workloads=[ray_cluster(workers(replicas=3999))], pods=pods, queues=[queue()]).takes_office()
+
+    whole, steps = office(), office()
+    with Calls() as all_calls:
+        list(whole)
+    assert most_calls(steps) < all_calls.count / 2
 
 
 def another_runs(world: Harness) -> None:
