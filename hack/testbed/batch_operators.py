@@ -9,6 +9,7 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
+import jsonpatch
 import yaml
 
 from hack.testbed.errors import TestbedError
@@ -73,11 +74,9 @@ def mpi(site: Site) -> Launch:
 def prepare_jobset(site: Site) -> None:
     """Create JobSet's configuration file, Service and webhook configurations, with upstream's selectors."""
     folder = module_dir("sigs.k8s.io/jobset") / "config/components/webhook"
-    configurations = _documents(folder / "manifests.yaml")
-    for configuration, patch in zip(configurations, ("mutating-patch.yaml", "validating-patch.yaml"), strict=True):
-        # Without these, every pod of the cluster would go through JobSet.
-        for operation in _only(_documents(folder / "patches" / patch)):
-            configuration["webhooks"][int(operation["path"].rpartition("/")[2])] = operation["value"]
+    # Without the patches, every pod of the cluster would go through JobSet.
+    configurations = _patched(folder, "patches/mutating-patch.yaml", "patches/validating-patch.yaml")
+    for configuration in configurations:
         configuration["metadata"]["name"] = f"jobset-{configuration['metadata']['name']}"
     host, port = _webhooks(site, "jobset", f"{_JOBSET_NAMESPACE}/jobset-webhook-service", configurations)
     _configure(
@@ -124,9 +123,9 @@ def jobset_serves(site: Site) -> bool:
 
 
 def prepare_trainer(site: Site) -> None:
-    """Create Trainer's configuration file, Service and webhook configuration."""
-    configurations = _documents(module_dir("github.com/kubeflow/trainer/v2") / "manifests/base/webhook/manifests.yaml")
-    configurations[0]["metadata"]["name"] = "validator.trainer.kubeflow.org"
+    """Create Trainer's configuration file, Service and webhook configurations, with upstream's names and selectors."""
+    folder = module_dir("github.com/kubeflow/trainer/v2") / "manifests/base/webhook"
+    configurations = _patched(folder, "patch_mutating.yaml", "patch_validating.yaml")
     service = f"{_TRAINER_NAMESPACE}/kubeflow-trainer-controller-manager"
     host, port = _webhooks(site, "trainer", service, configurations)
     _configure(
@@ -191,10 +190,10 @@ def _documents(path: Path) -> list[Any]:
     return [document for document in yaml.load_all(path.read_bytes(), yaml.CSafeLoader) if document]
 
 
-def _only(documents: list[Any]) -> list[dict[str, Any]]:
-    if len(documents) != 1 or not isinstance(documents[0], list):
-        raise TestbedError("a patch of JobSet's webhooks is not one list of operations: read batch_operators.py again")
-    return list(documents[0])
+def _patched(folder: Path, *patches: str) -> list[Any]:
+    """Return the webhook configurations of a folder, each with its patch."""
+    both = zip(_documents(folder / "manifests.yaml"), patches, strict=True)
+    return [jsonpatch.apply_patch(one, _documents(folder / patch)[0]) for one, patch in both]
 
 
 def _folder(site: Site, part: str) -> Path:

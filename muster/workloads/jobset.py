@@ -273,7 +273,7 @@ def _beside(
 
 
 def _exclusive(job: ReplicatedJob, annotations: Mapping[str, str]) -> bool:
-    """Whether all pods of a Job but the first wait for its node (pkg/webhooks/pod_admission_webhook.go of 0.11.0).
+    """Whether all pods of a Job but the first wait for its node (pkg/webhooks/pod_webhook.go of 0.12.0).
 
     JobSet copies both annotations from where it finds the first one.
     """
@@ -297,7 +297,7 @@ def _check(job: ReplicatedJob, before: Collection[str], where: str) -> None:
 
 
 def _reached(job: ReplicatedJob | None, status: str) -> bool:
-    """Whether what others wait for is so from the beginning, as JobSet counts it (jobset_controller.go of 0.11.0)."""
+    """Whether what others wait for is so from the beginning, as JobSet counts it (jobset_controller.go of 0.12.0)."""
     if job is None:
         return False
     return job.complete if status == "Complete" else not job.pods

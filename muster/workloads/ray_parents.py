@@ -34,7 +34,7 @@ __all__ = ["RAY_CRON_JOB", "RAY_JOB", "RAY_SERVICE", "RayCronJob", "RayJob", "Ra
 _TIMEOUT = read_key("ray.io/initializing-timeout")  # annotation on RayServices
 # Five letters that the operator puts behind the name of what it makes.
 _GENERATED = "-xxxxx"
-# What KubeRay adds to the head's pods in SidecarMode (controllers/ray/common/job.go of 1.6.1).
+# What KubeRay adds to the head's pods in SidecarMode (controllers/ray/common/job.go of 1.6.2).
 _SUBMITTER = Container(
     name="ray-job-submitter",
     resources=ResourceRequirements(
@@ -172,7 +172,7 @@ def _read_cron_job(cron: RayCronJob) -> Workload:
 
 
 def _not_handed_down(cron: ObjectMeta) -> Iterator[Finding]:
-    """What is read on the cluster alone: KubeRay copies nothing of it (raycronjob_controller.go of 1.6.1)."""
+    """What is read on the cluster alone: KubeRay copies nothing of it (raycronjob_controller.go of 1.6.2)."""
     if cron.annotations.get(REQUEUE_AFTER):
         path = f"metadata.annotations[{REQUEUE_AFTER}]"
         rest = "it is ignored for this kind: KubeRay gives the RayJobs of a RayCronJob none of its annotations"

@@ -344,11 +344,9 @@ def _with_resources(template: PodTemplate, given: _Resources) -> PodTemplate:
         had = container.resources
         if container.name != _NODE or not _sound(had):
             return container
-        both = ResourceRequirements(
-            requests={**had.requests, **limits, **requests},
-            limits={**had.limits, **limits},
-        )
-        return replace(container, resources=both)
+        as_limits = {name: limit for name, limit in limits.items() if name in had.requests}
+        larger = ResourceRequirements({**had.requests, **as_limits, **requests}, {**had.limits, **limits})
+        return replace(container, resources=larger)
 
     return replace(template, spec=replace(template.spec, containers=tuple(of(one) for one in template.spec.containers)))
 

@@ -82,6 +82,17 @@ def _spec(**fields: object) -> Edit:
     return lambda job, _: job["spec"].update(copy.deepcopy(fields))
 
 
+def _patch(template: Manifest) -> Edit:
+    """One more patch of the JobSet's template."""
+
+    def edit(job: Manifest, _: Manifest) -> None:
+        patches = job["spec"].setdefault("runtimePatches", [])
+        spec = {"template": copy.deepcopy(template)}
+        patches.append({"manager": f"example.com/{len(patches)}", "trainingRuntimeSpec": spec})
+
+    return edit
+
+
 def _meta(field: str, key: str, value: str) -> Edit:
     return lambda job, _: job["metadata"].setdefault(field, {}).update({key: value})
 
@@ -140,6 +151,9 @@ def _another_job(name: str, **fields: object) -> Edit:
 
 
 def _in_order(_: Manifest, runtime: Manifest) -> None:
+    """In place of a `dependsOn`, which JobSet takes only without."""
+    for job in _jobs(runtime):
+        job.pop("dependsOn", None)
     runtime["spec"]["template"]["spec"]["startupPolicy"] = {"startupPolicyOrder": "InOrder"}
 
 
@@ -156,6 +170,18 @@ _GPU = {"requests": {"cpu": "2"}, "limits": {"cpu": "4", "nvidia.com/gpu": "2"}}
 _INIT = {"name": "load", "image": "none", "resources": {"requests": {"cpu": "9", "memory": "9Gi"}}}
 _SIDECAR = {"name": "proxy", "image": "none", "restartPolicy": "Always", "resources": {"requests": {"cpu": "250m"}}}
 
+_PATCHED: Manifest = {
+    "name": "node",
+    "template": {
+        "spec": {
+            "template": {
+                "metadata": {"labels": {"team": "a"}},
+                "spec": {"schedulingGates": [{"name": "example.com/wait"}]},
+            }
+        }
+    },
+}
+
 # Any of these can be together with any other.
 _ANY: dict[str, Edit] = {
     "numNodes": _all(_pods(resources_=_SMALL), _trainer(numNodes=3)),
@@ -164,8 +190,8 @@ _ANY: dict[str, Edit] = {
     "resourcesPerNode with a GPU in limits": _trainer(resourcesPerNode=_GPU),
     "queue by label": _meta("labels", _QUEUE_LABEL, "team-a"),
     "queue in Volcano's annotation": _meta("annotations", _QUEUE_ANNOTATION, "team-a"),
-    "queue in spec.annotations": _spec(annotations={_QUEUE_ANNOTATION: "team-b"}),
-    "queue in spec.labels": _spec(labels={_QUEUE_LABEL: "team-b"}),
+    "queue in a patch": _patch({"metadata": {"annotations": {_QUEUE_ANNOTATION: "team-b"}}}),
+    "queue by label in a patch": _patch({"metadata": {"labels": {_QUEUE_LABEL: "team-b"}}}),
     "queue in the runtime": _template_meta("annotations", _QUEUE_ANNOTATION, "team-c"),
     "queue by label in the runtime": _template_meta("labels", _QUEUE_LABEL, "team-c"),
     "priority by label": _meta("labels", "ray.io/priority-class-name", "urgent"),
@@ -174,21 +200,13 @@ _ANY: dict[str, Edit] = {
     "network topology by label": _all(_meta("labels", _MODE, "hard"), _meta("labels", _TIER, "3")),
     "another job beside the nodes": _another_job("beside", replicas=3),
     "another job after the nodes": _another_job("after", dependsOn=[{"name": "node", "status": "Ready"}]),
-    "limits only": _pods(resources_={"limits": {"cpu": "2", "memory": "3Gi"}}),
+    "limits only": _pods(resources_={"limits": {"cpu": "4", "memory": "8Gi"}}),
     "GPU in limits beside requests": _pods(resources_=_GPU),
     "a large init container": _pods(initContainers=[_INIT]),
     "a sidecar among the init containers": _pods(initContainers=[_SIDECAR]),
     "pod overhead": _pods(overhead={"cpu": "100m", "memory": "64Mi"}),
     "pod-level requests": _pods(resources={"requests": {"cpu": "12", "memory": "12Gi"}}),
-    "overrides": _spec(
-        podTemplateOverrides=[
-            {
-                "targetJobs": [{"name": "node"}],
-                "metadata": {"labels": {"team": "a"}},
-                "spec": {"schedulingGates": [{"name": "example.com/wait"}]},
-            }
-        ]
-    ),
+    "a patch of the pods": _patch({"spec": {"replicatedJobs": [_PATCHED]}}),
 }
 _TUNE_PODS = _all(_pods(0, resources_=_SMALL), _pods(1, resources_=_BIG), _pods(2, resources_=_GPU))
 _VARIANTS: dict[str, dict[str, Edit]] = {
@@ -200,7 +218,7 @@ _VARIANTS: dict[str, dict[str, Edit]] = {
         "parallelism": _job(0, parallelism=4, completions=4),
         "parallelism without an mlPolicy": _all(_without_policy, _job(0, parallelism=4, completions=4)),
         "numNodes without an mlPolicy": _all(_without_policy, _trainer(numNodes=3)),
-        "resourcesPerNode in place of larger ones": _all(
+        "resourcesPerNode over larger ones": _all(
             _pods(resources_={**_BIG, "limits": {"memory": "9Gi"}}), _trainer(resourcesPerNode=_SMALL)
         ),
         "empty resourcesPerNode": _all(_pods(resources_=_BIG), _trainer(resourcesPerNode={"limits": {}})),
@@ -208,7 +226,7 @@ _VARIANTS: dict[str, dict[str, Edit]] = {
         "network topology by label and by policy": _all(_topology(mode="hard"), _meta("labels", _MODE, "soft")),
         "queue in all places": _all(
             _meta("labels", _QUEUE_LABEL, "team-a"),
-            _spec(annotations={_QUEUE_ANNOTATION: "team-b"}),
+            _patch({"metadata": {"annotations": {_QUEUE_ANNOTATION: "team-b"}}}),
             _template_meta("annotations", _QUEUE_ANNOTATION, "team-c"),
         ),
         "nothing asked for": _pods(resources_={}),

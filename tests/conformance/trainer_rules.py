@@ -51,11 +51,6 @@ def _no_member(_: Case, group: Group) -> Iterator[Group]:
     yield replace(group, min_member=0) if not any(pods.count for pods in group.pods.values()) else group
 
 
-def _resources_of_the_runtime(case: Case, group: Group) -> Iterator[Group]:
-    specs = {name: msgspec.convert(_pod(job), PodSpec) for name, job in _jobs(case).items()}
-    yield replace(group, pods={name: replace(pods, spec=specs[name]) for name, pods in group.pods.items()})
-
-
 def _requests_only(spec: PodSpec) -> PodSpec:
     def of(containers: tuple[Container, ...]) -> tuple[Container, ...]:
         return tuple(
@@ -72,8 +67,10 @@ def _requests_only(spec: PodSpec) -> PodSpec:
 
 
 def _annotated_queue(case: Case, group: Group) -> Iterator[Group]:
-    of_runtime = _runtime(case)["template"].get("metadata", {}).get("annotations", {})
-    annotations = {**of_runtime, **case.manifest["spec"].get("annotations", {})}
+    patches = (one["trainingRuntimeSpec"]["template"] for one in case.manifest["spec"].get("runtimePatches", ()))
+    annotations: dict[str, str] = {}
+    for template in (_runtime(case)["template"], *patches):
+        annotations |= template.get("metadata", {}).get("annotations", {})
     yield replace(group, queue=annotations.get(_QUEUE_ANNOTATION) or "default")
 
 
@@ -109,27 +106,20 @@ TRAINER_RULES: tuple[Rule, ...] = (
         "R3",
         (TRAINER,),
         MUSTER,
-        "resourcesPerNode goes into the pods, but not into the Trainer's minResources: those are the runtime's.",
-        _resources_of_the_runtime,
+        "The Trainer adds up requests as they stand in the runtime and in resourcesPerNode; the apiserver makes "
+        "requests of limits that stand alone, a GPU's among them.",
+        each(_requests_only),
     ),
     Rule(
         "R4",
         (TRAINER,),
         MUSTER,
-        "The Trainer adds up requests as they stand in the runtime; the apiserver makes requests of limits that stand "
-        "alone, a GPU's among them.",
-        each(_requests_only),
-    ),
-    Rule(
-        "R5",
-        (TRAINER,),
-        MUSTER,
-        "The Trainer reads the queue from Volcano's annotation in spec.annotations and in the runtime's template only; "
-        "muster also from labels, and first from the TrainJob's own metadata.",
+        "The Trainer reads the queue from Volcano's annotation in patches and in the runtime's template only; muster "
+        "also from labels, and first from the TrainJob's own metadata.",
         _annotated_queue,
     ),
     Rule(
-        "R6",
+        "R5",
         (TRAINER,),
         DESIGN,
         "The Trainer reads no priority label, and of templates with several priority classes it takes the last; muster "
@@ -137,14 +127,14 @@ TRAINER_RULES: tuple[Rule, ...] = (
         _last_priority,
     ),
     Rule(
-        "R7",
+        "R6",
         (TRAINER,),
         MUSTER,
         "The Trainer takes network topology from the runtime's podGroupPolicy only; muster first from the labels.",
         _topology_of_policy,
     ),
     Rule(
-        "R8",
+        "R7",
         (TRAINER,),
         MUSTER,
         "For a TrainJob of no pods the Trainer writes minMember 0, which Volcano takes for finished.",

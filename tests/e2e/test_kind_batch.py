@@ -17,6 +17,7 @@ from tests.support.cluster.propagation import await_accepted
 from tests.support.cluster.scene import PATIENCE, alive, gates, message, node_of, open_scene, phase
 from tests.support.manifests.applied import FAIL_AFTER_SECONDS, RUN_SECONDS
 from tests.support.manifests.batch import job_set, replicated, runtime, train_job, trainer
+from tests.support.manifests.train_jobs import patch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -308,6 +309,21 @@ def test_a_runtime_speaks_for_its_train_jobs(batch: Scene) -> None:
     batch.create(train_job("silent", "queued", {}))
     batch.await_running("silent", 2)
     assert batch.pod_group("silent")["spec"]["queue"] == queue
+
+
+def test_a_patch_of_the_runtime_names_the_queue_of_a_train_job(batch: Scene) -> None:
+    """And the pods ask for what muster counts: its resourcesPerNode over what the runtime has."""
+    queue = batch.queue(cpu="2")
+    batch.apply(runtime("plain", trainer()))
+    job = train_job("patched", "plain", {})
+    job["spec"]["trainer"]["resourcesPerNode"] = {"requests": {"memory": "1Gi"}}
+    job["spec"]["runtimePatches"] = [patch(meta={"labels": {QUEUE_LABEL: queue}})]
+    _apply_train_job(batch, job)
+    batch.await_running("patched", 2)
+    spec = batch.pod_group("patched")["spec"]
+    assert (spec["queue"], spec["minResources"]) == (queue, {"cpu": "2", "memory": "2Gi"})
+    for pod in batch.pods("patched"):
+        assert pod["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
 
 
 def test_the_nodes_of_a_train_job_join_when_its_initializer_is_done(batch: Scene) -> None:
