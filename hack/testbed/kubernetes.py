@@ -46,7 +46,7 @@ class Kubernetes:
 
 def _1_37(*apiserver: str, controller_manager: str = "", scheduler: str = "") -> Kubernetes:
     return Kubernetes(
-        "1.37.0",
+        "1.37.2",
         "kubernetes-1.37",
         _OFF,
         apiserver,

@@ -61,7 +61,7 @@ def test_a_group_is_bound_when_its_last_gate_opens(native: Testbed) -> None:
 @pytest.mark.long
 def test_it_is_the_version_that_it_says(native: Testbed) -> None:
     version = native.api().get("/version")
-    assert (version["gitVersion"], version["major"], version["minor"]) == ("v1.37.0", "1", "37")
+    assert (version["gitVersion"], version["major"], version["minor"]) == ("v1.37.2", "1", "37")
 
 
 @pytest.mark.long
