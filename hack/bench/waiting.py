@@ -262,6 +262,7 @@ def main() -> None:
         lambda size: _measure("100 queues below one limit", size, 100),
         lambda size: _measure("100 queues, all passed before", size, 100, passed=True),
         lambda size: _measure("1000 queues below one limit", size, 1000),
+        lambda size: _measure("3000 queues below one limit", size, 3000),
         lambda size: _measure("one queue, as many admitted without a node", size, unplaced=True),
         lambda size: _measure("100 queues, as many admitted without a node", size, 100, unplaced=True),
         lambda size: _measure(

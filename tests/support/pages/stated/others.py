@@ -46,6 +46,8 @@ ELSEWHERE = (
     Elsewhere("docs/performance.md", "50,000 gangs took «1,416 ms».", _by("steps")),
     Elsewhere("docs/performance.md", "full («62 ms», when", _by("steps")),
     Elsewhere("docs/performance.md", "priority («66 ms»)", _by("steps")),
+    Elsewhere("docs/performance.md", "that takes 35 to «45 ms» after", _by("waiting")),
+    Elsewhere("docs/performance.md", "20,000 pods takes «42 ms» (`python", _by("reconcile")),
     Elsewhere("docs/performance.md", "had «42» gangs a second", _by("drain")),
     Elsewhere("docs/performance.md", "beside «56» of the raw", _by("drain")),
     Elsewhere("docs/performance.md", "with 500 waiting, which is «75 %», «43» beside", _by("drain")),
