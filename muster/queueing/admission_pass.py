@@ -276,10 +276,10 @@ def _visit(outcome: AdmissionPass, queue: str, order: Order) -> None:
         for one in filter(outcome.shares.competes, outcome.tree.path(queue)):
             outcome.turns.setdefault(one, {})[order] = outcome.share(one)
         outcome.fits[order.key] = amounts
-        outcome.usage.take(queue, amounts)
+        outcome.usage.take(queue, amounts, running=())
         outcome.namespaces.take(namespace, amounts, lasts=candidate.lasts)
         if candidate.lasts:
-            outcome.bars.lasting.take(queue, amounts)
+            outcome.bars.lasting.take(queue, amounts, running=())
     elif not candidate.follows:
         _wait(outcome, candidate, amounts, lacking)
 

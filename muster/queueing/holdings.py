@@ -130,9 +130,9 @@ class Holdings:
                     continue
                 counts = self._free_of(usage, queue, held.asked)
                 asked.setdefault(queue, []).append((like, counts))
-                usage.take(queue, counts)
+                usage.take(queue, counts, running=())
                 if like.lasts:
-                    lasting.take(queue, counts)
+                    lasting.take(queue, counts, running=())
         return Room(usage, lasting, self.namespaces.room(), hard, asked)
 
     def _free_of(self, usage: Usage, queue: str, asked: Mapping[str, int]) -> Amounts:

@@ -78,7 +78,7 @@ class Bars:
             for name, amount in amounts:
                 kept[name] = kept.get(name, 0) + amount
         if candidate.lasts:
-            self.lasting.take(candidate.queue, amounts)
+            self.lasting.take(candidate.queue, amounts, running=())
         return True
 
     def holding_up(self, candidate: Candidate, lacking: dict[str, list[str]]) -> Bar | None:

@@ -87,7 +87,7 @@ def take_hard_parts(tree: QueueTree, hard: Mapping[str, HardParts], usage: Usage
                 more = tuple(amounts.items())
                 # Where a soft part counts already it counts once.
                 less = tuple((name, -amount) for name, amount in more)
-                taking.take(queue, more, beside=() if idle else less)
+                taking.take(queue, more, beside=() if idle else less, running=())
                 if idle and tree.counts_nodes:
                     taking.take_in((ROOT,), less)
 

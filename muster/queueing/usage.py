@@ -77,13 +77,13 @@ class Usage:
         """The same room, to be taken without taking it here; valid until something is taken or given back here."""
         return Usage(self._tree, self)
 
-    def take(self, queue: str, amounts: Amounts, *, beside: Amounts = (), running: Amounts = ()) -> bool:
+    def take(self, queue: str, amounts: Amounts, *, beside: Amounts = (), running: Amounts | None = None) -> bool:
         """Take room for gangs of a queue: of that, and of those above as much more as is handed up by that.
 
-        `beside` counts above alone, `running` of all of it runs. True where a queue hands up less than there is of it,
-        or did before.
+        `beside` counts above alone, `running` of all of it runs (None: all that is taken). True where a queue hands up
+        less than there is of it, or did before.
         """
-        return self._take(self._tree.gang_path(queue), amounts, beside, running)
+        return self._take(self._tree.gang_path(queue), amounts, beside, amounts if running is None else running)
 
     def holds_back(self, queue: str) -> bool:
         """True if the queue, or one above it, hands up less than there is of it."""
