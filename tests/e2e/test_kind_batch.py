@@ -224,6 +224,23 @@ def test_a_later_wave_waits_for_room_as_a_whole(batch: Scene) -> None:
     batch.assert_never_above({"cpu": "3"})
 
 
+def test_what_comes_when_others_are_ready_has_its_room_from_the_beginning(batch: Scene) -> None:
+    """Of two JobSets that each fit alone the second waits: the nodes of both would keep the launchers from starting."""
+    queue = batch.queue(cpu="4")
+    jobs = (replicated("node", pods=2), replicated("launcher", dependsOn=[{"name": "node", "status": "Ready"}]))
+    batch.apply(job_set("first", queue, *jobs))
+    batch.await_running("first", 3)
+    assert batch.pod_group("first")["spec"]["minResources"] == {"cpu": "3"}
+    assert batch.pod_group("first")["spec"]["minMember"] == 2
+    batch.apply(job_set("second", queue, *jobs))
+    assert "needs cpu 3;" in message(batch.await_state("second", "WaitingForQuota"))
+    for role in ("node", "launcher"):
+        _end_role(batch, "first", role)
+    batch.await_state("first", "Finished")
+    batch.await_running("second", 3)
+    batch.assert_never_above({"cpu": "4"})
+
+
 def test_with_exclusive_placement_leaders_start_together_and_followers_join_them(batch: Scene, urgent: str) -> None:
     """JobSet refuses each follower until its leader has a node; the room of all is kept from the beginning.
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS
-from muster.model.names import ADMITTED, MANAGED_BY, MUSTER, QUEUE_LABEL
+from muster.model.names import ADMITTED, GANG, GANG_SIZE, MANAGED_BY, MUSTER, QUEUE_LABEL
 from tests.support.cluster.grants import bind, grant, on, user
-from tests.support.cluster.objects import alive, gates
+from tests.support.cluster.objects import alive, gates, message
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests.applied import ray_cluster
 
@@ -121,3 +121,39 @@ def test_a_gang_is_deleted_whatever_way_its_tenant_asks_for(scene: Scene, queue:
     foreground = {"propagationPolicy": "Foreground"}
     assert scene.api("DELETE", scene.path(POD_GROUPS, "ray-next-pg"), foreground, user=TENANT).ok
     scene.await_running("ray-next-pg", 2)
+
+
+def _plain(name: str, queue: str, cpu: str = "1") -> Manifest:
+    """A pod of a gang of two, which no operator replaces."""
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": cpu}}}
+    labels, annotations = {GANG: "pair", QUEUE_LABEL: queue}, {GANG_SIZE: "2"}
+    metadata = {"name": name, "labels": labels, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+
+
+def _of_tenant(scene: Scene, verb: str, name: str, body: Manifest | None = None) -> None:
+    path = scene.path(PODS) if verb == "POST" else scene.path(PODS, name)
+    answer = scene.api(verb, path, body, patch="merge" if verb == "PATCH" else "", user=TENANT)
+    assert answer.ok, answer
+
+
+def test_a_tenant_replaces_a_lost_pod_by_no_larger_one_and_only_once(scene: Scene) -> None:
+    """Made by hand, of 1,000 cpu; and again and again, while what left the gang runs on."""
+    bind(scene.api, "edit", "edit", user(TENANT), namespace=scene.namespace)
+    queue = scene.queue(cpu="2")
+    for name in ("p-0", "p-1"):
+        _of_tenant(scene, "POST", name, _plain(name, queue))
+    scene.await_running("pair", 2)
+    _of_tenant(scene, "DELETE", "p-1")
+    _of_tenant(scene, "POST", "large", _plain("large", queue, "1000"))
+    scene.wait("word of it", lambda: "no room yet for cpu 1k more (large)" in message(scene.pod_group("pair")))
+    _of_tenant(scene, "DELETE", "large")
+    _of_tenant(scene, "POST", "p-2", _plain("p-2", queue))
+    scene.await_running("pair", 2)
+    _of_tenant(scene, "PATCH", "p-2", {"metadata": {"annotations": {GANG_SIZE: None}}})
+    _of_tenant(scene, "POST", "p-3", _plain("p-3", queue))
+    scene.wait("word of it", lambda: "still hold cpu 1" in message(scene.pod_group("pair")))
+    assert gates(scene.get(PODS, "p-3")) == ["muster.dev/gang"]
+    _of_tenant(scene, "DELETE", "p-2")
+    scene.wait("the place to be free", lambda: gates(scene.get(PODS, "p-3")) == [])
+    scene.assert_never_open_above()
