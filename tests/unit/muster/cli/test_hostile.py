@@ -219,4 +219,4 @@ def test_a_workload_of_three_megabytes_is_planned(plan: Plan) -> None:
     head = "{template: {spec: {containers: [{env: [" + "{name: a}," * (5 * MEBIBYTE // 20) + "]}]}}}"
     code, out, err = plan("f.yaml", f"{LABELLED}spec: {{headGroupSpec: {head}, workerGroupSpecs: [{groups}]}}")
     assert (code, err) == (0, "")
-    assert '"minMember": 401' in out
+    assert '"minMember": 201' in out
