@@ -132,10 +132,14 @@ class _Server:
         if server is None:
             raise AssertionError("set up, and no server")
 
-        def connection() -> asyncio.Protocol:
+        def close_oldest() -> None:
             there = server.connections
-            for one in there[: max(0, len(there) - _CONNECTIONS + 1)]:
+            for one in there[: max(0, len(there) - _CONNECTIONS)]:
                 one.force_close()
+
+        def connection() -> asyncio.Protocol:
+            # Later: of many that are accepted at once the server knows none yet.
+            asyncio.get_running_loop().call_later(0, close_oldest)
             return server()
 
         self._listening = await self._loop.create_server(connection, self._address or None, self._port)
