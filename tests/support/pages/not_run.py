@@ -89,6 +89,8 @@ SENTENCES: dict[str, dict[str, str]] = {
         "python -m hack.bench.drain.model": "tests/docs/test_performance.py calls what it calls",
         "python -m hack.bench.fleet --gangs 500,2000,15000 --minutes 130 --plot docs/images/fleet.svg": _BENCH,
         "python -m hack.bench.memory": _BENCH,
+        "python -m hack.bench.reconcile": _BENCH,
+        "python -m hack.bench.waiting": _BENCH,
         "python -m hack.bench.siblings --plot docs/images/siblings.svg": "tests/docs/test_performance.py",
         "python -m hack.bench.steps": _BENCH,
     },

@@ -300,8 +300,10 @@ _KUEUE = (
 )
 
 _CHANGES = (
-    Row(_CHANGELOG, "less than «100 kB» of a", (f"{_KEPT}:MOST_BYTES",)),
-    Row(_CHANGELOG, "of a manifest of «1.5 MB»,", (f"{_KEPT}:MANIFEST_BYTES",)),
+    Row(_CHANGELOG, "less than «300 kB» of any", ("tests.unit.muster.model.test_projection:MOST_BYTES",)),
+    Row(_CHANGELOG, "read in less than «10 ms»", ("tests.unit.muster.model.test_projection:MOST_SECONDS",)),
+    Row(_CHANGELOG, "of a workload of «1.5 MB» most", (f"{_KEPT}:MANIFEST_BYTES",)),
+    Row(_CHANGELOG, "`,not-ready`. It is «5 s» at least", ("muster.model.requeueing:LEAST_REQUEUE",)),
     Row(_CHANGELOG, "most often «3 kB»", (r"text:docs/operations.md /in each webhook \| (\d+ kB) with few/",)),
     Row(_CHANGELOG, "takes «5 ms», and after", (r"text:docs/operations.md /comes or changes \| (\d+ ms) \|/",)),
     Row(_CHANGELOG, "a gang of «50» pods or more", ("controller.pace:_SMALL",)),
