@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hack.image.container import Container
     from hack.image.tree import Tree
 
-_UNPACKED, _PACKED = 90_000_000, 30_000_000
+_UNPACKED, _PACKED = 92_000_000, 30_000_000
 _STATUS = "var/lib/dpkg/status.d"
 
 

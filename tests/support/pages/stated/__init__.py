@@ -12,4 +12,4 @@ from tests.support.pages.stated import benches, design, guides, operations, othe
 __all__ = ["ELSEWHERE", "ROWS"]
 
 ROWS = (*operations.ROWS, *guides.ROWS, *page.ROWS, *design.ROWS, *benches.ROWS)
-ELSEWHERE = (*others.ELSEWHERE, *page.ELSEWHERE, *benches.ELSEWHERE)
+ELSEWHERE = (*others.ELSEWHERE, *page.ELSEWHERE, *design.ELSEWHERE, *benches.ELSEWHERE)

@@ -278,7 +278,7 @@ _VALUES = (
         ("muster.cli.doctor.volcano:_OLDEST_KUBERNETES", r"text:charts/muster/Chart.yaml />=(\d\.\d+)\.0-0/"),
     ),
     Row(_README, "You need Kubernetes «1.30» or newer", ("muster.cli.doctor.volcano:_OLDEST_KUBERNETES",)),
-    Row("docs/image.md", "less than «90 MB» unpacked", ("tests.image.test_contents:_UNPACKED",)),
+    Row("docs/image.md", "less than «92 MB» unpacked", ("tests.image.test_contents:_UNPACKED",)),
     Row("docs/image.md", "less than «30 MB» packed", ("tests.image.test_contents:_PACKED",)),
     Row("docs/image.md", "only the last, of less than «2 MB»", ("tests.image.test_registries:_LAST_LAYER",)),
     Row("docs/releasing.md", "less than «1 MB».", ("tests.image.test_kept_releases:_KEPT",)),
