@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from muster.observe.context import EntryContext
     from muster.observe.ledger_entry import Standing
     from muster.observe.view import View
-    from muster.queueing.queue_state import Order
+    from muster.queueing.entries import Order
     from muster.resources.amounts import Resources
 
 __all__ = ["AdmissionQueue"]

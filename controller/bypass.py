@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from controller.memory import Memories, Memory
+    from muster.queueing.entries import EntryKey
     from muster.queueing.ledger import GangKey, Ledger
-    from muster.queueing.queue_state import EntryKey
 
 __all__ = ["BypassTracker"]
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from muster.observe.view import View
+    from muster.queueing.entries import Order
     from muster.queueing.ledger import GangKey
-    from muster.queueing.queue_state import Order
     from muster.resources.amounts import Resources
     from muster.resources.pod_defaults import PodDefaults
     from muster.resources.quota_charges import PodCharge

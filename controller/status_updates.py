@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from muster.queueing.queue_state import EntryKey, Order
+    from muster.queueing.entries import EntryKey, Order
 
     Line = Callable[[str, Order | None], Order | None]
 

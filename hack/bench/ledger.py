@@ -21,7 +21,7 @@ from muster.resources.amounts import Resources, parse_resources, total
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from muster.queueing.queue_state import EntryKey
+    from muster.queueing.entries import EntryKey
 
 _ORGANISATIONS, _TEAMS = 10, 100
 _GANGS = 50_000

@@ -24,7 +24,7 @@ from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, parse_resources
 
 if TYPE_CHECKING:
-    from muster.queueing.queue_state import EntryKey
+    from muster.queueing.entries import EntryKey
 
 _TEAMS = 20
 _CPU = 2_000

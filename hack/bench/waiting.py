@@ -18,9 +18,9 @@ from muster.model.objects import Node, Pod, convert
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeRoom
 from muster.process.lifecycle import spare_collector
+from muster.queueing.entries import EntryKey, Order
 from muster.queueing.growth import Growing, Growth
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_state import EntryKey, Order
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, minus, parse_resources

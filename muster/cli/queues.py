@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from muster.observe.view import View
-    from muster.queueing.queue_state import EntryKey
+    from muster.queueing.entries import EntryKey
     from muster.resources.amounts import Resources
 
 __all__ = ["gang_entries", "queue_entries", "remarks", "run", "said_of", "tree_lines"]

@@ -37,9 +37,9 @@ from muster.observe.terminating import RUNNING
 from muster.observe.units import rest_of_units
 from muster.observe.unplaced import unplaced
 from muster.observe.view import Pause
+from muster.queueing.entries import Order
 from muster.queueing.growth import Growth
 from muster.queueing.ledger import Candidate, GangKey
-from muster.queueing.queue_state import Order
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import NOTHING, largest, minus, smallest, total
 
@@ -52,8 +52,8 @@ if TYPE_CHECKING:
     from muster.observe.context import EntryContext
     from muster.observe.pod_groups import Wanted
     from muster.observe.view import View
+    from muster.queueing.entries import EntryKey, PartKey
     from muster.queueing.ledger import Ledger
-    from muster.queueing.queue_state import EntryKey, PartKey
     from muster.queueing.usage import Amounts
     from muster.queueing.verdicts import Decision
     from muster.resources.amounts import Resources

@@ -1,23 +1,26 @@
 """Decides which of the gangs that compete for the same quota may start now.
 
 A pass visits the gangs in order (`muster.queueing.turns`), and each gang that fits takes its quota as if it had
-started. Smaller gangs pass one that does not fit, unless its queue is strict, or it has been passed for longer than its
-queue's patience (see `muster.queueing.reservations`). The rest of a gang that has begun ignores such reservations: what
-it holds comes back only when it has run. A gang for which its namespace has no room holds up nobody in its queue,
-strict or not (see `muster.queueing.namespace_room`).
+started. Smaller gangs pass one that does not fit, unless its queue is strict; once it has been passed for longer than
+its queue's patience, as far as its reservation lets them (see `muster.queueing.reservations`). The rest of a gang that
+has begun ignores reservations: what it holds comes back only when it has run. A gang for which its namespace has no
+room holds up no gang in its queue, strict or not (see `muster.queueing.namespace_room`).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from types import MappingProxyType
+from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
+from muster.queueing.entries import EndKind
 from muster.queueing.line_visitor import LineVisitor, lower
 from muster.queueing.queue_view import ROOT
 from muster.queueing.reclaim import Reclaimable
-from muster.queueing.reservations import Bars
+from muster.queueing.reservations import Reservation, Reservations
+from muster.queueing.run_ends import RunEnds, ended_by, first_time
 from muster.queueing.turns import Turns
 from muster.queueing.unplaced_claims import is_soft
 
@@ -25,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from muster.queueing.bypassed import BypassedBelow
+    from muster.queueing.entries import Candidate, Claim, End, EntryKey, Order
     from muster.queueing.holdings import Room
     from muster.queueing.namespace_room import NamespaceRoom
-    from muster.queueing.queue_state import Candidate, Claim, EntryKey, Holds, Order, QueueState
+    from muster.queueing.queue_state import Holds, QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.shares import Shares
     from muster.queueing.unplaced_claims import HardParts
@@ -38,31 +42,29 @@ __all__ = ["AdmissionPass", "run_admission_pass"]
 
 @dataclass(slots=True)
 class AdmissionPass:
-    """What may start, in order, the usage after all of it has started, and the gangs that no other gang may pass.
+    """The gangs that may start, in order, the usage after all of them have started, and the reservations.
 
-    It holds until the time `until` (seconds of the wall clock), if nothing happens. `barriers` holds, for each
-    strict queue, the first gang in order that waits there. `told` tells whether the result has been read. `hard` are,
-    by queue, the soft parts of claims that count all the same. `by_share` tells whether siblings competed by share.
-    `given_back` is what others can be made to give back, now and after all had ended that end by themselves; None where
-    nobody is. No more than `at_once` gangs are let start in one pass; `more` tells that others may follow in the next
-    one. `turns` holds, for each queue that competes, what it had of its share at the turn of each gang below it that
-    fits.
+    It holds until the time `until` (seconds of the wall clock), if nothing happens. `lasting` is the usage of the
+    claims that do not end by themselves. `told` tells whether the result has been read. `hard` are, by queue, the soft
+    parts of claims that count all the same. `given_back` is what others can be made to give back, now and after all had
+    ended that end by themselves; None where nobody is. No more than `at_once` gangs are let start in one pass; `more`
+    tells that others may follow in the next one. `turns` holds, for each queue that competes, what it had of its share
+    at the turn of each gang below it that fits.
     """
 
     shares: Shares
     states: Mapping[str, QueueState]
     usage: Usage
-    bars: Bars
+    lasting: Usage
     namespaces: NamespaceRoom
     hard: Mapping[str, HardParts]
     asked: Mapping[str, Sequence[tuple[Holds, Amounts]]]
     now: float
     at_once: int
     fits: OrderedDict[EntryKey, Amounts] = field(default_factory=OrderedDict)
-    barriers: dict[str, Order] = field(default_factory=dict)
-    until: float = float("inf")
+    reservations: Reservations = field(default_factory=Reservations)
+    until: float = inf
     told: bool = False
-    by_share: bool = False
     given_back: tuple[Reclaimable, Reclaimable] | None = None
     more: bool = False
     turns: dict[str, dict[Order, float]] = field(default_factory=dict)
@@ -72,6 +74,9 @@ class AdmissionPass:
     # What `free` gave since something was last taken: thousands of lines ask of one queue.
     _free: dict[str, Mapping[str, int]] = field(default_factory=dict)
     _free_at: int = -1
+    # The gangs that start in the pass, and those for which it keeps room: what is to end of them, and at which levels.
+    _own_ends: list[tuple[tuple[str, ...], str, EntryKey, End, Amounts]] = field(default_factory=list)
+    _own_needs: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
     def tree(self) -> QueueTree:
@@ -81,7 +86,12 @@ class AdmissionPass:
     @property
     def changes(self) -> int:
         """Grows with everything that is taken or reserved in the pass."""
-        return len(self.fits) + len(self.bars.by_queue) + len(self.barriers) + len(self.namespaces.keepers)
+        return len(self.fits) + len(self.reservations.made)
+
+    @property
+    def depends_on_starts(self) -> bool:
+        """True if another pass may say something else when all gangs have started that fit."""
+        return bool(self.reservations.made or self.turns or self.namespaces.limits or self.given_back)
 
     def free(self, queue: str) -> Mapping[str, int]:
         """What a queue has free now, of the resources that it limits; reservations are not counted."""
@@ -99,89 +109,210 @@ class AdmissionPass:
 
     def behind(self, queue: str, order: Order | None = None) -> Order | None:
         """The gang behind which a gang of that order (None: the last) waits in a strict queue on the path; or None."""
-        if self.barriers:
-            for one in self.tree.path(queue):
-                barrier = self.barriers.get(one)
-                if barrier is not None and (order is None or barrier < order):
-                    return barrier
-        return None
+        return self.reservations.behind(self.tree.path(queue), order) if self.reservations.strict else None
 
-    def comes_to_pass(self, candidate: Candidate, amounts: Amounts) -> bool:
-        """Whether nothing changes for all other gangs when this gang, which may start, has started.
+    # --- room ---------------------------------------------------------------------------------------------------------
 
-        Not so where its claim changes what somebody holds up whom nobody passes; nor where it passes such a one itself,
-        or counts on room that is still to be made for it. Among siblings that compete by share each start changes whose
-        turn is next, and one that preempts takes room that is not free: there the first must start first, and nobody
-        may hold up others at all. Where room is taken back, each start changes how much that is.
+    def lacking(self, candidate: Candidate, amounts: Amounts, *, lasting: bool = False) -> dict[str, list[str]]:
+        """The resources that a candidate lacks beside current claims, by queue: its own and those above it.
+
+        With `lasting`, beside those claims alone that do not end by themselves.
         """
-        if self.given_back is not None:
-            return False
-        preempts = self.tree.preempts(candidate.queue)
-        if (self.by_share or preempts) and (self.bars.watched or next(iter(self.fits)) != candidate.key):
-            return False
-        concerned = self.by_share or candidate.lasts or candidate.key.namespace in self.namespaces
-        if self.namespaces.watched and concerned:
-            return False
-        return not candidate.begun and self.bars.stay_beside(candidate, amounts)
-
-    def lacking(self, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
-        """The resources that a candidate lacks beside current claims, by queue: its own and those above it."""
-        return self._lacking(candidate, amounts)
-
-    def lacking_behind(self, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
-        """The same, beside the reservations as well."""
-        kept = {} if candidate.begun else self.bars.kept
-        return self._lacking(candidate, amounts, kept)
-
-    def _lacking(
-        self,
-        candidate: Candidate,
-        amounts: Amounts,
-        kept: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
-        *,
-        lasting: bool = False,
-    ) -> dict[str, list[str]]:
-        usage = self.bars.lasting if lasting else self.usage
+        usage = self.lasting if lasting else self.usage
         left_out = self._left_out(candidate, lasting=lasting)
-        lacking = usage.lacking(self.tree.path(candidate.queue), amounts, left_out, kept)
-        if ROOT in lacking and self.given_back is not None and candidate.reclaims:
-            given_back = self.given_back[lasting]
-            if given_back.counts_for(candidate.queue, amounts, lacking[ROOT]):
-                more = dict(left_out)
-                for name, amount in given_back.given.items():
-                    more[name] = more.get(name, 0) + amount
-                if not usage.lacking((ROOT,), amounts, tuple(more.items()), kept):
-                    del lacking[ROOT]
+        lacking = usage.lacking(self.tree.path(candidate.queue), amounts, left_out)
+        more = self._given_back(candidate, amounts, lacking.get(ROOT, ()), lasting=lasting)
+        if more and not usage.lacking((ROOT,), amounts, tuple(_sum(left_out, more.items()).items())):
+            lacking.pop(ROOT, None)
         return lacking
 
+    def blocking(self, candidate: Candidate, amounts: Amounts) -> Reservation | None:
+        """The first reservation of another gang that keeps this one from what it needs."""
+        others = (one for one in self.reservations.made if one.order != candidate.order and not candidate.begun)
+        return next((one for one in others if self._keeps_out(one, candidate, amounts)), None)
+
+    def _keeps_out(self, reservation: Reservation, candidate: Candidate, amounts: Amounts) -> bool:
+        if self._kept_by(reservation, candidate, amounts):
+            return True
+        return not self._has_in_namespace(reservation, candidate, amounts)
+
+    def _kept_by(self, reservation: Reservation, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
+        path = self.tree.path(candidate.queue)
+        if reservation.nothing_passes or reservation.passed_in_time(candidate.end(self.now)):
+            return {}
+        left_out = dict(self._left_out(candidate))
+        more = dict.fromkeys(path, left_out) if left_out else {}
+        kept = reservation.lacking(path, amounts, more)
+        if given := self._given_back(candidate, amounts, kept.get(ROOT, ())):
+            return reservation.lacking(path, amounts, {**more, ROOT: _sum(left_out.items(), given.items())})
+        return kept
+
+    def has_in_namespace(self, candidate: Candidate, amounts: Amounts) -> bool:
+        """Whether the ElasticQuotas of its namespace leave it room, beside the reservations as well."""
+        if not candidate.limited:
+            return True
+        if not self.namespaces.has(candidate.key.namespace, amounts):
+            return False
+        return candidate.begun or all(
+            self._has_in_namespace(one, candidate, amounts) for one in self.reservations.of_namespace(candidate.key)
+        )
+
+    def _has_in_namespace(self, reservation: Reservation, candidate: Candidate, amounts: Amounts) -> bool:
+        namespace = candidate.key.namespace
+        if not candidate.limited or reservation.namespace != namespace:
+            return True
+        if reservation.passed_in_time(candidate.end(self.now)):
+            return True
+        return self.namespaces.has(namespace, amounts, reservation.kept)
+
+    def _given_back(
+        self, candidate: Candidate, amounts: Amounts, names: Sequence[str], *, lasting: bool = False
+    ) -> Mapping[str, int]:
+        """What others can be made to give back for a candidate that lacks these resources of the root."""
+        if self.given_back is None or not candidate.reclaims or not names:
+            return {}
+        given_back = self.given_back[lasting]
+        return given_back.given if given_back.counts_for(candidate.queue, amounts, names) else {}
+
     def room(self, queue: str) -> dict[str, int]:
-        """What a queue and those above it all have, beside the reservations, of the resources that they limit."""
+        """What a queue and those above it all have, of the resources that they limit."""
         room: dict[str, int] = {}
         for one in self.tree.gang_path(queue):
-            kept = self.bars.kept.get(one, {})
-            free = self.usage.free(one, self.tree.ceiling(one))
-            lower(room, {name: amount - kept.get(name, 0) for name, amount in free.items()})
+            lower(room, self.usage.free(one, self.tree.ceiling(one)))
         return room
 
     def could_fit(self, candidate: Candidate, amounts: Amounts) -> bool:
         """Whether it would fit after all gangs that end by themselves had ended."""
         if candidate.limited and not self.namespaces.could_have(candidate.key.namespace, amounts):
             return False
-        return not self._lacking(candidate, amounts, lasting=True)
+        return not self.lacking(candidate, amounts, lasting=True)
 
     def patience_is_over(self, candidate: Candidate) -> bool:
-        """Whether nobody may pass it any more."""
+        """Whether it has been passed for longer than its queue's patience."""
         view, since = self.tree.get(candidate.queue), candidate.passed_since
         return view is not None and since is not None and since + view.patience <= self.now
 
     def waits_in_vain(self, candidate: Candidate) -> bool:
-        """Whether its patience is over, and it still holds up no other gang."""
-        if any(bar.order == candidate.order for bar in self.bars.by_queue.values()):
+        """Whether its patience is over, and no room is kept for it, for nothing that ends would make any."""
+        if not self.patience_is_over(candidate) or self.reservations.of(candidate.order) is not None:
             return False
-        if self.namespaces.keepers.get(candidate.key.namespace) == candidate.order:
-            return False
-        could = not candidate.follows and self.could_fit(candidate, candidate.amounts)
-        return self.patience_is_over(candidate) and not could
+        return candidate.follows or not self.could_fit(candidate, candidate.amounts)
+
+    # --- reservations -------------------------------------------------------------------------------------------------
+
+    def start(self, candidate: Candidate, amounts: Amounts) -> None:
+        """A gang fits, and starts."""
+        queue, namespace, end = candidate.queue, candidate.key.namespace, candidate.end(self.now)
+        path = self.tree.path(queue)
+        for one in filter(self.shares.competes, path):
+            self.turns.setdefault(one, {})[candidate.order] = self.share(one)
+        self.fits[candidate.key] = amounts
+        self.usage.take(queue, amounts, running=())
+        self.namespaces.take(namespace, amounts, lasts=candidate.lasts)
+        for reservation in self.reservations.made:
+            if not reservation.passed_in_time(end):
+                reservation.take(path, amounts)
+            elif end is not None and reservation.namespace == namespace:
+                # It is gone by then.
+                reservation.kept = _sum(reservation.kept.items(), ((name, -amount) for name, amount in amounts))
+        if candidate.lasts:
+            self.lasting.take(queue, amounts, running=())
+        elif end is not None:
+            self._own_ends.append((path, namespace, candidate.key, end, amounts))
+
+    def reserve(self, candidate: Candidate, amounts: Amounts, lacking: Mapping[str, list[str]]) -> None:
+        """Keep room for a gang that lacks it: at the levels of its queue, or of its namespace alone."""
+        path, namespace = self.tree.path(candidate.queue), candidate.key.namespace if candidate.limited else ""
+        short = next((one for one in path if one in lacking), "")
+        levels = [one for one in path if self.tree.ceiling(one)] if short else []
+        trust = EndKind.ABOUT if self._trusts_estimates(candidate) else EndKind.SAID
+        start, kind = self._first_fit(candidate, amounts, trust)
+        if start == inf:
+            levels = levels[: levels.index(short) + 1] if short else []
+        reservation = Reservation(candidate.order, short, tuple(lacking.get(short, ())), start, kind)
+        for level in levels:
+            lacks = self._lacks_at(level, amounts)
+            ended = ended_by(self._ends_at(level), start, kind) if start < inf else {}
+            reservation.spare[level] = {name: ended.get(name, 0) - more for name, more in lacks.items()}
+        if namespace:
+            reservation.namespace = namespace
+            ended = ended_by(self._ends_in(namespace), start, kind) if start < inf else {}
+            needs = _sum(amounts, self._own_needs.get(_of(namespace), {}).items())
+            reservation.kept = _sum(needs.items(), ((name, -amount) for name, amount in ended.items()))
+        self.reservations.add(reservation)
+        for level in (*levels, *((_of(namespace),) if namespace else ())):
+            self._own_needs[level] = _sum(self._own_needs.get(level, {}).items(), amounts)
+        if candidate.lasts:
+            if levels:
+                self.lasting.take(candidate.queue, amounts, running=())
+            self.namespaces.take_lasting(namespace, amounts)
+        elif candidate.run is not None and start < inf:
+            kind = max(kind, candidate.run.kind)
+            end = candidate.run._replace(kind=kind).from_(start)
+            self._own_ends.append((tuple(levels), namespace, candidate.key, end, amounts))
+        self.until = min(self.until, *(state.ends.advance(self.now) for state in self.states.values()))
+
+    def _trusts_estimates(self, candidate: Candidate) -> bool:
+        since = candidate.passed_since or 0.0
+        return self.tree.trusts_estimates(candidate.queue) and self.now < since + self.tree.drain_after(candidate.queue)
+
+    def _first_fit(self, candidate: Candidate, amounts: Amounts, trust: EndKind) -> tuple[float, EndKind]:
+        """The first time at which a gang fits at all levels, and how sure that is."""
+        needs = {level: self._lacks_at(level, amounts) for level in self.tree.path(candidate.queue)}
+        namespace = candidate.key.namespace if candidate.limited else ""
+
+        def enough(level: str, kind: EndKind, time: float) -> bool:
+            ended = ended_by(self._ends_at(level), time, kind)
+            return all(ended.get(name, 0) >= more for name, more in needs[level].items())
+
+        def enough_in_namespace(kind: EndKind, time: float) -> bool:
+            ended, both = ended_by(self._ends_in(namespace), time, kind), ended_by(self._ends_in(""), time, kind)
+            return self.namespaces.has(namespace, amounts, self._own_needs.get(_of(namespace), {}), ended, both)
+
+        short = [level for level, more in needs.items() if any(amount > 0 for amount in more.values())]
+        times = [first_time(self._ends_at(level), partial(enough, level, trust)) for level in short]
+        if namespace and not enough_in_namespace(trust, self.now):
+            ends = [*self._ends_in(namespace), *self._ends_in("")]
+            times.append(first_time(ends, partial(enough_in_namespace, trust)))
+        start = max(times, default=inf)
+        if start == inf:
+            return inf, trust
+        for kind in list(EndKind)[:trust]:
+            in_namespace = not namespace or enough_in_namespace(kind, start)
+            if in_namespace and all(enough(level, kind, start) for level in short):
+                return start, kind
+        return start, trust
+
+    def _lacks_at(self, level: str, amounts: Amounts) -> dict[str, int]:
+        """What would have to end before a gang fits there, of the resources that it needs; below zero: what is spare.
+
+        Gangs before it for which room is kept hold theirs.
+        """
+        limit, taken, own = self.tree.ceiling(level), self.usage.taken(level), self._own_needs.get(level, {})
+        return {
+            name: amount + taken.get(name, 0) + own.get(name, 0) - limit[name]
+            for name, amount in amounts
+            if name in limit
+        }
+
+    def _ends_at(self, level: str) -> list[RunEnds]:
+        """The ends of all claims below a level, those of the pass itself among them."""
+        own = RunEnds()
+        for levels, _, key, end, amounts in self._own_ends:
+            if level in levels:
+                own.add(key, end, amounts)
+        below = (state.ends for queue, state in self.states.items() if level in self.tree.gang_path(queue))
+        return [*filter(None, below), own]
+
+    def _ends_in(self, namespace: str) -> list[RunEnds]:
+        """The ends of all claims in a namespace that ElasticQuotas limit; of all such ("")."""
+        own = RunEnds()
+        for _, one, key, end, amounts in self._own_ends:
+            if one in self.namespaces and namespace in ("", one):
+                own.add(key, end, amounts)
+        return [*self.namespaces.ends(namespace, self.now), own]
+
+    # --- shares -------------------------------------------------------------------------------------------------------
 
     def gives_way(self, queue: str, level: str) -> tuple[str, float] | None:
         """The queue directly below `level` in which gangs of a queue wait, and the part of its share that it has.
@@ -194,7 +325,7 @@ class AdmissionPass:
         own = path[path.index(level) - 1]
         share = self.share(own)
         if level not in self._least:
-            self._least[level] = min(self._waiting_below(level), default=float("inf"))
+            self._least[level] = min(self._waiting_below(level), default=inf)
         return (own, share) if self._least[level] < share else None
 
     def share(self, queue: str) -> float:
@@ -202,7 +333,7 @@ class AdmissionPass:
         return self.shares.of(queue, self.usage.taken(queue))
 
     def _waiting_below(self, level: str) -> Iterator[float]:
-        """The shares of queues directly below in which anybody waits for room of `level`, and not for room below it."""
+        """The shares of queues directly below in which any gang waits for room of `level`, and not for room below."""
         for queue, state in self.states.items():
             path = self.tree.path(queue)
             if level in path[1:] and self.tree.takes_work(queue) and self.tree.leaf(queue):
@@ -227,10 +358,6 @@ class AdmissionPass:
         return held
 
 
-def _within(needs: Amounts, free: Iterable[Mapping[str, int]]) -> bool:
-    return all(amount <= most.get(name, amount) for most in free for name, amount in needs)
-
-
 def run_admission_pass(
     shares: Shares, states: Mapping[str, QueueState], room: Room, *, now: float, at_once: int
 ) -> AdmissionPass:
@@ -239,11 +366,12 @@ def run_admission_pass(
     The pass takes of the room.
     """
     tree = shares.tree
-    bars = Bars(tree, room.lasting)
-    outcome = AdmissionPass(shares, states, room.usage, bars, room.namespaces, room.hard, room.asked, now, at_once)
+    outcome = AdmissionPass(
+        shares, states, room.usage, room.lasting, room.namespaces, room.hard, room.asked, now, at_once
+    )
     if tree.reclaims:
         of_all = Reclaimable(shares, states, outcome.usage)
-        outcome.given_back = of_all, Reclaimable(shares, states, outcome.bars.lasting, lasting=True)
+        outcome.given_back = of_all, Reclaimable(shares, states, outcome.lasting, lasting=True)
     visitors: dict[str, list[LineVisitor]] = {}
     for queue, state in states.items():
         outcome.until = min(outcome.until, state.advance(now))
@@ -251,7 +379,6 @@ def run_admission_pass(
             lines = (LineVisitor(outcome, queue, key, line) for key, line in state.lines.items())
             visitors[queue] = [one for one in lines if not one.is_full()]
     turns = Turns(shares, outcome.usage, visitors)
-    outcome.by_share = turns.by_share
     while (turn := turns.next()) is not None:
         if len(outcome.fits) == at_once:
             outcome.more = True
@@ -264,50 +391,50 @@ def run_admission_pass(
 def _visit(outcome: AdmissionPass, queue: str, order: Order) -> None:
     """Decide one gang."""
     candidate = outcome.states[queue].waits(order.key)
-    if outcome.behind(queue, order) is not None and not candidate.begun:
+    if not candidate.begun and outcome.behind(queue, order) is not None:
         return
     amounts = candidate.amounts
-    namespace = candidate.key.namespace
-    if candidate.limited and not outcome.namespaces.has(namespace, amounts, kept=not candidate.begun):
-        _wait_in_namespace(outcome, candidate, amounts)
-        return
-    lacking = outcome.lacking_behind(candidate, amounts)
-    if not lacking:
-        for one in filter(outcome.shares.competes, outcome.tree.path(queue)):
-            outcome.turns.setdefault(one, {})[order] = outcome.share(one)
-        outcome.fits[order.key] = amounts
-        outcome.usage.take(queue, amounts, running=())
-        outcome.namespaces.take(namespace, amounts, lasts=candidate.lasts)
-        if candidate.lasts:
-            outcome.bars.lasting.take(queue, amounts, running=())
+    lacking = outcome.lacking(candidate, amounts)
+    has_room = outcome.has_in_namespace(candidate, amounts)
+    if has_room and not lacking and outcome.blocking(candidate, amounts) is None:
+        outcome.start(candidate, amounts)
     elif not candidate.follows:
-        _wait(outcome, candidate, amounts, lacking)
+        _wait(outcome, candidate, amounts, lacking, has_room=has_room)
 
 
-def _wait_in_namespace(outcome: AdmissionPass, candidate: Candidate, amounts: Amounts) -> None:
-    """Keep room in its namespace for a gang that lacks it there, where its patience is over.
+def _wait(
+    outcome: AdmissionPass, candidate: Candidate, amounts: Amounts, lacking: dict[str, list[str]], *, has_room: bool
+) -> None:
+    """Keep room for a gang that has to wait, where its patience is over, or its queue is strict.
 
-    Not while the room that it lacks in its queue is kept for another: that one is first.
+    One that lacks room in its namespace holds up no gang of its queue; nor does it keep room in the namespace while
+    what it lacks in the queue is kept for another one, which is first.
     """
-    if outcome.patience_is_over(candidate) and not candidate.follows:
-        outcome.namespaces.watched = True
-        short = next(iter(outcome.lacking_behind(candidate, amounts)), None)
-        if candidate.key.namespace in outcome.namespaces.keepers or short in outcome.bars.by_queue:
-            return
-        if outcome.could_fit(candidate, amounts):
-            outcome.namespaces.keep(candidate, amounts)
+    reservations, path = outcome.reservations, outcome.tree.path(candidate.queue)
+    strict = [one for one in path if outcome.tree.strict(one) and one not in reservations.strict]
+    if has_room and strict:
+        spare: dict[str, dict[str, int]] = {one: {} for one in strict}
+        reservations.add(Reservation(candidate.order, strict[0], spare=spare, nothing_passes=True))
+    if not outcome.patience_is_over(candidate):
+        return
+    short = next((one for one in path if one in lacking), "")
+    if short in reservations.by_level or (not has_room and candidate.key.namespace in reservations.by_namespace):
+        return
+    if (lacking or not has_room) and outcome.could_fit(candidate, amounts):
+        outcome.reserve(candidate, amounts, lacking if has_room else {})
 
 
-def _wait(outcome: AdmissionPass, candidate: Candidate, amounts: Amounts, lacking: dict[str, list[str]]) -> None:
-    """Reserve quota for a gang that lacks it, where its patience is over."""
-    for one in outcome.tree.path(candidate.queue):
-        if outcome.tree.strict(one):
-            outcome.barriers.setdefault(one, candidate.order)
-            outcome.namespaces.watched = outcome.namespaces.watched or candidate.limited
-    if outcome.patience_is_over(candidate):
-        could_fit = outcome.could_fit(candidate, amounts)
-        reserved = outcome.bars.add(candidate, amounts, lacking, outcome.usage, could_fit=could_fit)
-        if candidate.limited:
-            outcome.namespaces.watched = True
-            if reserved:
-                outcome.namespaces.keep(candidate, amounts)
+def _within(needs: Amounts, free: Iterable[Mapping[str, int]]) -> bool:
+    return all(amount <= most.get(name, amount) for most in free for name, amount in needs)
+
+
+def _sum(first: Iterable[tuple[str, int]], second: Iterable[tuple[str, int]]) -> dict[str, int]:
+    sums = dict(first)
+    for name, amount in second:
+        sums[name] = sums.get(name, 0) + amount
+    return sums
+
+
+def _of(namespace: str) -> str:
+    """The level of a namespace's ElasticQuotas; no queue has such a name."""
+    return f"namespace {namespace}"

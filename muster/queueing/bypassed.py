@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.queue_state import EntryKey, Order
+    from muster.queueing.entries import EntryKey, Order
     from muster.queueing.waiting_line import WaitingLine
 
 __all__ = ["Bypassed", "BypassedBelow", "first_bypassed"]
@@ -181,7 +181,7 @@ def first_bypassed(
         if known is None:
             free = outcome.usage.free(level, takes)
             if of:
-                most = outcome.namespaces.largest(of, kept=False)
+                most = outcome.namespaces.largest(of)
                 free = {name: most[name] for name in takes if name in most}
             leaf_of = queue if level == path[0] else ""
             known = BypassedBelow(outcome, level, free, leaf_of=leaf_of, namespace=of)

@@ -17,8 +17,8 @@ from muster.queueing.waiting_line import WaitingLine
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from muster.queueing.entries import GangKey, Order, PartKey
     from muster.queueing.ledger import Ledger
-    from muster.queueing.queue_state import GangKey, Order, PartKey
     from muster.queueing.usage import Amounts
     from muster.resources.amounts import Resources
 

@@ -13,10 +13,11 @@ from muster.queueing.unplaced_claims import soft_in
 from muster.queueing.usage import amounts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.queue_state import Claim, EntryKey
+    from muster.queueing.entries import Claim, EntryKey
+    from muster.queueing.reservations import Reservation
     from muster.queueing.usage import Amounts
     from muster.resources.amounts import Resources
 
@@ -60,9 +61,10 @@ def may_grow(outcome: AdmissionPass, queue: str, claim: Resources, own: Own) -> 
     more, replaced = _more(claim, has), dict(own.replaced)
     spared = soft_in(tree, queue, held) if held is not None and outcome.is_soft(queue, held) else ()
     counts = [one for one in tree.gang_path(queue) if one not in spared]
-    if own.limited and not _namespace_has(outcome, own, more, replaced, kept=in_line is None):
+    end = held.end if held is not None else None
+    kept = [one for one in outcome.reservations.made if in_line is None and not one.passed_in_time(end)]
+    if own.limited and not _namespace_has(outcome, own.key.namespace, more, replaced, kept):
         return False
-    kept = {} if in_line is not None else outcome.bars.kept
     if not _have(outcome, counts, more, replaced, kept):
         return False
     for name, amount in held.soft_amounts if held is not None and spared else ():
@@ -72,28 +74,37 @@ def may_grow(outcome: AdmissionPass, queue: str, claim: Resources, own: Own) -> 
 
 def _have(
     outcome: AdmissionPass,
-    queues: Iterable[str],
+    queues: Sequence[str],
     more: Amounts,
     replaced: Mapping[str, int],
-    kept: Mapping[str, Mapping[str, int]],
+    kept: Sequence[Reservation],
 ) -> bool:
-    """Whether the queues have room for more in the place of what is replaced.
+    """True if the queues have room for more in the place of what is replaced, beside these reservations.
 
-    For that no room is kept from the gang. But it is none where the queue is over its limit: a pod that dies is
-    replaced at once where the gang was admitted for as many, and what it holds until it is gone is taken by then.
+    A replacement ignores reservations, unless the queue is over its limit: a pod that dies is replaced at once where
+    the gang was admitted for as many, and what it holds until it is gone is taken by then.
     """
-    usage = outcome.usage
-    if replaced and usage.lacking(queues, _beyond(more, replaced)):
+    net = _beyond(more, replaced)
+    if replaced and outcome.usage.lacking(queues, net):
         return False
-    return not usage.lacking(queues, _positive(_beyond(more, replaced)), kept=kept)
+    grown = _positive(net)
+    if outcome.usage.lacking(queues, grown):
+        return False
+    return not any(one.lacking(queues, grown, {}) for one in kept)
 
 
-def _namespace_has(outcome: AdmissionPass, own: Own, more: Amounts, replaced: Mapping[str, int], *, kept: bool) -> bool:
+def _namespace_has(
+    outcome: AdmissionPass, namespace: str, more: Amounts, replaced: Mapping[str, int], kept: Sequence[Reservation]
+) -> bool:
     """The same of the ElasticQuotas of the gang's namespace."""
-    namespaces, net = outcome.namespaces, _beyond(more, replaced)
-    if replaced and not namespaces.has(own.key.namespace, net, kept=False):
+    net = _beyond(more, replaced)
+    grown = _positive(net)
+    if not outcome.namespaces.has(namespace, net if replaced else grown) or not outcome.namespaces.has(
+        namespace, grown
+    ):
         return False
-    return namespaces.has(own.key.namespace, _positive(net), kept=kept)
+    of_namespace = (one for one in kept if one.namespace == namespace)
+    return all(outcome.namespaces.has(namespace, grown, one.kept) for one in of_namespace)
 
 
 def _beyond(more: Amounts, replaced: Mapping[str, int]) -> Amounts:

@@ -19,8 +19,9 @@ from muster.resources.quantity import Quantity
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from muster.queueing.entries import Claim
     from muster.queueing.namespace_room import NamespaceRoom
-    from muster.queueing.queue_state import Claim, Holds, QueueState
+    from muster.queueing.queue_state import Holds, QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.unplaced_claims import HardParts
     from muster.queueing.usage import Amounts
@@ -48,6 +49,14 @@ class Holdings:
         self._whole: Usage | None = None
         self.namespaces = NamespaceUse(tree)
         self.soft = SoftClaims(tree)
+
+    def copy(self, tree: QueueTree) -> Holdings:
+        """The same usage of a copy of the tree, to be changed by itself."""
+        other = Holdings(tree)
+        other._usage, other._lasting = self._usage.apart(tree), self._lasting.apart(tree)
+        other._asking, other._formats = self._asking.copy(), dict(self._formats)
+        other.namespaces, other.soft = self.namespaces.copy(tree), self.soft.copy(tree)
+        return other
 
     def enter(self, queue: str, claim: Claim, sign: int = 1) -> None:
         """Count a claim of a queue, or with the sign -1 count it no longer."""

@@ -15,15 +15,17 @@ gang, then the older. Where any namespace has an ElasticQuota all gangs are one 
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
 from muster.queueing.admission_pass import run_admission_pass
 from muster.queueing.bypassed import first_bypassed
+from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, GangKey, Order, Run
 from muster.queueing.growth_room import Own, growth_may_pass, may_grow
 from muster.queueing.holdings import Holdings
 from muster.queueing.passes import Passes
-from muster.queueing.queue_state import Candidate, Claim, EntryKey, GangKey, Order, QueueState, Terms
+from muster.queueing.queue_state import QueueState, Terms
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT
 from muster.queueing.shares import Shares
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from muster.queueing.queue_view import QueueView
     from muster.queueing.turns import Visitor
 
-__all__ = ["Candidate", "Decision", "GangKey", "Ledger", "queue_not_found"]
+__all__ = ["Candidate", "Decision", "End", "EndKind", "GangKey", "Ledger", "Run", "queue_not_found"]
 
 # A pass that lets gangs start takes some 20 us for each of them: as many as are not much beside its other work.
 _AT_ONCE = 128
@@ -63,6 +65,18 @@ class Ledger:
         self._passes = Passes(self._tree, self._run_pass)
         self._states: dict[str, QueueState] = {}
         self._queue_of: dict[EntryKey, str] = {}
+
+    def copy(self) -> Ledger:
+        """A ledger that decides as this one does; neither changes the other."""
+        other = Ledger(self._at_once)
+        tree = other._tree = self._tree.copy()
+        other._shares, other._holdings = Shares(tree), self._holdings.copy(tree)
+        other._states = {queue: state.copy() for queue, state in self._states.items()}
+        other._queue_of = dict(self._queue_of)
+        other._passes = Passes(tree, other._run_pass)
+        other._passes.together = self._passes.together
+        other._passes.regroup(other._states)
+        return other
 
     @property
     def gangs(self) -> int:
@@ -163,7 +177,10 @@ class Ledger:
 
     def _terms(self, queue: str) -> Terms:
         view = self._tree.get(queue)
-        return Terms(view.patience, view.preempts) if view is not None else Terms()
+        if view is None:
+            return Terms()
+        drain_after = self._tree.drain_after(queue) if view.trusts_estimates else inf
+        return Terms(view.patience, drain_after, preempts=view.preempts)
 
     # --- gangs ------------------------------------------------------------------------------------------------------
 
@@ -181,11 +198,12 @@ class Ledger:
         spare: Resources | None = None,
         running: Resources | None = None,
         asked: Resources | None = None,
+        end: End | None = None,
     ) -> bool:
         """Record the claim of an admitted gang and its `soft` part; True when anything changed for other gangs.
 
         `spare` is what its scheduler may take back of it, `running` what really runs of it (None: all), `asked` what is
-        claimed beside it only as far as its queue has it free.
+        claimed beside it only as far as its queue has it free, `end` its expected end.
         """
         unplaced = soft or {}
         new = Claim(
@@ -199,6 +217,7 @@ class Ledger:
             spare=amounts_of(spare or {}),
             running=amounts_of(claim if running is None else running),
             asked=amounts_of(asked or {}),
+            end=end,
         )
         if self._queue_of.get(key) == queue:
             state = self._states[queue]
@@ -335,6 +354,14 @@ class Ledger:
         """The queues of the same subtree in which any gang holds or waits."""
         return self._passes.competing(queue)
 
+    def queues_in_use(self) -> list[str]:
+        """The queues in which any gang holds or waits."""
+        return list(self._states)
+
+    def next_moment(self) -> float:
+        """The first time at which something changes for a waiting gang though nothing happens; infinity for never."""
+        return self._passes.next_moment()
+
     def changed_subtrees(self, now: float) -> list[str]:
         """One queue of each subtree in which any gang holds or waits, where something has changed for who may start."""
         return list(self._passes.changed(now))
@@ -342,7 +369,8 @@ class Ledger:
     def startable(self, queue: str, now: float) -> list[EntryKey]:
         """The gangs of the queue's subtree that may start now, the first of them where there are very many.
 
-        The next are known when half of these hold what they waited for.
+        They may start in any order: one decision lets all of them start. The next are known when half of these hold
+        what they waited for.
         """
         return list(self._passes.of(queue, now).fits)
 
@@ -356,6 +384,28 @@ class Ledger:
             return None
         outcome.told = True
         return list(outcome.fits)
+
+    def start(self, queue: str, now: float) -> dict[EntryKey, Candidate]:
+        """Have all gangs of the queue's subtree that may start hold what they waited for, and note whom they pass.
+
+        Gives them as they waited. For those who try out what would happen: nothing is written down.
+        """
+        started: dict[EntryKey, Candidate] = {}
+        while fits := [key for key in self.startable(queue, now) if key not in started]:
+            key = fits[0]
+            waits = self._states[self._queue_of[key]].waits(key)
+            for other in self.passed_by(key, now):
+                self.wait(replace(self._states[self._queue_of[other]].waits(other), passed_since=now))
+            self.hold(
+                *(key, waits.queue, waits.need),
+                priority=waits.priority,
+                since=waits.since,
+                lasts=waits.lasts,
+                end=waits.end(now),
+            )
+            started[key] = waits
+        self._passes.of(queue, now).told = True
+        return started
 
     def decide(self, key: EntryKey, now: float) -> Decision | None:
         """The decision on a waiting gang, given all gangs that wait with it; None when it does not wait."""

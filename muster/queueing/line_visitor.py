@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from math import floor, inf
 from typing import TYPE_CHECKING
 
 from muster.queueing.queue_state import Stage
 from muster.queueing.queue_view import ROOT
 from muster.queueing.turns import Visitor
+from muster.queueing.usage import RUN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.queue_state import LineKey, Order
-    from muster.queueing.usage import Amounts
+    from muster.queueing.entries import Order
+    from muster.queueing.queue_state import LineKey
     from muster.queueing.waiting_line import WaitingLine
 
 __all__ = ["LineVisitor", "lower"]
@@ -65,68 +67,100 @@ class LineVisitor(Visitor):
         self._found_at = -1
 
     def _next(self) -> Order | None:
-        most = self._most()
-        if most is None:
-            return None
-        found = self.line.next_within(self._last, most)
-        while found is not None and self._changes_nothing(*found):
-            self._last = found[0]
-            found = self.line.next_within(self._last, most)
-        return None if found is None else found[0]
+        options, helped = self._options()
+        while True:
+            found = [self.line.next_within(self._last, most) for most in options]
+            if helped is not None:
+                found.append(self.line.next_within(self._last, helped, beyond=self._unreserved()))
+            first = min((one[0] for one in found if one is not None), default=None)
+            if first is None or not self._is_irrelevant(first):
+                return first
+            self._last = first
 
-    def _changes_nothing(self, order: Order, amounts: Amounts) -> bool:
-        """Whether it cannot start in this pass, and has nothing reserved either."""
+    def _is_irrelevant(self, order: Order) -> bool:
+        """True if it cannot start in this pass, and no room is kept for it either."""
         outcome = self.outcome
         candidate = outcome.states[self.queue].waits(order.key)
         if candidate.deadline is not None and candidate.deadline <= outcome.now:
             return True
-        if candidate.limited and not outcome.namespaces.has(order.key.namespace, amounts, kept=not candidate.begun):
+        if not outcome.has_in_namespace(candidate, candidate.amounts):
             return candidate.follows or not outcome.patience_is_over(candidate)
-        if not (candidate.follows or self._begun_long_ago) or not outcome.lacking_behind(candidate, amounts):
+        if self.key.stage is not Stage.OVER or self._first_of_strict:
             return False
-        return candidate.follows or not outcome.could_fit(candidate, amounts)
+        lacking = outcome.lacking(candidate, candidate.amounts)
+        if not lacking:
+            return outcome.blocking(candidate, candidate.amounts) is not None
+        short = next(one for one in outcome.tree.path(self.queue) if one in lacking)
+        reserved = short in outcome.reservations.by_level
+        return reserved or candidate.follows or not outcome.could_fit(candidate, candidate.amounts)
 
     @property
-    def _begun_long_ago(self) -> bool:
-        """Whether no reservation keeps them from what is free, also where in the end nothing would be.
-
-        In a strict queue the first that has to wait matters to others.
-        """
-        if not self.key.begun or self.key.stage is not Stage.OVER:
-            return False
+    def _first_of_strict(self) -> bool:
+        """True in a strict queue where no gang waits yet: the first that has to wait matters to all others."""
         strict = self.outcome.tree.in_strict_line(self.queue)
-        return not strict or self.outcome.behind(self.queue) is not None
+        return strict and self.outcome.behind(self.queue) is None
 
-    def _most(self) -> dict[str, int] | None:
-        """What the next one may need at most, of the resources that are limited; None where nobody here can be next."""
+    def _options(self) -> tuple[list[dict[str, int]], dict[str, int] | None]:
+        """The most that the next one may need of limited resources, and how long it may run, in each way to start.
+
+        And the most that it may need to have room kept for it; None where that is out of the question.
+        """
         outcome, tree = self.outcome, self.outcome.tree
         path = tree.path(self.queue)
-        strict = tree.in_strict_line(self.queue)
-        behind = strict and outcome.behind(self.queue) is not None
-        if behind and not self.key.begun:
-            return None
+        if not self.key.begun and outcome.behind(self.queue) is not None:
+            return [], None
+        over = self.key.stage is Stage.OVER
+        # Gangs that can never start are never visited.
+        most = self._most_of_namespace(helps=over)
         spared = self._spared(lasting=False)
-        by_what_is_free = self.key.stage is not Stage.OVER and (behind or not strict)
-        # Who can never start is never visited.
-        most = self._most_of_namespace()
-        # From the root down: many a queue has nobody who fits what is free for all.
+        # From the root down: many a queue has no gang that fits what is free for all.
+        by_what_is_free = not over and not self._first_of_strict
         for one in reversed(path):
             limit = tree.ceiling(one)
-            if not limit:
-                continue
-            lower(most, limit)
-            if by_what_is_free:
-                lower(most, self._free(one, spared))
-            if any(name in most and amount > most[name] for name, amount in self.line.least):
-                return None
-        if self.key.stage is Stage.OVER and not self.key.begun and (behind or not strict):
-            # Who fits now need not fit in the end: what the first of others waits for is kept for that.
-            now = dict(most)
-            for one in path:
-                lower(now, self._free(one, spared))
-            self._lower_to_what_helps(most, spared)
-            most = {name: max(amount, now[name]) for name, amount in most.items()}
-        return most
+            if limit:
+                lower(most, limit)
+                if by_what_is_free:
+                    lower(most, self._free(one, spared))
+                if any(name in most and amount > most[name] for name, amount in self.line.least):
+                    return [], None
+        if self._first_of_strict:
+            return [most], None
+        free = dict(most)
+        for one in path if over else ():
+            lower(free, self._free(one, spared))
+        options = self._passing(free, path, spared)
+        if not over:
+            return options, None
+        self._lower_to_what_helps(most)
+        return options, most
+
+    def _unreserved(self) -> list[dict[str, int]] | None:
+        """What levels have free for which no room is kept yet: one of these has to be short for a new reservation.
+
+        None where its namespace may be short instead.
+        """
+        if self.key.namespace in self.outcome.namespaces:
+            return None
+        spared, by_level = self._spared(lasting=False), self.outcome.reservations.by_level
+        levels = [one for one in self.outcome.tree.path(self.queue) if one not in by_level]
+        return [self._free(one, spared) for one in levels]
+
+    def _passing(self, free: dict[str, int], path: tuple[str, ...], spared: Mapping[str, int]) -> list[dict[str, int]]:
+        """What a gang may need that passes all reservations: those by its end, and these by what is spare."""
+        outcome, kind = self.outcome, self.key.kind
+        if self.key.begun:
+            return [free]
+        options, most = [], free
+        reservations = [(one.latest(kind), one) for one in outcome.reservations.at(path)]
+        for latest, one in sorted(reservations, key=lambda entry: entry[0]):
+            if latest > outcome.now:
+                options.append(most if latest == inf else {**most, RUN: floor(latest - outcome.now)})
+            most = dict(most)
+            for level, spare in one.spare.items():
+                if level in path:
+                    more = self._given_back(level)
+                    lower(most, {name: left + spared.get(name, 0) + more.get(name, 0) for name, left in spare.items()})
+        return [*options, most]
 
     def is_full(self) -> bool:
         """Whether a level has less free than any of the line needs, and nothing else can be done for them in this pass.
@@ -140,42 +174,33 @@ class LineVisitor(Visitor):
                     return True
         return False
 
-    def _most_of_namespace(self) -> dict[str, int]:
+    def _most_of_namespace(self, *, helps: bool) -> dict[str, int]:
         """The same, beside the ElasticQuotas of its namespace."""
-        room, namespace, begun = self.outcome.namespaces, self.key.namespace, self.key.begun
+        room, namespace = self.outcome.namespaces, self.key.namespace
         if namespace not in room:
             return {}
-        helps = self.key.stage is Stage.OVER and namespace not in room.keepers
-        return room.largest(namespace, kept=not begun, in_the_end=helps)
+        helps = helps and namespace not in self.outcome.reservations.by_namespace
+        return room.largest(namespace, in_the_end=helps)
 
-    def _lower_to_what_helps(self, most: dict[str, int], spared: Mapping[str, int]) -> None:
-        """What would be free after all had ended that end by themselves; and where others have a reservation, now.
-
-        For one reservation stands in a queue at most: that of the first who lacks quota there, and not in those below.
-        """
-        tree, bars = self.outcome.tree, self.outcome.bars
+    def _lower_to_what_helps(self, most: dict[str, int]) -> None:
+        """What would be free after all had ended that end by themselves."""
+        tree, lasting = self.outcome.tree, self.outcome.lasting
         in_the_end = self._spared(lasting=True)
-        reserved = True
         for one in tree.path(self.queue):
             limit = tree.ceiling(one)
             if limit:
-                taken = bars.lasting.taken(one)
-                more = self._given_back(one, lasting=True)
+                taken, more = lasting.taken(one), self._given_back(one, lasting=True)
                 free = {
                     name: up - taken.get(name, 0) + in_the_end.get(name, 0) + more.get(name, 0)
                     for name, up in limit.items()
                 }
                 lower(most, free)
-                reserved = reserved and one in bars.by_queue
-                if reserved:
-                    lower(most, self._free(one, spared))
 
     def _free(self, queue: str, spared: Mapping[str, int]) -> dict[str, int]:
         taken = self.outcome.usage.taken(queue)
-        kept = {} if self.key.begun else self.outcome.bars.kept.get(queue, {})
         more = self._given_back(queue)
         return {
-            name: limit - taken.get(name, 0) - kept.get(name, 0) + spared.get(name, 0) + more.get(name, 0)
+            name: limit - taken.get(name, 0) + spared.get(name, 0) + more.get(name, 0)
             for name, limit in self.outcome.tree.ceiling(queue).items()
         }
 

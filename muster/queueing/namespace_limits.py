@@ -115,6 +115,12 @@ class NamespaceLimits:
         self._limits: dict[str, NamespaceLimit] = {}
         self._together: Resources | None = None
 
+    def copy(self) -> NamespaceLimits:
+        """The same limits, to be changed by themselves."""
+        other = NamespaceLimits(whole=self.whole)
+        other._limits = dict(self._limits)
+        return other
+
     def __bool__(self) -> bool:
         return bool(self._limits)
 

@@ -1,17 +1,19 @@
 """What the namespaces with ElasticQuotas use and have free, as `muster.queueing.usage` has it for queues.
 
-A claim counts for its namespace in whatever queue it is held. A gang that lacks room there holds up nobody in its
-queue: others share that, and cannot give what it waits for. Within the namespace a smaller gang may start before it
-until the patience of its queue is over; what it needs is then kept from those behind it in the namespace, in all
-queues. It is not kept from other namespaces, of what all have together.
+A claim counts for its namespace in whatever queue it is held. A gang that lacks room there holds up no gang in its
+queue: others share that, and cannot give what it waits for. Within the namespace it has a reservation like any other
+gang (`muster.queueing.reservations`), which does not keep room from other namespaces.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from muster.queueing.namespace_limits import NamespaceLimits
+from muster.queueing.queue_state import minus_soft
+from muster.queueing.run_ends import RunEnds
 from muster.queueing.unplaced_claims import lasting_part
 from muster.queueing.usage import Usage, amounts_of
 from muster.resources.quantity import Quantity
@@ -19,14 +21,15 @@ from muster.resources.quantity import Quantity
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from muster.queueing.entries import Candidate, Claim, EntryKey
     from muster.queueing.namespace_limits import Ceiling, NamespaceLimit
-    from muster.queueing.queue_state import Candidate, Claim, EntryKey, Order
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.usage import Amounts
     from muster.resources.amounts import Resources
 
 __all__ = ["NamespaceRoom", "NamespaceUse"]
 
+_NOTHING: Mapping[str, int] = MappingProxyType({})
 # What all namespaces with a quota use together is counted under a name that no namespace has.
 _TOGETHER = ""
 
@@ -54,8 +57,18 @@ class NamespaceUse:
         self._used = Usage(tree)
         # As far as it does not end by itself.
         self._lasting = Usage(tree)
+        self._ends: dict[str, RunEnds] = {}
         self._holders: dict[str, set[EntryKey]] = {}
         self._others: dict[str, Amounts] = {}
+
+    def copy(self, tree: QueueTree) -> NamespaceUse:
+        """The same use, to be changed by itself."""
+        other = NamespaceUse(tree)
+        other._limits, other._others = self._limits.copy(), dict(self._others)
+        other._used, other._lasting = self._used.apart(tree), self._lasting.apart(tree)
+        other._ends = {namespace: ends.copy() for namespace, ends in self._ends.items()}
+        other._holders = {namespace: set(keys) for namespace, keys in self._holders.items()}
+        return other
 
     def __bool__(self) -> bool:
         return bool(self._limits)
@@ -98,6 +111,14 @@ class NamespaceUse:
         lasting = lasting_part(claim.amounts, claim.soft_amounts, idle=claim.idle, lasts=claim.lasts)
         for usage, amounts in ((self._used, claim.amounts), (self._lasting, lasting)):
             usage.take_in(self._where(key.namespace), amounts if sign > 0 else _less(amounts))
+        if claim.end is not None and not claim.lasts:
+            ends = self._ends.setdefault(key.namespace, RunEnds())
+            if sign > 0:
+                ends.add(key, claim.end, minus_soft(claim))
+            else:
+                ends.remove(key)
+            if not ends:
+                del self._ends[key.namespace]
         if not holders:
             # Namespaces come and go; what nobody holds is nothing.
             del self._holders[key.namespace]
@@ -122,27 +143,20 @@ class NamespaceUse:
 
     def room(self) -> NamespaceRoom:
         """The room for one admission pass, to be taken without taking it here; valid until something changes here."""
-        return NamespaceRoom(self._limits, self._bounds, self._used.copy(), self._lasting.copy())
+        return NamespaceRoom(self._limits, self._bounds, self._used.copy(), self._lasting.copy(), self._ends)
 
 
 @dataclass(slots=True)
 class NamespaceRoom:
-    """What the namespaces have left in one admission pass.
-
-    `keepers` are, by namespace, the first gangs for which something is kept there. `watched` tells whether a start may
-    change what the others may do: where a gang keeps something from others, or not, depending on what its namespace has
-    left; and where a gang that its quota guarantees room, or that is not limited, takes what another could start with.
-    """
+    """What the namespaces have left in one admission pass."""
 
     limits: NamespaceLimits
     _bounds: dict[str, _Bounds]
     _used: Usage
     _lasting: Usage
-    keepers: dict[str, Order] = field(default_factory=dict)
-    watched: bool = False
-    _kept: dict[str, dict[str, int]] = field(default_factory=dict)
+    _ends: Mapping[str, RunEnds]
     # What `largest` gave since something was last taken or kept: gangs of a namespace stand in many lines.
-    _known: dict[tuple[str, bool, bool], dict[str, int]] = field(default_factory=dict)
+    _known: dict[tuple[str, bool], dict[str, int]] = field(default_factory=dict)
 
     def __contains__(self, namespace: str) -> bool:
         return namespace in self.limits
@@ -150,73 +164,85 @@ class NamespaceRoom:
     def take(self, namespace: str, amounts: Amounts, *, lasts: bool) -> None:
         """Take room of the namespace, where it has a limit."""
         if namespace in self.limits:
-            for usage in (self._used, self._lasting) if lasts else (self._used,):
-                usage.take_in((namespace, _TOGETHER), amounts)
+            self._used.take_in((namespace, _TOGETHER), amounts)
             self._known.clear()
-            self.watched = self.watched or self._exceeded(namespace, amounts)
+            if lasts:
+                self.take_lasting(namespace, amounts)
 
-    def _exceeded(self, namespace: str, amounts: Amounts) -> bool:
-        bounds, used, together = self._bounds_of(namespace), self._used.taken(namespace), self._used.taken(_TOGETHER)
-        return any(
-            used[name] > bounds.most.get(name, used[name])
-            or (bounds.together is not None and together[name] > bounds.together.get(name, 0))
-            for name, _ in amounts
-        )
-
-    def keep(self, candidate: Candidate, amounts: Amounts) -> None:
-        """Keep what this gang needs from those behind it in its namespace."""
-        namespace = candidate.key.namespace
-        self._known.clear()
-        self.keepers.setdefault(namespace, candidate.order)
-        kept = self._kept.setdefault(namespace, {})
-        for name, amount in amounts:
-            kept[name] = kept.get(name, 0) + amount
-        if candidate.lasts and namespace in self.limits:
+    def take_lasting(self, namespace: str, amounts: Amounts) -> None:
+        """Count this as held, where the namespace has a limit, after all gangs that end by themselves have ended."""
+        if namespace in self.limits:
             self._lasting.take_in((namespace, _TOGETHER), amounts)
+            self._known.clear()
 
-    def has(self, namespace: str, amounts: Amounts, *, kept: bool) -> bool:
-        """Whether so much is free there now; what is `kept` for gangs before counts as used, or does not."""
-        return self._fits(namespace, amounts, self._used, self._kept.get(namespace, {}) if kept else {})
+    def ends(self, namespace: str, now: float) -> list[RunEnds]:
+        """The ends of the claims in a namespace; in all that have a quota ("")."""
+        found = [ends for one, ends in self._ends.items() if namespace in ("", one) and one in self.limits]
+        for ends in found:
+            ends.advance(now)
+        return found
+
+    def has(
+        self,
+        namespace: str,
+        amounts: Amounts,
+        kept: Mapping[str, int] = _NOTHING,
+        ended: Mapping[str, int] = _NOTHING,
+        ended_together: Mapping[str, int] = _NOTHING,
+    ) -> bool:
+        """Whether so much is free there; what is `kept` counts as used, what has `ended` by then as free."""
+        return self._fits(namespace, amounts, self._used, kept=kept, ended=ended, ended_together=ended_together)
 
     def could_have(self, namespace: str, amounts: Amounts) -> bool:
         """Whether so much would be free after all gangs that end by themselves had ended."""
-        return self._fits(namespace, amounts, self._lasting, {})
+        return self._fits(namespace, amounts, self._lasting)
 
-    def _fits(self, namespace: str, amounts: Amounts, usage: Usage, kept: Mapping[str, int]) -> bool:
+    def _fits(
+        self,
+        namespace: str,
+        amounts: Amounts,
+        usage: Usage,
+        *,
+        kept: Mapping[str, int] = _NOTHING,
+        ended: Mapping[str, int] = _NOTHING,
+        ended_together: Mapping[str, int] = _NOTHING,
+    ) -> bool:
         if namespace not in self.limits:
             return True
         bounds, used, together = self._bounds_of(namespace), usage.taken(namespace), usage.taken(_TOGETHER)
         guaranteed = shared = True
         for name, amount in amounts:
             more = amount + kept.get(name, 0)
-            if name in bounds.most and used.get(name, 0) + more > bounds.most[name]:
+            own = used.get(name, 0) - ended.get(name, 0) + more
+            if name in bounds.most and own > bounds.most[name]:
                 return False
-            guaranteed = guaranteed and used.get(name, 0) + more <= bounds.least.get(name, 0)
+            guaranteed = guaranteed and own <= bounds.least.get(name, 0)
             if bounds.together is not None:
-                shared = shared and together.get(name, 0) + more <= bounds.together.get(name, 0)
+                of_all = together.get(name, 0) - ended_together.get(name, 0) + more
+                shared = shared and of_all <= bounds.together.get(name, 0)
         return guaranteed or shared
 
-    def largest(self, namespace: str, *, kept: bool, in_the_end: bool = False) -> dict[str, int]:
+    def largest(self, namespace: str, *, in_the_end: bool = False) -> dict[str, int]:
         """No gang has room there that needs more of one of these resources: now, or whenever others have ended.
 
         One that needs no more may have room: what it may need of one resource depends on what it needs of the others.
         """
-        known = self._known.get((namespace, kept, in_the_end))
+        known = self._known.get((namespace, in_the_end))
         if known is None:
-            known = self._largest(namespace, self._used, self._kept.get(namespace, {}) if kept else {})
+            known = self._largest(namespace, self._used)
             if in_the_end:
-                for name, amount in self._largest(namespace, self._lasting, {}).items():
+                for name, amount in self._largest(namespace, self._lasting).items():
                     known[name] = max(known[name], amount)
-            self._known[namespace, kept, in_the_end] = known
+            self._known[namespace, in_the_end] = known
         return dict(known)
 
-    def _largest(self, namespace: str, usage: Usage, kept: Mapping[str, int]) -> dict[str, int]:
+    def _largest(self, namespace: str, usage: Usage) -> dict[str, int]:
         bounds, used, together = self._bounds_of(namespace), usage.taken(namespace), usage.taken(_TOGETHER)
-        most = {name: limit - used.get(name, 0) - kept.get(name, 0) for name, limit in bounds.most.items()}
+        most = {name: limit - used.get(name, 0) for name, limit in bounds.most.items()}
         if bounds.together is not None:
             for name in {*bounds.most, *bounds.together}:
                 own = bounds.least.get(name, 0) - used.get(name, 0)
-                free = max(own, bounds.together.get(name, 0) - together.get(name, 0)) - kept.get(name, 0)
+                free = max(own, bounds.together.get(name, 0) - together.get(name, 0))
                 most[name] = min(free, most.get(name, free))
         return most
 
@@ -227,14 +253,6 @@ class NamespaceRoom:
             return None
         need = candidate.need
         return ceiling.shortage(need, self._in(candidate.key.namespace, need), self._in(_TOGETHER, need))
-
-    def keeper(self, candidate: Candidate) -> Order | None:
-        """The gang for which the room is kept that this one would need in its namespace."""
-        namespace = candidate.key.namespace
-        first = self.keepers.get(namespace) if candidate.limited and not candidate.begun else None
-        if first is None or first == candidate.order or self.has(namespace, candidate.amounts, kept=True):
-            return None
-        return first
 
     def _in(self, namespace: str, like: Resources) -> dict[str, Quantity]:
         used = self._used.taken(namespace)

@@ -2,12 +2,14 @@
 
 One rule says how long a pass holds: until anything changes in its subtree (a gang comes, goes, or holds something
 else; a queue; what namespaces have left), or until its own time `until`. Whoever changes anything says so here
-(`forget`). Two changes are none for the others, and the pass holds on: a gang starts as the pass expected (`starts`),
-and a waiting gang is passed for the first time (`passed`).
+(`forget`). Two changes are none for the others, and the pass holds on: a gang that it lets start holds what it waited
+for (`starts`), until all of them do, for one decision lets all of them start, in any order; and a waiting gang is
+passed for the first time (`passed`).
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 from muster.queueing.queue_view import ROOT
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator
 
     from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.queue_state import Candidate, Claim
+    from muster.queueing.entries import Candidate, Claim
     from muster.queueing.queue_tree import QueueTree
 
 __all__ = ["Passes"]
@@ -109,12 +111,12 @@ class Passes:
         self._passes.clear()
 
     def starts(self, candidate: Candidate | None, claim: Claim) -> bool:
-        """A gang that waits holds this claim now; whether its pass expected that, and holds on for the others."""
+        """True if a gang that waits holds this claim now as its pass let it: for the others that is no change."""
         known = self._passes.get(self.subtree(candidate.queue)) if candidate is not None else None
         if candidate is None or known is None or not _as_expected(known, candidate, claim):
             return False
         del known.fits[candidate.key]
-        if known.more and 2 * len(known.fits) <= known.at_once:
+        if (known.more and 2 * len(known.fits) <= known.at_once) or (not known.fits and known.depends_on_starts):
             self.forget(candidate.queue)
         return True
 
@@ -125,6 +127,10 @@ class Passes:
             known.until = min(known.until, moment)
         else:
             self.forget(queue)
+
+    def next_moment(self) -> float:
+        """The first time at which a pass holds no more by itself; infinity for never."""
+        return min((known.until for known in self._passes.values()), default=inf)
 
     def changed(self, now: float) -> Iterator[str]:
         """One queue of each subtree in which anybody holds or waits, where no pass was told that holds now."""
@@ -137,8 +143,9 @@ class Passes:
 def _as_expected(known: AdmissionPass, candidate: Candidate, claim: Claim) -> bool:
     return (
         known.fits.get(candidate.key) == claim.amounts
-        and not claim.soft_amounts
+        and not (candidate.begun or claim.soft_amounts)
         and not (claim.running and known.usage.holds_back(candidate.queue))
         and (candidate.order, candidate.lasts) == (claim.order, claim.lasts)
-        and known.comes_to_pass(candidate, claim.amounts)
+        and (candidate.run is None) is (claim.end is None)
+        and (claim.end is None or claim.end[1:] == candidate.run)
     )

@@ -5,151 +5,22 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
 
-from muster.queueing.usage import Amounts, amounts_of
+from muster.queueing.run_ends import RunEnds
+from muster.queueing.usage import RUN, Amounts
 from muster.queueing.waiting_line import WaitingLine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from muster.resources.amounts import Resources
+    from muster.queueing.entries import Candidate, Claim, EndKind, EntryKey, Order
 
-__all__ = [
-    "Candidate",
-    "Claim",
-    "EntryKey",
-    "GangKey",
-    "Holds",
-    "LineKey",
-    "Order",
-    "PartKey",
-    "QueueState",
-    "Stage",
-    "Sum",
-    "Terms",
-]
+__all__ = ["Holds", "LineKey", "QueueState", "Stage", "Sum", "Terms", "minus_soft"]
 
 # Moments of candidates that have gone or changed stay in their heap until there are so many.
 _STALE = 64
-
-
-class GangKey(NamedTuple):
-    """A gang, by the namespace and name of its PodGroup."""
-
-    namespace: str
-    name: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name}"
-
-    def part(self, name: str) -> PartKey:
-        """The key of a second ledger entry of the gang."""
-        return PartKey(self.namespace, self.name, name)
-
-    @property
-    def gang(self) -> GangKey:
-        """The gang itself."""
-        return self
-
-
-class PartKey(NamedTuple):
-    """The key of a second ledger entry of a gang; no name of an object can spell it."""
-
-    namespace: str
-    name: str
-    part: str
-
-    def __str__(self) -> str:
-        return f"{self.namespace}/{self.name} ({self.part})"
-
-    @property
-    def gang(self) -> GangKey:
-        """The gang whose entry it is."""
-        return GangKey(self.namespace, self.name)
-
-
-EntryKey: TypeAlias = GangKey | PartKey
-"""The key of a ledger entry; the two kinds are never equal, and sort together."""
-
-
-class Order(NamedTuple):
-    """The order of gangs: by priority (`urgency` is the negative of the PriorityClass's value), age, then name.
-
-    `since` is the creation time of the gang's workload (RFC 3339, UTC).
-    """
-
-    urgency: int
-    since: str
-    key: EntryKey
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """An assembled gang that wants to start."""
-
-    key: EntryKey
-    """The gang."""
-    queue: str
-    """The queue in which it waits."""
-    priority: int
-    """The value of its PriorityClass."""
-    since: str
-    """The creation time of its workload (RFC 3339, UTC)."""
-    need: Resources
-    """What it will hold of its queue."""
-    passed_since: float | None = None
-    """When a smaller gang first passed it (seconds of the wall clock)."""
-    deadline: float | None = None
-    """When its workload gives up (seconds of the wall clock)."""
-    begun: bool = False
-    """Whether it is the rest of a gang that holds quota: it ignores reservations, for it gives back when it has run."""
-    lasts: bool = False
-    """Whether it does not end by itself."""
-    follows: bool = False
-    """Whether it waits for the end of its own predecessor; it holds up no other gang."""
-    limited: bool = False
-    """Whether its scheduler heeds the ElasticQuotas of its namespace."""
-    preempts: bool = False
-    """Whether its scheduler evicts gangs of lower priority in its queue for it, where the queue says so."""
-    reclaims: bool = False
-    """Whether its scheduler takes room back for it from queues beyond their shares, where the root says so."""
-
-    @property
-    def order(self) -> Order:
-        """Its place among waiting gangs."""
-        return Order(-self.priority, self.since, self.key)
-
-    @property
-    def amounts(self) -> Amounts:
-        """What it will hold, in billionths."""
-        return amounts_of(self.need)
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What an admitted gang holds (see `muster.queueing.unplaced_claims` for soft claims)."""
-
-    resources: Resources
-    """What it holds."""
-    amounts: Amounts
-    """The same in billionths, without what is only asked for."""
-    order: Order
-    """Its place in the order of gangs."""
-    soft: Resources = field(default_factory=dict)
-    """The part for which its pods have found no node."""
-    soft_amounts: Amounts = ()
-    """The same in billionths."""
-    idle: bool = False
-    """Whether none of its pods is open, and its next wave waits for room."""
-    lasts: bool = False
-    """Whether it does not end by itself."""
-    spare: Amounts = ()
-    """What its scheduler may take back of it, and it runs on, in billionths."""
-    running: Amounts = ()
-    """What of it really runs, on nodes that exist, in billionths."""
-    asked: Amounts = ()
-    """The part of `resources` that is not in `amounts`: it counts only as far as its queue has it free."""
 
 
 class Stage(IntEnum):
@@ -168,21 +39,26 @@ class LineKey(NamedTuple):
 
     Those for which gangs of lower priority are preempted have lines of their own for each priority (`urgency` is its
     negative, None for the others); so have the gangs of each `namespace` that its ElasticQuotas limit ("" for the
-    others).
+    others), and those whose ends are as sure (`kind`, None for those of which none is known).
     """
 
     urgency: int | None
     begun: bool
     stage: Stage
     namespace: str = ""
+    kind: EndKind | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a queue's own settings mean for those who wait there: its patience in seconds, and whether it preempts."""
+    """The settings of a queue that concern the gangs that wait there."""
 
     patience: float = 0.0
+    """Seconds for which smaller gangs may pass a waiting one."""
+    drain_after: float = inf
+    """Seconds after its first bypass from which estimates are not trusted any more for a waiting gang."""
     preempts: bool = False
+    """Whether claims of lower priority do not stand in the way of a gang that preempts."""
 
 
 class Holds(NamedTuple):
@@ -207,6 +83,10 @@ class Sum:
     running: dict[str, int] = field(default_factory=dict)
     asked: dict[str, int] = field(default_factory=dict)
 
+    def copy(self) -> Sum:
+        """The same sums, to be changed by themselves."""
+        return Sum(self.claims, dict(self.amounts), dict(self.soft), dict(self.spare))
+
 
 class QueueState:
     """The claims and the waiting gangs of one queue; `sums` are what the claims hold together.
@@ -223,9 +103,19 @@ class QueueState:
         self._candidates: dict[EntryKey, Candidate] = {}
         self._over: set[EntryKey] = set()
         self.sums: dict[Holds, Sum] = {}
+        self.ends = RunEnds()
 
     def __bool__(self) -> bool:
         return bool(self.held or self._candidates)
+
+    def copy(self) -> QueueState:
+        """The same claims and gangs, to be changed by themselves."""
+        other = QueueState(self._terms)
+        other.held, other._candidates, other._over = dict(self.held), dict(self._candidates), set(self._over)
+        other.lines = {key: line.copy() for key, line in self.lines.items()}
+        other._moments, other.ends = list(self._moments), self.ends.copy()
+        other.sums = {like: held.copy() for like, held in self.sums.items()}
+        return other
 
     @property
     def waiting(self) -> int:
@@ -237,12 +127,15 @@ class QueueState:
         self.let_go(key)
         self.held[key] = claim
         self._sum(claim)
+        if claim.end is not None and not claim.lasts:
+            self.ends.add(key, claim.end, minus_soft(claim))
 
     def let_go(self, key: EntryKey) -> Claim | None:
         """Take a claim out, where there is one."""
         claim = self.held.pop(key, None)
         if claim is not None:
             self._sum(claim, -1)
+            self.ends.remove(key)
         return claim
 
     def _sum(self, claim: Claim, sign: int = 1) -> None:
@@ -346,6 +239,7 @@ class QueueState:
 
     def advance(self, now: float) -> float:
         """Note whose patience is over now; gives the first moment after `now`, infinity where none is known."""
+        self.ends.advance(now)
         while self._moments and self._moments[0][0] <= now:
             _, key = heapq.heappop(self._moments)
             candidate = self._candidates.get(key)
@@ -363,13 +257,17 @@ class QueueState:
         if candidate.key in self._over:
             stage = Stage.OVER
         namespace = candidate.key.namespace if candidate.limited else ""
-        return LineKey(self._urgency_of(candidate), candidate.begun, stage, namespace)
+        kind = candidate.run.kind if candidate.run is not None else None
+        return LineKey(self._urgency_of(candidate), candidate.begun, stage, namespace, kind)
 
     def _urgency_of(self, candidate: Candidate) -> int | None:
         return -candidate.priority if self._terms.preempts and candidate.preempts else None
 
     def _stand(self, candidate: Candidate) -> None:
-        self.lines.setdefault(self._line_of(candidate), WaitingLine()).add(candidate.order, candidate.amounts)
+        needs = candidate.amounts
+        if candidate.run is not None:
+            needs = (*needs, (RUN, int(candidate.run.seconds)))
+        self.lines.setdefault(self._line_of(candidate), WaitingLine()).add(candidate.order, needs)
 
     def _step_out(self, candidate: Candidate) -> None:
         where = self._line_of(candidate)
@@ -384,5 +282,15 @@ class QueueState:
     def _moments_of(self, candidate: Candidate) -> Iterator[float]:
         if candidate.passed_since is not None:
             yield candidate.passed_since + self._terms.patience
+            if self._terms.drain_after < inf:
+                yield candidate.passed_since + self._terms.drain_after
         if candidate.deadline is not None:
             yield candidate.deadline
+
+
+def minus_soft(claim: Claim) -> Amounts:
+    """What a claim gives back when it ends wherever it counts; its soft part may not count."""
+    if not claim.soft_amounts:
+        return claim.amounts
+    soft = dict(claim.soft_amounts)
+    return tuple((name, left) for name, amount in claim.amounts if (left := amount - soft.get(name, 0)))

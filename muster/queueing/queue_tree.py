@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.model.names import NAMESPACE_NAME
-from muster.queueing.queue_view import ROOT, UNPLACED
+from muster.queueing.queue_view import DRAIN_AFTER, ROOT, UNPLACED
 from muster.resources.amounts import Resources, describe, minus, total
 from muster.resources.quantity import ZERO
 
@@ -149,6 +149,14 @@ class QueueTree:
         self._changed(name, old, None)
         return True
 
+    def copy(self) -> QueueTree:
+        """The same queues, to be changed by themselves."""
+        other = QueueTree()
+        other._views, other._nodes = dict(self._views), self._nodes
+        other._children = {parent: set(names) for parent, names in self._children.items()}
+        other._occupied, other._on_hold, other._strict = set(self._occupied), set(self._on_hold), set(self._strict)
+        return other
+
     def having(self, view: QueueView) -> QueueTree:
         """This tree with one more queue, or another one of its name."""
         return QueueTree([*(one for one in self._views.values() if one.name != view.name), view])
@@ -211,6 +219,16 @@ class QueueTree:
         """The seconds for which an admitted gang there may have no node before others may be admitted past it."""
         view = self._views.get(name)
         return UNPLACED if view is None else view.unplaced_after
+
+    def trusts_estimates(self, name: str) -> bool:
+        """Whether reservations of gangs there rest on estimates where no bounds are known."""
+        view = self._views.get(name)
+        return view is None or view.trusts_estimates
+
+    def drain_after(self, name: str) -> float:
+        """The seconds after its first bypass from which the queue drains for a gang there."""
+        view = self._views.get(name)
+        return DRAIN_AFTER if view is None or view.drain_after is None else view.drain_after
 
     @property
     def counts_nodes(self) -> bool:

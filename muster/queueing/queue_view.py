@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from muster.model.objects import Queue
     from muster.resources.quantity import Quantity
 
-__all__ = ["ROOT", "UNPLACED", "Problem", "QueueView", "read_queue"]
+__all__ = ["DRAIN_AFTER", "ROOT", "UNPLACED", "Problem", "QueueView", "read_queue"]
 
 ROOT = "root"
 _READ = frozenset(
@@ -58,6 +58,8 @@ _PATIENCE = 600.0
 _UNLIMITED_AT_ZERO = frozenset({"cpu", "memory"})
 UNPLACED = 300.0
 """Seconds for which an admitted gang may have no node where its queue does not say: most autoscalers need less."""
+DRAIN_AFTER = 0.0
+"""Seconds after its first bypass from which a queue drains for a gang, where the queue does not say."""
 
 
 class Problem(NamedTuple):
@@ -95,6 +97,10 @@ class QueueView:
     """Whether no gang may pass another one here."""
     patience: float = _PATIENCE
     """For how many seconds smaller gangs may pass a waiting one."""
+    trusts_estimates: bool = True
+    """Whether reservations here rest on estimates where no bounds are known."""
+    drain_after: float | None = None
+    """After how many seconds without a start a bypassed gang has the queue drained for it; None for the default."""
     unplaced_after: float = UNPLACED
     """After how many seconds without a node the claim of an admitted gang may turn soft."""
     preempts: bool = False

@@ -1,122 +1,140 @@
-"""Reservations: quota kept for gangs that were passed for longer than their queue's patience.
+"""Reservations: room that is kept for a gang that others have passed for longer than its queue's patience.
 
-What such a gang needs counts as taken for all gangs behind it, in its queue and the queues above, up to the lowest one
-that is short. Gangs behind it that need what is short there do not start; others start as long as they leave it what it
-needs. Above the lowest short queue it waits for nothing yet. When that queue has room, the room is kept and the next
-short queue comes; so no gang waits for ever behind smaller ones.
+A reservation has a start, the first time at which the gang fits at every level of the tree when claims end as they are
+expected to. A gang behind it starts if it has ended by then, or if it takes only what is spare: what is free at that
+time and the gang leaves. So no start behind a reservation moves it, and nothing stands idle that could be used till
+then.
 
-A reservation lasts only while it helps: while the gang would fit after all gangs that end by themselves had ended. A
-gang that waits for services, which do not end, or for its own predecessor, would hold the others up for ever.
+How sure the start is depends on the ends that it rests on. A gang passes by its end only where that is as sure. Where
+estimates are trusted and the start rests on them, or is not known, gangs of which no end is known pass as well; where
+they are not trusted (by the queue's settings, or after its `drain-after`), a start that is not known is never: only
+what is spare now may be taken, at the levels up to the lowest one that is short, and the queue drains.
+
+There is one reservation for each level that is short: that of the first gang in order. A strict queue is a reservation
+with nothing spare, and no end helps to pass it. An ElasticQuota is one more level.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from math import inf
+from typing import TYPE_CHECKING
+
+from muster.queueing.entries import EndKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from muster.queueing.queue_state import Candidate, Order
-    from muster.queueing.queue_tree import QueueTree
-    from muster.queueing.usage import Amounts, Usage
+    from muster.queueing.entries import End, EntryKey, Order
+    from muster.queueing.usage import Amounts
 
-__all__ = ["Bar", "Bars"]
-
-
-class Bar(NamedTuple):
-    """The reservation of one gang: its place in the order, the queue that is short, and of which resources."""
-
-    order: Order
-    queue: str
-    names: tuple[str, ...]
-    reach: tuple[str, ...]
+__all__ = ["Reservation", "Reservations"]
 
 
-@dataclass(slots=True)
-class _Watched:
-    """A gang whose patience is over: what it leaves free, by queue and resource, now and after all others have ended.
-
-    `counts_on_more` tells that it fits beside more than is left, for others are preempted for it.
-    """
+@dataclass(slots=True, eq=False)
+class Reservation:
+    """The reservation of one gang."""
 
     order: Order
-    counts_on_more: bool
-    left: dict[tuple[str, str], int]
-    left_in_the_end: dict[tuple[str, str], int]
-
-
-@dataclass(slots=True)
-class Bars:
-    """The reservations, at most one for each queue; `kept` is what counts as taken for them, by queue.
-
-    `lasting` is the room of those alone that do not end by themselves.
-    """
-
-    tree: QueueTree
-    lasting: Usage
-    by_queue: dict[str, Bar] = field(default_factory=dict)
-    kept: dict[str, dict[str, int]] = field(default_factory=dict)
-    _watched: list[_Watched] = field(default_factory=list)
-
-    def add(
-        self, candidate: Candidate, amounts: Amounts, lacking: dict[str, list[str]], usage: Usage, *, could_fit: bool
-    ) -> bool:
-        """Reserve for this gang, which lacks quota, where that helps it; the gangs before it were visited already.
-
-        True when something is reserved.
-        """
-        path = self.tree.path(candidate.queue)
-        self._watch(candidate, path, amounts, usage)
-        short = next(one for one in path if one in lacking)
-        if not could_fit or short in self.by_queue:
-            return False
-        reach = path[: path.index(short) + 1]
-        self.by_queue[short] = Bar(candidate.order, short, tuple(lacking[short]), reach)
-        for one in reach:
-            kept = self.kept.setdefault(one, {})
-            for name, amount in amounts:
-                kept[name] = kept.get(name, 0) + amount
-        if candidate.lasts:
-            self.lasting.take(candidate.queue, amounts, running=())
-        return True
-
-    def holding_up(self, candidate: Candidate, lacking: dict[str, list[str]]) -> Bar | None:
-        """The first reservation that keeps what a candidate behind it lacks, or None."""
-        others = (bar for bar in self.by_queue.values() if bar.order != candidate.order)
-        return next((bar for bar in others if any(queue in bar.reach for queue in lacking)), None)
+    """Its place in the order of gangs."""
+    short: str
+    """The lowest level that has no room for it; "" where only its namespace has none."""
+    names: tuple[str, ...] = ()
+    """The resources that are short there."""
+    start: float = inf
+    """The time at which it fits (seconds of the wall clock); infinity where that is not known."""
+    kind: EndKind = EndKind.SAID
+    """How sure the start is; where it is not known, which ends were trusted."""
+    spare: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By level, what gangs behind it may take of the resources that it needs, in billionths."""
+    namespace: str = ""
+    """Its namespace, where that is one of its levels; else ""."""
+    kept: dict[str, int] = field(default_factory=dict)
+    """What counts as used in its namespace for gangs behind it: its need without what has ended by its start."""
+    nothing_passes: bool = False
+    """Whether it stands in a strict queue: nothing is spare, and no end is early enough."""
 
     @property
-    def watched(self) -> bool:
-        """Whether the patience of any gang that waits is over."""
-        return bool(self._watched)
+    def known(self) -> bool:
+        """Whether anything waits for it: a time, or a queue that drains."""
+        return self.start < inf or self.kind is not EndKind.ABOUT
 
-    def stay_beside(self, candidate: Candidate, amounts: Amounts) -> bool:
-        """Whether no reservation changes when this gang, which may start and does not preempt, has started."""
-        path = self.tree.path(candidate.queue)
-        taken = {(queue, name): amount for queue in path for name, amount in amounts}
-        behind = [watched for watched in self._watched if watched.order < candidate.order]
-        if any(watched.counts_on_more for watched in behind):
+    def passed_in_time(self, end: End | None) -> bool:
+        """True if a gang with this end may be passed off as ended when the reservation starts."""
+        if self.nothing_passes:
             return False
-        sums = [watched.left for watched in behind]
-        if candidate.lasts:
-            sums += [watched.left_in_the_end for watched in behind]
-        if any(0 <= left[place] < taken[place] for left in sums for place in left.keys() & taken.keys()):
-            return False
-        for left in sums:
-            for place in left.keys() & taken.keys():
-                left[place] -= taken[place]
-        return True
+        if self.kind is EndKind.ABOUT and (end is None or self.start == inf):
+            return True
+        return end is not None and end.kind <= self.kind and end.start + end.seconds <= self.start < inf
 
-    def _watch(self, candidate: Candidate, path: Sequence[str], amounts: Amounts, usage: Usage) -> None:
-        def left(of: Usage, kept: dict[str, dict[str, int]]) -> dict[tuple[str, str], int]:
-            return {
-                (queue, name): limit[name] - of.taken(queue).get(name, 0) - kept.get(queue, {}).get(name, 0) - amount
-                for queue in path
-                if (limit := self.tree.ceiling(queue))
-                for name, amount in amounts
-                if name in limit
-            }
+    def latest(self, kind: EndKind | None) -> float:
+        """The time by which a gang with an end of this kind must have ended to pass; -infinity where it may not so."""
+        if self.nothing_passes:
+            return -inf
+        if self.kind is EndKind.ABOUT and (kind is None or self.start == inf):
+            return inf
+        return self.start if kind is not None and kind <= self.kind and self.start < inf else -inf
 
-        more = candidate.preempts and self.tree.preempts(candidate.queue)
-        self._watched.append(_Watched(candidate.order, more, left(usage, self.kept), left(self.lasting, {})))
+    def lacking(
+        self, path: Iterable[str], amounts: Amounts, more: Mapping[str, Mapping[str, int]]
+    ) -> dict[str, list[str]]:
+        """The resources of which not so much is spare, by level of a path; `more` counts as spare there, by level."""
+        lacking = {}
+        for level in path:
+            spare = self.spare.get(level)
+            if spare:
+                extra = more.get(level, {})
+                names = [
+                    name for name, amount in amounts if name in spare and amount > spare[name] + extra.get(name, 0)
+                ]
+                if names:
+                    lacking[level] = names
+        return lacking
+
+    def take(self, path: Iterable[str], amounts: Amounts) -> None:
+        """A gang behind it has started with what was spare."""
+        for spare in (self.spare[level] for level in path if level in self.spare):
+            for name, amount in amounts:
+                if name in spare:
+                    spare[name] -= amount
+
+
+@dataclass(slots=True)
+class Reservations:
+    """The reservations of one admission pass, in the order in which they were made."""
+
+    made: list[Reservation] = field(default_factory=list)
+    by_level: dict[str, Reservation] = field(default_factory=dict)
+    """The reservation of the first gang that is short there."""
+    by_namespace: dict[str, Reservation] = field(default_factory=dict)
+    strict: dict[str, Reservation] = field(default_factory=dict)
+    """By strict queue."""
+
+    def add(self, reservation: Reservation) -> None:
+        """Keep room for a gang from all that are visited from now on."""
+        self.made.append(reservation)
+        if reservation.nothing_passes:
+            self.strict.update(dict.fromkeys(reservation.spare, reservation))
+            return
+        if reservation.short:
+            self.by_level[reservation.short] = reservation
+        if reservation.namespace:
+            self.by_namespace.setdefault(reservation.namespace, reservation)
+
+    def of(self, order: Order) -> Reservation | None:
+        """The reservation of a gang, but for that of a strict queue."""
+        return next((one for one in self.made if one.order == order and not one.nothing_passes), None)
+
+    def of_namespace(self, key: EntryKey) -> Iterator[Reservation]:
+        """The reservations that are kept in the namespace of a gang."""
+        return (one for one in self.made if one.namespace == key.namespace)
+
+    def at(self, path: Iterable[str]) -> Iterator[Reservation]:
+        """The reservations that have one of these levels."""
+        levels = set(path)
+        return (one for one in self.made if not one.spare.keys().isdisjoint(levels))
+
+    def behind(self, path: Iterable[str], order: Order | None = None) -> Order | None:
+        """The gang behind which a gang of that order (None: the last) waits in a strict queue on the path; or None."""
+        firsts = (self.strict[one].order for one in path if one in self.strict)
+        return next((first for first in firsts if order is None or first < order), None)

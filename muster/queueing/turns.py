@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from muster.queueing.queue_state import Order
+    from muster.queueing.entries import Order
     from muster.queueing.shares import Shares
     from muster.queueing.usage import Usage
 

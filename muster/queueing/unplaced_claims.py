@@ -29,7 +29,7 @@ from muster.queueing.queue_view import ROOT
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
-    from muster.queueing.queue_state import Claim, EntryKey, Order
+    from muster.queueing.entries import Claim, EntryKey, Order
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.usage import Amounts, Usage
 
@@ -107,6 +107,13 @@ class SoftClaims:
         self._tops: dict[str, str | None] = {}
         self._hard: dict[str, HardParts] = {}
         self._revision = tree.revision
+
+    def copy(self, tree: QueueTree) -> SoftClaims:
+        """The same claims, to be changed by themselves."""
+        other = SoftClaims(tree)
+        other._claims, other._changed = list(self._claims), {queue for queue, _ in self._claims}
+        other._sums = {queue: dict(sums) for queue, sums in self._sums.items()}
+        return other
 
     # --- what is soft -------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from muster.queueing.queue_tree import QueueTree
     from muster.resources.amounts import Resources
 
-__all__ = ["Amounts", "Usage", "amounts_of"]
+__all__ = ["RUN", "Amounts", "Usage", "amounts_of"]
+
+RUN = "(run time)"
+"""Stands for the seconds of a run among amounts that are compared as one; no resource has such a name."""
 
 Amounts = tuple[tuple[str, int], ...]
 """Resources and billionths of their units, by name; nothing that is zero."""
@@ -76,6 +79,12 @@ class Usage:
     def copy(self) -> Usage:
         """The same room, to be taken without taking it here; valid until something is taken or given back here."""
         return Usage(self._tree, self)
+
+    def apart(self, tree: QueueTree) -> Usage:
+        """The same usage of a copy of the tree, whatever is taken or given back here later."""
+        other = Usage(tree)
+        other._rows = {queue: _Row(row) for queue, row in self._rows.items()}
+        return other
 
     def take(self, queue: str, amounts: Amounts, *, beside: Amounts = (), running: Amounts | None = None) -> bool:
         """Take room for gangs of a queue: of that, and of those above as much more as is handed up by that.

@@ -12,8 +12,8 @@ from muster.resources.amounts import Resources, describe, minus
 
 if TYPE_CHECKING:
     from muster.queueing.admission_pass import AdmissionPass
+    from muster.queueing.entries import Candidate
     from muster.queueing.namespace_limits import Ceiling
-    from muster.queueing.queue_state import Candidate
     from muster.queueing.queue_tree import Place, QueueLevel
     from muster.queueing.usage import Usage
 
@@ -78,10 +78,8 @@ def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tu
     amounts = candidate.amounts
     lacking = outcome.lacking(candidate, amounts)
     level = next((one for one in place.levels if one.queue in lacking), None)
-    bar = outcome.bars.holding_up(candidate, outcome.lacking_behind(candidate, amounts))
-    behind = (
-        bar.order if bar else outcome.behind(candidate.queue, candidate.order) or outcome.namespaces.keeper(candidate)
-    )
+    blocking = outcome.blocking(candidate, amounts)
+    behind = outcome.behind(candidate.queue, candidate.order) or (blocking.order if blocking else None)
     shortage = outcome.namespaces.shortage(candidate)
     if shortage is not None:
         usage = shortage
@@ -96,9 +94,9 @@ def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tu
             f'gang "{behind.key.gang.name}"' if behind.key.namespace == candidate.key.namespace else "the one before it"
         )
         usage = f"there is room, but nobody passes {named} here"
-        of = next((one for one in place.levels if bar and one.queue == bar.queue), None)
-        if bar and of:
-            usage += f", which waits for {' and '.join(bar.names)} of {of.called(candidate.queue)}"
+        of = next((one for one in place.levels if blocking and one.queue == blocking.short), None)
+        if blocking and of and not blocking.nothing_passes:
+            usage += f", which waits for {' and '.join(blocking.names)} of {of.called(candidate.queue)}"
     elif outcome.more:
         usage = f"there is room, and {outcome.at_once} gangs start before it"
     else:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from muster.queueing.queue_state import Order
+    from muster.queueing.entries import Order
     from muster.queueing.usage import Amounts
 
 __all__ = ["WaitingLine"]
@@ -31,6 +31,11 @@ class _Block:
         self.needs = needs
         self._least: Amounts | None = None
         self._most: Mapping[str, int] | None = None
+
+    def copy(self) -> _Block:
+        other = _Block(list(self.orders), list(self.needs))
+        other._least, other._most = self._least, self._most
+        return other
 
     def changed(self) -> None:
         self._least = self._most = None
@@ -67,6 +72,12 @@ class WaitingLine:
 
     def __bool__(self) -> bool:
         return bool(self._blocks)
+
+    def copy(self) -> WaitingLine:
+        """The same gangs, in a line of their own."""
+        other = WaitingLine()
+        other._blocks = [block.copy() for block in self._blocks]
+        return other
 
     def __iter__(self) -> Iterator[Order]:
         for block in self._blocks:
@@ -130,13 +141,23 @@ class WaitingLine:
                 return block.orders[begin]
         return None
 
-    def next_within(self, after: Order | None, most: Mapping[str, int]) -> tuple[Order, Amounts] | None:
-        """The first gang behind that place which needs no more than this of any resource that is named here."""
+    def next_within(
+        self, after: Order | None, most: Mapping[str, int], *, beyond: Sequence[Mapping[str, int]] | None = None
+    ) -> tuple[Order, Amounts] | None:
+        """The first gang behind that place which needs no more than this of any resource that is named here.
+
+        With `beyond` it also needs more than one of these has of one of its resources.
+        """
         for block, begin in self._from(after):
-            if all(amount <= most[name] for name, amount in block.least if name in most):
-                for at in range(begin, len(block.orders)):
-                    if all(amount <= most[name] for name, amount in block.needs[at] if name in most):
-                        return block.orders[at], block.needs[at]
+            if not all(amount <= most[name] for name, amount in block.least if name in most):
+                continue
+            if beyond is not None and not _exceeds(block.most.items(), beyond):
+                continue
+            for at in range(begin, len(block.orders)):
+                need = block.needs[at]
+                within = all(amount <= most[name] for name, amount in need if name in most)
+                if within and (beyond is None or _exceeds(need, beyond)):
+                    return block.orders[at], need
         return None
 
     def next_beyond(self, after: Order | None, free: Mapping[str, int]) -> Order | None:
@@ -162,6 +183,12 @@ class WaitingLine:
     def _block_of(self, order: Order) -> int:
         """The first block that ends with this place or behind it."""
         return bisect_left(self._blocks, order, key=lambda block: block.orders[-1])
+
+
+def _exceeds(needs: Iterable[tuple[str, int]], free: Sequence[Mapping[str, int]]) -> bool:
+    """True if these need more of a resource than one of those has."""
+    needs = tuple(needs)
+    return any(amount > one.get(name, amount) for one in free for name, amount in needs)
 
 
 def _least_of(needs: Sequence[Amounts]) -> Amounts:

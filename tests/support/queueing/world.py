@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import takewhile
 from math import floor, inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from muster.queueing.entries import EndKind
 from muster.queueing.queue_tree import QueueTree, own_leaf
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, minus, total
@@ -16,8 +16,8 @@ from muster.resources.quantity import ZERO, Quantity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from muster.queueing.ledger import Candidate
-    from muster.queueing.queue_state import EntryKey
+    from muster.queueing.entries import EntryKey
+    from muster.queueing.ledger import Candidate, End
 
 __all__ = ["Holder", "World", "exactly_minus"]
 
@@ -42,6 +42,7 @@ class Holder(NamedTuple):
     lasts: bool = False
     spare: Resources = MappingProxyType({})
     running: Resources | None = None
+    end: End | None = None
 
 
 def deserved(tree: QueueTree, queue: str) -> dict[str, Fraction]:
@@ -317,6 +318,26 @@ class World:
         return total(given)
 
 
+class _Kept(NamedTuple):
+    """A gang for which room is kept: from when, how sure that is, at which levels, and which starts count with it."""
+
+    candidate: Candidate
+    start: float
+    kind: EndKind
+    levels: tuple[str, ...]
+    before: tuple[_Kept, ...]
+    beside: list[Candidate]
+
+    def in_time(self, end: End | None) -> bool:
+        """Whether a gang with this end is not in its way: it has ended by then, as surely as the start is known.
+
+        Where the start is a guess, or unknown though guesses are trusted, who says nothing of its end is not either.
+        """
+        if self.kind is EndKind.ABOUT and (end is None or self.start == inf):
+            return True
+        return end is not None and end.kind <= self.kind and end.start + end.seconds <= self.start < inf
+
+
 class _Pass:
     """Who starts, one after the other, and what is kept for others."""
 
@@ -324,20 +345,74 @@ class _Pass:
         self.world, self.tree, self.now = world, tree, now
         self.fitting: dict[EntryKey, Candidate] = {}
         self._first_behind: set[str] = set()
-        self._barred: set[str] = set()
-        self._barring: list[Candidate] = []
-        self._kept: dict[str, Resources] = {}
+        self._short_at: set[str] = set()
+        self._kept: list[_Kept] = []
         self._kept_in: set[str] = set()
 
     def short(self, candidate: Candidate) -> list[str]:
         """Where there is no room for it now."""
-        kept = {} if candidate.begun else self._kept
-        return self.world.short(self.tree, candidate, self._victims(candidate), [*self.fitting.values()], kept)
+        return self.world.short(self.tree, candidate, self._victims(candidate), [*self.fitting.values()], {})
+
+    def blocked(self, candidate: Candidate) -> bool:
+        """Whether room that it would need is kept for another one."""
+        victims = self._victims(candidate)
+        kept = [one for one in self._kept if not candidate.begun and not one.in_time(candidate.end(self.now))]
+        return any(self._keeps_from(one, level, candidate, victims) for one in kept for level in one.levels)
+
+    def _keeps_from(self, kept: _Kept, level: str, candidate: Candidate, victims: tuple[str, int] | None) -> bool:
+        """Whether it needs more of what both need than the gang for which room is kept leaves there in its time."""
+        if level not in self.tree.path(candidate.queue):
+            return False
+        both = [what for what in kept.candidate.need if candidate.need.get(what) and kept.candidate.need[what]]
+        left = self._left(kept, level)
+        preempted = exactly_minus(
+            self.world.used(self.tree, level), self.world.used(self.tree, level, but_below=victims)
+        )
+        spare = total([left, preempted if victims else {}])
+        over = [what for what in both if what in left and candidate.need[what] > spare[what]]
+        if over and level == ROOT:
+            beside = [*self.fitting.values()]
+            if self.world._reclaims(self.tree, candidate, beside, over, lasting=False):
+                spare = total([spare, self.world.given_back(self.tree, but=candidate.queue)])
+                over = [what for what in over if candidate.need[what] > spare[what]]
+        return bool(over)
+
+    def _left(self, kept: _Kept, level: str) -> Resources:
+        """What is free at a level when room is kept for a gang that has come then, and takes its own."""
+        limit = self.tree.limit(level)
+
+        def below(queue: str) -> bool:
+            return level in self.tree.path(queue)
+
+        ended = [
+            minus(one.claim, one.soft)
+            for one in self.world.held.values()
+            if below(one.queue) and not one.lasts and self._ended(one.end, kept)
+        ]
+        here = [
+            one for one in kept.beside if below(one.queue) and (one.lasts or not self._ended(one.end(self.now), kept))
+        ]
+        before = [
+            one.candidate for one in kept.before if level in one.levels and not self._ended(self._end_of(one), kept)
+        ]
+        taken = total([self.world.used(self.tree, level), *(one.need for one in (*here, *before, kept.candidate))])
+        free = exactly_minus(total([limit, *ended]), taken)
+        return {what: free.get(what, ZERO) for what in limit}
+
+    def _end_of(self, kept: _Kept) -> End | None:
+        run = kept.candidate.run
+        if kept.start == inf or run is None or kept.candidate.lasts:
+            return None
+        return run._replace(kind=max(run.kind, kept.kind)).from_(kept.start)
+
+    def _ended(self, end: End | None, kept: _Kept) -> bool:
+        return end is not None and end.kind <= kept.kind and end.after(self.now) <= kept.start < inf
 
     def in_vain(self, candidate: Candidate) -> bool:
         """Whether there is no room for it even when all has ended that ends by itself."""
         starting = [*self.fitting.values()]
-        return self.world.in_vain(self.tree, candidate, self._victims(candidate), starting, self._barring)
+        keeping = [one.candidate for one in self._kept]
+        return self.world.in_vain(self.tree, candidate, self._victims(candidate), starting, keeping)
 
     def lacks_in_namespace(self, candidate: Candidate) -> bool:
         """Whether ElasticQuotas leave it no room now."""
@@ -358,15 +433,15 @@ class _Pass:
         short = self.short(candidate)
         strict = self._strict(candidate) and not behind
         lacks = self.lacks_in_namespace(candidate)
-        if not lacks and (not short or (strict and not candidate.follows)):
+        if not lacks and (not (short or self.blocked(candidate)) or (strict and not candidate.follows)):
             return True
+        if not lacks and not short:
+            return False
         if candidate.follows or not self.world.patience_is_over(candidate, self.now) or self.in_vain(candidate):
             return False
         if lacks and candidate.key.namespace in self._kept_in:
             return False
-        limited = [one for one in self.tree.path(candidate.queue) if self.tree.limit(one)]
-        reserved = takewhile(lambda one: one in self._barred, limited)
-        return bool(strict) or not set(short).intersection(reserved)
+        return lacks or bool(strict) or short[0] not in self._short_at
 
     def whose_turn(self, left: list[Candidate]) -> Candidate:
         """From the root down that of the queue with least of its share, or of the first in order."""
@@ -402,20 +477,43 @@ class _Pass:
         waits = self.world.patience_is_over(candidate, self.now) and not self.in_vain(candidate)
         short = self.short(candidate)
         if self.lacks_in_namespace(candidate):
-            if waits and self._barred.isdisjoint(short[:1]):
+            if waits and self._short_at.isdisjoint(short[:1]):
                 self._kept_in.add(candidate.key.namespace)
                 self.world.waits_in_namespace(candidate)
             return
-        if not short:
+        if not short and not self.blocked(candidate):
+            for kept in self._kept:
+                if not kept.in_time(candidate.end(self.now)):
+                    kept.beside.append(candidate)
             self.fitting[candidate.key] = candidate
             return
         self._first_behind |= self._strict(candidate)
-        if waits and short[0] not in self._barred:
-            self._barred.add(short[0])
-            self._barring.append(candidate)
-            if candidate.limited:
-                self._kept_in.add(candidate.key.namespace)
-            self.world.keeps_in_namespace(candidate)
-            path = self.tree.path(candidate.queue)
-            for one in path[: path.index(short[0]) + 1]:
-                self._kept[one] = total([self._kept.get(one, {}), candidate.need])
+        if waits and short and short[0] not in self._short_at:
+            self._keep(candidate, short[0])
+
+    def _keep(self, candidate: Candidate, lowest: str) -> None:
+        """Keep room for it, from the time at which it fits everywhere; where none is known from now on, up to there."""
+        self._short_at.add(lowest)
+        if candidate.limited:
+            self._kept_in.add(candidate.key.namespace)
+        self.world.keeps_in_namespace(candidate)
+        view, since = self.world.queues[candidate.queue], candidate.passed_since
+        drains = since is not None and self.now >= since + (0.0 if view.drain_after is None else view.drain_after)
+        trust = EndKind.ABOUT if view.trusts_estimates and not drains else EndKind.SAID
+        path = tuple(one for one in self.tree.path(candidate.queue) if self.tree.limit(one))
+        before, beside = tuple(self._kept), [*self.fitting.values()]
+        ends = [one.end for one in self.world.held.values()]
+        ends += [one.end(self.now) for one in beside] + [self._end_of(one) for one in before]
+        for time in sorted({end.after(self.now) for end in ends if end is not None}):
+            for kind in EndKind if time < inf else ():
+                kept = _Kept(candidate, time, kind, path, before, beside)
+                if kind <= trust and self._fits_then(kept):
+                    self._kept.append(kept)
+                    return
+        self._kept.append(_Kept(candidate, inf, trust, path[: path.index(lowest) + 1], before, beside))
+
+    def _fits_then(self, kept: _Kept) -> bool:
+        need = kept.candidate.need
+        return all(
+            left >= ZERO for one in kept.levels for what, left in self._left(kept, one).items() if need.get(what)
+        )

@@ -18,7 +18,7 @@ from tests.support.manifests.observed import DEFAULTS, made, queue, ray_cluster,
 if TYPE_CHECKING:
     import pytest
 
-    from muster.queueing.queue_state import EntryKey
+    from muster.queueing.entries import EntryKey
 
 NAMES = [f"g{number:02}" for number in range(40)]
 

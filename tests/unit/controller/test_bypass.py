@@ -16,7 +16,7 @@ from tests.support.manifests.observed import amounts
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from muster.queueing.queue_state import EntryKey
+    from muster.queueing.entries import EntryKey
 
 
 KEY = GangKey("team", "large")

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from controller.status_updates import StatusUpdateSchedule
+from muster.queueing.entries import EntryKey, Order
 from muster.queueing.ledger import GangKey
-from muster.queueing.queue_state import EntryKey, Order
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

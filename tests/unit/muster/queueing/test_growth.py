@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.queueing.entries import Order
 from muster.queueing.growth import Growing, Growth
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_state import Order
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import minus

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.queueing.entries import EntryKey, Order
 from muster.queueing.growth import Growing, Growth
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.queue_state import EntryKey, Order
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, minus

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, minus, total
@@ -22,7 +22,7 @@ from tests.support.queueing.world import Holder, World
 if TYPE_CHECKING:
     from random import Random
 
-    from muster.queueing.queue_state import EntryKey
+    from muster.queueing.entries import EntryKey
 
 NOW = 1_000_000.0
 NAMES = "abcdef"
@@ -60,6 +60,8 @@ _view: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "by_age": st.sampled_from([False, False, True]),
         "strict": st.sampled_from([False, False, False, True]),
         "patience": st.sampled_from([60.0, 600.0]),
+        "trusts_estimates": st.booleans(),
+        "drain_after": st.sampled_from([None, 600.0, 3600.0]),
         "preempts": st.sampled_from([False, False, True]),
         "on_hold": st.sampled_from([False] * 5 + [True]),
         "reclaims": st.booleans(),
@@ -73,6 +75,10 @@ def views(draw: st.DrawFn) -> QueueView:
     return QueueView(name=name, parent=draw(_parents[name]) if name != ROOT else "", **draw(_view))
 
 
+runs = st.one_of(
+    st.none(),
+    st.builds(Run, st.sampled_from([60.0, 300.0, 900.0, 2000.0]), st.sampled_from(EndKind), st.just((2500.0,))),
+)
 candidates = st.builds(
     Candidate,
     st.sampled_from(NAMES).map(key),
@@ -88,6 +94,7 @@ candidates = st.builds(
     st.sampled_from([True, True, False]),
     st.booleans(),
     st.booleans(),
+    runs,
 )
 
 
@@ -98,6 +105,10 @@ _holder: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "priority": st.integers(-1, 1),
         "since": st.sampled_from(["09:00", "10:00"]),
         "lasts": st.booleans(),
+        "end": st.one_of(
+            st.none(),
+            st.builds(lambda run, ago: run and run.from_(NOW - ago), runs, st.sampled_from([0.0, 100.0, 700.0])),
+        ),
     }
 )
 _booleans, _thirds, _quarters = st.booleans(), st.integers(0, 2), st.integers(0, 3)
@@ -170,6 +181,7 @@ class History(RuleBasedStateMachine):
             lasts=holder.lasts,
             spare=holder.spare,
             running=holder.running,
+            end=holder.end,
         )
 
     @rule(name=st.sampled_from(NAMES))
@@ -179,24 +191,6 @@ class History(RuleBasedStateMachine):
         assert self.ledger.forget(key(name)) is known
         self.world.held.pop(key(name), None)
         self.world.waits.pop(key(name), None)
-
-    @rule(name=st.sampled_from(NAMES))
-    def an_admission_is_carried_out(self, name: str) -> None:
-        """As the reconciler does: who fits, holds what it waited for."""
-        found = self.ledger.decide(key(name), self.now)
-        if found is not None and found.fits:
-            candidate = self.world.waits.pop(key(name))
-            holder = Holder(
-                candidate.queue,
-                candidate.need,
-                candidate.priority,
-                candidate.since,
-                {},
-                idle=False,
-                lasts=candidate.lasts,
-            )
-            self._hold(self.ledger, key(name), holder)
-            self.world.held[key(name)] = holder
 
     @rule(seconds=st.sampled_from([1.0, 60.0, 450.0]))
     def time_passes(self, seconds: float) -> None:
@@ -218,9 +212,27 @@ class History(RuleBasedStateMachine):
         for gangs in startable.values():
             assert gangs == [gang for gang in fitting if gang in gangs]
 
+    @rule(queue=st.sampled_from(QUEUES), draw=st.randoms(use_true_random=False))
+    def all_start_that_may(self, queue: str, draw: Random) -> None:
+        """As the reconciler has them start, in any order: no start takes another decision back."""
+        fitting = self.world.fitting(self.now)
+        gangs = [gang for gang in self.ledger.startable(queue, self.now) if not fitting[gang].begun]
+        draw.shuffle(gangs)
+        for gang in gangs:
+            assert self._fits(gang)
+            candidate = self.world.waits.pop(gang)
+            holder = Holder(
+                *(candidate.queue, candidate.need, candidate.priority, candidate.since, {}),
+                idle=False,
+                lasts=candidate.lasts,
+                end=candidate.end(self.now),
+            )
+            self._hold(self.ledger, gang, holder)
+            self.world.held[gang] = holder
+
     @invariant()
-    def who_may_start_has_been_news_since_it_may(self) -> None:
-        """Else nobody would look at it; what comes to pass as it was settled is no news for the others."""
+    def those_who_may_start_have_been_news_since_then(self) -> None:
+        """Else no gang would be looked at; what starts as it was decided is no news for the others."""
         for queue in QUEUES:
             self.told |= set(self.ledger.newly_startable(queue, self.now) or ())
             assert self.ledger.newly_startable(queue, self.now) is None
@@ -350,6 +362,7 @@ def test_admitting_one_after_the_other_never_makes_another_decision_wrong(
                 priority=candidate.priority,
                 since=candidate.since,
                 lasts=candidate.lasts,
+                end=candidate.end(NOW),
             )
     assert {candidate.key for candidate in all_ if books.holds(candidate.key) is not None} == promised
 

@@ -22,7 +22,7 @@ from tests.unit.muster.queueing.test_ledger_histories import AnyHistory, sizes
 if TYPE_CHECKING:
     from random import Random
 
-    from muster.queueing.queue_state import EntryKey
+    from muster.queueing.entries import EntryKey
     from muster.queueing.queue_tree import QueueTree
 
 NOW = 1_000_000.0
@@ -258,7 +258,9 @@ def test_with_quotas_each_start_leaves_the_others_what_the_model_says(world: Wor
         assert set(ledger.startable("t1", NOW)) == set(fitting)
         if not fitting:
             return
-        one = random.choice([*fitting.values()])
-        ledger.hold(one.key, one.queue, one.need, priority=one.priority, since=one.since, lasts=one.lasts)
-        del world.waits[one.key]
-        world.held[one.key] = Holder(one.queue, one.need, one.priority, one.since, {}, idle=False, lasts=one.lasts)
+        together = [*fitting.values()]
+        random.shuffle(together)
+        for one in together:
+            ledger.hold(one.key, one.queue, one.need, priority=one.priority, since=one.since, lasts=one.lasts)
+            del world.waits[one.key]
+            world.held[one.key] = Holder(one.queue, one.need, one.priority, one.since, {}, idle=False, lasts=one.lasts)

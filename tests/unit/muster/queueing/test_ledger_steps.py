@@ -18,7 +18,7 @@ from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
 
 if TYPE_CHECKING:
-    from muster.queueing.queue_state import EntryKey
+    from muster.queueing.entries import EntryKey
     from muster.resources.amounts import Resources
 
 STEPS, HISTORIES, CASES = 120, examples(400), 8
@@ -113,17 +113,26 @@ class History:
         self.held.pop(key, None)
 
     def start(self) -> None:
-        """One of those that may start does."""
-        fits = [key for queue in LEAVES for key in self.ledger.startable(queue, self.now)]
-        if not fits:
-            return
-        key = self.random.choice(fits)
-        candidate = self.waits.pop(key)
-        found = self.ledger.decide(key, self.now)
-        assert found is not None
-        assert found.fits
-        rest = {"priority": candidate.priority, "since": candidate.since, "lasts": candidate.lasts, "running": {}}
-        self._hold(key, candidate.queue, candidate.need, **rest)
+        """All that may start do, in any order."""
+        fits = list(dict.fromkeys(key for queue in LEAVES for key in self.ledger.startable(queue, self.now)))
+        self.random.shuffle(fits)
+        began = False
+        for key in fits:
+            candidate = self.waits[key]
+            found = self.ledger.decide(key, self.now)
+            # The rest of a gang that has begun is decided of again when it has started.
+            assert found is not None
+            assert found.fits or began
+            if found.fits:
+                began = began or candidate.begun
+                del self.waits[key]
+                rest = {
+                    "priority": candidate.priority,
+                    "since": candidate.since,
+                    "lasts": candidate.lasts,
+                    "running": {},
+                }
+                self._hold(key, candidate.queue, candidate.need, **rest)
 
     def change(self) -> None:
         """A claim turns soft or hard, or is of another size."""

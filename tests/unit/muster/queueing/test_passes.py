@@ -16,7 +16,7 @@ from tests.support.calls import Calls
 from tests.support.manifests.observed import amounts
 
 if TYPE_CHECKING:
-    from muster.queueing.queue_state import EntryKey
+    from muster.queueing.entries import EntryKey
 
 NOW = 1000.0
 QUEUES = ("a", "b", "c")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from muster.queueing.queue_state import Claim, GangKey, Order, QueueState, Terms
+from muster.queueing.entries import Claim, GangKey, Order
+from muster.queueing.queue_state import QueueState, Terms
 
 
 def claim(name: str, urgency: int, cpu: int, soft: int = 0) -> Claim:

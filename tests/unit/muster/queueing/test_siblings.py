@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from muster.queueing.queue_state import EntryKey
+    from muster.queueing.entries import EntryKey
     from muster.resources.amounts import Resources
 
 NOW = 1_000_000.0
@@ -136,9 +136,10 @@ def test_whoever_starts_first_a_ledger_made_of_the_facts_says_the_same(
 ) -> None:
     books, world = made(views, nodes, held, waits)
     while promised := books.startable("v", NOW):
-        one = world.waits.pop(chance.choice(promised))
-        books.hold(one.key, one.queue, one.need, priority=one.priority, since=one.since, lasts=one.lasts)
-        held = [*held, Holder(one.queue, one.need, one.priority, one.since, {}, idle=False, lasts=one.lasts)]
+        chance.shuffle(promised)
+        for one in [world.waits.pop(gang) for gang in promised]:
+            books.hold(one.key, one.queue, one.need, priority=one.priority, since=one.since, lasts=one.lasts)
+            held = [*held, Holder(one.queue, one.need, one.priority, one.since, {}, idle=False, lasts=one.lasts)]
         fresh, _ = made(views, nodes, held, list(world.waits.values()))
         assert books.startable("v", NOW) == fresh.startable("v", NOW)
 

@@ -20,7 +20,7 @@ from tests.support.manifests.observed import amounts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from muster.queueing.queue_state import Claim, EntryKey
+    from muster.queueing.entries import Claim, EntryKey
     from muster.queueing.queue_tree import QueueTree
     from muster.resources.amounts import Resources
 

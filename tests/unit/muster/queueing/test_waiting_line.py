@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.queueing.bypassed import Bypassed
-from muster.queueing.queue_state import EntryKey, GangKey, Order
+from muster.queueing.entries import EntryKey, GangKey, Order
 from muster.queueing.waiting_line import WaitingLine
 from tests.support.examples import examples
 

@@ -1,0 +1,186 @@
+"""The entries of the ledger, values only: gangs that wait, the claims of gangs that hold, and how long each runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from muster.queueing.usage import Amounts, amounts_of
+
+if TYPE_CHECKING:
+    from muster.resources.amounts import Resources
+
+__all__ = ["Candidate", "Claim", "End", "EndKind", "EntryKey", "GangKey", "Order", "PartKey", "Run"]
+
+
+class GangKey(NamedTuple):
+    """A gang, by the namespace and name of its PodGroup."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    def part(self, name: str) -> PartKey:
+        """The key of a second ledger entry of the gang."""
+        return PartKey(self.namespace, self.name, name)
+
+    @property
+    def gang(self) -> GangKey:
+        """The gang itself."""
+        return self
+
+
+class PartKey(NamedTuple):
+    """The key of a second ledger entry of a gang; no name of an object can spell it."""
+
+    namespace: str
+    name: str
+    part: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name} ({self.part})"
+
+    @property
+    def gang(self) -> GangKey:
+        """The gang whose entry it is."""
+        return GangKey(self.namespace, self.name)
+
+
+EntryKey: TypeAlias = GangKey | PartKey
+"""The key of a ledger entry; the two kinds are never equal, and sort together."""
+
+
+class Order(NamedTuple):
+    """The order of gangs: by priority (`urgency` is the negative of the PriorityClass's value), age, then name.
+
+    `since` is the creation time of the gang's workload (RFC 3339, UTC).
+    """
+
+    urgency: int
+    since: str
+    key: EntryKey
+
+
+class EndKind(IntEnum):
+    """How sure the end of a gang is, the surest first."""
+
+    ENFORCED = 0
+    """Its operator ends it at its time limit."""
+    SAID = 1
+    """Its user says so, and nothing enforces it."""
+    ABOUT = 2
+    """An estimate, from former runs of its lineage."""
+
+
+class Run(NamedTuple):
+    """The run time of a gang: at most so many seconds from its start, or about so many."""
+
+    seconds: float
+    kind: EndKind
+    longer: tuple[float, ...] = ()
+    """Of an estimate: what it is for a gang that has run longer than that, and so on, each more than the one before."""
+
+    def from_(self, start: float) -> End:
+        """The end of a gang that starts then (seconds of the wall clock)."""
+        return End(start, *self)
+
+
+class End(NamedTuple):
+    """The expected end of a gang that holds: its start (seconds of the wall clock), and its run time."""
+
+    start: float
+    seconds: float
+    kind: EndKind
+    longer: tuple[float, ...] = ()
+
+    def after(self, now: float) -> float:
+        """The time at which it ends as far as is known at `now`; infinity for a limit that it has overrun.
+
+        Beyond the last estimate the run counts twice as long, as often as needed.
+        """
+        for seconds in (self.seconds, *self.longer):
+            if self.start + seconds > now:
+                return self.start + seconds
+        if self.kind is not EndKind.ABOUT or seconds <= 0:
+            return inf
+        return self.start + seconds * 2.0 ** int((now - self.start) / seconds).bit_length()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An assembled gang that waits to start."""
+
+    key: EntryKey
+    """The gang."""
+    queue: str
+    """The queue in which it waits."""
+    priority: int
+    """The value of its PriorityClass."""
+    since: str
+    """The creation time of its workload (RFC 3339, UTC)."""
+    need: Resources
+    """The claim that it will have on its queue."""
+    passed_since: float | None = None
+    """The time of its first bypass by a smaller gang (seconds of the wall clock)."""
+    deadline: float | None = None
+    """The time at which its workload gives up (seconds of the wall clock)."""
+    begun: bool = False
+    """Whether it is the rest of a gang that holds quota: it ignores reservations, for it gives back when it has run."""
+    lasts: bool = False
+    """Whether it does not end by itself."""
+    follows: bool = False
+    """Whether it waits for the end of its own predecessor; it holds up no other gang."""
+    limited: bool = False
+    """Whether its scheduler enforces the ElasticQuotas of its namespace."""
+    preempts: bool = False
+    """Whether its scheduler evicts gangs of lower priority in its queue for it, where the queue says so."""
+    reclaims: bool = False
+    """Whether its scheduler takes room back for it from queues beyond their shares, where the root says so."""
+    run: Run | None = None
+    """Its run time, once it has started; None where nothing is known."""
+
+    @property
+    def order(self) -> Order:
+        """Its place among waiting gangs."""
+        return Order(-self.priority, self.since, self.key)
+
+    @property
+    def amounts(self) -> Amounts:
+        """Its need in billionths."""
+        return amounts_of(self.need)
+
+    def end(self, now: float) -> End | None:
+        """Its end if it starts now."""
+        return self.run.from_(now) if self.run is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The claim of an admitted gang (see `muster.queueing.unplaced_claims` for soft claims)."""
+
+    resources: Resources
+    """What it holds."""
+    amounts: Amounts
+    """The same in billionths, without what is only asked for."""
+    order: Order
+    """Its place in the order of gangs."""
+    soft: Resources = field(default_factory=dict)
+    """The part for which its pods have found no node."""
+    soft_amounts: Amounts = ()
+    """The same in billionths."""
+    idle: bool = False
+    """Whether none of its pods is open, and its next wave waits for room."""
+    lasts: bool = False
+    """Whether it does not end by itself."""
+    spare: Amounts = ()
+    """The part that its scheduler may take back while it runs on, in billionths."""
+    running: Amounts = ()
+    """The part that really runs, on nodes that exist, in billionths."""
+    asked: Amounts = ()
+    """The part of `resources` that is not in `amounts`: it counts only as far as its queue has it free."""
+    end: End | None = None
+    """Its expected end; None where nothing is known."""

@@ -1,0 +1,76 @@
+"""Forecasts when waiting gangs start: the ledger itself, run on in a copy.
+
+It assumes that no gang comes, that no node fails, that each run lasts as long as it is expected to, and that claims
+without a node stay as they are; nothing grows, and nothing is evicted. Ends are rounded up to a grid that is finer for
+the near future than for the far one, so that the passes go with the length of the forecast and not with its gangs.
+"""
+
+from __future__ import annotations
+
+import heapq
+from math import ceil, inf, log
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from muster.queueing.entries import End, EntryKey
+    from muster.queueing.ledger import Ledger
+
+__all__ = ["Start", "forecast"]
+
+_STEP = 60.0
+_FACTOR = 1.1
+
+
+class Start(NamedTuple):
+    """An expected start."""
+
+    key: EntryKey
+    at: float
+    """Seconds of the wall clock."""
+
+
+def forecast(ledger: Ledger, now: float) -> Iterator[Start]:
+    """The expected starts, in order of time, as far as ends are known; the ledger is used up by it: pass a copy.
+
+    Each step of the iterator does the work up to the next start, so that a caller may stop at any time.
+    """
+    ends: list[tuple[float, EntryKey]] = []
+    for queue in ledger.queues_in_use():
+        for key, claim in ledger.claims(queue).items():
+            if claim.end is not None and not claim.lasts:
+                _note(ends, key, claim.end, now, begin=now)
+    time = now
+    while time < inf:
+        for start, end in _started(ledger, time):
+            yield start
+            if end is not None:
+                _note(ends, start.key, end, now, begin=time)
+        following = min(ends[0][0] if ends else inf, ledger.next_moment())
+        # Between two points of the grid nothing happens, so that no claim overruns its end in a pass.
+        time = max(_rounded(following, now), time)
+        while ends and ends[0][0] <= time:
+            ledger.forget(heapq.heappop(ends)[1])
+
+
+def _started(ledger: Ledger, time: float) -> Iterator[tuple[Start, End | None]]:
+    """Have all start that may at a time; gives their starts, and their ends as far as they end by themselves."""
+    while changed := ledger.changed_subtrees(time):
+        for queue in changed:
+            for key, waits in ledger.start(queue, time).items():
+                yield Start(key, time), None if waits.lasts else waits.end(time)
+
+
+def _note(ends: list[tuple[float, EntryKey]], key: EntryKey, end: End, now: float, *, begin: float) -> None:
+    at = end.after(begin)
+    if at < inf:
+        heapq.heappush(ends, (_rounded(at, now), key))
+
+
+def _rounded(at: float, now: float) -> float:
+    """The next point of the grid: a minute, and a tenth more each."""
+    if at == inf:
+        return inf
+    ahead = max(at - now, _STEP)
+    return now + _STEP * _FACTOR ** ceil(log(ahead / _STEP, _FACTOR) - 1e-9)
