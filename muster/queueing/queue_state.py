@@ -85,7 +85,8 @@ class Sum:
 
     def copy(self) -> Sum:
         """The same sums, to be changed by themselves."""
-        return Sum(self.claims, dict(self.amounts), dict(self.soft), dict(self.spare))
+        parts = self.amounts, self.soft, self.spare, self.running, self.asked
+        return Sum(self.claims, *(dict(part) for part in parts))
 
 
 class QueueState:
