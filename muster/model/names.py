@@ -15,6 +15,7 @@ __all__ = [
     "ADMITTED_FOR",
     "ADMITTER",
     "BOUND",
+    "DRAIN_AFTER",
     "GANG",
     "GANG_COMPLETIONS",
     "GANG_SIZE",
@@ -49,6 +50,7 @@ __all__ = [
     "REQUEUED_AT",
     "REQUEUE_AFTER",
     "REQUIRED",
+    "RESERVES",
     "SCHEDULER",
     "SCHEDULER_LABEL",
     "SIBLINGS",
@@ -91,6 +93,8 @@ HOLD = "muster.dev/hold"  # annotation on queues, workloads and what makes those
 REQUEUE_AFTER = "muster.dev/requeue-after"  # annotation on workloads: when to give an unused place back, such as 30m
 QUEUEING = "muster.dev/queueing"  # annotation on Queues: "strict" where nobody overtakes
 PATIENCE = "muster.dev/patience"  # annotation on Queues: how long a gang may be passed, such as 10m
+RESERVES = "muster.dev/reserves"  # annotation on Queues: "bounds" where reservations rest on no estimates
+DRAIN_AFTER = "muster.dev/drain-after"  # annotation on Queues: when a queue drains for a gang that waits, such as 72h
 UNPLACED_AFTER = "muster.dev/unplaced-after"  # annotation on Queues: when an unplaced gang lets others past it
 PREEMPTION = "muster.dev/preemption"  # annotation on Queues: "lower-priority" where Volcano makes room by preempting
 SIBLINGS = "muster.dev/siblings"  # annotation on Queues: "age" where the queues below start by age, not by share

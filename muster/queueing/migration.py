@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from muster.model.names import (
     BOUND,
+    DRAIN_AFTER,
     GATE_MODE,
     HOLD,
     NAMESPACE_SELECTOR,
     PATIENCE,
     PREEMPTION,
     QUEUEING,
+    RESERVES,
     SIBLINGS,
     UNPLACED_AFTER,
 )
@@ -29,6 +31,8 @@ __all__ = ["gang_queue_of", "queue_of"]
 _FIELDS = {
     QUEUEING: "queueing",
     PATIENCE: "patience",
+    RESERVES: "reserves",
+    DRAIN_AFTER: "drainAfter",
     UNPLACED_AFTER: "unplacedAfter",
     PREEMPTION: "preemption",
     SIBLINGS: "siblings",

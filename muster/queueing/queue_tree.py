@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.model.names import NAMESPACE_NAME
-from muster.queueing.queue_view import DRAIN_AFTER, ROOT, UNPLACED
+from muster.queueing.queue_view import DRAINS, ROOT, UNPLACED
 from muster.resources.amounts import Resources, describe, minus, total
 from muster.resources.quantity import ZERO
 
@@ -228,7 +228,7 @@ class QueueTree:
     def drain_after(self, name: str) -> float:
         """The seconds after its first bypass from which the queue drains for a gang there."""
         view = self._views.get(name)
-        return DRAIN_AFTER if view is None or view.drain_after is None else view.drain_after
+        return DRAINS if view is None or view.drain_after is None else view.drain_after
 
     @property
     def counts_nodes(self) -> bool:

@@ -7,11 +7,12 @@ other resource is none of it. A queue may name the namespaces that it is there f
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from muster.model.modes import GateMode, read_gate_mode
 from muster.model.names import (
     BOUND,
+    DRAIN_AFTER,
     GATE_MODE,
     HOLD,
     NAMESPACE_SELECTOR,
@@ -19,6 +20,7 @@ from muster.model.names import (
     PREEMPTION,
     QUEUEING,
     RECLAIM,
+    RESERVES,
     SIBLINGS,
     UNPLACED_AFTER,
 )
@@ -32,12 +34,14 @@ if TYPE_CHECKING:
     from muster.model.objects import Queue
     from muster.resources.quantity import Quantity
 
-__all__ = ["DRAIN_AFTER", "ROOT", "UNPLACED", "Problem", "QueueView", "read_queue"]
+__all__ = ["DRAINS", "ROOT", "UNPLACED", "Problem", "QueueView", "read_queue"]
 
 ROOT = "root"
+_Seconds = TypeVar("_Seconds", float, None)
 _READ = frozenset(
     {
         BOUND,
+        DRAIN_AFTER,
         GATE_MODE,
         HOLD,
         NAMESPACE_SELECTOR,
@@ -45,6 +49,7 @@ _READ = frozenset(
         PREEMPTION,
         QUEUEING,
         RECLAIM,
+        RESERVES,
         SIBLINGS,
         UNPLACED_AFTER,
     }
@@ -58,7 +63,7 @@ _PATIENCE = 600.0
 _UNLIMITED_AT_ZERO = frozenset({"cpu", "memory"})
 UNPLACED = 300.0
 """Seconds for which an admitted gang may have no node where its queue does not say: most autoscalers need less."""
-DRAIN_AFTER = 0.0
+DRAINS = 0.0
 """Seconds after its first bypass from which a queue drains for a gang, where the queue does not say."""
 
 
@@ -147,7 +152,7 @@ def read_queue(queue: Queue) -> QueueView:
             problems.append(Problem(f"metadata.annotations[{key}]", wrong))
         return text
 
-    def duration(key: str, default: float) -> float:
+    def duration(key: str, default: _Seconds) -> float | _Seconds:
         text = annotations.get(key, "")
         seconds = duration_of(text)
         if text and seconds is None:
@@ -174,6 +179,8 @@ def read_queue(queue: Queue) -> QueueView:
         guarantee=_above_zero(parse_resources(spec.guarantee.resource, path="spec.guarantee.resource", least=None)),
         strict=one_of(QUEUEING, "strict") == "strict",
         patience=duration(PATIENCE, _PATIENCE),
+        trusts_estimates=one_of(RESERVES, "estimates", "bounds") != "bounds",
+        drain_after=duration(DRAIN_AFTER, None),
         unplaced_after=duration(UNPLACED_AFTER, UNPLACED),
         deserved=parse_resources(spec.deserved, path="spec.deserved", least=None),
         weight=max(spec.weight, 1),

@@ -14,12 +14,14 @@ from msgspec.structs import force_setattr, replace
 
 from muster.model.names import (
     BOUND,
+    DRAIN_AFTER,
     GATE_MODE,
     HOLD,
     NAMESPACE_SELECTOR,
     PATIENCE,
     PREEMPTION,
     QUEUEING,
+    RESERVES,
     SIBLINGS,
     UNPLACED_AFTER,
 )
@@ -53,6 +55,8 @@ class _Spec(QueueSpec, frozen=True):
     namespace_selector: LabelSelector | None = None
     queueing: str = ""
     patience: str = ""
+    reserves: str = ""
+    drain_after: str = ""
     unplaced_after: str = ""
     preemption: str = ""
     siblings: str = ""
@@ -70,6 +74,8 @@ class GangQueue(Queue, frozen=True):
         said = {
             QUEUEING: "" if spec.queueing == "backfill" else spec.queueing,
             PATIENCE: spec.patience,
+            RESERVES: spec.reserves,
+            DRAIN_AFTER: spec.drain_after,
             UNPLACED_AFTER: spec.unplaced_after,
             PREEMPTION: spec.preemption,
             SIBLINGS: "" if spec.siblings == "share" else spec.siblings,

@@ -67,6 +67,8 @@ def test_every_field_is_kept(made: Callable[..., Any]) -> None:
         },
         "queueing": "strict",
         "patience": "1h30m",
+        "reserves": "bounds",
+        "drainAfter": "6h",
         "unplacedAfter": "90s",
         "preemption": "lower-priority",
         "siblings": "age",
@@ -83,6 +85,8 @@ def test_every_field_is_kept(made: Callable[..., Any]) -> None:
     [
         ({"patience": "forever"}, "spec.patience"),
         ({"capability": {"cpu": "lots"}}, "spec.capability.cpu"),
+        ({"reserves": "room"}, "spec.reserves"),
+        ({"drainAfter": "never"}, "spec.drainAfter"),
         ({"closed": "yes"}, "spec.closed"),
         ({"queueing": "fair"}, "spec.queueing"),
         ({"siblings": "fair"}, "spec.siblings"),

@@ -103,6 +103,20 @@ _CHOSEN = (
     Key("HOLD", "annotation", "Queue", _ADMINISTRATOR, '`"true"`: no gang starts in it, nor in a queue below it.'),
     Key("NAMESPACE_SELECTOR", "annotation", "Queue", _ADMINISTRATOR, "The namespaces that may use it. Default: all."),
     Key("PATIENCE", "annotation", "Queue", _ADMINISTRATOR, "How long a gang may be bypassed, such as `30m`."),
+    Key(
+        "RESERVES",
+        "annotation",
+        "Queue",
+        _ADMINISTRATOR,
+        "`bounds`: reservations rest on run time limits alone, not on estimates.",
+    ),
+    Key(
+        "DRAIN_AFTER",
+        "annotation",
+        "Queue",
+        _ADMINISTRATOR,
+        "How long after its first bypass the queue drains for a gang, such as `72h`.",
+    ),
     Key("QUEUEING", "annotation", "Queue", _ADMINISTRATOR, "`strict`: no gang bypasses another one."),
     Key(
         "UNPLACED_AFTER",

@@ -30,6 +30,8 @@ def test_what_annotations_of_a_queue_say_are_its_fields() -> None:
         guarantee={"resource": {"cpu": "1"}},
         queueing="strict",
         patience="5m",
+        reserves="bounds",
+        drainAfter="6h",
         unplacedAfter="90s",
         preemption="lower-priority",
         gate="assemble",
@@ -39,6 +41,7 @@ def test_what_annotations_of_a_queue_say_are_its_fields() -> None:
     )
     assert (found.parent, str(found.limit["cpu"]), str(found.guarantee["cpu"])) == ("org", "4", "1")
     assert (found.strict, found.patience, found.unplaced_after) == (True, 300.0, 90.0)
+    assert (found.trusts_estimates, found.drain_after) == (False, 21600.0)
     assert (found.preempts, found.gate) == (True, GateMode.ASSEMBLE)
     assert (str(found.deserved["cpu"]), found.weight, found.by_age) == ("2", 3, True)
 
