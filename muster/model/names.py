@@ -24,6 +24,7 @@ __all__ = [
     "GATE_MODE",
     "GROUP_NAME",
     "HOLD",
+    "KUEUE_MOST_RUN",
     "KUEUE_PARTIAL",
     "KUEUE_QUEUE",
     "LONGEST_NAME",
@@ -51,6 +52,8 @@ __all__ = [
     "REQUEUE_AFTER",
     "REQUIRED",
     "RESERVES",
+    "RUNS_ABOUT",
+    "RUNS_AT_MOST",
     "SCHEDULER",
     "SCHEDULER_LABEL",
     "SIBLINGS",
@@ -90,6 +93,8 @@ PASSED_SINCE = "muster.dev/passed-since"  # annotation on PodGroups: since when 
 PASSED_IN = "muster.dev/passed-in"  # annotation on PodGroups: the queue in which that is so
 REQUEUED_AT = "muster.dev/requeued-at"  # annotation on PodGroups: when the gang last gave its place back (RFC 3339)
 HOLD = "muster.dev/hold"  # annotation on queues, workloads and what makes those: "true" where no gang is to start
+RUNS_AT_MOST = "muster.dev/runs-at-most"  # annotation on workloads and what makes those: its run time, such as 2h
+RUNS_ABOUT = "muster.dev/runs-about"  # annotation on PodGroups: estimates of its run time, such as "2h10m 4h 9h"
 REQUEUE_AFTER = "muster.dev/requeue-after"  # annotation on workloads: when to give an unused place back, such as 30m
 QUEUEING = "muster.dev/queueing"  # annotation on Queues: "strict" where nobody overtakes
 PATIENCE = "muster.dev/patience"  # annotation on Queues: how long a gang may be passed, such as 10m
@@ -116,11 +121,13 @@ MARKS = (
     PASSED_SINCE,
     PASSED_IN,
     REQUEUED_AT,
+    RUNS_ABOUT,
 )
 
 # what users write
 SCHEDULER_LABEL = "ray.io/scheduler-name"
 KUEUE_PARTIAL = "kueue.x-k8s.io/job-min-parallelism"  # annotation on Jobs: with how many pods Kueue may admit one
+KUEUE_MOST_RUN = "kueue.x-k8s.io/max-exec-time-seconds"  # label on workloads: the same as RUNS_AT_MOST, in seconds
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"  # label that gives a workload to Kueue
 QUEUE_LABEL = "volcano.sh/queue-name"
 PRIORITY_CLASS_LABEL = "ray.io/priority-class-name"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from operator import lt
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["duration_of", "seconds_of", "steady", "text_of"]
+__all__ = ["duration_of", "duration_text", "durations_of", "seconds_of", "steady", "text_of"]
 
 # No number of more digits: annotations may have thousands, which neither `int` nor `float` takes.
 _DURATION = re.compile(r"(?:(\d{1,18})h)?(?:(\d{1,18})m)?(?:(\d{1,18})s)?")
+
+_MOST_DURATIONS = 32
 
 
 def seconds_of(text: str) -> float | None:
@@ -37,6 +40,20 @@ def duration_of(text: str) -> float | None:
         return None
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return float(hours * 3600 + minutes * 60 + seconds)
+
+
+def duration_text(seconds: float) -> str:
+    """The duration as `duration_of` reads it, to the second: 90 is 1m30s."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    parts = (f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number)
+    return "".join(parts) or "0s"
+
+
+def durations_of(text: str) -> tuple[float, ...]:
+    """The seconds of durations between spaces, each longer than the one before; () where the text is anything else."""
+    found = [duration_of(part) or 0.0 for part in text.split(" ", _MOST_DURATIONS)]
+    return tuple(found) if all(map(lt, [0.0, *found], found)) else ()
 
 
 def steady(clock: Callable[[], float], wall: Callable[[], float]) -> Callable[[], float]:

@@ -28,6 +28,7 @@ from muster.model.names import (
     QUEUE_LABEL,
     REQUEUE_AFTER,
     REQUEUED_AT,
+    RUNS_ABOUT,
     STATE,
     TASK_SPEC,
     WORKLOAD,
@@ -228,7 +229,7 @@ def test_the_policies_hold_in_the_namespaces_that_the_selector_selects(acting: A
 # --- PodGroups --------------------------------------------------------------------------------------------------------
 
 
-MARKS = [ADMITTED, ADMITTED_AT, ADMITTED_FOR, STATE, MESSAGE, PASSED_SINCE, PASSED_IN, REQUEUED_AT]
+MARKS = [ADMITTED, ADMITTED_AT, ADMITTED_FOR, STATE, MESSAGE, PASSED_SINCE, PASSED_IN, REQUEUED_AT, RUNS_ABOUT]
 
 
 @pytest.mark.parametrize("mark", MARKS)

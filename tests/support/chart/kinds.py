@@ -32,6 +32,7 @@ from muster.model.names import (
     RECLAIM,
     REQUEUED_AT,
     RESERVES,
+    RUNS_ABOUT,
     SCHEDULER_LABEL,
     SIBLINGS,
     STATE,
@@ -91,6 +92,7 @@ _NAMES: dict[str, tuple[str, list[str]]] = {
             PASSED_SINCE,
             PASSED_IN,
             REQUEUED_AT,
+            RUNS_ABOUT,
         ],
     ),
 }

@@ -60,6 +60,13 @@ _ASKED = (
         "for one that is not ready, too: [reasons.md](reasons.md).",
     ),
     Key(
+        "RUNS_AT_MOST",
+        "annotation",
+        "workload, or what made it",
+        _USER,
+        "How long the gang runs at most, such as `2h`: [gangs.md](gangs.md#run-times).",
+    ),
+    Key(
         "HOLD",
         "annotation",
         "workload, or what made it",
@@ -74,6 +81,7 @@ _ASKED = (
         '`"false"`: Volcano does not evict the pod: [queues.md](queues.md#where-volcano-evicts-pods).',
     ),
     Key("KUEUE_QUEUE", "label", "workload", _USER, "The LocalQueue of Kueue: [kueue.md](kueue.md)."),
+    Key("KUEUE_MOST_RUN", "label", "workload", _USER, "The same as `muster.dev/runs-at-most`, in seconds."),
     Key(
         "KUEUE_PARTIAL",
         "annotation",
@@ -166,6 +174,7 @@ _OF_GROUPS = (
     Key("PASSED_SINCE", "annotation", "PodGroup", _CONTROLLER, "Since when smaller gangs bypass it (RFC 3339)."),
     Key("PASSED_IN", "annotation", "PodGroup", _CONTROLLER, "In which queue they do."),
     Key("REQUEUED_AT", "annotation", "PodGroup", _CONTROLLER, "When it last released its claim (RFC 3339)."),
+    Key("RUNS_ABOUT", "annotation", "PodGroup", _CONTROLLER, "About how long it runs, such as `2h10m 4h`."),
     Key("GANG_SPEC", "annotation", "PodGroup", _CONTROLLER, "What its kind has no field for, such as a queue (JSON)."),
     Key(
         "MANAGED_BY",

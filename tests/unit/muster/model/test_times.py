@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.model.times import duration_of, seconds_of
+from muster.model.times import duration_of, duration_text, durations_of, seconds_of
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,28 @@ from muster.model.times import duration_of, seconds_of
 )
 def test_a_duration_is_hours_minutes_and_seconds_in_this_order(text: str, seconds: float | None) -> None:
     assert duration_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["30s", "10m", "1h30m", "72h", "1h5s", "0s"])
+def test_a_duration_is_written_as_it_is_read(text: str) -> None:
+    assert duration_text(duration_of(text) or 0) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "durations"),
+    [
+        ("2h10m", (7800.0,)),
+        ("10m 1h 4h", (600.0, 3600.0, 14400.0)),
+        pytest.param("1h 10m", (), id="not longer than the one before"),
+        pytest.param("0s 1h", (), id="nothing"),
+        ("10m  1h", ()),
+        ("10m soon", ()),
+        ("", ()),
+        pytest.param(" ".join(f"{n}m" for n in range(1, 10_000)), (), id="more than muster writes"),
+    ],
+)
+def test_estimates_are_durations_each_longer_than_the_one_before(text: str, durations: tuple[float, ...]) -> None:
+    assert durations_of(text) == durations
 
 
 @pytest.mark.parametrize(
