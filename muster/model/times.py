@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from math import ceil
 from operator import lt
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["duration_of", "duration_text", "durations_of", "seconds_of", "steady", "text_of"]
+__all__ = ["duration_of", "duration_text", "durations_of", "minute_of", "seconds_of", "steady", "text_of"]
 
 # No number of more digits: annotations may have thousands, which neither `int` nor `float` takes.
 _DURATION = re.compile(r"(?:(\d{1,18})h)?(?:(\d{1,18})m)?(?:(\d{1,18})s)?")
 
 _MOST_DURATIONS = 32
+
+# The last minute of the year 9999: a time limit may be as many seconds as a user writes.
+_LAST = 253_402_300_740
 
 
 def seconds_of(text: str) -> float | None:
@@ -31,6 +35,11 @@ def seconds_of(text: str) -> float | None:
 def text_of(seconds: float) -> str:
     """The time in the apiserver's form, to the microsecond."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def minute_of(seconds: float) -> str:
+    """The minute by which a time has come, for sentences: `2026-11-28 14:05 UTC`."""
+    return datetime.fromtimestamp(min(ceil(seconds / 60) * 60, _LAST), UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def duration_of(text: str) -> float | None:

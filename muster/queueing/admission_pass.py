@@ -132,11 +132,12 @@ class AdmissionPass:
         return next((one for one in others if self._keeps_out(one, candidate, amounts)), None)
 
     def _keeps_out(self, reservation: Reservation, candidate: Candidate, amounts: Amounts) -> bool:
-        if self._kept_by(reservation, candidate, amounts):
+        if self.kept_by(reservation, candidate, amounts):
             return True
         return not self._has_in_namespace(reservation, candidate, amounts)
 
-    def _kept_by(self, reservation: Reservation, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
+    def kept_by(self, reservation: Reservation, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
+        """The resources that a reservation keeps from a candidate, by queue."""
         path = self.tree.path(candidate.queue)
         if reservation.nothing_passes or reservation.passed_in_time(candidate.end(self.now)):
             return {}

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
-from muster.model.names import HOLD
+from muster.model.names import HOLD, RUNS_AT_MOST
+from muster.model.times import minute_of
+from muster.queueing.entries import EndKind
 from muster.queueing.shares import percent
 from muster.resources.amounts import Resources, describe, minus
 
 if TYPE_CHECKING:
     from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.entries import Candidate
+    from muster.queueing.entries import Candidate, Order
     from muster.queueing.namespace_limits import Ceiling
     from muster.queueing.queue_tree import Place, QueueLevel
+    from muster.queueing.reservations import Reservation
     from muster.queueing.usage import Usage
 
 __all__ = ["Decision", "queue_not_found", "queue_on_hold", "refused", "why"]
@@ -75,11 +79,8 @@ def refused(candidate: Candidate, place: Place | None, ceiling: Ceiling | None, 
 
 def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tuple[int, int]) -> str:
     """Why a gang that could start some day does not start now, in words with numbers."""
-    amounts = candidate.amounts
-    lacking = outcome.lacking(candidate, amounts)
+    lacking = outcome.lacking(candidate, candidate.amounts)
     level = next((one for one in place.levels if one.queue in lacking), None)
-    blocking = outcome.blocking(candidate, amounts)
-    behind = outcome.behind(candidate.queue, candidate.order) or (blocking.order if blocking else None)
     shortage = outcome.namespaces.shortage(candidate)
     if shortage is not None:
         usage = shortage
@@ -88,22 +89,58 @@ def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tu
         # The names of its siblings are none of a tenant's business.
         if (own := outcome.gives_way(candidate.queue, level.queue)) is not None:
             usage += f'; queue "{own[0]}" has {percent(own[1])} of its share, and siblings that have less go first'
-    elif behind is not None:
-        # Names of other namespaces are none of a tenant's business.
-        named = (
-            f'gang "{behind.key.gang.name}"' if behind.key.namespace == candidate.key.namespace else "the one before it"
-        )
-        usage = f"there is room, but nobody passes {named} here"
-        of = next((one for one in place.levels if blocking and one.queue == blocking.short), None)
-        if blocking and of and not blocking.nothing_passes:
-            usage += f", which waits for {' and '.join(blocking.names)} of {of.called(candidate.queue)}"
+    elif (reserved := _reserved(candidate, place, outcome)) is not None:
+        usage = f"there is room, but {reserved}"
     elif outcome.more:
         usage = f"there is room, and {outcome.at_once} gangs start before it"
     else:
         usage = "there is room behind gangs of higher priority only"
+    usage += _planned(outcome.reservations.of(candidate.order))
     if outcome.waits_in_vain(candidate):
         usage += f"; others pass it, for {_IN_VAIN_BEHIND if candidate.follows else _IN_VAIN}"
     return f"needs {describe(candidate.need)}; {usage}; position {position[0]} of {position[1]} waiting"
+
+
+def _planned(reservation: Reservation | None) -> str:
+    """When the gang of a reservation starts, where that rests on time limits and not on estimates, which change."""
+    if reservation is None or reservation.start == inf or reservation.kind is EndKind.ABOUT:
+        return ""
+    minute = minute_of(reservation.start)
+    if reservation.kind is EndKind.ENFORCED:
+        return f"; starts by {minute} unless a gang before it starts first"
+    return f"; planned for {minute}, if what runs ends as it says"
+
+
+def _reserved(candidate: Candidate, place: Place, outcome: AdmissionPass) -> str | None:
+    """For which gang the room is reserved that there is for this one, from when, and what would let it pass."""
+    amounts = candidate.amounts
+    if (first := outcome.behind(candidate.queue, candidate.order)) is not None:
+        return f"{_named(first, candidate)} is before it in a strict queue"
+    reservation = outcome.blocking(candidate, amounts)
+    if reservation is None:
+        return None
+    kept, named = outcome.kept_by(reservation, candidate, amounts), _named(reservation.order, candidate)
+    level = next((one for one in place.levels if one.queue in kept), None)
+    if level is None:
+        reserved = f"what the ElasticQuotas of its namespace leave is reserved for {named}"
+    else:
+        reserved = f"{level.called(candidate.queue)} reserves {' and '.join(kept[level.queue])} for {named}"
+    if reservation.start == inf:
+        return reserved
+    if reservation.kind is EndKind.ABOUT:
+        return f"{reserved}, which is expected to start before this gang ends"
+    reserved += f" from {minute_of(reservation.start)}"
+    if candidate.run is not None and candidate.run.kind <= reservation.kind:
+        return f"{reserved}, and this gang ends later"
+    if reservation.kind is EndKind.ENFORCED:
+        return f"{reserved}; a gang that a limit such as activeDeadlineSeconds ends by then may start before"
+    return f"{reserved}; a gang that says with {RUNS_AT_MOST} that it ends by then may start before"
+
+
+def _named(order: Order, candidate: Candidate) -> str:
+    # Names of other namespaces are none of a tenant's business.
+    same = order.key.namespace == candidate.key.namespace
+    return f'gang "{order.key.gang.name}"' if same else "a gang before it"
 
 
 def _free(level: QueueLevel, need: Resources, usage: Usage) -> str:

@@ -50,7 +50,7 @@ def test_in_a_strict_queue_a_small_gang_waits_behind_a_large_one(scene: Scene) -
     # It fits beside the first, and not beside the large one.
     scene.apply(_cluster("small", queue, 2))
     waiting = scene.await_state("ray-small-pg", "WaitingForQuota")
-    assert 'nobody passes gang "ray-large-pg" here' in message(waiting)
+    assert 'there is room, but gang "ray-large-pg" is before it in a strict queue' in message(waiting)
     scene.delete(RAY_CLUSTERS, "first")
     scene.await_running("ray-large-pg", 3)
     scene.delete(RAY_CLUSTERS, "large")
@@ -143,7 +143,7 @@ def test_a_gang_is_bypassed_only_until_its_patience_is_over(scene: Scene) -> Non
     _annotate(scene, queue, PATIENCE, "0s")
     scene.apply(_cluster("small-two", queue, 1))
     held_up = message(scene.await_state("ray-small-two-pg", "WaitingForQuota"))
-    assert f'nobody passes gang "ray-large-pg" here, which waits for cpu of queue "{queue}"' in held_up
+    assert f'queue "{queue}" reserves cpu for gang "ray-large-pg"' in held_up
     scene.delete(PYTORCH_JOBS, "small-one")
     scene.delete(PYTORCH_JOBS, "first")
     scene.await_running("ray-large-pg", 4)

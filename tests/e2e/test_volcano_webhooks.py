@@ -230,7 +230,7 @@ def test_what_muster_reads_on_queues_survives_volcanos_webhooks(both: Testbed) -
         for gang, workers in (("first", 0), ("second", 1), ("third", 0)):
             scene.apply(ray_cluster(gang).label(QUEUE_LABEL, name).workers(workers))
             scene.await_state(f"ray-{gang}-pg", "Running" if gang == "first" else "WaitingForQuota")
-        assert 'nobody passes gang "ray-second-pg"' in scene.await_event("third", "WaitingForQuota")
+        assert 'gang "ray-second-pg" is before it in a strict queue' in scene.await_event("third", "WaitingForQuota")
 
         child = applied.queue(f"{name}-child")
         child["spec"]["parent"] = name

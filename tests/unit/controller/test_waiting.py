@@ -26,7 +26,7 @@ async def test_nobody_bypasses_a_gang_whose_patience_is_over_not_even_after_a_re
     await world.settle()
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
     assert (
-        'nobody passes gang "ray-large-pg" here, which waits for cpu of queue "q"; position 2 of 2'
+        'there is room, but queue "q" reserves cpu for gang "ray-large-pg"; position 2 of 2'
         in (world.annotations(SMALL)[MESSAGE])
     )
     assert world.annotations(LARGE)[PASSED_SINCE] == text_of(0.0)

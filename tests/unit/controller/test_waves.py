@@ -336,7 +336,7 @@ async def test_a_later_wave_is_bypassed_for_as_long_as_its_queues_patience_and_n
     harness.now = began + 600
     await comes(harness, "last", "500m")
     assert harness.open_pods() == ["runs"]
-    assert 'there is room, but nobody passes gang "set" here' in harness.annotations("ray-last-pg")[MESSAGE]
+    assert 'there is room, but queue "q" reserves cpu for gang "set"' in harness.annotations("ray-last-pg")[MESSAGE]
     await goes(harness, "runs")
     assert harness.open_pods() == ["last", "set-0", "set-1"]
     assert PASSED_SINCE not in harness.annotations("set")

@@ -406,8 +406,7 @@ def test_who_is_held_up_hears_by_whom_and_where() -> None:
     of.wait(tired("large", cpu="8"))
     of.wait(waiting("small", queue="r", cpu="1"))
     assert decision(of, "small").message == (
-        'needs cpu 1; there is room, but nobody passes gang "large" here, '
-        'which waits for cpu of queue "org" above "r"; position 1 of 1 waiting'
+        'needs cpu 1; there is room, but queue "org" above "r" reserves cpu for gang "large"; position 1 of 1 waiting'
     )
 
 

@@ -78,7 +78,8 @@ def test_within_a_namespace_a_smaller_gang_passes_until_the_patience_of_the_queu
     books.wait(replace(large, passed_since=NOW - 9000))
     assert books.startable("q", NOW) == []
     assert decision(books, small).message == (
-        'needs cpu 2; there is room, but nobody passes gang "large" here; position 2 of 2 waiting'
+        "needs cpu 2; there is room, but what the ElasticQuotas of its namespace leave is reserved "
+        'for gang "large"; position 2 of 2 waiting'
     )
 
 
