@@ -1,0 +1,167 @@
+"""The run times of former gangs, and what they tell of the next one.
+
+A gang is the next run of a lineage: of what made its workload, else of the workloads whose names differ only in a
+trailing number or hash. Its estimate comes from the last runs of its lineage; where these are fewer than three, from
+those of its namespace in its queue, and then from those of the queue. There a namespace has at most its last twenty
+runs, so that no tenant outweighs the others.
+
+The history is bounded: above that the namespace with the most lineages loses the one that ran longest ago. Names are
+kept as hashes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from math import ceil
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import msgspec
+
+from muster.model.objects import decode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["SHARDS", "SHORTEST", "History", "Lineage", "estimates", "lineage_of"]
+
+SHARDS = 8
+"""In so many parts the history is stored; a namespace is in one of them."""
+SHORTEST = 60
+"""Seconds that a run takes at least to be recorded: what fails at once says nothing of the others."""
+
+_LAST = 20
+_LEAST = 3
+_LINEAGES = 4000
+_OF_QUEUE = 200
+_ESTIMATES = 5
+# 60 days: what runs longer says no more.
+_LONGEST = 5_184_000
+# A queue is drained for a gang after five times what all but a twentieth of the queue's runs take, within these bounds.
+_DRAIN_RUNS, _DRAIN_TIMES, _DRAIN_SHARE = 20, 5, 0.95
+_DRAIN_SOONEST, _DRAIN_LATEST = 3600, 72 * 3600
+# What schedules, pipelines and generated names put behind the name of a run: a number, what Kubernetes' own random
+# suffixes are made of, digits of a hash, or a UUID.
+_OF_A_RUN = re.compile(
+    r"(?:[-.](?:\d+|[bcdfghjklmnpqrstvwxz2456789]{5,10}|(?=[a-f]*\d)[0-9a-f]{6,64}"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))+$"
+)
+
+_Seconds = Annotated[int, msgspec.Meta(ge=SHORTEST, le=_LONGEST)]
+_Hash = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+_Kept = dict[_Hash, dict[_Hash, list[_Seconds]]]
+
+
+class Lineage(NamedTuple):
+    """Of which former gangs a gang is the next run: hashes of its namespace, and of what they have in common."""
+
+    namespace: str
+    name: str
+
+
+def lineage_of(namespace: str, kind: str, name: str) -> Lineage:
+    """The lineage of a gang whose workload is this, or was made by this."""
+    return Lineage(_hash(namespace), _hash(f"{kind}/{_OF_A_RUN.sub('', name)}"))
+
+
+def estimates(runs: Iterable[float]) -> tuple[float, ...]:
+    """The estimates by these run times: their median, then the median of those that ran longer, and so on.
+
+    In seconds, of whole minutes, each longer than the one before.
+    """
+    left, found = list(runs), list[float]()
+    while left and len(found) < _ESTIMATES:
+        found.append(60.0 * ceil(median(left) / 60))
+        left = [seconds for seconds in left if seconds > found[-1]]
+    return tuple(found)
+
+
+class History:
+    """The last run times of each lineage, and of each namespace in each queue, in seconds, the last one last."""
+
+    def __init__(self) -> None:
+        # By namespace, and in it by lineage or queue, both with what was recorded last at the end.
+        self._runs: dict[str, dict[str, list[int]]] = {}
+        self._lineages = 0
+        self.changed: set[int] = set()
+        """The shards that have changed since the caller last emptied this."""
+
+    def record(self, lineage: Lineage, queue: str, seconds: float) -> None:
+        """A gang has run to its end."""
+        if seconds < SHORTEST:
+            return
+        for name in (lineage.name, _of_queue(queue)):
+            self._add(lineage.namespace, name, [min(int(seconds), _LONGEST)])
+        self.changed.add(_shard(lineage.namespace))
+
+    def estimates(self, lineage: Lineage, queue: str) -> tuple[float, ...]:
+        """The estimates for the next gang of the lineage in the queue; () where too little is known."""
+        own, of_queue = self._runs.get(lineage.namespace, {}), _of_queue(queue)
+        for runs in (own.get(lineage.name, []), own.get(of_queue, [])):
+            if len(runs) >= _LEAST:
+                return estimates(runs)
+        runs = self._in_queue(of_queue)
+        return estimates(runs) if len(runs) >= _LEAST else ()
+
+    def drain_after(self, queue: str) -> float | None:
+        """After how many seconds the queue is to be drained for a gang; None where too little is known of its runs."""
+        runs = sorted(self._in_queue(_of_queue(queue)))
+        if len(runs) < _DRAIN_RUNS:
+            return None
+        long = runs[ceil(_DRAIN_SHARE * len(runs)) - 1]
+        return float(min(max(_DRAIN_TIMES * long, _DRAIN_SOONEST), _DRAIN_LATEST))
+
+    def text(self, shard: int) -> str:
+        """A shard as it is stored."""
+        kept = {namespace: runs for namespace, runs in self._runs.items() if _shard(namespace) == shard}
+        return msgspec.json.encode(kept).decode()
+
+    def read(self, text: str) -> None:
+        """Add what is stored, before what was recorded since. Raises InvalidObjectError for any other text."""
+        kept, since = decode(text, _Kept), self._runs
+        self._runs, self._lineages = {}, 0
+        for runs in (kept, since):
+            for namespace, name, seconds in _each(runs):
+                self._add(namespace, name, seconds)
+
+    def _add(self, namespace: str, name: str, seconds: list[int]) -> None:
+        """Add runs, and let go of what is too much."""
+        of_namespace = self._runs.pop(namespace, {})
+        before = of_namespace.pop(name, [])
+        self._lineages += not before
+        of_namespace[name] = [*before, *seconds][-_LAST:]
+        self._runs[namespace] = of_namespace
+        if self._lineages > _LINEAGES:
+            most = max(self._runs, key=lambda one: len(self._runs[one]))
+            del self._runs[most][next(iter(self._runs[most]))]
+            self._lineages -= 1
+            if not self._runs[most]:
+                del self._runs[most]
+            self.changed.add(_shard(most))
+
+    def _in_queue(self, of_queue: str) -> list[int]:
+        """The last runs of the namespaces that ran anything last."""
+        found: list[int] = []
+        for runs in reversed(self._runs.values()):
+            found += runs.get(of_queue, ())
+            if len(found) >= _OF_QUEUE:
+                break
+        return found
+
+
+def _each(kept: _Kept) -> Iterator[tuple[str, str, list[int]]]:
+    found = ((namespace, name, seconds) for namespace, runs in kept.items() for name, seconds in runs.items())
+    return (one for one in found if one[2])
+
+
+def _of_queue(queue: str) -> str:
+    return _hash(f"queue/{queue}")
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _shard(namespace: str) -> int:
+    return int(namespace[0], 16) % SHARDS

@@ -1,0 +1,174 @@
+"""What former runs tell of the next one, and what one tenant's runs cannot do to another's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from muster.gangs.history import SHARDS, History, Lineage, estimates, lineage_of
+from muster.model.objects import InvalidObjectError
+
+MINUTE, HOUR = 60.0, 3600.0
+OWN = lineage_of("team", "RayCronJob", "nightly")
+
+
+def recorded(*runs: float, lineage: Lineage = OWN, queue: str = "q", history: History | None = None) -> History:
+    history = history or History()
+    for seconds in runs:
+        history.record(lineage, queue, seconds)
+    return history
+
+
+def stored(history: History) -> list[str]:
+    return [history.text(shard) for shard in range(SHARDS)]
+
+
+def read(texts: list[str]) -> History:
+    history = History()
+    for text in texts:
+        history.read(text)
+    return history
+
+
+@pytest.mark.parametrize(
+    ("name", "same"),
+    [
+        pytest.param("train", True, id="the name itself"),
+        pytest.param("train-7", True, id="a number"),
+        pytest.param("train-20261128-1733", True, id="a date"),
+        pytest.param("train-29384761-x7k2d", True, id="a CronJob's number and a generated name"),
+        pytest.param("train-3f2a9c01", True, id="a hash"),
+        pytest.param("train-0b6ee0b5-9c2f-4e0e-8a39-b7f3c1d5e2aa", True, id="a UUID"),
+        pytest.param("train-small", False, id="a word"),
+        pytest.param("train-a100", False, id="a model of GPU"),
+        pytest.param("train7", False, id="a number that belongs to the word"),
+        pytest.param("7", False, id="another name that is only a number"),
+    ],
+)
+def test_runs_of_one_lineage_differ_in_a_trailing_number_or_hash(name: str, same: bool) -> None:  # noqa: FBT001
+    assert (lineage_of("team", "Job", name) == lineage_of("team", "Job", "train")) is same
+
+
+def test_a_lineage_is_of_one_namespace_and_one_kind() -> None:
+    assert (
+        len({lineage_of("team", "Job", "train"), lineage_of("a", "Job", "train"), lineage_of("team", "A", "train")})
+        == 3
+    )
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        pytest.param([], (), id="none"),
+        pytest.param([600] * 20, (600,), id="all alike"),
+        pytest.param([61, 62, 63], (120,), id="whole minutes, rounded up"),
+        pytest.param([HOUR, 2 * HOUR, 4 * HOUR, 9 * HOUR, 20 * HOUR], (4 * HOUR, 14.5 * HOUR, 20 * HOUR), id="skewed"),
+        pytest.param(range(60, 60 * 10**4, 60), 5, id="no more than five"),
+    ],
+)
+def test_each_estimate_is_the_median_of_what_ran_longer(runs: list[float], expected: tuple[float, ...] | int) -> None:
+    found = estimates(runs)
+    assert (found if isinstance(expected, tuple) else len(found)) == expected
+    assert list(found) == sorted(set(found))
+
+
+def test_of_fewer_than_three_runs_the_next_level_counts() -> None:
+    history = recorded(*[10 * HOUR] * 9, lineage=lineage_of("a", "Job", "x"))
+    assert history.estimates(OWN, "q") == (10 * HOUR,), "those of the queue"
+    recorded(*[2 * HOUR] * 3, lineage=lineage_of("team", "Job", "y"), history=history)
+    assert history.estimates(OWN, "q") == (2 * HOUR,), "those of the namespace in the queue"
+    recorded(HOUR, HOUR, history=history)
+    assert history.estimates(OWN, "q")[0] == 2 * HOUR
+    recorded(HOUR, history=history)
+    assert history.estimates(OWN, "q") == (HOUR,), "its own"
+    assert history.estimates(lineage_of("new", "Job", "x"), "another") == ()
+
+
+def test_the_last_twenty_runs_count() -> None:
+    assert recorded(*[HOUR] * 30, *[MINUTE] * 20).estimates(OWN, "q") == (MINUTE,)
+
+
+def test_what_fails_at_once_is_not_recorded() -> None:
+    assert recorded(*[59.9] * 20).estimates(OWN, "q") == ()
+
+
+def test_a_tenant_with_more_runs_than_all_others_has_no_more_of_the_queue() -> None:
+    history = History()
+    for number in range(9):
+        recorded(*[HOUR] * 20, lineage=lineage_of(f"team-{number}", "Job", "x"), history=history)
+    for number in range(1000):
+        recorded(100 * HOUR, lineage=lineage_of("flood", "Job", f"word{number}"), history=history)
+    assert history.estimates(lineage_of("new", "Job", "x"), "q")[0] == HOUR
+    assert history.estimates(lineage_of("team-0", "Job", "x"), "q") == (HOUR,)
+
+
+def test_a_tenant_with_too_many_lineages_loses_his_own() -> None:
+    history = recorded(*[HOUR] * 3)
+    for number in range(5000):
+        history.record(lineage_of("flood", "Job", f"word{number}"), "q", 60)
+    assert history.estimates(OWN, "q") == (HOUR,)
+    assert sum(len(runs) for text in stored(history) for runs in json.loads(text).values()) == 4000
+    assert max(map(len, stored(history))) < 2**20, "what a ConfigMap may hold"
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        pytest.param([600] * 19, None, id="too few"),
+        pytest.param([600] * 20, HOUR, id="short runs: an hour at least"),
+        pytest.param([4 * HOUR] * 20, 20 * HOUR, id="five times the p95"),
+        pytest.param([*[2 * HOUR] * 19, 50 * HOUR], 10 * HOUR, id="one long run of twenty"),
+        pytest.param([50 * HOUR] * 20, 72 * HOUR, id="three days at most"),
+    ],
+)
+def test_a_queue_is_drained_after_several_of_its_runs(runs: list[float], expected: float | None) -> None:
+    history = recorded(*runs)
+    assert history.drain_after("q") == expected
+    assert history.drain_after("another") is None
+
+
+def test_what_is_stored_is_read_again() -> None:
+    history = recorded(HOUR, 2 * HOUR, 3 * HOUR)
+    for number in range(40):
+        recorded(60 + number, lineage=lineage_of(f"team-{number}", "Job", "x"), queue="other", history=history)
+    assert history.changed == set(range(SHARDS))
+    again = read(stored(history))
+    assert stored(again) == stored(history)
+    assert not again.changed, "nothing to write"
+    assert "nightly" not in "".join(stored(history))
+    assert "team" not in "".join(stored(history))
+
+
+def test_runs_that_ended_before_it_was_read_come_after_the_stored_ones() -> None:
+    late = recorded(*[HOUR] * 15)
+    late.read(recorded(*[MINUTE] * 20).text(int(OWN.namespace[0], 16) % SHARDS))
+    assert late.estimates(OWN, "q") == (HOUR,)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no JSON",
+        "[]",
+        '{"team": {"nightly": [60]}}',
+        '{"0123456789abcdef": {"0123456789abcdef": [1e400]}}',
+        '{"0123456789abcdef": {"0123456789abcdef": [-60]}}',
+        '{"0123456789abcdef": {"0123456789abcdef": ["60"]}}',
+        '{"0123456789abcdef": {"0123456789abcdef": [99999999999999999999]}}',
+        "[" * 10**5,
+    ],
+)
+def test_what_muster_has_not_written_is_refused_whole(text: str) -> None:
+    history = recorded(*[HOUR] * 3)
+    with pytest.raises(InvalidObjectError):
+        history.read(text)
+    assert history.estimates(OWN, "q") == (HOUR,)
+
+
+def test_more_than_is_kept_is_cut() -> None:
+    name = "0123456789abcdef"
+    history = read([json.dumps({name: {f"{number:016x}": [60] * 30 for number in range(5000)} | {name: []}})])
+    kept = json.loads(history.text(0))[name]
+    assert (len(kept), max(map(len, kept.values())), min(map(len, kept.values()))) == (4000, 20, 20)
