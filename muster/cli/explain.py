@@ -28,6 +28,7 @@ from muster.cli.standing import (
     unread,
 )
 from muster.cli.subjects import Subject, find, gang_name
+from muster.cli.when import ExpectedStarts
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import find_intent
 from muster.kube.errors import ApiError
@@ -55,6 +56,8 @@ if TYPE_CHECKING:
 __all__ = ["explain", "explain_group", "run"]
 
 _CANNOT_ASK = 2
+# Seconds of CPU for the forecast of all workloads of one command.
+_FORECAST = 5.0
 _EVENTS = 8
 
 
@@ -108,10 +111,13 @@ async def _explain(
         if subjects:
             await look(client, namespace, picture)
     snapshot = picture.ledger_snapshot(time.time())
-    return [explain(subject, picture, snapshot) for subject in subjects]
+    starts = ExpectedStarts(snapshot.ledger, snapshot.now, seconds=_FORECAST, whole=picture.whole)
+    return [explain(subject, picture, snapshot, starts) for subject in subjects]
 
 
-def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dict[str, Any]:
+def explain(
+    subject: Subject, picture: Picture, snapshot: LedgerSnapshot, starts: ExpectedStarts | None
+) -> dict[str, Any]:
     """The entry of one workload; a field is None when it does not apply or is not known."""
     meta = subject.decoded.metadata
     key = GangKey(meta.namespace, gang_name(subject.kind, subject.decoded))
@@ -157,6 +163,7 @@ def explain(subject: Subject, picture: Picture, snapshot: LedgerSnapshot) -> dic
         if state != GangState.NOT_MANAGED:
             queue = _queue(view, intent)
             entry |= _room(view, gang, queue, picture, snapshot)
+            entry["when"] = starts.when(key) if starts is not None else None
             gone = picture.is_lost(view, queue, snapshot.ledger)
             entry["onHold"] = hold_on(view, snapshot.ledger.tree, queue, lost=gone) or None
     return entry
@@ -178,6 +185,7 @@ def _blank(kind: str, named: GangKey, events: Sequence[Said], picture: Picture) 
         "scheduling": None,
         "onHold": None,
         "position": None,
+        "when": None,
         "needs": None,
         "holds": None,
         "queues": [],

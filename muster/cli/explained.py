@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from muster.cli.columns import aligned
 from muster.cli.table import amounts
 from muster.cli.terminal import GREEN, RED, YELLOW, colours, painted, width, wrapped
+from muster.cli.when import when_lines
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
 from muster.model.times import seconds_of
@@ -48,6 +49,7 @@ def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: floa
 
 def _details(entry: Mapping[str, Any], now: float, columns: int) -> Iterator[str]:
     yield from _facts(entry, columns)
+    yield from _in_line(entry, now, columns)
     if entry["roles"]:
         yield ""
         names = ("replicas", "minMember", "there", "gated", "bound")
@@ -86,7 +88,7 @@ def _details(entry: Mapping[str, Any], now: float, columns: int) -> Iterator[str
 
 
 def _facts(entry: Mapping[str, Any], columns: int) -> Iterator[str]:
-    gang, scheduling, position = entry["gang"], entry["scheduling"], entry["position"]
+    gang, scheduling = entry["gang"], entry["scheduling"]
     # Where muster manages nothing, that there is no PodGroup is no second fault.
     if gang is not None and (gang["exists"] or entry["state"] != GangState.NOT_MANAGED):
         phase = f", phase {gang['phase']}" if gang["phase"] else ""
@@ -100,8 +102,14 @@ def _facts(entry: Mapping[str, Any], columns: int) -> Iterator[str]:
             yield f"  {'admitter':<10} {scheduling['admitter']}"
     if entry["onHold"] is not None and entry["onHold"] not in entry["message"]:
         yield from wrapped(f"  {'on hold':<10} {entry['onHold']}", 13, columns)
-    if position is not None:
+
+
+def _in_line(entry: Mapping[str, Any], now: float, columns: int) -> Iterator[str]:
+    if (position := entry["position"]) is not None:
         yield f"  {'position':<10} {position['position']} of {position['waiting']} waiting"
+    if entry["when"] is not None:
+        for title, words in when_lines(entry["when"], entry["message"], now):
+            yield from wrapped(f"  {title:<10} {words}", 13, columns)
     if entry["needs"] is not None:
         yield f"  {'needs':<10} {amounts(entry['needs'])}"
     if entry["holds"] is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["duration_of", "duration_text", "durations_of", "minute_of", "seconds_of", "steady", "text_of"]
+__all__ = ["duration_of", "duration_text", "durations_of", "minute_of", "seconds_of", "stamp_of", "steady", "text_of"]
 
 # No number of more digits: annotations may have thousands, which neither `int` nor `float` takes.
 _DURATION = re.compile(r"(?:(\d{1,18})h)?(?:(\d{1,18})m)?(?:(\d{1,18})s)?")
@@ -35,6 +35,11 @@ def seconds_of(text: str) -> float | None:
 def text_of(seconds: float) -> str:
     """The time in the apiserver's form, to the microsecond."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def stamp_of(seconds: float) -> str:
+    """The time in the apiserver's form, to the next second."""
+    return datetime.fromtimestamp(min(ceil(seconds), _LAST), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def minute_of(seconds: float) -> str:

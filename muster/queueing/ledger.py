@@ -491,6 +491,13 @@ class Ledger:
         outcome = self._passes.of(queue, now)
         return outcome.room(queue) if growth_may_pass(outcome, queue) else None
 
+    def outcome(self, queue: str, now: float) -> AdmissionPass:
+        """What is decided now of all gangs that compete with those of a queue: which may start, and who has room kept.
+
+        To be read only.
+        """
+        return self._passes.of(queue, now)
+
     def turns(self, visitors: Mapping[str, Sequence[Visitor]], now: float) -> Turns:
         """The turns of visitors of one subtree, by queue, as things stand when all have started that may."""
         return Turns(self._shares, self._passes.of(next(iter(visitors)), now).usage, visitors)

@@ -70,7 +70,9 @@ async def gang_page(key: GangKey, state: PageState) -> GangPage | None:
         subject, events = _known(view), []
         why = str(error) or f"{state.client.server} takes too long"
         troubles.append(f"the events of this gang, and the times of its pods, cannot be read: {why}")
-    entry = explain_group(view, events, picture) if subject is None else explain(subject, picture, snapshot)
+    entry = (
+        explain_group(view, events, picture) if subject is None else explain(subject, picture, snapshot, state.starts)
+    )
     pods: Sequence[TimedPod] = subject.pods if subject is not None else ()
     moments = timeline(view.decoded, view, pods, events)
     older = max(0, len(moments) - MOMENTS)

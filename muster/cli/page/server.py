@@ -110,6 +110,7 @@ class _Pages:
     async def board(self, request: web.Request) -> web.Response:
         """All queues and gangs."""
         state, board, asked = self._state, self._state.board, request.query
+        state.want_starts()
         only = Filter(asked.get("namespace", ""), asked.get("queue", ""))
         samples = state.samples
         queues = board.queues(_number(asked, "queues"))
@@ -133,6 +134,7 @@ class _Pages:
     async def gang(self, request: web.Request) -> web.Response:
         """One gang."""
         state, asked = self._state, request.query
+        state.want_starts()
         key = GangKey(asked.get("namespace", ""), asked.get("name", ""))
         page = await gang_page(key, state)
         if page is None:

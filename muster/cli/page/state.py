@@ -15,6 +15,7 @@ from muster.cli.following import beside
 from muster.cli.page.board import Board
 from muster.cli.page.samples import SLOT, Samples
 from muster.cli.picture import look_at_nodes
+from muster.cli.when import ExpectedStarts
 from muster.kube.errors import ApiError
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ logger = logging.getLogger(__name__)
 _PAUSE, _PART = 2.0, 10.0
 # Seconds between two questions whether the apiserver answers, and for the answer.
 _ASK, _PATIENCE = 5.0, 4.0
+# Seconds between two forecasts of the starts of gangs, and of CPU for one.
+_FORECASTS, _LONGEST_FORECAST = 30.0, 5.0
 # Seconds between two looks at the nodes, where they bound admission: nobody watches them here.
 _NODES = 60.0
 
@@ -39,6 +42,7 @@ _NODES = 60.0
 class PageState:
     """The board as of the last change, and its troubles. `revision` counts up with everything that readers may see.
 
+    `starts` are the expected starts as of their own time; they are worked out for those who look (`want_starts`).
     `viewer` names the account that reads, where that is not the account of those who look; else it is "".
     """
 
@@ -46,6 +50,8 @@ class PageState:
         self._client = client
         self._following = following
         self.viewer = viewer
+        self.starts: ExpectedStarts | None = None
+        self._starts_wanted = asyncio.Event()
         self._next = asyncio.Event()
         self._unanswered = ""
         self._internal = ""
@@ -99,7 +105,7 @@ class PageState:
 
     def kept_up(self) -> AbstractAsyncContextManager[None]:
         """A block in which the board, and what is known of its troubles, are kept up to date."""
-        return beside(self.follow(), self.ask(), self.look_at_nodes(), self.sample())
+        return beside(self.follow(), self.ask(), self.look_at_nodes(), self.sample(), self.forecast())
 
     async def follow(self) -> None:
         """Keep the board up to date until cancelled."""
@@ -140,6 +146,32 @@ class PageState:
                 self._following.changed.set()
             except ApiError as error:
                 logger.warning("the nodes cannot be read: %s", error, extra={"event": "page.nodes"})
+
+    def want_starts(self) -> None:
+        """Have the expected starts worked out soon, in another thread, for somebody who looks."""
+        self._starts_wanted.set()
+
+    async def forecast(self) -> None:
+        """Work out the expected starts when they are wanted, until cancelled."""
+        while True:
+            await self._starts_wanted.wait()
+            self._starts_wanted.clear()
+            try:
+                await self._forecast()
+            except Exception:
+                logger.exception("the starts of gangs cannot be forecast", extra={"event": "page.forecast"})
+            await asyncio.sleep(_FORECASTS)
+
+    async def _forecast(self) -> None:
+        # The thread has a copy to itself: here the ledger goes on answering.
+        ledger, now = self.snapshot.ledger.copy(), self.snapshot.now
+        starts = ExpectedStarts(ledger, now, seconds=_LONGEST_FORECAST, whole=self.picture.whole)
+        try:
+            await asyncio.to_thread(starts.run)
+        finally:
+            starts.stop()
+        self.starts = starts
+        self._moved()
 
     async def sample(self) -> None:
         """Keep how the queues stand, at the beginning of each slot of the last hour, until cancelled."""

@@ -17,15 +17,18 @@ from muster.cli.explain import explain
 from muster.cli.picture import Picture
 from muster.cli.queues import queue_entries
 from muster.cli.subjects import Said, Subject
+from muster.cli.when import ExpectedStarts
 from muster.gangs.intent import Defaults
 from muster.model import names
 from muster.model.findings import Reason
 from muster.model.gang_states import GangState
+from muster.queueing.ledger import EndKind, GangKey, Run
 from muster.queueing.sources import GangQueue
+from muster.resources.amounts import parse_resources
 from muster.workloads import kind_of
 from tests.support.cli.in_process import muster
 from tests.support.controller.stores import filled
-from tests.support.manifests.observed import made, pod_group, queue, ray_cluster, ray_owner, workers
+from tests.support.manifests.observed import made, pod_group, queue, ray_cluster, ray_owner, ray_pod, workers
 from tests.support.pages.chart_values import values
 from tests.support.pages.metrics import exported
 
@@ -38,7 +41,9 @@ _ROOT = Path(__file__).parents[3]
 _CHART = _ROOT / "charts" / "muster"
 _NOW = 1_800_000_000.0
 # Fields with names that are others' to choose: resources, roles, keys, fields of Kubernetes.
-_OPEN = frozenset({"requests", "limit", "used", "needs", "holds", "from", "value", "podGroup"})
+_OPEN = frozenset(
+    {"requests", "limit", "used", "needs", "holds", "from", "value", "podGroup", "spare", "free", "claim"}
+)
 
 # Fields of Volcano's Queue that a GangQueue is decoded with, and its CRD does not have.
 _VOLCANOS = frozenset({"reclaimable"})
@@ -97,17 +102,26 @@ def _paths(said: Any, path: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
 
 
 def _outputs() -> dict[str, Any]:
-    """What `-o json` prints of each command, of a gang that waits."""
+    """What `-o json` prints of each command, of a gang that has a reservation."""
     workload = ray_cluster()
-    cluster = filled(workloads=[workload], groups=[pod_group("ray-demo-pg", owner=ray_owner("demo"))], queues=[queue()])
+    passed = {names.PASSED_SINCE: "2026-11-24T10:00:00Z", names.PASSED_IN: "q"}
+    cluster = filled(
+        workloads=[workload],
+        pods=[ray_pod(f"demo-{number}", role) for number, role in enumerate(("headgroup", "workers", "workers"))],
+        groups=[pod_group("ray-demo-pg", owner=ray_owner("demo"), annotations=passed)],
+        queues=[queue(cpu="4")],
+    )
     picture = Picture(cluster)
     snapshot = picture.ledger_snapshot(_NOW)
+    end = Run(3600, EndKind.ENFORCED).from_(_NOW)
+    snapshot.ledger.hold(GangKey("team", "runs"), "q", parse_resources({"cpu": 2}, path=""), end=end)
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
+    starts = ExpectedStarts(snapshot.ledger, _NOW, seconds=1.0, whole=True)
     said = [Said("2026-11-24T10:00:00Z", "Normal", "Admitted", "note", "muster")]
     subject = Subject(kind, made(kind.decoded, workload), [], said)
     return {
-        "explain": [explain(subject, picture, snapshot)],
+        "explain": [explain(subject, picture, snapshot, starts)],
         "queues": {"queues": queue_entries(snapshot, whole=True), "unknown": []},
         "plan": json.loads(muster("plan", "-o", "json", "-f", str(_ROOT / "docs/examples/raycluster.yaml")).stdout),
         "audit": _audited(),

@@ -14,6 +14,7 @@ from muster.cli.explained import print_explained
 from muster.cli.picture import Picture
 from muster.cli.subjects import Event, Said, Subject
 from muster.cli.timeline import TimedPod
+from muster.cli.when import ExpectedStarts
 from muster.gangs.intent import Defaults
 from muster.model.modes import GateMode
 from muster.model.names import GANG, MANAGED, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, SCHEDULER_LABEL, STATE
@@ -60,7 +61,9 @@ def said(workload: JSON, pods: Sequence[JSON], picture: Picture, events: Sequenc
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
     subject = Subject(kind, made(kind.decoded, workload), [made(TimedPod, pod) for pod in pods], events)
-    return explain(subject, picture, picture.ledger_snapshot(NOW))
+    snapshot = picture.ledger_snapshot(NOW)
+    starts = ExpectedStarts(snapshot.ledger, NOW, seconds=5.0, whole=picture.whole)
+    return explain(subject, picture, snapshot, starts)
 
 
 def two_in_a_queue(**how: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of the picture
@@ -95,6 +98,7 @@ RayCluster team/demo
   queue      q  (metadata.labels[volcano.sh/queue-name])
   priority   -
   position   1 of 1 waiting
+  expected   not known: what does not end by itself leaves it no room
   needs      cpu 3, memory 3Gi
 
   ROLE       WANTED  MIN  PODS  GATED  BOUND
@@ -175,7 +179,7 @@ def test_in_a_part_of_the_cluster_nothing_is_made_up() -> None:
     """What others hold elsewhere is unknown, and so is who stands before whom; the controller's word stays."""
     entry = two_in_a_queue(whole=False, missing=["cannot list pods in all namespaces"])
     assert (entry["state"], entry["message"]) == ("WaitingForQuota", MESSAGE_WAITING)
-    assert entry["position"] is None
+    assert (entry["position"], entry["when"]["why"]) == (None, "gangs of other namespaces cannot be read")
     assert entry["queues"][0] == {"name": "q", "limit": {"cpu": "4"}, "used": None, "free": None}
     out = io.StringIO()
     print_explained([entry], out, NOW)

@@ -14,6 +14,7 @@ from muster.cli.page.board import Board
 from muster.cli.picture import Picture
 from muster.cli.subjects import Said, Subject
 from muster.cli.timeline import TimedPod
+from muster.cli.when import ExpectedStarts
 from muster.gangs.intent import Defaults
 from muster.model.names import GANG, GROUP_NAME, HOLD, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, STATE
 from muster.schedulers import SCHEDULERS
@@ -45,7 +46,9 @@ def said(workload: JSON, picture: Picture, *events: Said, pods: Sequence[JSON] =
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
     subject = Subject(kind, made(kind.decoded, workload), [made(TimedPod, pod) for pod in pods], events, none)
-    return explain(subject, picture, picture.ledger_snapshot(NOW))
+    snapshot = picture.ledger_snapshot(NOW)
+    starts = ExpectedStarts(snapshot.ledger, NOW, seconds=5.0, whole=picture.whole)
+    return explain(subject, picture, snapshot, starts)
 
 
 def told(entry: dict[str, Any]) -> str:
