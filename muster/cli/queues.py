@@ -7,17 +7,22 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, TextIO
 
+from muster.cli.columns import aligned
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.picture import LedgerSnapshot, Picture, look
 from muster.cli.queue_table import ASCII, BLOCKS, queue_lines
+from muster.cli.table import amounts
 from muster.cli.terminal import draws, width
+from muster.cli.when import basis_of, starts_by
 from muster.model.names import MESSAGE, STATE
 from muster.model.texts import printable
+from muster.model.times import minute_of, seconds_of
 from muster.observe.messages import in_the_way
 from muster.queueing.queue_view import ROOT
 from muster.queueing.shares import percent
 from muster.resources.amounts import as_text
+from muster.resources.quantity import Quantity
 
 if TYPE_CHECKING:
     import argparse
@@ -25,11 +30,18 @@ if TYPE_CHECKING:
 
     from muster.observe.view import View
     from muster.queueing.entries import EntryKey
+    from muster.queueing.reservations import Reservation
     from muster.resources.amounts import Resources
 
-__all__ = ["gang_entries", "queue_entries", "remarks", "run", "said_of", "tree_lines"]
+__all__ = ["gang_entries", "queue_entries", "remarks", "reservations_of", "run", "said_of", "tree_lines"]
 
 _CANNOT_ASK = 2
+_RESTS_ON = {
+    "enforced": "limits that are enforced",
+    "said": "limits that users say",
+    "about": "estimates",
+    None: "no known end",
+}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -58,7 +70,8 @@ async def _look(arguments: argparse.Namespace) -> Picture:
 
 def queue_entries(snapshot: LedgerSnapshot, *, whole: bool) -> list[dict[str, Any]]:
     """Every queue, parents before children; `used` is None unless `whole`: unreadable namespaces may hold more."""
-    return [_entry(snapshot, name, depth, whole=whole) for name, depth in _in_tree(snapshot)]
+    reservations = reservations_of(snapshot) if whole else {}
+    return [_entry(snapshot, name, depth, reservations.get(name), whole=whole) for name, depth in _in_tree(snapshot)]
 
 
 def remarks(entries: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -89,7 +102,29 @@ def _in_tree(snapshot: LedgerSnapshot) -> Iterator[tuple[str, int]]:
         yield from below(parent, 1 if parent in seen else 0)
 
 
-def _entry(snapshot: LedgerSnapshot, name: str, depth: int, *, whole: bool) -> dict[str, Any]:
+def reservations_of(snapshot: LedgerSnapshot) -> dict[str, Reservation]:
+    """The reservations that keep anything, by the queue that has too little room."""
+    passes = (snapshot.ledger.outcome(queue, snapshot.now) for queue in snapshot.ledger.queues_in_use())
+    return {level: one for made in passes for level, one in made.reservations.by_level.items() if one.known}
+
+
+def _reservation(snapshot: LedgerSnapshot, reservation: Reservation) -> dict[str, Any]:
+    limit = snapshot.ledger.tree.limit
+    return {
+        "gang": str(reservation.order.key.gang),
+        "startsBy": starts_by(reservation),
+        "basis": basis_of(reservation),
+        "levels": list(reservation.spare),
+        "spare": {
+            level: as_text({name: Quantity(max(0, nano), limit(level)[name].format) for name, nano in spare.items()})
+            for level, spare in reservation.spare.items()
+        },
+    }
+
+
+def _entry(
+    snapshot: LedgerSnapshot, name: str, depth: int, reservation: Reservation | None, *, whole: bool
+) -> dict[str, Any]:
     ledger = snapshot.ledger
     view = ledger.tree.get(name)
     limit = ledger.tree.limit(name)
@@ -105,13 +140,27 @@ def _entry(snapshot: LedgerSnapshot, name: str, depth: int, *, whole: bool) -> d
         # Pods that are being deleted, or that others bound to its PodGroup, are no second gang.
         "gangs": len({key.gang for key in ledger.claims(name)}),
         "waiting": len(ledger.waiting(name)),
+        "reservation": _reservation(snapshot, reservation) if reservation is not None else None,
         "problems": [*(f"{one}; {one.meanwhile}" for one in view.problems), *map(str, view.unread)] if view else [],
     }
 
 
 def tree_lines(entries: Sequence[Mapping[str, Any]], out: TextIO) -> list[str]:
-    """The tree of the queues in the characters and the width of `out`."""
-    return queue_lines(entries, BLOCKS if draws(out) else ASCII, width(out))
+    """The tree of the queues in the characters and the width of `out`, and the reservations below it."""
+    rows = [_reservation_row(entry["name"], one) for entry in entries if (one := entry.get("reservation"))]
+    lines = queue_lines(entries, BLOCKS if draws(out) else ASCII, width(out))
+    return [*lines, "", *aligned(["RESERVED IN", "FOR", "FROM", "RESTS ON", "SPARE"], rows)] if rows else lines
+
+
+def _reservation_row(queue: str, reservation: Mapping[str, Any]) -> list[str]:
+    start = seconds_of(reservation["startsBy"] or "")
+    return [
+        queue,
+        reservation["gang"],
+        minute_of(start) if start is not None else "now on",
+        _RESTS_ON[reservation["basis"]],
+        amounts(reservation["spare"].get(queue, {})),
+    ]
 
 
 def gang_entries(snapshot: LedgerSnapshot) -> list[dict[str, Any]]:

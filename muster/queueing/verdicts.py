@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from muster.queueing.reservations import Reservation
     from muster.queueing.usage import Usage
 
-__all__ = ["Decision", "queue_not_found", "queue_on_hold", "refused", "why"]
+__all__ = ["Decision", "planned", "queue_not_found", "queue_on_hold", "refused", "why"]
 
 # Why one whose patience is over holds up nobody all the same.
 _IN_VAIN = "what does not end by itself leaves it no room"
@@ -95,20 +95,21 @@ def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tu
         usage = f"there is room, and {outcome.at_once} gangs start before it"
     else:
         usage = "there is room behind gangs of higher priority only"
-    usage += _planned(outcome.reservations.of(candidate.order))
+    if (words := planned(outcome.reservations.of(candidate.order))) is not None:
+        usage += f"; {words}"
     if outcome.waits_in_vain(candidate):
         usage += f"; others pass it, for {_IN_VAIN_BEHIND if candidate.follows else _IN_VAIN}"
     return f"needs {describe(candidate.need)}; {usage}; position {position[0]} of {position[1]} waiting"
 
 
-def _planned(reservation: Reservation | None) -> str:
+def planned(reservation: Reservation | None) -> str | None:
     """When the gang of a reservation starts, where that rests on time limits and not on estimates, which change."""
     if reservation is None or reservation.start == inf or reservation.kind is EndKind.ABOUT:
-        return ""
+        return None
     minute = minute_of(reservation.start)
     if reservation.kind is EndKind.ENFORCED:
-        return f"; starts by {minute} unless a gang before it starts first"
-    return f"; planned for {minute}, if what runs ends as it says"
+        return f"starts by {minute} unless a gang before it starts first"
+    return f"planned for {minute}, if what runs ends as it says"
 
 
 def _reserved(candidate: Candidate, place: Place, outcome: AdmissionPass) -> str | None:

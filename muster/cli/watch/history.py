@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
+from muster.cli.queues import reservations_of
 from muster.model.names import STATE
+from muster.queueing.verdicts import planned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,7 +55,7 @@ class History:
             self._note("connected again")
         if state.snapshot is not self._snapshot:
             self._snapshot = state.snapshot
-            self._compare(_states(state.snapshot))
+            self._compare(_states(state.snapshot, whole=state.picture.whole))
 
     def logged(self, event: str, message: str) -> None:
         """Note a warning of the log."""
@@ -82,8 +84,13 @@ class History:
         self._happened.appendleft(Happened(self._now(), what))
 
 
-def _states(snapshot: LedgerSnapshot) -> dict[GangKey, str]:
-    """The state of each gang of which the controller has reported one."""
+def _states(snapshot: LedgerSnapshot, *, whole: bool) -> dict[GangKey, str]:
+    """The state of each gang of which the controller has reported one, and when its reservation has it start."""
     groups = ((key, view.pod_group) for key, view in snapshot.views.items())
     said = ((key, group.metadata.annotations.get(STATE)) for key, group in groups if group is not None)
-    return {key: state for key, state in said if state}
+    states = {key: state for key, state in said if state}
+    for one in reservations_of(snapshot).values() if whole else ():
+        key, words = one.order.key.gang, planned(one)
+        if words is not None and key in states:
+            states[key] += f", {words}"
+    return states

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+from dataclasses import replace
 from typing import Any
 
 from muster.cli.picture import Picture
-from muster.cli.queues import queue_entries, remarks
+from muster.cli.queues import queue_entries, remarks, tree_lines
 from muster.model.names import HOLD, MESSAGE, STATE
+from muster.queueing.ledger import EndKind, GangKey, Ledger, Run
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod
 
@@ -100,3 +103,53 @@ def test_annotations_that_cannot_be_read_are_said_with_what_holds_meanwhile() ->
     assert closed.startswith('metadata.annotations[muster.dev/namespace-selector]: "team in (ml" is neither key')
     assert closed.endswith("; the queue is closed to all namespaces")
     assert ignored == 'metadata.annotations[muster.dev/queueing]: "fair" is not known; use strict; it is ignored'
+
+
+def held_until(ledger: Ledger, end: Run | None, *, bounds: bool = True) -> None:
+    """Another gang of the tree ends so, and the one that waits has been passed for long."""
+    waits = ledger.candidate(GangKey("team", "ray-other-pg"))
+    q = ledger.tree.get("q")
+    assert waits is not None
+    assert q is not None
+    ledger.set_queue(replace(q, trusts_estimates=not bounds, drain_after=1e12))
+    ledger.wait(replace(waits, passed_since=0.0))
+    ledger.hold(GangKey("team", "ray-demo-pg"), "q", waits.need, end=end.from_(NOW) if end is not None else None)
+
+
+def test_room_that_is_reserved_is_shown_with_its_gang_its_time_and_what_is_spare() -> None:
+    snapshot = tree().ledger_snapshot(NOW)
+    held_until(snapshot.ledger, Run(600.0, EndKind.SAID))
+    entries = queue_entries(snapshot, whole=True)
+    assert {entry["name"]: entry["reservation"] for entry in entries if entry["name"] != "q"} == {
+        "root": None,
+        "org": None,
+        "idle": None,
+    }
+    (reservation,) = [entry["reservation"] for entry in entries if entry["name"] == "q"]
+    assert reservation == {
+        "gang": "team/ray-other-pg",
+        "startsBy": "2027-01-15T08:10:00Z",
+        "basis": "said",
+        "levels": ["q", "org"],
+        "spare": {"q": {"cpu": "1"}, "org": {"cpu": "5"}},
+    }
+    *_, blank, head, row = tree_lines(entries, io.StringIO())
+    assert (blank, head.split("  ")[0]) == ("", "RESERVED IN")
+    assert row.split("  ")[:1] == ["q"]
+    assert " ".join(row.split()) == "q team/ray-other-pg 2027-01-15 08:10 UTC limits that users say cpu 1"
+
+
+def test_room_of_a_queue_that_drains_is_reserved_from_now_on() -> None:
+    snapshot = tree().ledger_snapshot(NOW)
+    held_until(snapshot.ledger, None)
+    row = tree_lines(queue_entries(snapshot, whole=True), io.StringIO())[-1]
+    assert " ".join(row.split()) == "q team/ray-other-pg now on no known end cpu 0"
+
+
+def test_where_nothing_is_reserved_or_nobody_can_know_no_reservation_is_shown() -> None:
+    """A gang that others may pass, for no end is known that estimates could tell, has none."""
+    snapshot = tree().ledger_snapshot(NOW)
+    held_until(snapshot.ledger, None, bounds=False)
+    assert {entry["reservation"] for entry in queue_entries(snapshot, whole=True)} == {None}
+    held_until(snapshot.ledger, Run(600.0, EndKind.SAID))
+    assert {entry["reservation"] for entry in queue_entries(snapshot, whole=False)} == {None}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,6 +21,8 @@ from muster.cli.watch.screen import Screen
 from muster.model.names import MESSAGE, STATE
 from muster.model.objects import PodGroup
 from muster.model.texts import printable
+from muster.model.times import minute_of
+from muster.queueing.ledger import EndKind, GangKey, Run
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.manifests.gangs import gangs, limited
@@ -137,6 +141,22 @@ async def test_the_last_changes_are_told(shown: Shown) -> None:
     shown.history.seen(shown.state)
     assert [one.what for one in shown.history.last(9)] == ["team/ray-wait-00-pg: WaitingForQuota -> Admitted"]
     assert any("team/ray-wait-00-pg: WaitingForQuota -> Admitted" in line for line in shown.screen())
+
+
+async def test_a_start_that_is_planned_or_moves_is_a_change(shown: Shown) -> None:
+    shown.history.seen(shown.state)
+    told = ["WaitingForQuota"]
+    for seconds in (60.0, 120.0):
+        await shown.state.refresh()
+        ledger, now = shown.state.snapshot.ledger, shown.state.snapshot.now
+        waits = ledger.candidate(GangKey("team", "ray-wait-00-pg"))
+        assert waits is not None
+        ledger.wait(replace(waits, passed_since=0.0))
+        ledger.hold(GangKey("team", "ray-run-pg"), "q", waits.need, end=Run(seconds, EndKind.SAID).from_(now))
+        shown.history.seen(shown.state)
+        told.append(f"WaitingForQuota, planned for {minute_of(now + seconds)}, if what runs ends as it says")
+    changes = [f"team/ray-wait-00-pg: {old} -> {new}" for old, new in pairwise(told)]
+    assert [one.what for one in shown.history.last(9)] == changes[::-1]
 
 
 async def test_a_lost_connection_is_told_once_and_so_is_its_return(shown: Shown) -> None:
