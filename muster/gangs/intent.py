@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from muster.admitters import Admitter
+from muster.gangs.said_run import SaidRun, said_run
 from muster.model.modes import GateMode
 from muster.model.names import (
     MANAGED,
@@ -122,6 +123,8 @@ class Intent:
     """Who has the name that `scheduler` says."""
     requeue_after: str = ""
     """`muster.dev/requeue-after`, where with it pods count that have nodes and are not ready; else ""."""
+    said_run: SaidRun | None = None
+    """How long it runs at most; None where nothing readable is said."""
 
 
 def is_managed(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundings = _ALONE) -> bool:
@@ -221,6 +224,7 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
         prioritise_pods=prioritise_pods,
         topology=_topology(workload, around),
         requeue_after=_requeue_after(workload),
+        said_run=said_run(workload, around.voices),
     )
 
 

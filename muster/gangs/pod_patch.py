@@ -17,6 +17,7 @@ import msgspec
 from muster.model.modes import GateMode
 from muster.model.names import (
     GANG,
+    GANG_TIME_LIMIT,
     GATE,
     GROUP_NAME,
     REQUEUE_AFTER,
@@ -101,9 +102,9 @@ def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerRefer
     if workload is not None:
         annotations = {**annotations, WORKLOAD: msgspec.json.encode(workload).decode()}
     operations += _missing("/metadata/annotations", pod.metadata.annotations, annotations)
-    if workload is None and WORKLOAD in pod.metadata.annotations:
-        # Nobody but muster says whose a pod is.
-        operations.append(_remove("/metadata/annotations", WORKLOAD))
+    # Only muster says whose a pod is, and when its Job is ended.
+    forged = (key for key in (WORKLOAD, GANG_TIME_LIMIT) if key in pod.metadata.annotations and key not in annotations)
+    operations += [_remove("/metadata/annotations", key) for key in forged]
     if pod.spec.scheduler_name != member.scheduler.name:
         operations.append(_add("/spec/schedulerName", member.scheduler.name))
     if member.spec and member.scheduler.bound_to(pod) != member.scheduler.bound_to(convert({"spec": member.spec}, Pod)):

@@ -20,6 +20,7 @@ __all__ = [
     "GANG_COMPLETIONS",
     "GANG_SIZE",
     "GANG_SPEC",
+    "GANG_TIME_LIMIT",
     "GATE",
     "GATE_MODE",
     "GROUP_NAME",
@@ -77,6 +78,7 @@ GATE_MODE = "muster.dev/gate"  # annotation on Queues and Namespaces: one of mus
 GANG = "muster.dev/gang"  # label on pods: the gang's PodGroup
 GANG_SIZE = "muster.dev/gang-size"  # annotation on plain pods: how many their gang cannot start without
 GANG_COMPLETIONS = "muster.dev/gang-completions"  # annotation on plain pods: how many of their Job are to end well
+GANG_TIME_LIMIT = "muster.dev/gang-time-limit"  # annotation on plain pods: the seconds after which their Job is ended
 WORKLOAD = "muster.dev/workload"  # annotation on pods whose Job is a workload's: an OwnerReference to that, as JSON
 MANAGED = "muster.dev/managed"  # label on workloads and Namespaces: "true" opts in, "false" opts out
 REQUIRED = "required"  # what it says on Namespaces below which nothing opts out

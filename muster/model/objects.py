@@ -186,6 +186,7 @@ class PodSpec(LocalObject, frozen=True):
     scheduling_gates: tuple[SchedulingGate, ...] = ()
     scheduling_group: SchedulingGroup = SchedulingGroup()
     resource_claims: tuple[PodResourceClaim, ...] = ()
+    termination_grace_period_seconds: int = 30
 
 
 class TemplateSpec(PodSpec, frozen=True):
@@ -468,10 +469,11 @@ class Namespace(LocalObject, frozen=True):
 
 class _JobSpec(LocalObject, frozen=True):
     completions: int | None = None
+    active_deadline_seconds: int | None = None
 
 
 class Job(LocalObject, frozen=True):
-    """A Job (`batch/v1`), of which only who controls it matters, and how many of its pods are to succeed."""
+    """A Job (`batch/v1`): who controls it, how many of its pods are to succeed, and its time limit."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: _JobSpec = _JobSpec()

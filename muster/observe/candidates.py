@@ -14,6 +14,7 @@ from muster.observe.admitted_terms import recorded_queue
 from muster.observe.ends import lasts
 from muster.observe.opening import minimum_of
 from muster.observe.pod_groups import scheduler_of
+from muster.observe.run_times import run_of
 from muster.queueing.ledger import Candidate
 from muster.resources.amounts import Resources, largest, minus, positive, times, total
 
@@ -96,6 +97,7 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
         passed_since=seconds_of(passed_since(view, mark, intent.queue)),
         deadline=view.workload.deadline.ends if view.workload and view.workload.deadline else None,
         lasts=lasts(view),
+        run=run_of(view),
         follows=view.follows,
         limited=limited(view),
         preempts=may_preempt and _evicts_for(view),

@@ -19,7 +19,7 @@ __all__ = ["follows", "lasts"]
 
 
 def lasts(view: View) -> bool:
-    """Whether the gang goes on until somebody ends it: a service, or a RayCluster that no RayJob has made.
+    """True if the gang goes on until it is deleted: a service, or a RayCluster that no RayJob made and deletes.
 
     Of a workload that muster does not know nobody knows either, but for Volcano's own jobs.
     """
@@ -28,7 +28,7 @@ def lasts(view: View) -> bool:
         return owner is None or owner.kind != "Job"
     if view.kind is RAY_CLUSTER:
         above = view.decoded.metadata.controller
-        return above is None or above.kind != "RayJob"
+        return above is None or above.kind != "RayJob" or view.above.leaves
     return isinstance(view.decoded, Pod) and view.decoded.spec.restart_policy in ("", "Always")
 
 

@@ -32,12 +32,13 @@ from muster.observe.holds import held_back, on_hold_itself
 from muster.observe.opening import Opening, plan_opening, plan_pause
 from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import scheduler_of
+from muster.observe.run_times import end_of, run_of
 from muster.observe.spare import spare
 from muster.observe.terminating import RUNNING
 from muster.observe.units import rest_of_units
 from muster.observe.unplaced import unplaced
 from muster.observe.view import Pause
-from muster.queueing.entries import Order
+from muster.queueing.entries import End, EndKind, Order
 from muster.queueing.growth import Growth
 from muster.queueing.ledger import Candidate, GangKey
 from muster.queueing.usage import amounts_of
@@ -110,6 +111,7 @@ class _Held(NamedTuple):
     spare: Resources | None = None
     running: Resources = NOTHING
     asked: Resources = NOTHING
+    end: End | None = None
 
 
 class _Running:
@@ -185,7 +187,7 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     left = view.left if place.phase is Phase.ADMITTED else {}
     others = view.former if left else total((view.former, view.left))
     running = _Running(view.running)
-    changed = _put(ledger, former, running.of(_unless_empty(was_in, others)))
+    changed = _put(ledger, former, running.of(_unless_empty(was_in, others, until=view.former_until)))
     changed |= _put(ledger, bound, running.of(_by_others(view, ledger, context, queue)))
     if not view.leaving:
         # What they held is nobody's own by now.
@@ -194,7 +196,7 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     held = entry if isinstance(entry, _Held) else None
     elsewhere = held is not None and held.queue != goes_from
     rest = view.leaving if elsewhere else still_leaving(view, standing.opening, left, held.claim if held else {})
-    last = running.of(_unless_empty(goes_from, rest, priority_held(view, context)))
+    last = running.of(_unless_empty(goes_from, rest, priority_held(view, context), until=view.leaving_until))
     if held:
         members = [one.requests for one in view.members if one.pod.status.phase == RUNNING]
         entry = held._replace(running=total((running.left, *members)))
@@ -211,6 +213,7 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
             begun=True,
             limited=limited(view),
             preempts=preempts(view),
+            run=run_of(view),
         )
     changed |= _put(ledger, leaving, last)
     changed |= _put(ledger, wave, next_wave)
@@ -274,8 +277,14 @@ def _put(ledger: Ledger, key: EntryKey, entry: _Held | Candidate | None) -> bool
     return ledger.hold(key, **entry._asdict())
 
 
-def _unless_empty(queue: str, claim: Resources, priority: int = 0) -> _Held | None:
-    return _Held(queue, claim, priority) if claim else None
+def _unless_empty(queue: str, claim: Resources, priority: int = 0, until: float | None = None) -> _Held | None:
+    end = End(until, 0.0, EndKind.ENFORCED) if until is not None else None
+    return _Held(queue, claim, priority, end=end) if claim else None
+
+
+def _end(view: View, context: EntryContext) -> End | None:
+    """The expected end of the claim of an admitted gang."""
+    return end_of(view, view.mark if view.mark.admitted == view.uid else context.mark, context.now)
 
 
 def _outlook(view: View, place: Place, ledger: Ledger, context: EntryContext) -> _Outlook:
@@ -312,9 +321,8 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
         return _Outlook(Standing(place.phase, lost=True))
     running = total(member.requests for member in view.open)
     base = largest(left_over(view, place.phase, context.mark.admitted), running)
-    entry = _Held(
-        _queue_counted(view, ledger), base, priority_held(view, context), waiting_since(view), lasts=lasts(view)
-    )
+    queue, end = _queue_counted(view, ledger), _end(view, context)
+    entry = _Held(queue, base, priority_held(view, context), waiting_since(view), lasts=lasts(view), end=end)
     # First what it has: as one that waits it would be in its own way.
     changed = _put(ledger, view.key, entry)
     hold = held_back(view, ledger.tree, entry.queue, place.gate, lost=place.lost)
@@ -353,6 +361,7 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         idle=not opening.members and not view.open and bool(opening.next_claim),
         lasts=lasts(view),
         spare=spare(view, grant.roles) if scheduler_of(view).reclaims else None,
+        end=_end(view, context),
     )
     # A gang that finds no node again and again would otherwise have its pods deleted and made without end.
     after = None if view.requeue_after is None else view.requeue_after * 2 ** min(context.requeues, DOUBLINGS)

@@ -26,7 +26,8 @@ from muster.observe.kueue import admitter_of, with_kueue
 from muster.observe.owner_workloads import age, belongs, owned, rivals_of, workload_behind
 from muster.observe.pod_groups import newer
 from muster.observe.readiness import unready
-from muster.observe.terminating import RUNNING, ends_soon, leaving, requests_of
+from muster.observe.run_times import with_limits
+from muster.observe.terminating import RUNNING, ends_soon, gone_by, leaving, requests_of
 from muster.observe.users_objects import above
 from muster.observe.view import Member, View
 from muster.queueing.queue_tree import labels_of
@@ -86,9 +87,11 @@ def observe(
         follows=bool(view.kind and view.decoded and follows(cluster, view.kind, view.decoded)),
         leaving=requests_of(cluster, own),
         leaving_queue=_queue_of(own),
+        leaving_until=gone_by(own),
         left=requests_of(cluster, left),
         former=requests_of(cluster, former),
         former_queue=_queue_of((*former, *left)),
+        former_until=gone_by((*former, *left)),
         placed=requests_of(cluster, placed),
         running=requests_of(cluster, [one for one in (*own, *left, *former, *placed) if one.status.phase == RUNNING]),
     )
@@ -276,7 +279,7 @@ def _read(
     kind, decoded = found
     try:
         workload = _from_here(kind.read(cluster.whole(kind, speaks)), view)
-        workload = _rest_of_job(workload, view, cluster)
+        workload = with_limits(_rest_of_job(workload, view, cluster), view)
         intent = find_intent(workload, defaults, around)
         if intent is None and view.holds:
             intent = last_asked(view, workload, around, cluster.priorities(), defaults)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from muster.model.objects import Pod
     from muster.observe.cluster import Cluster
 
-__all__ = ["RUNNING", "ends_soon", "leaving", "look_again_in", "requests_of"]
+__all__ = ["RUNNING", "ends_soon", "gone_by", "leaving", "look_again_in", "requests_of"]
 
 RUNNING = "Running"
 """The phase of a pod that really runs, as its kubelet says; a node may be named in any pod."""
@@ -50,6 +50,12 @@ def ends_soon(pod: Pod, now: float) -> bool:
     """
     longer = pod.metadata.deletion_grace_period_seconds is not None and _due(pod) - now > _SOON
     return not longer and now - _due(pod) <= _SOON
+
+
+def gone_by(pods: Iterable[Pod]) -> float | None:
+    """The time at which the last of these pods is gone (wall clock, seconds); None if one is not being deleted."""
+    pods = list(pods)
+    return max(map(_due, pods), default=None) if all(pod.metadata.deletion_timestamp for pod in pods) else None
 
 
 def requests_of(cluster: Cluster, pods: Iterable[Pod]) -> Resources:

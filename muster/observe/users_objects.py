@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from muster.model.names import is_object_name
 from muster.workloads import PLAIN_POD, kind_of_owner
+from muster.workloads.ray_parents import RayJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from muster.model.objects import ObjectMeta, OwnerReference
     from muster.observe.cluster import Cluster
     from muster.workloads import Decoded, Kind
+    from muster.workloads.model import TimeLimit
 
 __all__ = ["Above", "above", "tellable"]
 
@@ -33,22 +35,29 @@ class Above:
 
     :ivar makers: references to the objects that control it, the nearest first.
     :ivar since: when the work was asked for (RFC 3339) of which the workload is one more try; "" where it is the first.
+    :ivar time_limits: the limits of the RayJob that made it.
+    :ivar leaves: whether that RayJob leaves it there when it has ended.
     """
 
     makers: tuple[OwnerReference, ...] = ()
     since: str = ""
+    time_limits: tuple[TimeLimit, ...] = ()
+    leaves: bool = False
 
 
 def above(cluster: Cluster, kind: Kind, decoded: Decoded, members: Iterable[ObjectMeta]) -> Above:
     """What stands above the workload, whose pods have the metadata `members`."""
     if kind is PLAIN_POD:
         # Plain pods speak for themselves: each names its owner.
-        makers = dict.fromkeys(member.controller for member in members)
-        return Above(tuple(one for one in makers if one is not None and tellable(one))[:_MOST_MAKERS])
+        named = dict.fromkeys(member.controller for member in members)
+        return Above(tuple(one for one in named if one is not None and tellable(one))[:_MOST_MAKERS])
     carried_on = cluster.carried_on(kind, decoded)
-    return Above(
-        tuple(_makers(cluster, decoded.metadata)), carried_on.metadata.creation_timestamp if carried_on else ""
-    )
+    since = carried_on.metadata.creation_timestamp if carried_on else ""
+    makers = tuple(_makers(cluster, decoded.metadata))
+    for _, owner in cluster.owners(decoded.metadata):
+        if isinstance(owner, RayJob):
+            return Above(makers, since, owner.time_limits, owner.spec.leaves_cluster)
+    return Above(makers, since)
 
 
 def _makers(cluster: Cluster, workload: ObjectMeta) -> Iterator[OwnerReference]:

@@ -134,6 +134,10 @@ class View:
     """The queue in which they hold it."""
     leaving: Resources = field(default_factory=dict)
     """What its own pods that are being deleted still hold."""
+    former_until: float | None = None
+    """The time by which all of these, and what `left`, are gone (seconds of the wall clock); None for not known."""
+    leaving_until: float | None = None
+    """The time by which `leaving` is gone."""
     left: Resources = field(default_factory=dict)
     """What pods of its PodGroup hold that are no members any more, or that have been terminating for too long."""
     leaving_queue: str = ""

@@ -28,7 +28,7 @@ from muster.model.objects import (
     is_true,
 )
 from muster.workloads.bounds import Bounded
-from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload, time_limits_of
+from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -48,6 +48,8 @@ __all__ = [
 _SET_LABEL = read_key("jobset.sigs.k8s.io/jobset-name")
 _JOB_LABEL = read_key("jobset.sigs.k8s.io/replicatedjob-name")
 _FINAL = ("Completed", "Failed")
+# Actions of a failure policy after which nothing runs again where `maxRestarts` is 0.
+_FINAL_ACTIONS = ("FailJobSet", "RestartJobSet")
 # Annotations on a JobSet, on the template of a replicated job or on its pod template: to place each Job alone in such a
 # domain; and to do so by labels that nodes have already, which delays no pod.
 _EXCLUSIVE = read_key("alpha.jobset.sigs.k8s.io/exclusive-topology")
@@ -96,6 +98,20 @@ class ReplicatedJob(LocalObject, frozen=True):
         return self.replicas == 0 or self.template.spec.completions == 0
 
 
+class _FailureRule(LocalObject, frozen=True):
+    action: str = ""
+
+
+class _FailurePolicy(LocalObject, frozen=True):
+    max_restarts: int = 0
+    rules: tuple[_FailureRule, ...] = ()
+
+    @property
+    def restarts(self) -> bool:
+        """Whether Jobs may run again after a failure, each with a new clock."""
+        return self.max_restarts > 0 or any(rule.action not in _FINAL_ACTIONS for rule in self.rules)
+
+
 class _StartupPolicy(LocalObject, frozen=True):
     startup_policy_order: str = "AnyOrder"
 
@@ -105,6 +121,7 @@ class JobSetSpec(Bounded, frozen=True):
 
     replicated_jobs: tuple[ReplicatedJob, ...] = ()
     startup_policy: _StartupPolicy = _StartupPolicy()
+    failure_policy: _FailurePolicy = _FailurePolicy()
     suspend: bool = False
     managed_by: str = ""
     held: ClassVar[tuple[str, ...]] = ("replicated_jobs",)
@@ -173,14 +190,24 @@ def late_followers(roles: Iterable[RoleSpec]) -> tuple[Finding, ...]:
 
 
 def time_limits(spec: JobSetSpec, path: str) -> tuple[TimeLimit, ...]:
-    """The time limits of its Jobs, each counted from the creation of its Job."""
+    """The time limits of its Jobs, each counted from the start of its Job, which makes the pods.
+
+    The longest of them is the limit of the JobSet where each Job has one, all start together, and none runs again.
+    """
+    seconds = [job.template.spec.active_deadline_seconds for job in spec.replicated_jobs]
+    waits = spec.startup_policy.startup_policy_order == "InOrder" or any(job.depends_on for job in spec.replicated_jobs)
+    known = [one for one in seconds if one is not None]
+    whole = len(known) == len(seconds) and not (waits or spec.failure_policy.restarts)
     return tuple(
-        limit
-        for index, job in enumerate(spec.replicated_jobs)
-        for limit in time_limits_of(
-            job.template.spec.active_deadline_seconds,
+        TimeLimit(
             f"{path}.replicatedJobs[{index}].template.spec.activeDeadlineSeconds",
+            f"{limit} s",
+            seconds=limit,
+            frees_after=0.0 if whole and limit == max(known) else None,
+            role=job.name,
         )
+        for index, (job, limit) in enumerate(zip(spec.replicated_jobs, seconds, strict=True))
+        if limit is not None
     )
 
 

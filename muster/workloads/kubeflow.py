@@ -71,12 +71,22 @@ class RunPolicy(LocalObject, frozen=True):
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
     active_deadline_seconds: int | None = None
     managed_by: str = ""
+    clean_pod_policy: str = ""
 
-    def time_limits(self, since: float | None) -> tuple[TimeLimit, ...]:
-        """The time limit of a job whose clock began at `since`, None where that is not known."""
+    def time_limit(self) -> TimeLimit | None:
+        """The time limit of a job, of which nothing but its length is known."""
         seconds = self.active_deadline_seconds
         path = "spec.runPolicy.activeDeadlineSeconds"
-        return () if seconds is None else (TimeLimit(path, f"{seconds} s", since, seconds),)
+        return None if seconds is None else TimeLimit(path, f"{seconds} s", seconds=seconds)
+
+
+def time_limits(job: TrainingJob) -> tuple[TimeLimit, ...]:
+    """The time limit of a job of the Training operator.
+
+    At its end the operator deletes the pods, but it looks only when something else happens (common/job.go of 1.9.3).
+    """
+    limit = job.spec.run_policy.time_limit()
+    return () if limit is None else (replace(limit, since=job.status.clock_began, frees_after=0.0, exact=False),)
 
 
 class JobStatus(LocalObject, frozen=True):
@@ -348,7 +358,7 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
             suspended=job.spec.run_policy.suspend,
             finished=job.status.finished,
             managed_by=job.spec.run_policy.managed_by,
-            time_limits=job.spec.run_policy.time_limits(job.status.clock_began),
+            time_limits=time_limits(job),
             needs=_needs(job.spec, roles, kind),
             findings=(
                 *_unknown_types(kind, specs, path),

@@ -35,7 +35,6 @@ __all__ = [
     "Unit",
     "Voice",
     "Workload",
-    "time_limits_of",
 ]
 
 
@@ -150,14 +149,21 @@ class RoleSpec:
 class TimeLimit:
     """A time after which the operator gives the workload up, and which runs while its gang waits.
 
-    It stands at `path` as `text`; `since` is when it began (seconds of the wall clock, None where that is not known)
-    and `seconds` how long it is.
+    :ivar path: the field that says it, and :ivar text: what it says.
+    :ivar since: when it began (seconds of the wall clock); None where that is not known.
+    :ivar seconds: how long it is.
+    :ivar frees_after: the seconds from its end on until the workload's pods are deleted; None where they are not.
+    :ivar exact: False if the operator looks at its end only when something else happens.
+    :ivar role: the role whose first pod is made when it begins; "" where the operator's status says when it began.
     """
 
     path: str
     text: str
     since: float | None = None
     seconds: float = 0.0
+    frees_after: float | None = None
+    exact: bool = True
+    role: str = ""
 
     @property
     def ends(self) -> float | None:
@@ -168,11 +174,6 @@ class TimeLimit:
     def near(self) -> float | None:
         """From when on the end is near: the last tenth of the time, but a minute at least."""
         return None if self.ends is None else self.ends - max(self.seconds / 10, 60.0)
-
-
-def time_limits_of(seconds: int | None, path: str) -> tuple[TimeLimit, ...]:
-    """The limit of a number of seconds that stands at `path`; none where there is no number."""
-    return () if seconds is None else (TimeLimit(path, f"{seconds} s"),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from muster.model.names import read_key
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod
 from muster.workloads.kubeflow import BoundedByPolicy, JobStatus, ReplicaSpec, check_mpi, roles_of
-from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
+from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -90,9 +90,18 @@ def _read(job: MPIJob) -> Workload:
         managed_by=job.spec.run_policy.managed_by,
         # Of a launcher that waits for its workers each has to be ready (countReadyWorkerPods of 0.8.0).
         needs=workers if waits else 0,
-        # They go to the launcher's Job, which a launcher that waits for its workers does not have yet.
-        time_limits=() if waits else job.spec.run_policy.time_limits(None),
+        time_limits=() if waits else _time_limits(job),
     )
+
+
+def _time_limits(job: MPIJob) -> tuple[TimeLimit, ...]:
+    """The time limit of the launcher's Job, which a launcher that waits for its workers does not have yet.
+
+    The workers go with it only where `cleanPodPolicy` says so.
+    """
+    policy = job.spec.run_policy
+    limit, goes = policy.time_limit(), policy.clean_pod_policy in ("All", "Running")
+    return () if limit is None else (replace(limit, role=_LAUNCHER, frees_after=0.0 if goes else None),)
 
 
 def _role_of(pod: Pod) -> str | None:

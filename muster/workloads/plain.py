@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.model.names import GANG, GANG_COMPLETIONS, GANG_SIZE, KUEUE_PARTIAL, KUEUE_QUEUE, is_object_name
+from muster.model.names import (
+    GANG,
+    GANG_COMPLETIONS,
+    GANG_SIZE,
+    GANG_TIME_LIMIT,
+    KUEUE_PARTIAL,
+    KUEUE_QUEUE,
+    is_object_name,
+)
 from muster.model.objects import (
     Condition,
     InvalidObjectError,
@@ -26,7 +34,8 @@ from muster.model.objects import (
     TemplateSpec,
     is_true,
 )
-from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload, time_limits_of
+from muster.model.times import seconds_of
+from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +51,7 @@ __all__ = [
     "of_size",
     "run_of",
     "runs",
+    "time_limit_of",
 ]
 
 _ROLE = "member"
@@ -66,6 +76,7 @@ class _Spec(LocalObject, frozen=True):
 
 class _Status(LocalObject, frozen=True):
     conditions: tuple[Condition, ...] = ()
+    start_time: str = ""
 
 
 class PlainJob(LocalObject, frozen=True):
@@ -156,6 +167,11 @@ def completions_of(pod: Pod) -> int | None:
     return _number(pod.metadata.annotations.get(GANG_COMPLETIONS, ""))
 
 
+def time_limit_of(pod: Pod) -> int | None:
+    """The seconds after which its Job is ended; None where the webhook did not write any down."""
+    return _number(pod.metadata.annotations.get(GANG_TIME_LIMIT, ""))
+
+
 def of_size(workload: Workload, size: int) -> Workload:
     """The same plain gang, which cannot start without so many pods."""
     roles = tuple(replace(role, replicas=size, minimum=size) for role in workload.roles)
@@ -188,8 +204,14 @@ def _read_job(job: PlainJob) -> Workload:
         managed_by=job.spec.managed_by,
         finished=is_true(job.status.conditions, *_FINAL),
         template=template.metadata,
-        time_limits=time_limits_of(job.spec.active_deadline_seconds, "spec.activeDeadlineSeconds"),
+        time_limits=_time_limits(job.spec.active_deadline_seconds, seconds_of(job.status.start_time)),
     )
+
+
+def _time_limits(seconds: int | None, since: float | None = None, role: str = "") -> tuple[TimeLimit, ...]:
+    """The limit of a Job, whose controller deletes the pods when it is over."""
+    path = "spec.activeDeadlineSeconds"
+    return () if seconds is None else (TimeLimit(path, f"{seconds} s", since, seconds, frees_after=0.0, role=role),)
 
 
 def _read_set(found: PlainStatefulSet) -> Workload:
@@ -264,6 +286,7 @@ def _read_pod(pod: Pod) -> Workload:
         roles=(RoleSpec(_ROLE, size, size, PodTemplate(spec=TemplateSpec.of(pod.spec)), "spec"),),
         policy=SchedulingPolicy(min_available=size),
         finished=not pod.living,
+        time_limits=_time_limits(time_limit_of(pod), role=_ROLE),
     )
 
 

@@ -23,7 +23,8 @@ from muster.model.objects import (
     ResourceRequirements,
     TemplateSpec,
 )
-from muster.workloads.model import RoleSpec, SchedulingPolicy, TimeLimit, Workload, time_limits_of
+from muster.model.times import seconds_of
+from muster.workloads.model import RoleSpec, SchedulingPolicy, TimeLimit, Workload
 from muster.workloads.ray import RAY_CLUSTER, ClusterSpec, gang_of, with_container
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ __all__ = ["RAY_CRON_JOB", "RAY_JOB", "RAY_SERVICE", "RayCronJob", "RayJob", "Ra
 _TIMEOUT = read_key("ray.io/initializing-timeout")  # annotation on RayServices
 # Five letters that the operator puts behind the name of what it makes.
 _GENERATED = "-xxxxx"
+# What a rule or policy says that has the whole cluster deleted.
+_DELETING = ("DeleteCluster", "DeleteSelf")
 # What KubeRay adds to the head's pods in SidecarMode (controllers/ray/common/job.go of 1.6.2).
 _SUBMITTER = Container(
     name="ray-job-submitter",
@@ -42,6 +45,48 @@ _SUBMITTER = Container(
         limits={"cpu": "1", "memory": "1Gi"},
     ),
 )
+
+
+class _DeletionCondition(LocalObject, frozen=True):
+    job_status: str = ""
+    job_deployment_status: str = ""
+    ttl_seconds: int = 0
+
+
+class _DeletionRule(LocalObject, frozen=True):
+    policy: str = ""
+    condition: _DeletionCondition = _DeletionCondition()
+
+
+class _DeletionPolicy(LocalObject, frozen=True):
+    policy: str = ""
+
+
+class _DeletionStrategy(LocalObject, frozen=True):
+    on_success: _DeletionPolicy = _DeletionPolicy()
+    deletion_rules: tuple[_DeletionRule, ...] = ()
+
+    @property
+    def leaves_cluster(self) -> bool:
+        return self.on_success.policy not in _DELETING and self._after("SUCCEEDED", "") is None
+
+    @property
+    def frees_after(self) -> float | None:
+        """Seconds from the deadline until the cluster is gone, however the job ends at that time.
+
+        At its deadline a job has failed as a deployment, and not as a Ray job: `onFailure` does not see that.
+        """
+        well, late = self._after("SUCCEEDED", ""), self._after("", "Failed")
+        return None if well is None or late is None else max(well, late)
+
+    def _after(self, job: str, deployment: str) -> float | None:
+        found = [
+            float(rule.condition.ttl_seconds)
+            for rule in self.deletion_rules
+            if rule.policy in _DELETING
+            and (rule.condition.job_status, rule.condition.job_deployment_status) == (job, deployment)
+        ]
+        return min(found, default=None)
 
 
 class _JobSpec(LocalObject, frozen=True):
@@ -53,18 +98,42 @@ class _JobSpec(LocalObject, frozen=True):
     managed_by: str = ""
     active_deadline_seconds: int | None = None
     pre_running_deadline_seconds: int | None = None
+    shutdown_after_job_finishes: bool = False
+    ttl_seconds_after_finished: int = 0
+    deletion_strategy: _DeletionStrategy | None = None
 
-    def time_limits(self, path: str) -> tuple[TimeLimit, ...]:
+    @property
+    def leaves_cluster(self) -> bool:
+        """Whether its cluster stays when it has ended (handleDeletionRules and others of rayjob_controller.go)."""
+        if self.deletion_strategy is None:
+            return not self.shutdown_after_job_finishes
+        return self.deletion_strategy.leaves_cluster
+
+    def time_limits(self, path: str, since: float | None = None) -> tuple[TimeLimit, ...]:
         """How long the job may take, and how long until it runs (both count from the making of its cluster)."""
-        return (
-            *time_limits_of(self.active_deadline_seconds, f"{path}.activeDeadlineSeconds"),
-            *time_limits_of(self.pre_running_deadline_seconds, f"{path}.preRunningDeadlineSeconds"),
-        )
+        most, until_it_runs = self.active_deadline_seconds, self.pre_running_deadline_seconds
+        limits = []
+        if most is not None:
+            field, frees_after = f"{path}.activeDeadlineSeconds", self._frees_after
+            limits.append(TimeLimit(field, f"{most} s", since, most, frees_after=frees_after))
+        if until_it_runs is not None:
+            limits.append(TimeLimit(f"{path}.preRunningDeadlineSeconds", f"{until_it_runs} s", since, until_it_runs))
+        return tuple(limits)
+
+    @property
+    def _frees_after(self) -> float | None:
+        """Seconds from the deadline until its cluster is deleted; None where it stays, or nothing watches the time."""
+        if self.submission_mode == "InteractiveMode":
+            return None
+        if self.deletion_strategy is not None:
+            return self.deletion_strategy.frees_after
+        return float(self.ttl_seconds_after_finished) if self.shutdown_after_job_finishes else None
 
 
 class _JobStatus(LocalObject, frozen=True):
     job_deployment_status: str = ""
     ray_cluster_name: str = ""
+    start_time: str = ""
 
     @property
     def ended(self) -> bool:
@@ -78,6 +147,12 @@ class RayJob(LocalObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: _JobSpec = _JobSpec()
     status: _JobStatus = _JobStatus()
+
+    @property
+    def time_limits(self) -> tuple[TimeLimit, ...]:
+        """Its time limits, which count from the making of its cluster, and for the cluster of a retry again."""
+        running = not self.spec.suspend and self.status.ray_cluster_name
+        return self.spec.time_limits("spec", seconds_of(self.status.start_time) if running else None)
 
 
 class _UpgradeStrategy(LocalObject, frozen=True):
@@ -131,8 +206,8 @@ def _read_job(job: RayJob) -> Workload:
     workload = gang_of(
         *(job.api_version, meta, spec, "spec.rayClusterSpec"), suspended=job.spec.suspend, finished=job.status.ended
     )
-    limits, managed_by = job.spec.time_limits("spec"), job.spec.managed_by
-    return replace(workload, time_limits=limits, beside=_submitters(job.spec, "spec"), managed_by=managed_by)
+    beside = _submitters(job.spec, "spec")
+    return replace(workload, time_limits=job.time_limits, beside=beside, managed_by=job.spec.managed_by)
 
 
 def _submitters(job: _JobSpec, path: str) -> tuple[RoleSpec, ...]:

@@ -133,7 +133,7 @@ class TrainJob(LocalObject, frozen=True):
             if (one.type, one.status) == ("Suspended", "False"):
                 began = one.last_transition_time
         since = None if self.spec.suspend else seconds_of(began)
-        return (TimeLimit("spec.activeDeadlineSeconds", f"{seconds} s", since, seconds),)
+        return (TimeLimit("spec.activeDeadlineSeconds", f"{seconds} s", since, seconds, frees_after=0.0),)
 
 
 class _MPI(LocalObject, frozen=True):

@@ -116,7 +116,7 @@ class Knowledge:
         self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
         # Jobs are not watched, a cluster has many. Who controls one of a UID never changes in a way that matters, and
         # its completions only together with its parallelism.
-        self._jobs: OrderedDict[str, tuple[OwnerReference | None, int | None]] = OrderedDict()
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
         self.queues = KnownQueues(client, self._reads, defaults, read_seconds)
         self._priorities: Store[PriorityClass] = Store()
         self._values: dict[str, int] | None = None
@@ -181,19 +181,19 @@ class Knowledge:
             found = await self._of_uid(JOBS, job, Job, namespace)
             if found.object is None:
                 return None
-            self._jobs[job.uid] = found.object.metadata.controller, found.object.spec.completions
+            self._jobs[job.uid] = found.object
             if len(self._jobs) > _JOBS_REMEMBERED:
                 self._jobs.popitem(last=False)
-        return self._jobs[job.uid][0]
+        return self._jobs[job.uid].metadata.controller
 
-    def completions_of(self, job: OwnerReference | None) -> int | None:
-        """How many pods of a batch Job are to succeed; None where it does not say, or `behind` has not met it."""
-        return self._jobs[job.uid][1] if job is not None and job.uid in self._jobs else None
+    def job(self, reference: OwnerReference | None) -> Job | None:
+        """The batch Job of that reference, as it was when `behind` met it; None where it has not."""
+        return self._jobs.get(reference.uid) if reference is not None else None
 
     def is_made(self, maker: OwnerReference) -> bool:
         """True if what makes pods was itself made by something, as `behind` has met it; a Job may be made by hand."""
         job = maker.kind == JOBS.kind and maker.group == JOBS.group
-        return not job or (maker.uid in self._jobs and self._jobs[maker.uid][0] is not None)
+        return not job or (maker.uid in self._jobs and self._jobs[maker.uid].metadata.controller is not None)
 
     async def _workload(self, kind: Kind, namespace: str, owner: OwnerReference, *, fresh: bool) -> Found[Decoded]:
         """The workload of that name and UID, or nothing when it is gone."""

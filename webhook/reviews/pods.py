@@ -11,7 +11,7 @@ from muster.gangs.gang import gang_of
 from muster.gangs.intent import find_intent, is_managed, may_run_beside, required
 from muster.gangs.pod_patch import disown, inject, is_certain, is_free
 from muster.model.findings import Finding, Reason
-from muster.model.names import GANG, GANG_COMPLETIONS, GATE, UNNAMED_SCHEDULERS
+from muster.model.names import GANG, GANG_COMPLETIONS, GANG_TIME_LIMIT, GATE, UNNAMED_SCHEDULERS
 from muster.model.objects import InvalidObjectError, Pod, decode
 from muster.validation.warnings import uncounted_claims
 from muster.workloads import PLAIN_POD
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from muster.gangs.gang import Gang
     from muster.gangs.intent import Defaults, Surroundings
     from muster.gangs.pod_patch import Membership
+    from muster.model.objects import Job
     from muster.schedulers import GangScheduler
     from webhook.reviews.knowledge import Knowledge
 
@@ -131,16 +132,21 @@ async def _decide(
         refusals = defaults.validation.refused([uncounted_claims("spec", "this pod")])
         if refusals:
             return deny(refusals)
-    member = _of_job(member, knowledge.completions_of(controller) if plain else None)
+    member = _of_job(member, knowledge.job(controller) if plain else None)
     gate = await knowledge.gate(found.gang, found.intent, around)
     return allow(await in_review_thread(inject, pod, member, gate=gate, workload=reference))
 
 
-def _of_job(member: Membership, completions: int | None) -> Membership:
-    """With what tells the controller, which watches no Jobs, how many pods are to come of a gang that begins again."""
-    if completions is None:
-        return member
-    return replace(member, annotations={**member.annotations, GANG_COMPLETIONS: str(completions)})
+def _of_job(member: Membership, job: Job | None) -> Membership:
+    """With what tells the controller, which watches no Jobs, of the Job of plain pods.
+
+    That is how many pods are to come of a gang that begins again, and when its pods are deleted.
+    """
+    said = (job.spec.completions, job.spec.active_deadline_seconds) if job is not None else (None, None)
+    of_job = zip((GANG_COMPLETIONS, GANG_TIME_LIMIT), said, strict=True)
+    return replace(
+        member, annotations={**member.annotations, **{key: str(number) for key, number in of_job if number is not None}}
+    )
 
 
 def _refused(field: str, what: str) -> AdmissionResponse:

@@ -15,6 +15,7 @@ from muster.model.names import (
     DRAIN_AFTER,
     GANG,
     GANG_SPEC,
+    GANG_TIME_LIMIT,
     GATE_MODE,
     GROUP_NAME,
     HOLD,
@@ -61,7 +62,10 @@ _NAMES: dict[str, tuple[str, list[str]]] = {
         [SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL, MANAGED],
     ),
     "memberLabels": ("Labels that bind a pod to its gang.", [GANG, QUEUE_LABEL, POD_GROUP_LABEL]),
-    "memberAnnotations": ("Annotations that bind a pod to its gang.", [GROUP_NAME, TASK_SPEC, WORKLOAD]),
+    "memberAnnotations": (
+        "Annotations that bind a pod to its gang.",
+        [GROUP_NAME, TASK_SPEC, WORKLOAD, GANG_TIME_LIMIT],
+    ),
     "queueAnnotations": (
         "Annotations of a Queue that muster reads.",
         [

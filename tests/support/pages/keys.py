@@ -144,6 +144,7 @@ _OF_PODS = (
     Key(
         "WORKLOAD", "annotation", "pod of a Job", _WEBHOOK, "The workload above the Job, as an OwnerReference in JSON."
     ),
+    Key("GANG_TIME_LIMIT", "annotation", "plain pod of a Job", _WEBHOOK, "The seconds after which the Job is ended."),
     Key("GANG_COMPLETIONS", "annotation", "plain pod of a Job", _WEBHOOK, "How many pods of the Job are to succeed."),
     Key("QUEUE_LABEL", "label", "pod", _WEBHOOK, "The queue of the gang, cut where a label is too short for its name."),
     Key(

@@ -340,6 +340,15 @@ async def test_how_many_pods_of_a_plain_job_are_to_succeed_is_written_on_them(sp
     assert reader.reads == ["jobs/demo-x"]
 
 
+@pytest.mark.parametrize(("spec", "written"), [({"activeDeadlineSeconds": 3600}, "3600"), ({}, None)])
+async def test_the_time_limit_of_a_plain_job_is_written_on_its_pods(spec: JSON, written: str | None) -> None:
+    """Whatever the template says of it: gangs pass others by it."""
+    knowledge = knowing(Reader({"jobs/demo-x": of(JOB, **spec)}))
+    for said in ({}, {"gang_time_limit": "60"}):
+        result = await bound(plain_pod(JOB, gang_size="2", **said), knowledge)
+        assert result["metadata"]["annotations"].get("muster.dev/gang-time-limit") == written
+
+
 async def test_a_pod_that_does_not_say_how_many_they_are_is_refused() -> None:
     answer = answered(await review_pod(request(plain_pod()), knowing(), DEFAULTS))
     (cause,) = answer["status"]["details"]["causes"]

@@ -12,7 +12,7 @@ from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness, passed, running
 from tests.support.controller.stores import filled
-from tests.support.manifests.observed import DEFAULTS, JSON, pod, pod_group, pytorch_job, ray_cluster
+from tests.support.manifests.observed import DEFAULTS, JSON, KEY, pod, pod_group, pytorch_job, ray_cluster
 
 
 def owner(kind: str, name: str = "above", api_version: str = "ray.io/v1") -> dict[str, Any]:
@@ -24,6 +24,17 @@ def plain(**spec: Any) -> JSON:  # noqa: ANN401 - whatever `pod` takes
     return pod("alone", labels={GANG: "ray-demo-pg"}, annotations=marks, **spec)
 
 
+def of_ray_job(**spec: Any) -> dict[str, list[JSON]]:  # noqa: ANN401 - whatever stands in its spec
+    maker = owner("RayJob")
+    job = {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayJob",
+        "metadata": {"name": maker["name"], "namespace": KEY.namespace, "uid": maker["uid"]},
+        "spec": {"rayClusterSpec": ray_cluster()["spec"], **spec},
+    }
+    return {"workloads": [ray_cluster(meta={"ownerReferences": [maker]}), job]}
+
+
 @pytest.mark.parametrize(
     ("cluster", "expected"),
     [
@@ -33,6 +44,24 @@ def plain(**spec: Any) -> JSON:  # noqa: ANN401 - whatever `pod` takes
         ),
         pytest.param(
             {"workloads": [ray_cluster(meta={"ownerReferences": [owner("RayJob")]})]}, False, id="of a RayJob"
+        ),
+        pytest.param(of_ray_job(), True, id="of a RayJob that leaves it"),
+        pytest.param(of_ray_job(shutdownAfterJobFinishes=True), False, id="of a RayJob that shuts it down"),
+        pytest.param(
+            of_ray_job(
+                deletionStrategy={
+                    "deletionRules": [{"policy": "DeleteWorkers", "condition": {"jobStatus": "SUCCEEDED"}}]
+                }
+            ),
+            True,
+            id="of a RayJob that deletes only workers",
+        ),
+        pytest.param(
+            of_ray_job(
+                deletionStrategy={"onSuccess": {"policy": "DeleteCluster"}, "onFailure": {"policy": "DeleteNone"}}
+            ),
+            False,
+            id="of a RayJob that deletes it when it has ended well",
         ),
         pytest.param({"workloads": [pytorch_job(name="ray-demo-pg")]}, False, id="a PyTorchJob"),
         pytest.param({"pods": [plain()]}, True, id="plain pods that are started again"),

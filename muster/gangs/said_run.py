@@ -1,0 +1,71 @@
+"""The run time that a user says: `muster.dev/runs-at-most`, or Kueue's `max-exec-time-seconds`.
+
+Each is read where it stands nearest to the pods; of both the shorter one counts. One that cannot be read says nothing:
+it costs the bound, and never the gang.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from muster.model.names import KUEUE_MOST_RUN, RUNS_AT_MOST
+from muster.model.times import duration_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from muster.workloads import Voice, Workload
+
+__all__ = ["LONGEST_RUN", "SHORTEST_RUN", "SaidRun", "said_run", "unreadable_runs"]
+
+SHORTEST_RUN, LONGEST_RUN = 60.0, 60 * 24 * 3600.0
+_MOST_DIGITS = 9
+
+
+class SaidRun(NamedTuple):
+    """How long a gang runs at most, as its user says: seconds, and the field that says it."""
+
+    seconds: float
+    path: str
+    text: str
+
+
+def said_run(workload: Workload, voices: Sequence[Voice]) -> SaidRun | None:
+    """What is said of a workload, by itself or by the `voices` that speak for it; None where nothing is."""
+    annotated = next(_annotated(workload, voices), None)
+    label = next(_labelled(workload, voices), None)
+    seconds = _whole(label[1]) if label is not None else None
+    found = [SaidRun(float(seconds), label[0], f"{seconds}s")] if label is not None and seconds else []
+    if annotated is not None and (most := _run(annotated[1])) is not None:
+        found.append(SaidRun(most, *annotated))
+    return min(found, default=None)
+
+
+def unreadable_runs(workload: Workload, voices: Sequence[Voice]) -> Iterator[tuple[str, str]]:
+    """Where the annotation stands, and is no duration that counts, and what it says there."""
+    return ((path, text) for path, text in _annotated(workload, voices) if _run(text) is None)
+
+
+def _run(text: str) -> float | None:
+    seconds = duration_of(text)
+    return seconds if seconds is not None and SHORTEST_RUN <= seconds <= LONGEST_RUN else None
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+
+
+def _annotated(workload: Workload, voices: Sequence[Voice]) -> Iterator[tuple[str, str]]:
+    if text := workload.metadata.annotations.get(RUNS_AT_MOST):
+        yield workload.annotation_path(RUNS_AT_MOST), text
+    for voice in voices:
+        if text := voice.annotations.get(RUNS_AT_MOST):
+            yield voice.annotation_path(RUNS_AT_MOST), text
+
+
+def _labelled(workload: Workload, voices: Sequence[Voice]) -> Iterator[tuple[str, str]]:
+    if text := workload.metadata.labels.get(KUEUE_MOST_RUN):
+        yield workload.label_path(KUEUE_MOST_RUN), text
+    for voice in voices:
+        if text := voice.labels.get(KUEUE_MOST_RUN):
+            yield voice.label_path(KUEUE_MOST_RUN), text

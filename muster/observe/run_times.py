@@ -1,0 +1,74 @@
+"""How long gangs run: at most, by limits of their operators and what their users say, or about, by former runs.
+
+Pure functions of a view. A limit of an operator counts where the room is free afterwards, with the grace period of the
+pods. It may have begun before the gang: its whole length bounds the run, and the claim ends no later than the limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from muster.model.names import RUNS_ABOUT
+from muster.model.times import durations_of, seconds_of
+from muster.observe.ends import lasts
+from muster.queueing.entries import End, EndKind, Run
+from muster.workloads import PLAIN_POD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from muster.observe.view import Mark, View
+    from muster.workloads import Workload
+    from muster.workloads.model import TimeLimit
+
+__all__ = ["end_of", "run_of", "with_limits"]
+
+
+def with_limits(workload: Workload, view: View) -> Workload:
+    """The workload with the limits of what made it, and of each when it began.
+
+    The limit of a batch Job begins a moment before its first pod is made, and no Job is watched.
+    """
+    limits = (*workload.time_limits, *view.above.time_limits)
+    if not limits:
+        return workload
+    return replace(workload, time_limits=tuple(_begun(one, view) if one.role else one for one in limits))
+
+
+def _begun(limit: TimeLimit, view: View) -> TimeLimit:
+    pods = [member.pod.metadata for member in view.members if member.role == limit.role]
+    since = min((pod.creation_timestamp for pod in pods), default="")
+    several = view.kind is PLAIN_POD and len({pod.controller for pod in pods}) > 1
+    return replace(limit, since=seconds_of(since), frees_after=None if several else limit.frees_after)
+
+
+def run_of(view: View) -> Run | None:
+    """The run time of the gang from its start; None where nothing is known, and for what does not end by itself."""
+    if lasts(view):
+        return None
+    if bounds := [run for run, _ in _bounds(view)]:
+        return min(bounds)
+    group = view.pod_group if view.ours else None
+    about = durations_of(group.metadata.annotations.get(RUNS_ABOUT, "")) if group is not None else ()
+    return Run(about[0], EndKind.ABOUT, about[1:]) if about else None
+
+
+def end_of(view: View, mark: Mark, now: float) -> End | None:
+    """The end of the claim of a gang that was admitted with that mark: the first bound that is not over yet."""
+    run, start = run_of(view), seconds_of(mark.admitted_at)
+    if run is None or start is None:
+        return None
+    ends = [run.from_(start), *(bound.from_(start if since is None else since) for bound, since in _bounds(view))]
+    return min(ends, key=lambda end: (end.start + end.seconds <= now, end.start + end.seconds, end.kind))
+
+
+def _bounds(view: View) -> Iterator[tuple[Run, float | None]]:
+    """What bounds the run of the gang, and since when where that is not its start and is known."""
+    grace = max((member.pod.spec.termination_grace_period_seconds for member in view.members), default=0)
+    for limit in view.workload.time_limits if view.workload is not None else ():
+        if limit.frees_after is not None:
+            kind = EndKind.ENFORCED if limit.exact else EndKind.SAID
+            yield Run(limit.seconds + limit.frees_after + grace, kind), limit.since
+    if view.intent is not None and view.intent.said_run is not None:
+        yield Run(view.intent.said_run.seconds, EndKind.SAID), None
