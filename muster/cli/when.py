@@ -16,13 +16,13 @@ from muster.queueing.entries import EndKind
 from muster.queueing.forecast import forecast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from muster.queueing.entries import Candidate, EntryKey, Order
     from muster.queueing.ledger import GangKey, Ledger
     from muster.queueing.reservations import Reservation
 
-__all__ = ["ExpectedStarts", "basis_of", "starts_by", "when_lines"]
+__all__ = ["ExpectedStarts", "basis_of", "expected_words", "starts_by", "when_lines"]
 
 _ASSUMES = (
     "no gang comes, goes or grows",
@@ -71,6 +71,7 @@ class ExpectedStarts:
         self._forecast = forecast(ledger.copy(), now)
         self._ended = False
         self._starts: dict[EntryKey, _Start] = {}
+        self._in_queue: dict[str, list[float]] = {}
         # By queue: the gangs of it, and of all below it, that hold or have started in the forecast.
         self._before: dict[str, _Awaited] = {}
         for queue in ledger.queues_in_use():
@@ -87,12 +88,17 @@ class ExpectedStarts:
                 self._ended = True
             elif waits is not None:
                 self._starts[start.key] = _Start(start.at, self._awaited(waits))
+                self._in_queue.setdefault(waits.queue, []).append(start.at)
                 self._count(waits.queue, known=waits.lasts or waits.run is not None)
         self._left -= time.thread_time() - began
 
     def stop(self) -> None:
         """Have a forecast end that goes on in another thread."""
         self._left = 0.0
+
+    def in_queue(self, queue: str) -> Sequence[float]:
+        """The expected starts of the gangs that wait in a queue, as far as the forecast has come."""
+        return self._in_queue.get(queue, ())
 
     def when(self, key: GangKey) -> dict[str, Any] | None:
         """What is known of the start of a waiting gang; None for one that does not wait, or can never start."""
@@ -178,6 +184,12 @@ def when_lines(when: Mapping[str, Any], message: str, now: float) -> Iterator[tu
     else:
         known = f"run times are known for {when['knownRuns']:.0%} of what it waits for"
         yield "expected", f"about {minute_of(expected)}, {ago(now - expected)}; {known}"
+
+
+def expected_words(when: Mapping[str, Any] | None) -> str:
+    """The expected start in few words; "" for a gang that has none."""
+    expected = seconds_of(when["expected"] or "") if when is not None else None
+    return minute_of(expected) if expected is not None else "not known" if when is not None else ""
 
 
 def _rounded(at: float, now: float) -> float:

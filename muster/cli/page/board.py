@@ -13,6 +13,7 @@ from muster.cli.page.samples import Level
 from muster.cli.queue_table import share_of
 from muster.cli.queues import gang_entries, queue_entries, said_of
 from muster.cli.table import amounts, rounded
+from muster.cli.when import expected_words
 from muster.model.gang_states import GangState
 from muster.queueing.ledger import GangKey
 from muster.resources.amounts import Resources, as_text, largest, minus
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from muster.cli.picture import LedgerSnapshot
+    from muster.cli.when import ExpectedStarts
     from muster.observe.view import View
 
 __all__ = ["EVERY", "ROWS", "Bar", "Board", "Filter", "GangRow", "Part", "QueueRow"]
@@ -55,6 +57,7 @@ class QueueRow:
     waiting: int
     bars: tuple[Bar, ...]
     problems: tuple[str, ...]
+    reservation: Mapping[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class GangRow:
     :ivar position: its place among those that wait in its queue, "" where it does not wait
     :ivar amounts: what it needs, or holds
     :ivar lacks: what its queue, or one above, lacks for it; "" where nothing is lacking, or nobody can know
+    :ivar expected: its expected start; "" where none has been worked out
     """
 
     namespace: str
@@ -74,6 +78,7 @@ class GangRow:
     message: str
     amounts: str = ""
     lacks: str = ""
+    expected: str = ""
 
 
 class Filter(NamedTuple):
@@ -143,9 +148,9 @@ class Board:
         """One page of the queues, parents before children."""
         return Part.of(self._queues, number, _queue_row)
 
-    def waiting(self, only: Filter = EVERY, number: int = 1) -> Part[GangRow]:
+    def waiting(self, only: Filter = EVERY, number: int = 1, *, starts: ExpectedStarts | None = None) -> Part[GangRow]:
         """One page of the gangs that wait, by queue, each queue in the order in which they start."""
-        return Part.of(_passing(only, self._waiting), number, self._waiting_row)
+        return Part.of(_passing(only, self._waiting), number, lambda entry: self._waiting_row(entry, starts))
 
     def holding(self, only: Filter = EVERY, number: int = 1) -> Part[GangRow]:
         """One page of the gangs that are admitted or run, by queue."""
@@ -172,7 +177,7 @@ class Board:
         lacking = {name: amount for name, amount in lacks.items() if amount > ZERO}
         return amounts(as_text(lacking)) if lacking else ""
 
-    def _waiting_row(self, entry: Mapping[str, Any]) -> GangRow:
+    def _waiting_row(self, entry: Mapping[str, Any], starts: ExpectedStarts | None) -> GangRow:
         key = GangKey(entry["namespace"], entry["name"])
         candidate = self._snapshot.ledger.candidate(key)
         return GangRow(
@@ -184,6 +189,7 @@ class Board:
             message=entry["message"],
             amounts=amounts(as_text(candidate.need)) if candidate else "",
             lacks=self.lacks(key),
+            expected=expected_words(starts.when(key)) if starts is not None else "",
         )
 
     def _holding_row(self, entry: Mapping[str, Any]) -> GangRow:
@@ -212,6 +218,7 @@ def _queue_row(entry: Mapping[str, Any]) -> QueueRow:
         waiting=entry["waiting"],
         bars=tuple(_bars(entry)),
         problems=tuple(entry["problems"]),
+        reservation=entry["reservation"],
     )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from muster.cli.explain import explain, explain_group
 from muster.cli.subjects import Subject, events_about, subject_of
 from muster.cli.timeline import Moment, TimedPod, timeline, untimed
+from muster.cli.when import when_lines
 from muster.kube.errors import ApiError
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class GangPage:
     """One gang as it is shown.
 
     :ivar entry: what `muster explain -o json` says of it
+    :ivar when: when it starts, as `muster explain` says it, each sentence with its title
     :ivar lacks: what its queue, or one above, lacks for it; "" where nothing is lacking, or nobody can know
     :ivar moments: its timeline, the oldest first
     :ivar older: how many older moments are left out
@@ -48,6 +50,7 @@ class GangPage:
     """
 
     entry: Mapping[str, Any]
+    when: Sequence[tuple[str, str]]
     lacks: str
     moments: Sequence[Moment]
     older: int
@@ -76,7 +79,8 @@ async def gang_page(key: GangKey, state: PageState) -> GangPage | None:
     pods: Sequence[TimedPod] = subject.pods if subject is not None else ()
     moments = timeline(view.decoded, view, pods, events)
     older = max(0, len(moments) - MOMENTS)
-    return GangPage(entry, state.board.lacks(key), moments[older:], older, troubles)
+    when = [*when_lines(entry["when"], entry["message"], snapshot.now)] if entry["when"] is not None else []
+    return GangPage(entry, when, state.board.lacks(key), moments[older:], older, troubles)
 
 
 async def _read(client: Client, view: View, picture: Picture) -> tuple[Subject | None, list[Said]]:

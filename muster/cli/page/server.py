@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from muster.cli.page.ahead import ahead
 from muster.cli.page.board import Filter
 from muster.cli.page.chart import chart
 from muster.cli.page.gang import HOLDERS, gang_page
@@ -112,7 +113,7 @@ class _Pages:
         state, board, asked = self._state, self._state.board, request.query
         state.want_starts()
         only = Filter(asked.get("namespace", ""), asked.get("queue", ""))
-        samples = state.samples
+        samples, starts = state.samples, state.starts
         queues = board.queues(_number(asked, "queues"))
         return self._page(
             "board.html",
@@ -121,10 +122,15 @@ class _Pages:
             troubles=state.troubles,
             only=only,
             queues=queues,
+            coming={
+                row.name: ahead(board.now, row.reservation, starts.in_queue(row.name) if starts is not None else ())
+                for row in queues.rows
+            },
+            forecast=starts.now if starts is not None else None,
             charts={row.name: chart(samples.percents(row.name), samples.waiting(row.name)) for row in queues.rows},
             watched=samples.began,
             shares=any(row.share for row in queues.rows),
-            waiting=board.waiting(only, _number(asked, "waiting")),
+            waiting=board.waiting(only, _number(asked, "waiting"), starts=starts),
             holding=board.holding(only, _number(asked, "running")),
             others=board.others(only, _number(asked, "others")),
             unknown=tuple(state.picture.missing),

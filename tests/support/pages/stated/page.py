@@ -12,6 +12,8 @@ ROWS = (
     Row(_PAGE, "A table has «100» rows on a page", ("muster.cli.page.board:ROWS",)),
     Row(_PAGE, "The last «200» moments are shown", ("muster.cli.page.gang:MOMENTS",)),
     Row(_PAGE, "values of each «half minute» for as long", ("muster.cli.page.samples:SLOT",)),
+    Row(_PAGE, "every «30 seconds» at most and", ("muster.cli.page.state:_FORECASTS",)),
+    Row(_PAGE, "and for «5 seconds» of CPU at most", ("muster.cli.page.state:_LONGEST_FORECAST",)),
     Row(_PAGE, "no more than «a tenth» of its time", ("muster.cli.page.state:_PART",), lambda part: 1 / part),
     Row(_PAGE, "by itself, every «two seconds» at most", ("muster.cli.page.state:_PAUSE",)),
     Row(

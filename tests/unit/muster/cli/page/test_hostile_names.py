@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
+from muster.cli.page.ahead import ahead
 from muster.cli.page.board import Bar, Filter, GangRow, Part, QueueRow
 from muster.cli.page.chart import Chart
 from muster.cli.page.gang import GangPage
@@ -54,8 +55,8 @@ class _Parsed(HTMLParser):
 
 def page(word: str) -> _Parsed:
     """The board where every text of the cluster is this one."""
-    gang = GangRow(*[word] * 8)
-    row = QueueRow(word, 1, word, word, 1, 1, (Bar(word, word, word, 50),), (word,))
+    gang = GangRow(*[word] * 9)
+    row = QueueRow(word, 1, word, word, 1, 1, (Bar(word, word, word, 50),), (word,), None)
     several = Part((gang,), 1, 2, 101)
     return _Parsed(
         render(
@@ -69,6 +70,8 @@ def page(word: str) -> _Parsed:
             troubles=[word],
             only=Filter(word, word),
             queues=Part((row,), 1, 1, 1),
+            coming={word: ahead(0.0, {"gang": word, "startsBy": None}, [60.0])},
+            forecast=0.0,
             charts={word: Chart("M0 0", "M0 0", 1, 1, (word,))},
             watched=0.0,
             shares=True,
@@ -110,7 +113,7 @@ def gang_page(word: str) -> _Parsed:
             now=0.0,
             troubles=[word],
             key=GangKey(word, word),
-            page=GangPage(entry, word, [Moment(0.0, word, word, word)], 1, ()),
+            page=GangPage(entry, [(word, word)], word, [Moment(0.0, word, word, word)], 1, ()),
             holders=1,
         )
     )

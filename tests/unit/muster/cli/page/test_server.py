@@ -64,6 +64,7 @@ async def test_thousands_of_gangs_are_pages_and_a_count() -> None:
     count = 100 * examples(48)
     async with served(cluster(count)) as page:
         _, first, _ = await page.get()
+        await eventually(lambda: page.state.starts)
         _, last, _ = await page.get(f"?waiting={count // 100}")
         _, beyond, _ = await page.get("?waiting=999999")
         _, one, _ = await page.get("?namespace=team&queue=q&waiting=2")
@@ -118,7 +119,7 @@ async def test_an_apiserver_that_is_away_is_told_with_what_was_known(monkeypatch
 async def test_every_error_is_a_page_that_says_what_happened(
     error: Exception, status: int, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*_: object) -> None:
+    def fails(*_: object, **__: object) -> None:
         raise error
 
     async with served(cluster()) as page:
