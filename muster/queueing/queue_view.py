@@ -63,7 +63,7 @@ _PATIENCE = 600.0
 _UNLIMITED_AT_ZERO = frozenset({"cpu", "memory"})
 UNPLACED = 300.0
 """Seconds for which an admitted gang may have no node where its queue does not say: most autoscalers need less."""
-DRAINS = 0.0
+DRAINS = 43200.0
 """Seconds after its first bypass from which a queue drains for a gang, where the queue does not say."""
 
 

@@ -37,9 +37,9 @@ def gang(
 def harness(
     *gangs: tuple[JSON, list[JSON]], annotations: Mapping[str, str] | None = None, cpu: str = "4", **more: list[JSON]
 ) -> Harness:
-    """These gangs in queue q."""
-    of_queue = queue(cpu=cpu)
-    of_queue["metadata"]["annotations"] = {f"muster.dev/{key}": text for key, text in (annotations or {}).items()}
+    """These gangs in queue q, where no estimates count."""
+    said = {"reserves": "bounds", **(annotations or {})}
+    of_queue = queue(cpu=cpu, annotations={f"muster.dev/{key}": text for key, text in said.items()})
     return Harness(
         workloads=[workload for workload, _ in gangs],
         pods=[one for _, pods in gangs for one in pods],

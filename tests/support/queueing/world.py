@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from muster.queueing.entries import EndKind
 from muster.queueing.queue_tree import QueueTree, own_leaf
-from muster.queueing.queue_view import ROOT, QueueView
+from muster.queueing.queue_view import DRAINS, ROOT, QueueView
 from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO, Quantity
 
@@ -215,10 +215,10 @@ class World:
         del candidate, starting
         return False
 
-    def waits_in_namespace(self, candidate: Candidate) -> None:
+    def waits_in_namespace(self, candidate: Candidate, trust: EndKind) -> None:
         """Its patience is over, and its namespace has no room for it."""
 
-    def keeps_in_namespace(self, candidate: Candidate) -> None:
+    def keeps_in_namespace(self, candidate: Candidate, trust: EndKind) -> None:
         """What it needs is kept in its queue, and so in its namespace."""
 
     def in_vain(
@@ -479,7 +479,7 @@ class _Pass:
         if self.lacks_in_namespace(candidate):
             if waits and self._short_at.isdisjoint(short[:1]):
                 self._kept_in.add(candidate.key.namespace)
-                self.world.waits_in_namespace(candidate)
+                self.world.waits_in_namespace(candidate, self._trust(candidate))
             return
         if not short and not self.blocked(candidate):
             for kept in self._kept:
@@ -496,10 +496,8 @@ class _Pass:
         self._short_at.add(lowest)
         if candidate.limited:
             self._kept_in.add(candidate.key.namespace)
-        self.world.keeps_in_namespace(candidate)
-        view, since = self.world.queues[candidate.queue], candidate.passed_since
-        drains = since is not None and self.now >= since + (0.0 if view.drain_after is None else view.drain_after)
-        trust = EndKind.ABOUT if view.trusts_estimates and not drains else EndKind.SAID
+        trust = self._trust(candidate)
+        self.world.keeps_in_namespace(candidate, trust)
         path = tuple(one for one in self.tree.path(candidate.queue) if self.tree.limit(one))
         before, beside = tuple(self._kept), [*self.fitting.values()]
         ends = [one.end for one in self.world.held.values()]
@@ -511,6 +509,11 @@ class _Pass:
                     self._kept.append(kept)
                     return
         self._kept.append(_Kept(candidate, inf, trust, path[: path.index(lowest) + 1], before, beside))
+
+    def _trust(self, candidate: Candidate) -> EndKind:
+        view, since = self.world.queues[candidate.queue], candidate.passed_since
+        drains = since is not None and self.now >= since + (DRAINS if view.drain_after is None else view.drain_after)
+        return EndKind.ABOUT if view.trusts_estimates and not drains else EndKind.SAID
 
     def _fits_then(self, kept: _Kept) -> bool:
         need = kept.candidate.need

@@ -321,7 +321,7 @@ async def goes(harness: Harness, name: str) -> None:
 
 
 async def test_a_later_wave_is_bypassed_for_as_long_as_its_queues_patience_and_not_for_ever() -> None:
-    harness = await second_wave("2500m", "set", beside="runs", patience="10m")
+    harness = await second_wave("2500m", "set", beside="runs", patience="10m", reserves="bounds")
     began = harness.now
     await comes(harness, "small", "500m")
     assert harness.open_pods() == ["runs", "small"]
@@ -370,7 +370,9 @@ async def test_the_wave_of_a_jobset_that_is_gone_stands_in_nobodys_way() -> None
     assert harness.open_pods() == ["runs", "small"]
 
 
-@pytest.mark.parametrize("said", [{"queueing": "strict"}, {"patience": "0s"}], ids=["strict", "no patience"])
+@pytest.mark.parametrize(
+    "said", [{"queueing": "strict"}, {"patience": "0s", "reserves": "bounds"}], ids=["strict", "no patience"]
+)
 async def test_a_later_wave_is_kept_back_by_nobody_who_waits_for_what_its_gang_holds(said: dict[str, str]) -> None:
     """An older gang waits for the room of the first wave, which is given back when the later ones have run."""
     harness = await second_wave("2500m", "set", beside="runs", **said)

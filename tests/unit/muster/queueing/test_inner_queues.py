@@ -198,7 +198,7 @@ def test_no_gang_waits_for_ever_behind_smaller_ones_where_others_run_above_it(
     By age: a gang that wants more than its queue's share may wait for as long as siblings have less (docs/queues.md).
     """
     held = [_Holder(queue, cpu(1), {}, {}, 0, True, None) for queue in above]
-    world = _World(own, {one: {"by_age": True} for one in INNER}, held, [], apart=False)
+    world = _World(own, {one: {"by_age": True, "trusts_estimates": False} for one in PARENTS}, held, [], apart=False)
     ledger, mine = world.ledger, Candidate(key("large", 0), "a11", 0, "2026-01", cpu(large))
     running: list[EntryKey] = []
     for turn in range(60):

@@ -28,10 +28,10 @@ def opened(name: str = "q", **limit: str) -> QueueView:
 
 
 def ledger(*views: QueueView, held: dict[str, dict[str, str]] | None = None) -> Ledger:
-    """A ledger of these queues; what is held stands in queue q."""
+    """A ledger of these queues, where no estimates count; what is held stands in queue q."""
     made = Ledger()
     for view in views:
-        made.set_queue(view)
+        made.set_queue(replace(view, trusts_estimates=False))
     for name, claim in (held or {}).items():
         made.hold(key(name), "q", amounts(**claim))
     return made
@@ -461,9 +461,11 @@ def test_a_successor_that_waits_for_its_own_predecessor_holds_up_nobody(strict: 
 
 
 def test_siblings_are_not_held_up_by_one_whose_own_queue_is_full() -> None:
-    of = ledger(QueueView("org", "Open", amounts(cpu="100")))
-    of.set_queue(QueueView("a", "Open", amounts(cpu="60"), parent="org"))
-    of.set_queue(QueueView("b", "Open", amounts(cpu="100"), parent="org"))
+    of = ledger(
+        QueueView("org", "Open", amounts(cpu="100")),
+        QueueView("a", "Open", amounts(cpu="60"), parent="org"),
+        QueueView("b", "Open", amounts(cpu="100"), parent="org"),
+    )
     hold(of, "job", queue="a", cpu="20")
     hold(of, "all the rest", queue="b", cpu="75")
     of.wait(tired("large", queue="a", cpu="50"))

@@ -216,10 +216,11 @@ class History(RuleBasedStateMachine):
     def all_start_that_may(self, queue: str, draw: Random) -> None:
         """As the reconciler has them start, in any order: no start takes another decision back."""
         fitting = self.world.fitting(self.now)
-        gangs = [gang for gang in self.ledger.startable(queue, self.now) if not fitting[gang].begun]
+        gangs = self.ledger.startable(queue, self.now)
         draw.shuffle(gangs)
-        for gang in gangs:
-            assert self._fits(gang)
+        # The rest of a gang that has begun holds under another key, which is a change for all others.
+        for gang in sorted(gangs, key=lambda one: fitting[one].begun):
+            assert self._fits(gang) or fitting[gang].begun
             candidate = self.world.waits.pop(gang)
             holder = Holder(
                 *(candidate.queue, candidate.need, candidate.priority, candidate.since, {}),

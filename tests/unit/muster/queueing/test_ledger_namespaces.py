@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
+from muster.queueing.entries import EndKind
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.namespace_limits import NamespaceLimit
 from muster.queueing.queue_view import QueueView
@@ -79,16 +80,16 @@ class WorldWithQuotas(World):
         kept = {} if candidate.begun else self.kept.get(candidate.key.namespace, {})
         return not self.fits_in_namespace(candidate, starting, kept, lasting=False)
 
-    def waits_in_namespace(self, candidate: Candidate) -> None:
+    def waits_in_namespace(self, candidate: Candidate, trust: EndKind) -> None:
         """The first keeps what it needs."""
         if candidate.key.namespace not in self.kept:
-            self.keeps_in_namespace(candidate)
+            self.keeps_in_namespace(candidate, trust)
 
-    def keeps_in_namespace(self, candidate: Candidate) -> None:
-        """From those behind it, in all queues."""
+    def keeps_in_namespace(self, candidate: Candidate, trust: EndKind) -> None:
+        """From those behind it, in all queues; of no gang here the end is known: where estimates count all may pass."""
         if candidate.limited:
-            namespace = candidate.key.namespace
-            self.kept[namespace] = total([self.kept.get(namespace, {}), candidate.need])
+            namespace, keeps = candidate.key.namespace, {} if trust is EndKind.ABOUT else candidate.need
+            self.kept[namespace] = total([self.kept.get(namespace, {}), keeps])
             self.lasting_kept += [candidate] if candidate.lasts else []
 
     def in_vain(
@@ -125,7 +126,7 @@ class AnyHistoryWithQuotas(AnyHistory):
     def has_room_in_namespace(self, candidate: Candidate) -> bool:
         """Beside those who may start."""
         fitting = [*self.world.fitting(self.now).values()]
-        return self.world.fits_in_namespace(candidate, fitting, {}, lasting=False) and not self.world.kept
+        return self.world.fits_in_namespace(candidate, fitting, {}, lasting=False) and not any(self.world.kept.values())
 
     @rule(namespace=st.sampled_from(NAMESPACES), most=sizes(8, 3), least=sizes(6, 2))
     def a_namespace_is_limited(self, namespace: str, most: Resources, least: Resources) -> None:

@@ -104,7 +104,7 @@ def test_what_nobody_has_taken_is_free_to_the_last_bit() -> None:
 def test_patience_ends_at_its_moment_however_often_a_gang_was_passed_before() -> None:
     """Moments that were overtaken are cleared away when there are many of them, and no other with them."""
     books = Ledger()
-    books.set_queue(QueueView("q", "Open", amounts(cpu="4"), patience=60.0))
+    books.set_queue(QueueView("q", "Open", amounts(cpu="4"), patience=60.0, trusts_estimates=False))
     books.hold(GangKey("team", "runs"), "q", amounts(cpu="2"))
     large = Candidate(GangKey("team", "large"), "q", 0, "09:00", amounts(cpu="3"))
     small = Candidate(GangKey("team", "small"), "q", 0, "10:00", amounts(cpu="1"))

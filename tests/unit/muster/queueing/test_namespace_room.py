@@ -27,7 +27,7 @@ def ledger(*views: QueueView, **limits: NamespaceLimit | None) -> Ledger:
     """With a queue q that limits nothing, beside these; `plenty` keeps the sum of all min out of the way."""
     made = Ledger()
     for view in (QueueView("q", "Open", {}), *views):
-        made.set_queue(view)
+        made.set_queue(replace(view, trusts_estimates=False))
     for namespace, limit in {"plenty": quota(1000, 1000), **limits}.items():
         made.limit_namespace(namespace, limit)
     return made

@@ -227,7 +227,7 @@ def beside(*views: QueueView, **nodes: str) -> Ledger:
     """Queues that compete for nodes."""
     books = Ledger()
     for view in views:
-        books.set_queue(view)
+        books.set_queue(replace(view, trusts_estimates=False))
     books.bound(amounts(**nodes))
     return books
 
