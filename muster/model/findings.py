@@ -49,6 +49,7 @@ class Reason(StrEnum):
     IN_NO_KUEUE_QUEUE = "InNoKueueQueue"
     EXCEEDS_KUEUE_QUOTA = "ExceedsKueueQuota"
     TIME_LIMIT_WHILE_WAITING = "TimeLimitWhileWaiting"
+    BOUND_NOT_ENFORCED = "BoundNotEnforced"
     QUEUE_ON_HOLD = "QueueOnHold"
     QUEUE_NEARLY_FULL = "QueueNearlyFull"
     NO_ROOM_TO_UPGRADE = "NoRoomToUpgrade"
@@ -222,6 +223,12 @@ ABOUT: Mapping[Reason, About] = {
         "The operator counts this time from the creation of the workload, also while its gang waits for quota. When "
         "it is over the workload fails, whether it has run or not.",
         "Add the wait to the number, or leave it out.",
+    ),
+    Reason.BOUND_NOT_ENFORCED: About(
+        Severity.WARN,
+        "Gangs that wait are planned by what the workload says of its run time (`muster.dev/runs-at-most`), and its "
+        "operator ends it later, or never. Nothing is deleted when it runs longer: gangs behind it then start later.",
+        "Set the time limit of its kind, too, if it must not run longer ([gangs.md](gangs.md#run-times)).",
     ),
     Reason.QUEUE_ON_HOLD: About(
         Severity.WARN,

@@ -24,6 +24,7 @@ from muster.model.names import (
     QUEUE_ANNOTATION,
     QUEUE_LABEL,
     REQUEUE_AFTER,
+    RUNS_AT_MOST,
     SCHEDULER_LABEL,
     TOPOLOGY_MODE_LABEL,
     TOPOLOGY_TIER_LABEL,
@@ -47,7 +48,7 @@ _LABELS = (
     TOPOLOGY_MODE_LABEL,
     TOPOLOGY_TIER_LABEL,
 )
-_HEARD = (QUEUE_ANNOTATION, REQUEUE_AFTER)
+_HEARD = (QUEUE_ANNOTATION, REQUEUE_AFTER, RUNS_AT_MOST)
 _ANNOTATIONS = (*_HEARD, HOLD)
 _LONGEST = 2 * max(map(len, (*_LABELS, *_ANNOTATIONS)))
 # Muster's own, and what stands on other objects: nobody misspelled these.

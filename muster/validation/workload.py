@@ -35,6 +35,7 @@ from muster.validation.quotas import (
     needs,
     resource_quota_findings,
 )
+from muster.validation.run_times import run_time_findings
 from muster.validation.warnings import Case, surprises
 from muster.workloads import Voice, kind_of_owner
 
@@ -172,6 +173,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
         *_ignored(kind, decoded, around.namespace),
         *_unknown_admitter(context),
         *idle_hold(kind, decoded.metadata, context.admitter, context.gate(intent)),
+        *run_time_findings(workload, intent, around),
         *misspelled(kind, decoded),
         *surprises(Case(workload, gang, intent, place, context.held, context.pod_defaults, context.gate(intent))),
     ]

@@ -202,6 +202,8 @@ class Workload:
     """Whether it is suspended: it holds nothing and waits for nothing."""
     finished: bool = False
     """Whether it has ended; pods of it may still run."""
+    lasts: bool = False
+    """Whether it does not end by itself: its pods stay until it is deleted."""
     template: TemplateMeta | None = None
     """What the pod template says of itself, for kinds that opt in there."""
     topology: Topology | None = None

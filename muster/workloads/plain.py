@@ -240,6 +240,7 @@ def _read_set(found: PlainStatefulSet) -> Workload:
         roles=(_members(pods, size, template),),
         policy=_policy(size, pods),
         template=template.metadata,
+        lasts=True,
     )
 
 

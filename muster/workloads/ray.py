@@ -199,6 +199,7 @@ def gang_of(
         policy=SchedulingPolicy(),
         suspended=suspended or spec.suspend,
         finished=finished,
+        lasts=True,
         managed_by=spec.managed_by,
         findings=findings,
     )

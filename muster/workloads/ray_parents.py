@@ -207,7 +207,8 @@ def _read_job(job: RayJob) -> Workload:
         *(job.api_version, meta, spec, "spec.rayClusterSpec"), suspended=job.spec.suspend, finished=job.status.ended
     )
     beside = _submitters(job.spec, "spec")
-    return replace(workload, time_limits=job.time_limits, beside=beside, managed_by=job.spec.managed_by)
+    limits, lasts = job.time_limits, job.spec.leaves_cluster
+    return replace(workload, time_limits=limits, beside=beside, managed_by=job.spec.managed_by, lasts=lasts)
 
 
 def _submitters(job: _JobSpec, path: str) -> tuple[RoleSpec, ...]:
@@ -243,7 +244,14 @@ def _read_cron_job(cron: RayCronJob) -> Workload:
     made, findings = cron.spec.job_template, (*workload.findings, *_not_handed_down(cron.metadata))
     limits = made.time_limits("spec.jobTemplate")
     beside = _submitters(made, "spec.jobTemplate")
-    return replace(workload, time_limits=limits, beside=beside, managed_by=made.managed_by, findings=findings)
+    return replace(
+        workload,
+        time_limits=limits,
+        beside=beside,
+        managed_by=made.managed_by,
+        findings=findings,
+        lasts=made.leaves_cluster,
+    )
 
 
 def _not_handed_down(cron: ObjectMeta) -> Iterator[Finding]:

@@ -11,10 +11,12 @@ import pytest
 from muster.model.names import (
     GANG,
     GANG_SPEC,
+    GANG_TIME_LIMIT,
     GROUP_NAME,
     MESSAGE,
     POD_GROUP_LABEL,
     QUEUE_LABEL,
+    RUNS_ABOUT,
     STATE,
     TASK_SPEC,
     WORKLOAD,
@@ -63,14 +65,14 @@ def test_every_mark_of_muster_is_kept(render: Render) -> None:
     marks = Mark(*("x" for _ in Mark.__slots__)).annotations
     spec = policy(render(), "muster-podgroups")
     _, label, annotations, *_ = spec["validations"]
-    assert keys(annotations["expression"]) == keys(condition(spec)) == {*marks, STATE, MESSAGE, GANG_SPEC}
+    assert keys(annotations["expression"]) == keys(condition(spec)) == {*marks, STATE, MESSAGE, GANG_SPEC, RUNS_ABOUT}
     assert f"labels[?'{STATE}']" in label["expression"]
 
 
 def test_every_name_is_kept_by_which_a_pod_is_bound(render: Render) -> None:
     *_, labels, annotations = policy(render(), "muster-pods")["validations"]
     assert keys(labels["expression"]) == {GANG, QUEUE_LABEL, POD_GROUP_LABEL}
-    assert keys(annotations["expression"]) == {GROUP_NAME, TASK_SPEC, WORKLOAD}
+    assert keys(annotations["expression"]) == {GROUP_NAME, TASK_SPEC, WORKLOAD, GANG_TIME_LIMIT}
 
 
 def test_no_selector_leaves_out_namespaces_for_muster_itself(render: Render) -> None:

@@ -202,6 +202,9 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
         cluster_queue=made(ClusterQueue, flavored_queue({"cpu": "2", "memory": "64Gi"})),
     ),
     Reason.TIME_LIMIT_WHILE_WAITING: lambda: _found(pytorch_job(policy={"queue": "q"}, activeDeadlineSeconds=600)),
+    Reason.BOUND_NOT_ENFORCED: lambda: _found(
+        pytorch_job(policy={"queue": "q"}, annotations={"muster.dev/runs-at-most": "2h"})
+    ),
     Reason.QUEUE_ON_HOLD: lambda: _found(ray_cluster(), replace(_SMALL, on_hold=True), held=lambda _: {}),
     Reason.QUEUE_NEARLY_FULL: lambda: _found(ray_cluster(), held=lambda _: amounts(cpu="3500m", memory="1Gi")),
     Reason.NO_ROOM_TO_UPGRADE: lambda: _found(_service()),

@@ -1,0 +1,44 @@
+"""What is found in the run time that a user says of a workload: that it cannot be read, or that nothing enforces it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from muster.gangs.said_run import unreadable_runs
+from muster.model.findings import Finding, Reason
+from muster.model.names import KUEUE_MOST_RUN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from muster.gangs.intent import Intent, Surroundings
+    from muster.workloads import Workload
+
+__all__ = ["run_time_findings"]
+
+
+def run_time_findings(workload: Workload, intent: Intent, around: Surroundings) -> Iterator[Finding]:
+    """What is found; of a workload that something else made only what costs it nothing, for that is where it stands."""
+    made = workload.metadata.controller is not None
+    for path, text in unreadable_runs(workload, around.voices):
+        rest = f'"{text[:80]}" is not a duration from 1m to 1440h (60 days); write one such as 90m or 36h'
+        yield _finding(Reason.VALUE_IGNORED if made else Reason.INVALID, path, rest)
+    said = intent.said_run
+    # Of Kueue's label Kueue itself makes sure.
+    if said is None or made or KUEUE_MOST_RUN in said.path:
+        return
+    if workload.lasts:
+        rest = f"it is ignored, for a {workload.kind.kind} stays until it is deleted"
+        cure = "; set shutdownAfterJobFinishes in a RayJob" if workload.kind.kind == "RayCluster" else ""
+        yield _finding(Reason.VALUE_IGNORED, said.path, rest + cure)
+        return
+    limits = [limit for limit in workload.time_limits if limit.frees_after is not None]
+    if any(limit.seconds <= said.seconds for limit in limits):
+        return
+    longer = f"; {limits[0].path} ends it after {limits[0].text} only" if limits else ""
+    rest = f"gangs behind count on {said.text}, and nothing ends the workload then{longer}"
+    yield _finding(Reason.BOUND_NOT_ENFORCED, said.path, rest)
+
+
+def _finding(reason: Reason, path: str, rest: str) -> Finding:
+    return Finding(reason, path, f"{path}: {rest}")
