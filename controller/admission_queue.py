@@ -186,7 +186,12 @@ class AdmissionQueue:
         self._status_updates.touch([queue])
 
     def tell(self) -> None:
-        """Reconcile gangs whose message has changed, a few of them; called about every second."""
+        """Reconcile gangs whose message has changed, a few of them, and wake those that time alone has changed.
+
+        Called about every second: a gang may run longer than was expected, and others may start for that.
+        """
+        if self.ledger.next_moment() <= self._wall():
+            self.wake_all()
         for key in self._status_updates.due(self.ledger.next_waiting):
             # A wave has no words of its own.
             if isinstance(key, GangKey):

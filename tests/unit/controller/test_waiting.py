@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
-from muster.model.names import MESSAGE, PASSED_IN, PASSED_SINCE, STATE
+from muster.model.names import ADMITTED_AT, MESSAGE, PASSED_IN, PASSED_SINCE, RUNS_AT_MOST, STATE
 from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, harness, passed, running, small_behind_large
@@ -30,6 +30,25 @@ async def test_nobody_bypasses_a_gang_whose_patience_is_over_not_even_after_a_re
         in (world.annotations(SMALL)[MESSAGE])
     )
     assert world.annotations(LARGE)[PASSED_SINCE] == text_of(0.0)
+
+
+async def test_a_gang_hears_when_it_starts_until_another_runs_longer_than_it_said() -> None:
+    """Nothing but time passes: what is reserved then has no time, and a small gang may pass."""
+    runs, group = running("runs", 2)
+    runs[0]["metadata"]["annotations"] = {RUNS_AT_MOST: "10m"}
+    group["metadata"]["annotations"][ADMITTED_AT] = text_of(1000.0)
+    large = gang("large", 4, created="2026-11-21T10:00:00Z")
+    small = gang("small", 1, created="2026-11-21T11:00:00Z")
+    settings = {"reserves": "estimates", "drain-after": "72h"}
+    world = harness(runs, large, small, groups=[group, passed()], annotations=settings)
+    await world.settle()
+    assert "; planned for 1970-01-01 00:27 UTC, if what runs ends as it says; " in world.annotations(LARGE)[MESSAGE]
+    assert "from 1970-01-01 00:27 UTC; a gang that says with" in world.annotations(SMALL)[MESSAGE]
+    for seconds, passes in ((599, False), (1, True), (1, True)):
+        world.now += seconds
+        await world.settle()
+        assert (world.annotations(SMALL)[STATE] == "Admitted") is passes
+    assert "planned for" not in world.annotations(LARGE)[MESSAGE]
 
 
 async def test_a_gang_that_others_pass_for_ever_is_told_so_when_its_patience_is_over() -> None:

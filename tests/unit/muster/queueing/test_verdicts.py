@@ -18,7 +18,9 @@ AN_HOUR = 3600.0
 def scene(ends: EndKind | None, *, namespace: str = "team", run: Run | None = None, strict: bool = False) -> Ledger:
     """A gang for an hour, one that waits for its end, and a small one behind it for which there is room."""
     ledger = Ledger()
-    view = QueueView("q", "Open", amounts(cpu="10"), strict=strict, drain_after=1e9 if ends is EndKind.ABOUT else None)
+    view = QueueView(
+        "q", "Open", amounts(cpu="10"), strict=strict, trusts_estimates=ends is EndKind.ABOUT, drain_after=1e9
+    )
     ledger.set_queue(view)
     end = Run(AN_HOUR, ends).from_(NOW) if ends is not None else None
     ledger.hold(GangKey(namespace, "runs"), "q", amounts(cpu="6"), end=end)
