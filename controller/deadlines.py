@@ -1,4 +1,4 @@
-"""Time limits that run while gangs wait: announced before they end, and obeyed when they do."""
+"""Time limits that run while gangs wait: announced before they end, and obeyed when they do; and run times overrun."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
 from muster.model.names import STATE
-from muster.model.times import text_of
+from muster.model.times import duration_text, text_of
 from muster.observe.messages import taken_back
+from muster.observe.run_times import said_end
 from muster.workloads.model import TimeLimit
 
 if TYPE_CHECKING:
@@ -66,9 +67,24 @@ class Deadlines:
             return
         self._warn(view, memory, ends, taken_back(ends))
 
-    def _warn(self, view: View, memory: Memory, ends: float, words: str) -> None:
+    def check_run(self, view: View, memory: Memory, now: float) -> None:
+        """Report once that an admitted gang runs longer than its user said; nothing ends it."""
+        end = said_end(view, memory.mark)
+        if end is None:
+            return
+        # A program that is told to stop then has a moment for that.
+        late = end.start + end.seconds * 1.05
+        if now < late:
+            self._look_again(view.key, late - now)
+            return
+        words = f"said {duration_text(end.seconds)}, runs {duration_text(now - end.start)}"
+        self._warn(view, memory, late, f"{words}; gangs behind count on it", GangState.RUNS_LONGER)
+
+    def _warn(
+        self, view: View, memory: Memory, ends: float, words: str, state: GangState = GangState.DEADLINE_NEAR
+    ) -> None:
         """Say it once for each end, as an event."""
         if memory.warned_of != ends:
             memory.warned_of = ends
             self._admission_queue.give_turn(view.key)
-            self._reporter.remark(view, GangState.DEADLINE_NEAR, words)
+            self._reporter.remark(view, state, words)

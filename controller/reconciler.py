@@ -283,6 +283,8 @@ class Reconciler:
         elif memory.requeues and view.open and not view.unplaced and not memory.unready:
             memory.requeues = 0
         self._deadlines.heed_kueue(view, memory, self._wall())
+        if standing.phase is Phase.ADMITTED:
+            self._deadlines.check_run(view, memory, self._wall())
         shut_out = standing.lost and standing.phase is Phase.FOREIGN
         self._reporter.tell_others(view, self._clock(), shut_out=shut_out)
         slow = memory.unready, self._now(), self._ledger.tree.unplaced_after(queue_held(view))

@@ -52,6 +52,7 @@ _WARNINGS = frozenset(
         GangState.REQUEUED,
         GangState.STILL_HELD,
         GangState.NOT_READY,
+        GangState.RUNS_LONGER,
     },
 )
 # The same state with other numbers is worth an event after so many seconds, then after twice as many, and so on; the

@@ -27,6 +27,7 @@ class GangState(StrEnum):
     REQUEUED = "Requeued"
     RUNNING = "Running"
     NOT_READY = "NotReady"
+    RUNS_LONGER = "RunsLonger"
     FINISHED = "Finished"
     STILL_HELD = "StillHeld"
     SUSPENDED = "Suspended"

@@ -282,11 +282,6 @@ def _unless_empty(queue: str, claim: Resources, priority: int = 0, until: float 
     return _Held(queue, claim, priority, end=end) if claim else None
 
 
-def _end(view: View, context: EntryContext) -> End | None:
-    """The expected end of the claim of an admitted gang."""
-    return end_of(view, view.mark if view.mark.admitted == view.uid else context.mark, context.now)
-
-
 def _outlook(view: View, place: Place, ledger: Ledger, context: EntryContext) -> _Outlook:
     """What the gang is, and what the ledger is to keep of it."""
     match place.phase:
@@ -321,7 +316,7 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
         return _Outlook(Standing(place.phase, lost=True))
     running = total(member.requests for member in view.open)
     base = largest(left_over(view, place.phase, context.mark.admitted), running)
-    queue, end = _queue_counted(view, ledger), _end(view, context)
+    queue, end = _queue_counted(view, ledger), end_of(view, context.mark, context.now)
     entry = _Held(queue, base, priority_held(view, context), waiting_since(view), lasts=lasts(view), end=end)
     # First what it has: as one that waits it would be in its own way.
     changed = _put(ledger, view.key, entry)
@@ -361,7 +356,7 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         idle=not opening.members and not view.open and bool(opening.next_claim),
         lasts=lasts(view),
         spare=spare(view, grant.roles) if scheduler_of(view).reclaims else None,
-        end=_end(view, context),
+        end=end_of(view, context.mark, context.now),
     )
     # A gang that finds no node again and again would otherwise have its pods deleted and made without end.
     after = None if view.requeue_after is None else view.requeue_after * 2 ** min(context.requeues, DOUBLINGS)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from muster.workloads import Workload
     from muster.workloads.model import TimeLimit
 
-__all__ = ["end_of", "run_of", "with_limits"]
+__all__ = ["end_of", "run_of", "said_end", "with_limits"]
 
 
 def with_limits(workload: Workload, view: View) -> Workload:
@@ -55,12 +55,22 @@ def run_of(view: View) -> Run | None:
 
 
 def end_of(view: View, mark: Mark, now: float) -> End | None:
-    """The end of the claim of a gang that was admitted with that mark: the first bound that is not over yet."""
-    run, start = run_of(view), seconds_of(mark.admitted_at)
+    """The end of the claim of an admitted gang: the first bound that is not over yet; its leader remembers `mark`."""
+    run, start = run_of(view), _start(view, mark)
     if run is None or start is None:
         return None
     ends = [run.from_(start), *(bound.from_(start if since is None else since) for bound, since in _bounds(view))]
     return min(ends, key=lambda end: (end.start + end.seconds <= now, end.start + end.seconds, end.kind))
+
+
+def said_end(view: View, mark: Mark) -> End | None:
+    """The end that its user said of an admitted gang; None where nothing is said."""
+    start, said = _start(view, mark), view.intent.said_run if view.intent is not None else None
+    return None if start is None or said is None or lasts(view) else End(start, said.seconds, EndKind.SAID)
+
+
+def _start(view: View, mark: Mark) -> float | None:
+    return seconds_of((view.mark if view.mark.admitted == view.uid else mark).admitted_at)
 
 
 def _bounds(view: View) -> Iterator[tuple[Run, float | None]]:

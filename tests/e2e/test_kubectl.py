@@ -16,6 +16,7 @@ from muster.model.names import (
     MANAGED,
     QUEUE_LABEL,
     REQUEUE_AFTER,
+    RUNS_AT_MOST,
     SCHEDULER_LABEL,
     UNPLACED_AFTER,
 )
@@ -180,6 +181,13 @@ def _finished(scene: Scene) -> None:
     _keep(scene, GangState.FINISHED, "pytorchjob/bert")
 
 
+def _runs_longer(scene: Scene) -> None:
+    queue = scene.queue(cpu="4")
+    scene.apply(pytorch_job("bert").policy(queue=queue).workers(1).annotate(RUNS_AT_MOST, "1m"))
+    scene.await_running("bert", 2)
+    _keep(scene, GangState.RUNS_LONGER, "pytorchjob/bert")
+
+
 def _still_held(scene: Scene) -> None:
     _waiting(scene)
     scene.label(RAY_CLUSTERS, "bert", **{QUEUE_LABEL: None})
@@ -239,6 +247,7 @@ _STORIES: dict[str, Callable[[Scene], None]] = {
     "support": _running,
     "images": _not_ready,
     "weather": _finished,
+    "overtime": _runs_longer,
     "moving": _still_held,
     "pausing": _suspended,
     "counted": _invalid,

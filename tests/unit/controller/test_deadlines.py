@@ -143,3 +143,19 @@ async def test_a_job_that_gets_more_time_waits_on() -> None:
     harness.set_workload(pytorch_job(policy={"queue": "q"}, activeDeadlineSeconds=9000, start_time=BEGAN))
     await harness.settle()
     assert harness.annotations("train")[STATE] == "WaitingForQuota"
+
+
+async def test_a_gang_that_runs_longer_than_its_user_said_is_told_of_once() -> None:
+    """Nothing ends it."""
+    job = pytorch_job(policy={"queue": "q"}, annotations={"muster.dev/runs-at-most": "2h"})
+    members = [pytorch_pod("m", "master"), pytorch_pod("w-0"), pytorch_pod("w-1")]
+    harness = Harness(workloads=[job], pods=members, queues=[queue(cpu="9", memory="9Gi")])
+    harness.now = START
+    await harness.settle()
+    for seconds in (7200, 7559):
+        await at(harness, seconds)
+    assert said(harness, "RunsLonger") == []
+    for seconds in (7560, 9000):
+        await at(harness, seconds)
+    assert said(harness, "RunsLonger") == [("Warning", "said 2h, runs 2h6m; gangs behind count on it")]
+    assert len(harness.open_pods()) == 3
