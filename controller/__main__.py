@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import muster
 from controller.events import Announcer, maker_of_job
 from controller.fenced_writes import Writer
+from controller.history import HistoryStore
 from controller.kueue import still_admitted
 from controller.metrics import Metrics, Term
 from controller.nudges import short_jobs
@@ -68,6 +69,7 @@ def main() -> None:
         default=Selector(),
         help="manage only workloads in namespaces with these labels, such as team=ml,env in (dev, test)",
     )
+    parser.add_argument("--history", default="", help="name, without its number, of the ConfigMaps for run times")
     parser.add_argument("--lease", default="muster-controller", help="name of the Lease that decides who works")
     parser.add_argument("--lease-duration", type=float, default=15.0, help="seconds until a silent leader is replaced")
     parser.add_argument("--renew-deadline", type=float, default=10.0, help="seconds until a leader gives up renewing")
@@ -98,7 +100,10 @@ def _selector(text: str) -> Selector:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What lasts as long as the process, whether it leads or not; `instance` names it in events."""
+    """What lasts as long as the process, whether it leads or not; `instance` names it in events.
+
+    `history` is the name of the ConfigMaps for run times in `namespace`, "" where none are kept.
+    """
 
     client: Client
     cluster: Cluster
@@ -107,6 +112,8 @@ class _Parts:
     metrics: Metrics
     term: Term
     instance: str
+    namespace: str
+    history: str
     defaults: Defaults
     bound_by_nodes: bool
 
@@ -145,6 +152,8 @@ async def _run(arguments: argparse.Namespace, turns: Turns) -> None:
             metrics,
             Term(cluster, arguments.lease, elector.is_valid, registry),
             own.name,
+            own.namespace,
+            arguments.history,
             Defaults(
                 queue=arguments.default_queue,
                 schedulers=arguments.schedulers,
@@ -191,6 +200,8 @@ async def _lead(parts: _Parts) -> None:
     cluster = parts.cluster
     writer = Writer(parts.client, parts.elector.alone_for)
     announcer = Announcer(writer, parts.instance, partial(maker_of_job, parts.client))
+    store = HistoryStore(parts.client, writer, namespace=parts.namespace, name=parts.history)
+    await store.read()
     reconciler = Reconciler(
         writer,
         cluster,
@@ -203,6 +214,7 @@ async def _lead(parts: _Parts) -> None:
         metrics=parts.metrics,
         clock=time.monotonic,
         wall=time.time,
+        history=store.history,
     )
     parts.term.begins(parts.queue, announcer, reconciler.kept, reconciler.groupless)
     cluster.subscribe(gang=reconciler.gang_changed, gangs=reconciler.gangs_changed, queue=reconciler.queue_changed)
@@ -218,6 +230,7 @@ async def _lead(parts: _Parts) -> None:
                 tasks.create_task(_follow(reconciler, nodes, always=parts.bound_by_nodes)),
                 tasks.create_task(announcer.run()),
                 tasks.create_task(reconciler.sweeps.run()),
+                tasks.create_task(store.run()),
             ]
             await work(parts.queue, parts.metrics.measured(reconciler.reconcile), _WORKERS)
             for task in beside:

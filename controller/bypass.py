@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from muster.model.times import seconds_of, text_of
+from muster.model.times import duration_of, seconds_of, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +21,7 @@ class BypassTracker:
     """Notes passed gangs in their memories and in the ledger, before anybody else may pass them.
 
     `look_at` is called for each, so that its PodGroup is updated, and `wake` for its queue, where others may wait now.
+    `drain_after` gives for a queue when it drains for a gang by what the history knows of its runs, "" for unknown.
     """
 
     def __init__(
@@ -29,11 +30,13 @@ class BypassTracker:
         memories: Memories,
         look_at: Callable[[GangKey], None],
         wake: Callable[[str, GangKey], None],
+        drain_after: Callable[[str], str],
     ) -> None:
         self._ledger = ledger
         self._memories = memories
         self._look_at = look_at
         self._wake = wake
+        self._drain_after = drain_after
 
     def by(self, key: GangKey, now: float, *, growth: bool = False) -> dict[EntryKey, str | None]:
         """The gangs that this one passes when it starts or grows now, and their queues; a wave is no `growth`."""
@@ -46,7 +49,8 @@ class BypassTracker:
         for key, queue in self._still(passed):
             waits = self._ledger.candidate(key)
             if waits is not None and waits.passed_since is None:
-                self._ledger.wait(replace(waits, passed_since=since))
+                after = duration_of(self._drains(queue))
+                self._ledger.wait(replace(waits, passed_since=since, drain_after=after))
                 self._wake(queue, key.gang)
 
     def note(self, passed: Mapping[EntryKey, str | None], now: float) -> None:
@@ -54,8 +58,12 @@ class BypassTracker:
         self.begin(passed, now)
         for key, queue in self._still(passed):
             gang = key.gang  # of a wave the gang's
-            self._memories.note_passed(gang, queue, now)
+            self._memories.note_passed(gang, queue, now, self._drains(queue))
             self._look_at(gang)
+
+    def _drains(self, queue: str) -> str:
+        """When the queue drains for a gang that is passed, where it does not say so itself."""
+        return "" if self._ledger.tree.drain_after(queue) is not None else self._drain_after(queue)
 
     def take_back(self, passed: Mapping[EntryKey, str | None]) -> None:
         """Nobody has passed these gangs: they are entered as they were."""

@@ -26,6 +26,7 @@ from muster.resources.amounts import total
 if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
+    from controller.history import Runs
     from muster.model.objects import PodGroup, PodGroupSpec
     from muster.observe.view import View
     from muster.queueing.ledger import Candidate, GangKey
@@ -103,6 +104,10 @@ class Memory:
     """How often the gang gave its place back since its pods last had nodes, as far as it matters (`DOUBLINGS`)."""
     yielded: bool = False
     """Whether it gave back the room of what cannot be opened, and has none for it again yet."""
+    runs_about: str = ""
+    """The estimates of its run time, before its PodGroup says them."""
+    runs: Runs | None = None
+    """Its run since it was admitted, as it is recorded at its end (`controller.history`)."""
 
     def assembling_for(self, now: float) -> float:
         """Seconds for which the gang has lacked pods; 0 for one that has them, or is new. `now` never goes back."""
@@ -165,7 +170,7 @@ class Memory:
             self.plain_pods = plain and (self.plain_pods or bool(view.members))
         if view.decoded is not None and self.workload != view.decoded.metadata.uid:
             if self.workload:
-                self.mark, self.said, self.unplaced_since = Mark(), ("", ""), 0.0
+                self.mark, self.said, self.unplaced_since, self.runs_about = Mark(), ("", ""), 0.0, ""
                 self.refused, self.yielded = Refused(), False
                 if view.kind is None or view.kind.owns_pod_group:
                     # Not of plain pods: another of them is the oldest now, and the gang is the same.
@@ -196,13 +201,14 @@ class Memory:
         Its next `wave`, where that waits, may be passed as a gang may.
         """
         before = view.mark if view.marked_for == view.uid else Mark(view.uid, admitter=_by(view))
-        since = passed_since(view, self.mark, wave.queue) if wave else ""
+        since, drain_after = passed_since(view, self.mark, wave.queue if wave else "")
         where = wave.queue if wave and since else ""
         # Without a time that can be read its minute would never be over: it begins now, and the next words say so.
         known = (view.mark.admitted_at, self.mark.admitted_at)
         at = next((text for text in known if seconds_of(text) is not None), text_of(now))
         terms = admitted_for(self.terms, self.units or ())
-        self.mark = replace(before, admitted_at=at, admitted_for=terms, passed_since=since, passed_in=where)
+        passed = {"passed_since": since, "passed_in": where, "drain_after": drain_after}
+        self.mark = replace(before, admitted_at=at, admitted_for=terms, **passed)
         return self.mark
 
     def set_aside(self, view: View, now: float) -> float:
@@ -241,10 +247,11 @@ class Memory:
         Nobody passes one that is on hold: its patience begins when it is back in line.
         """
         queue = view.intent.queue if view.intent else ""
-        since = passed_since(view, self.mark, queue) if view.on_hold_by is None else ""
+        since, drain_after = passed_since(view, self.mark, queue if view.on_hold_by is None else "")
         self.mark = Mark(
             passed_since=since,
             passed_in=queue if since else "",
+            drain_after=drain_after,
             requeued_at=view.mark.requeued_at or self.mark.requeued_at,
         )
         return self.mark
@@ -279,11 +286,15 @@ class Memories:
         said = group.metadata.annotations
         self._of[key] = Memory(written=group, said=(said.get(STATE, ""), said.get(MESSAGE, "")))
 
-    def note_passed(self, key: GangKey, queue: str, now: float) -> None:
-        """Note that a smaller gang passed this one in the queue, `now` of the wall clock; the first time counts."""
+    def note_passed(self, key: GangKey, queue: str, now: float, drain_after: str) -> None:
+        """Note that a smaller gang passed this one in the queue, `now` of the wall clock; the first time counts.
+
+        The queue drains for it after `drain_after`, where that is known and the queue does not say.
+        """
         memory = self.of(key)
         if memory.mark.passed_in != queue:
-            memory.mark = replace(memory.mark, passed_since=text_of(now), passed_in=queue)
+            passed = {"passed_since": text_of(now), "passed_in": queue, "drain_after": drain_after}
+            memory.mark = replace(memory.mark, **passed)
 
     def forget(self, key: GangKey, *, ending: bool) -> Memory:
         """Drop the memory of a gang that is gone and give it; pods that the watch still shows as held stay known.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from controller.refused import Part, version_of
 from controller.reports import annotations_of, says
 from muster.kube.errors import ApiError
+from muster.model.gang_states import BEFORE_ADMISSION
 from muster.model.objects import decode
 from muster.observe import messages
 from muster.observe.pod_groups import WORKLOAD_MANAGER, applicable, up_to_date
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from controller.fenced_writes import Writer
+    from controller.history import RunTimes
     from controller.memory import Memory
     from controller.reports import Reporter
     from muster.model.gang_states import GangState
@@ -47,9 +49,11 @@ class PodGroupWriter:
         reporter: Reporter,
         look_again: Callable[[GangKey, float], None],
         *,
+        run_times: RunTimes,
         alive: Callable[[ObjectMeta], Awaitable[bool]],
         clock: Callable[[], float],
     ) -> None:
+        self._run_times = run_times
         self._alive = alive
         self._writer = writer
         self._reporter = reporter
@@ -99,7 +103,9 @@ class PodGroupWriter:
         return replace(view, pod_group=memory.written)
 
     async def mark(self, view: View, memory: Memory, mark: Mark, state: GangState, message: str) -> None:
-        """Write it at once, and remember where that is not taken."""
+        """Write it at once, with the gang's estimated run time, and remember where that is not taken."""
+        self._run_times.expect(view, memory, anew=state in BEFORE_ADMISSION)
+        mark = replace(mark, runs_about=memory.runs_about if mark.admitted or state in BEFORE_ADMISSION else "")
         try:
             memory.written = await self._reporter.mark(view, mark, state, message)
         except ApiError as error:

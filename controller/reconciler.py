@@ -18,6 +18,7 @@ from controller.deadlines import Deadlines
 from controller.entering import Entering
 from controller.evictions import Evictions
 from controller.gates import Gates
+from controller.history import RunTimes
 from controller.kueue import Kueue
 from controller.memory import Memories, Memory
 from controller.nudges import Nudges
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from controller.fenced_writes import Writer
     from controller.metrics import Metrics
     from muster.admitters import KueueWorkload
+    from muster.gangs.history import History
     from muster.gangs.intent import Defaults
     from muster.kube.store import Change
     from muster.kube.workqueue import WorkQueue
@@ -74,7 +76,8 @@ class Reconciler:
     """One leader's term: a ledger made from the cluster, and the work on each gang; `jobs` as `Nudges` has it.
 
     `admitted` is asked whether a Workload of Kueue's is admitted now. What this leader sees is timed by `clock`, which
-    never goes back; only times that others have written are compared with `wall`, the time of day.
+    never goes back; only times that others have written are compared with `wall`, the time of day. `history` has the
+    run times of former gangs; None where none are kept.
     """
 
     def __init__(
@@ -91,6 +94,7 @@ class Reconciler:
         metrics: Metrics,
         clock: Callable[[], float],
         wall: Callable[[], float],
+        history: History | None = None,
     ) -> None:
         self._writer = writer
         self._metrics = metrics
@@ -105,9 +109,14 @@ class Reconciler:
         self._ledger = self._admission_queue.ledger
         self._quota_use = QuotaUse(cluster, self._ledger)
         self._reporter = Reporter(writer, announcer, there=cluster.has)
-        self._group_writer = PodGroupWriter(writer, self._reporter, queue.add_after, alive=alive, clock=clock)
+        self._run_times = RunTimes(cluster, history)
+        self._group_writer = PodGroupWriter(
+            *(writer, self._reporter, queue.add_after), run_times=self._run_times, alive=alive, clock=clock
+        )
         self._memories = Memories()
-        self._bypass = BypassTracker(self._ledger, self._memories, queue.add, self._admission_queue.wake)
+        self._bypass = BypassTracker(
+            *(self._ledger, self._memories, queue.add, self._admission_queue.wake, self._run_times.drain_after)
+        )
         self._deadlines = Deadlines(self._admission_queue, self._reporter, queue.add_after, defaults.kueues_timeout)
         self._kueue = Kueue(self._reporter, queue.add_after, admitted=admitted, clock=clock, wall=wall)
         self._nudges = Nudges(writer, jobs, clock=clock, wall=wall)
@@ -270,7 +279,9 @@ class Reconciler:
         ours = memory.opened | memory.tried
         gated = {pod.metadata.uid for pod in pods if pod.metadata.uid in ours and pod.gated(GATE)} if ours else set()
         self._reporter.forget(memory.notice(view, gated, self._now()))
+        self._run_times.expect(view, memory)
         standing = self._stand(view)
+        self._run_times.follow(view, standing.phase, memory, self._now())
         assembling = standing.phase is Phase.ASSEMBLING
         needed = view.gang.min_member if assembling and view.gang is not None else 0
         self._pace.looked(key, len(pods) + len(view.unmanaged_pods), needed=needed)
@@ -349,7 +360,8 @@ class Reconciler:
         memory = self._memories.seen(key)
         refused = memory.refused.out(self._clock())
         since = min((one.since for one in memory.unready.values()), default=None)
-        known = memory.mark, memory.unplaced_since, memory.waiting, True, refused, memory.units, memory.tried
+        mark = replace(memory.mark, runs_about=memory.runs_about)
+        known = mark, memory.unplaced_since, memory.waiting, True, refused, memory.units, memory.tried
         context = EntryContext(
             self._now(), self._cluster.priorities(), *known, yielded=memory.yielded, unready_since=since
         )

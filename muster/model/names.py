@@ -101,7 +101,7 @@ REQUEUE_AFTER = "muster.dev/requeue-after"  # annotation on workloads: when to g
 QUEUEING = "muster.dev/queueing"  # annotation on Queues: "strict" where nobody overtakes
 PATIENCE = "muster.dev/patience"  # annotation on Queues: how long a gang may be passed, such as 10m
 RESERVES = "muster.dev/reserves"  # annotation on Queues: "bounds" where reservations rest on no estimates
-DRAIN_AFTER = "muster.dev/drain-after"  # annotation on Queues: when a queue drains for a gang that waits, such as 72h
+DRAIN_AFTER = "muster.dev/drain-after"  # annotation on Queues, PodGroups: when a queue drains for a gang, such as 72h
 UNPLACED_AFTER = "muster.dev/unplaced-after"  # annotation on Queues: when an unplaced gang lets others past it
 PREEMPTION = "muster.dev/preemption"  # annotation on Queues: "lower-priority" where Volcano makes room by preempting
 SIBLINGS = "muster.dev/siblings"  # annotation on Queues: "age" where the queues below start by age, not by share
@@ -122,6 +122,7 @@ MARKS = (
     MESSAGE,
     PASSED_SINCE,
     PASSED_IN,
+    DRAIN_AFTER,
     REQUEUED_AT,
     RUNS_ABOUT,
 )

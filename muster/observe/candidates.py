@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from muster.gangs.gang import priority_value
 from muster.model.names import queue_named
-from muster.model.times import seconds_of
+from muster.model.times import duration_of, seconds_of
 from muster.observe.admitted_terms import recorded_queue
 from muster.observe.ends import lasts
 from muster.observe.opening import minimum_of
@@ -75,9 +75,13 @@ def waiting_since(view: View, requeued_at: str = "") -> str:
     return max(view.above.since or created, requeued_at)
 
 
-def passed_since(view: View, mark: Mark, queue: str) -> str:
-    """Since when smaller gangs pass this one in the queue in which it waits now (RFC 3339); "" where they do not."""
-    return next((one.passed_since for one in (view.mark, mark) if one.passed_in == queue), "")
+def passed_since(view: View, mark: Mark, queue: str) -> tuple[str, str]:
+    """Since when smaller gangs pass this one in the queue in which it waits (RFC 3339), and when that drains for it.
+
+    Both are "" where they do not.
+    """
+    marks = (view.mark, mark) if queue else ()
+    return next(((one.passed_since, one.drain_after) for one in marks if one.passed_in == queue), ("", ""))
 
 
 def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidate:
@@ -88,16 +92,18 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
     """
     gang, intent = gang_and_intent(view)
     may_preempt = _may_preempt(view)
+    since, drain_after = passed_since(view, mark, intent.queue)
     return Candidate(
         key=view.key,
         queue=intent.queue,
         priority=priority_value(intent.priority_class, priorities),
         since=waiting_since(view, view.mark.requeued_at or mark.requeued_at),
         need=largest(gang.min_resources, total(requested(view).values())),
-        passed_since=seconds_of(passed_since(view, mark, intent.queue)),
+        passed_since=seconds_of(since),
+        drain_after=duration_of(drain_after),
         deadline=view.workload.deadline.ends if view.workload and view.workload.deadline else None,
         lasts=lasts(view),
-        run=run_of(view),
+        run=run_of(view, mark),
         follows=view.follows,
         limited=limited(view),
         preempts=may_preempt and _evicts_for(view),

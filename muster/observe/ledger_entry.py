@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from muster.gangs.gang import priority_value
 from muster.model.modes import GateMode
-from muster.model.times import seconds_of
+from muster.model.times import duration_of, seconds_of
 from muster.observe.admitted_terms import units_of
 from muster.observe.candidates import (
     candidate,
@@ -206,14 +206,15 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
         # A soft claim is nothing to begin with.
         soft = standing.soft and ledger.soft(view.key, context.now)
         need = next_claim if soft else minus(next_claim, held.claim)
-        passed = seconds_of(passed_since(view, context.mark, held.queue))
+        passed, drain_after = passed_since(view, context.mark, held.queue)
         next_wave = Candidate(
             *(wave, held.queue, held.priority, held.since, need),
-            passed_since=passed,
+            passed_since=seconds_of(passed),
+            drain_after=duration_of(drain_after),
             begun=True,
             limited=limited(view),
             preempts=preempts(view),
-            run=run_of(view),
+            run=run_of(view, context.mark),
         )
     changed |= _put(ledger, leaving, last)
     changed |= _put(ledger, wave, next_wave)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from muster.model.names import RUNS_ABOUT
 from muster.model.times import durations_of, seconds_of
 from muster.observe.ends import lasts
 from muster.queueing.entries import End, EndKind, Run
@@ -43,20 +42,22 @@ def _begun(limit: TimeLimit, view: View) -> TimeLimit:
     return replace(limit, since=seconds_of(since), frees_after=None if several else limit.frees_after)
 
 
-def run_of(view: View) -> Run | None:
-    """The run time of the gang from its start; None where nothing is known, and for what does not end by itself."""
+def run_of(view: View, mark: Mark) -> Run | None:
+    """The run time of the gang from its start; None where nothing is known, and for what does not end by itself.
+
+    `mark` is what this leader has decided; the estimates that the PodGroup says already go before.
+    """
     if lasts(view):
         return None
     if bounds := [run for run, _ in _bounds(view)]:
         return min(bounds)
-    group = view.pod_group if view.ours else None
-    about = durations_of(group.metadata.annotations.get(RUNS_ABOUT, "")) if group is not None else ()
+    about = durations_of((view.mark.runs_about if view.ours else "") or mark.runs_about)
     return Run(about[0], EndKind.ABOUT, about[1:]) if about else None
 
 
 def end_of(view: View, mark: Mark, now: float) -> End | None:
     """The end of the claim of an admitted gang: the first bound that is not over yet; its leader remembers `mark`."""
-    run, start = run_of(view), _start(view, mark)
+    run, start = run_of(view, mark), _start(view, mark)
     if run is None or start is None:
         return None
     ends = [run.from_(start), *(bound.from_(start if since is None else since) for bound, since in _bounds(view))]

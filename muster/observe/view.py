@@ -16,10 +16,12 @@ from muster.model.names import (
     ADMITTED_AT,
     ADMITTED_FOR,
     ADMITTER,
+    DRAIN_AFTER,
     PASSED_IN,
     PASSED_SINCE,
     REQUEUE_AFTER,
     REQUEUED_AT,
+    RUNS_ABOUT,
 )
 from muster.model.objects import Pod
 from muster.model.requeueing import requeue_after
@@ -72,6 +74,10 @@ class Mark:
     """With which minimums, and in which queue, it was admitted (`muster.observe.admitted_terms`)."""
     admitter: str = ""
     """Who has admitted it; "" for the ledger."""
+    drain_after: str = ""
+    """How long after its first bypass its queue drains for it, where the queue does not say."""
+    runs_about: str = field(default="", compare=False)
+    """How long it runs by estimates, each longer than the one before. New estimates alone are nothing to write."""
 
     @property
     def annotations(self) -> dict[str, str]:
@@ -84,6 +90,8 @@ class Mark:
             REQUEUED_AT: self.requeued_at,
             ADMITTED_FOR: self.admitted_for,
             ADMITTER: self.admitter,
+            DRAIN_AFTER: self.drain_after,
+            RUNS_ABOUT: self.runs_about,
         }
         return {name: text for name, text in said.items() if text}
 
@@ -212,7 +220,7 @@ class View:
         """What the PodGroup says was decided."""
         said = self.pod_group.metadata.annotations if self.pod_group else {}
         names = (ADMITTED, ADMITTED_AT, PASSED_SINCE, PASSED_IN, REQUEUED_AT, ADMITTED_FOR, ADMITTER)
-        return Mark(*(said.get(name, "") for name in names))
+        return Mark(*(said.get(name, "") for name in (*names, DRAIN_AFTER, RUNS_ABOUT)))
 
     @property
     def marked_for(self) -> str:

@@ -254,8 +254,8 @@ class AdmissionPass:
         self.until = min(self.until, *(state.ends.advance(self.now) for state in self.states.values()))
 
     def _trusts_estimates(self, candidate: Candidate) -> bool:
-        since = candidate.passed_since or 0.0
-        return self.tree.trusts_estimates(candidate.queue) and self.now < since + self.tree.drain_after(candidate.queue)
+        drains = candidate.drains(self.tree.drain_after(candidate.queue))
+        return self.tree.trusts_estimates(candidate.queue) and self.now < drains
 
     def _first_fit(self, candidate: Candidate, amounts: Amounts, trust: EndKind) -> tuple[float, EndKind]:
         """The first time at which a gang fits at all levels, and how sure that is."""

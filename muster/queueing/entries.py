@@ -7,6 +7,7 @@ from enum import IntEnum
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from muster.queueing.queue_view import DRAINS
 from muster.queueing.usage import Amounts, amounts_of
 
 if TYPE_CHECKING:
@@ -126,6 +127,8 @@ class Candidate:
     """The claim that it will have on its queue."""
     passed_since: float | None = None
     """The time of its first bypass by a smaller gang (seconds of the wall clock)."""
+    drain_after: float | None = None
+    """Seconds after that from which its queue drains for it, where the queue does not say; None for the default."""
     deadline: float | None = None
     """The time at which its workload gives up (seconds of the wall clock)."""
     begun: bool = False
@@ -152,6 +155,11 @@ class Candidate:
     def amounts(self) -> Amounts:
         """Its need in billionths."""
         return amounts_of(self.need)
+
+    def drains(self, after: float | None) -> float:
+        """The time from which its queue drains for it once it was passed; `after` is what the queue says (seconds)."""
+        said = self.drain_after if after is None else after
+        return (self.passed_since or 0.0) + (DRAINS if said is None else said)
 
     def end(self, now: float) -> End | None:
         """Its end if it starts now."""

@@ -179,7 +179,7 @@ class Ledger:
         view = self._tree.get(queue)
         if view is None:
             return Terms()
-        drain_after = self._tree.drain_after(queue) if view.trusts_estimates else inf
+        drain_after = view.drain_after if view.trusts_estimates else inf
         return Terms(view.patience, drain_after, preempts=view.preempts)
 
     # --- gangs ------------------------------------------------------------------------------------------------------
@@ -250,8 +250,9 @@ class Ledger:
         known = self.candidate(key)
         if known == candidate:
             return False
-        passed = known is not None and known.passed_since is None and candidate.passed_since is not None
-        if known and passed and replace(known, passed_since=candidate.passed_since) == candidate:
+        since, after = candidate.passed_since, candidate.drain_after
+        passed = known is not None and known.passed_since is None and since is not None
+        if known and passed and replace(known, passed_since=since, drain_after=after) == candidate:
             self._passes.passed(queue, self._states[queue].has_been_passed(candidate))
             return True
         self.forget(key)

@@ -55,8 +55,9 @@ class Terms:
 
     patience: float = 0.0
     """Seconds for which smaller gangs may pass a waiting one."""
-    drain_after: float = inf
-    """Seconds after its first bypass from which estimates are not trusted any more for a waiting gang."""
+    drain_after: float | None = inf
+    """Seconds after its first bypass from which estimates are not trusted any more for a waiting gang; None where the
+    queue does not say."""
     preempts: bool = False
     """Whether claims of lower priority do not stand in the way of a gang that preempts."""
 
@@ -283,8 +284,8 @@ class QueueState:
     def _moments_of(self, candidate: Candidate) -> Iterator[float]:
         if candidate.passed_since is not None:
             yield candidate.passed_since + self._terms.patience
-            if self._terms.drain_after < inf:
-                yield candidate.passed_since + self._terms.drain_after
+            if (drains := candidate.drains(self._terms.drain_after)) < inf:
+                yield drains
         if candidate.deadline is not None:
             yield candidate.deadline
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.model.names import NAMESPACE_NAME
-from muster.queueing.queue_view import DRAINS, ROOT, UNPLACED
+from muster.queueing.queue_view import ROOT, UNPLACED
 from muster.resources.amounts import Resources, describe, minus, total
 from muster.resources.quantity import ZERO
 
@@ -225,10 +225,10 @@ class QueueTree:
         view = self._views.get(name)
         return view is None or view.trusts_estimates
 
-    def drain_after(self, name: str) -> float:
-        """The seconds after its first bypass from which the queue drains for a gang there."""
+    def drain_after(self, name: str) -> float | None:
+        """The seconds after its first bypass from which the queue drains for a gang there; None where it says none."""
         view = self._views.get(name)
-        return DRAINS if view is None or view.drain_after is None else view.drain_after
+        return view.drain_after if view is not None else None
 
     @property
     def counts_nodes(self) -> bool:

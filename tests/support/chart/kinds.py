@@ -95,6 +95,7 @@ _NAMES: dict[str, tuple[str, list[str]]] = {
             MESSAGE,
             PASSED_SINCE,
             PASSED_IN,
+            DRAIN_AFTER,
             REQUEUED_AT,
             RUNS_ABOUT,
         ],

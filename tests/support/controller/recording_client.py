@@ -18,6 +18,7 @@ from controller.fenced_writes import Writer
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
 from muster.admitters import Admitter
+from muster.gangs.history import History
 from muster.kube.errors import ApiError
 from muster.kube.resource import POD_GROUPS
 from muster.kube.workqueue import WorkQueue
@@ -275,6 +276,8 @@ class Harness:
             kueue=kueue,
             elastic=elastic,
         )
+        # The run times of former gangs, which outlast a leader.
+        self.history = History()
         self.now = 1000.0
         # By how much the wall clock is ahead of what it was.
         self.leap = 0.0
@@ -312,6 +315,7 @@ class Harness:
             metrics=Metrics(self.registry),
             clock=lambda: self.now,
             wall=lambda: self.now + self.leap,
+            history=self.history,
         )
         self.cluster.subscribe(
             gang=self.reconciler.gang_changed,

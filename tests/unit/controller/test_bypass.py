@@ -30,6 +30,11 @@ def nobody(*_: object) -> None:
     """Nobody is looked at, and nobody woken."""
 
 
+def unknown(_: str) -> str:
+    """No history tells when a queue drains."""
+    return ""
+
+
 @pytest.mark.parametrize(
     ("meanwhile", "noted"),
     [
@@ -49,7 +54,7 @@ def test_a_gang_was_passed_if_it_still_waits_where_it_waited(meanwhile: Callable
     waits(ledger)
     passed: dict[EntryKey, str | None] = {KEY: ledger.queue_of(KEY)}
     meanwhile(ledger)
-    BypassTracker(ledger, memories, looked_at.append, nobody).note(passed, 60.0)
+    BypassTracker(ledger, memories, looked_at.append, nobody, unknown).note(passed, 60.0)
     mark = memories.seen(KEY).mark
     assert (mark.passed_since, mark.passed_in) == ((text_of(60.0), "q") if noted else ("", ""))
     assert looked_at == ([KEY] if noted else [])
@@ -57,7 +62,7 @@ def test_a_gang_was_passed_if_it_still_waits_where_it_waited(meanwhile: Callable
 
 def test_a_gang_that_waited_nowhere_was_not_passed() -> None:
     memories = Memories()
-    BypassTracker(Ledger(), memories, nobody, nobody).note({KEY: None}, 60.0)
+    BypassTracker(Ledger(), memories, nobody, nobody, unknown).note({KEY: None}, 60.0)
     assert memories.seen(KEY) == Memory()
 
 
@@ -67,7 +72,7 @@ def test_who_stands_before_all_others_passes_nobody() -> None:
     ledger.set_queue(QueueView("q", "Open", amounts(cpu="4")))
     ledger.hold(GangKey("team", "runs"), "q", amounts(cpu="2"))
     waits(ledger)
-    tracker = BypassTracker(ledger, Memories(), nobody, nobody)
+    tracker = BypassTracker(ledger, Memories(), nobody, nobody, unknown)
     for name, since in (("elder", "09:00"), ("younger", "11:00")):
         ledger.wait(Candidate(GangKey("team", name), "q", 0, since, amounts(cpu="1")))
     assert tracker.by(GangKey("team", "elder"), 0.0) == {}

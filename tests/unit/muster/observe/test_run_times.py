@@ -10,6 +10,7 @@ from muster.model.names import ADMITTED, ADMITTED_AT, GANG, GANG_SIZE, GANG_TIME
 from muster.model.times import seconds_of
 from muster.observe.observing import observe
 from muster.observe.run_times import end_of, run_of
+from muster.observe.view import Mark
 from muster.queueing.entries import End, EndKind, Run
 from muster.queueing.ledger import GangKey
 from tests.support.controller.stores import filled
@@ -127,7 +128,7 @@ def plain(*limits: int | None, annotations: JSON | None = None, jobs: int = 1) -
 
 
 def run(key: str, **cluster: list[JSON]) -> Run | None:
-    return run_of(observe(GangKey(NAMESPACE, key), filled(**cluster), DEFAULTS))
+    return run_of(observe(GangKey(NAMESPACE, key), filled(**cluster), DEFAULTS), Mark())
 
 
 @pytest.mark.parametrize(

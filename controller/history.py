@@ -1,0 +1,190 @@
+"""The history of run times in a leader's term: records the runs that end, and estimates those that come.
+
+Decisions read the estimates that stand on PodGroups, never the history: so another leader, and `muster plan`, decide
+the same. What is lost of the history costs estimates, and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from controller.fenced_writes import NotLeaderError
+from muster.gangs.history import SHARDS, History, Lineage, lineage_of
+from muster.kube.errors import ApiError
+from muster.kube.resource import CONFIG_MAPS
+from muster.model.objects import InvalidObjectError, LocalObject, decode
+from muster.model.times import duration_text, seconds_of
+from muster.observe.candidates import queue_held
+from muster.observe.ends import lasts
+from muster.observe.phases import Phase
+from muster.workloads import PLAIN_POD
+
+if TYPE_CHECKING:
+    from controller.fenced_writes import Writer
+    from controller.memory import Memory
+    from muster.kube.client import Client
+    from muster.model.objects import OwnerReference
+    from muster.observe.cluster import Cluster
+    from muster.observe.view import View
+
+__all__ = ["HistoryStore", "RunTimes", "Runs"]
+
+logger = logging.getLogger(__name__)
+
+_DATA = "runs"
+_READ_SECONDS = 3.0
+_EVERY = 60.0
+
+
+class Runs(NamedTuple):
+    """An admitted gang: the UID of its workload, its lineage and queue, since when it runs, and what made it."""
+
+    uid: str
+    lineage: Lineage
+    queue: str
+    since: float
+    maker: OwnerReference | None
+
+
+class RunTimes:
+    """Follows admitted gangs to their ends, and gives estimates; without a `history` it does neither."""
+
+    def __init__(self, cluster: Cluster, history: History | None) -> None:
+        self._cluster = cluster
+        self._history = history
+
+    def follow(self, view: View, phase: Phase, memory: Memory, now: float) -> None:
+        """Note that an admitted gang runs, and record for how long it ran when it has run to its end.
+
+        One that was deleted, suspended or queued again has not; nor is anything known of one that ended while another
+        process led. `now` is of the wall clock.
+        """
+        if self._history is None:
+            return
+        ran = memory.runs
+        if phase is Phase.ADMITTED:
+            marked = view.mark if view.marked_for == view.uid else memory.mark
+            since = seconds_of(marked.admitted_at)
+            if since is None or (ran is not None and ran.since == since):
+                return
+            maker = view.decoded.metadata.controller if view.decoded is not None else None
+            memory.runs = Runs(view.uid, _lineage(view), queue_held(view), since, maker)
+            return
+        memory.runs = None
+        if ran is not None and self._has_ended(view, phase, ran):
+            self._history.record(ran.lineage, ran.queue, now - ran.since)
+
+    def _has_ended(self, view: View, phase: Phase, ran: Runs) -> bool:
+        if phase is Phase.INACTIVE:
+            return view.uid == ran.uid and view.workload is not None and view.workload.finished
+        # A RayJob that has ended takes its cluster along.
+        made = self._cluster.workload(view.key.namespace, ran.maker) if phase is Phase.GONE and ran.maker else None
+        with suppress(InvalidObjectError):
+            return made is not None and made[0].read(made[1]).finished
+        return False
+
+    def expect(self, view: View, memory: Memory, *, anew: bool = False) -> None:
+        """Note the estimates of a gang that waits, as its PodGroup says them; where it says none, or `anew`, as of now.
+
+        An admitted gang keeps those with which it started.
+        """
+        if self._history is None:
+            return
+        memory.runs_about = (view.mark.runs_about if view.ours else "") or memory.runs_about
+        known = view.mark.admitted or (memory.runs_about and not anew)
+        if known or view.intent is None or not view.members or lasts(view):
+            return
+        memory.runs_about = " ".join(map(duration_text, self._history.estimates(_lineage(view), view.intent.queue)))
+
+    def drain_after(self, queue: str) -> str:
+        """When a queue drains for a gang that is passed, by its runs; "" where too little is known of them."""
+        seconds = self._history.drain_after(queue) if self._history is not None else None
+        return duration_text(60 * round(seconds / 60)) if seconds is not None else ""
+
+
+def _lineage(view: View) -> Lineage:
+    """The lineage of a gang: of what stands highest above its workload; of plain pods, of the first that made them."""
+    makers = view.above.makers
+    if view.kind is PLAIN_POD or view.kind is None or view.decoded is None:
+        kind, name = (makers[0].kind, makers[0].name) if makers else ("Pod", view.key.name)
+    else:
+        kind, name = (makers[-1].kind, makers[-1].name) if makers else (view.kind.kind, view.decoded.metadata.name)
+    return lineage_of(view.key.namespace, kind, name)
+
+
+class _ConfigMap(LocalObject, frozen=True):
+    data: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class HistoryStore:
+    """Keeps a history in ConfigMaps of this name and a number, which the chart makes; with the name "" it has none."""
+
+    def __init__(self, client: Client, writer: Writer, *, namespace: str, name: str) -> None:
+        self.history = History() if name else None
+        self._client = client
+        self._writer = writer
+        self._namespace = namespace
+        self._names = [f"{name}-{shard}" for shard in range(SHARDS)]
+        self._unread = set(range(SHARDS))
+        self._failing = False
+
+    async def read(self) -> None:
+        """Read what is stored; what does not answer is read again before it is written."""
+        if self.history is not None:
+            await asyncio.gather(*(self._read(self.history, shard) for shard in sorted(self._unread)))
+
+    async def _read(self, history: History, shard: int) -> None:
+        name = self._names[shard]
+        try:
+            body = await self._client.get(CONFIG_MAPS, name, self._namespace, deadline=_READ_SECONDS)
+            if text := decode(body, _ConfigMap).data.get(_DATA):
+                history.read(text)
+        except ApiError as error:
+            if not error.not_found:
+                self._failed("read", name, error)
+                return
+        except InvalidObjectError as error:
+            logger.warning(
+                "ConfigMap %s holds no run times as muster writes them; it starts empty: %s",
+                name,
+                error,
+                extra={"event": "history.lost"},
+            )
+        self._unread.discard(shard)
+
+    async def run(self) -> None:
+        """Write what has changed once a minute, until cancelled."""
+        while self.history is not None:
+            await asyncio.sleep(_EVERY)
+            await self.write(self.history)
+
+    async def write(self, history: History) -> None:
+        """Write what has changed of what was read."""
+        await self.read()
+        for shard in sorted(history.changed - self._unread):
+            history.changed.discard(shard)
+            body = {"data": {_DATA: history.text(shard)}}
+            try:
+                await self._writer.patch(CONFIG_MAPS, self._names[shard], self._namespace, body)
+            except (ApiError, NotLeaderError) as error:
+                history.changed.add(shard)
+                self._failed("written", self._names[shard], error)
+                return
+        self._failing = bool(self._unread)
+
+    def _failed(self, what: str, name: str, error: Exception) -> None:
+        """Say it once, until everything can be read and written."""
+        if not self._failing:
+            logger.warning(
+                "ConfigMap %s cannot be %s; what it should hold costs estimates, and is tried again each minute: %s",
+                name,
+                what,
+                error,
+                extra={"event": "history.failed"},
+            )
+        self._failing = True

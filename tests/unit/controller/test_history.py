@@ -1,0 +1,400 @@
+"""What the leader records of runs, what it says of those that come, and how it keeps both."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from controller.fenced_writes import Writer
+from controller.history import HistoryStore
+from muster.gangs.history import SHARDS, History, lineage_of
+from muster.kube.errors import ApiError, Unreachable
+from muster.model.names import DRAIN_AFTER, HOLD, PASSED_SINCE, RUNS_ABOUT, STATE
+from muster.queueing.ledger import GangKey
+from tests.support.controller.bypass_queue import LARGE, SMALL, small_behind_large
+from tests.support.controller.recording_client import Harness
+from tests.support.controller.two_gangs import members
+from tests.support.manifests.observed import (
+    GROUP,
+    JSON,
+    KEY,
+    NAMESPACE,
+    QUEUE_LABELS,
+    as_client,
+    pod,
+    pytorch_job,
+    pytorch_pod,
+    queue,
+    ray_cluster,
+    template,
+)
+from tests.support.manifests.owner_chains import owned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HOUR = 3600.0
+TRAIN = GangKey(NAMESPACE, "train")
+NIGHTLY = lineage_of(NAMESPACE, "RayCronJob", "nightly")
+
+
+def known(*hours: float, lineage: tuple[str, str, str] = (NAMESPACE, "RayCronJob", "nightly")) -> History:
+    history = History()
+    for one in hours:
+        history.record(lineage_of(*lineage), "q", one * HOUR)
+    return history
+
+
+def run_times(harness: Harness) -> list[int]:
+    """The run times that were recorded in queue q."""
+    runs = [json.loads(harness.history.text(shard)) for shard in range(SHARDS)]
+    (found,) = [named for one in runs for named in one.values()] or [{}]
+    assert len({tuple(one) for one in found.values()}) <= 1, "of the lineage, and of the namespace in the queue"
+    return next(iter(found.values()), [])
+
+
+def maker(kind: str, name: str, owner: JSON | None = None, **status: object) -> JSON:
+    spec = {"rayClusterSpec": ray_cluster()["spec"], "shutdownAfterJobFinishes": True} if kind == "RayJob" else {}
+    meta = {"name": name, "namespace": NAMESPACE, "uid": f"uid-{name}", "labels": QUEUE_LABELS}
+    made = {"apiVersion": "ray.io/v1", "kind": kind, "metadata": meta, "spec": spec, "status": status}
+    return owned(made, owner) if owner else made
+
+
+CRON = maker("RayCronJob", "nightly")
+JOB = maker("RayJob", "nightly-x7k2d", CRON)
+CLUSTER = owned(ray_cluster(), JOB)
+
+
+def nightly(**more: list[JSON]) -> Harness:
+    """A RayCluster of a RayJob of a RayCronJob, and room for it."""
+    return Harness(**{"workloads": [CRON, JOB, CLUSTER], "pods": members(), "queues": [queue(cpu="4")], **more})
+
+
+def job(*conditions: str, **more: Any) -> JSON:  # noqa: ANN401 - whatever `pytorch_job` takes
+    said = [{"type": one, "status": "True"} for one in conditions]
+    return pytorch_job(labels=QUEUE_LABELS, conditions=said, **more)
+
+
+async def training(*pods: JSON) -> Harness:
+    """A PyTorchJob that has run for two hours."""
+    there = list(pods) or [pytorch_pod("m", "master"), pytorch_pod("w-0"), pytorch_pod("w-1")]
+    harness = Harness(workloads=[job()], pods=there, queues=[queue(cpu="4")])
+    await harness.settle()
+    assert len(harness.open_pods()) == 3
+    await harness.settle()
+    harness.now += 2 * HOUR
+    return harness
+
+
+async def after(harness: Harness, key: GangKey = TRAIN) -> Harness:
+    """The gang was looked at once more."""
+    harness.reconciler.gang_changed(key)
+    await harness.settle()
+    return harness
+
+
+# --- what is recorded -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("manifest", "recorded"),
+    [
+        pytest.param(job("Succeeded"), [7200], id="it has succeeded"),
+        pytest.param(job("Failed"), [7200], id="it has failed"),
+        pytest.param(job(suspend=True), [], id="it was suspended"),
+        pytest.param(job(), [], id="it runs on"),
+    ],
+)
+async def test_a_run_counts_that_has_come_to_its_end(manifest: JSON, recorded: list[int]) -> None:
+    harness = await training()
+    harness.set_workload(manifest)
+    await after(harness)
+    assert run_times(harness) == recorded
+    await after(harness)
+    assert run_times(harness) == recorded, "once"
+
+
+async def test_a_workload_that_is_deleted_has_not_run_to_its_end() -> None:
+    harness = await training()
+    deleted = job()
+    deleted["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
+    harness.set_workload(deleted)
+    await after(harness)
+    assert run_times(harness) == []
+
+
+async def test_of_a_run_that_ended_while_nobody_led_the_end_is_not_known() -> None:
+    harness = await training()
+    harness.set_workload(job("Succeeded"))
+    harness.restart()
+    await after(harness)
+    assert harness.annotations("train")[STATE] == "Finished"
+    assert run_times(harness) == []
+
+
+async def test_a_new_leader_goes_on_with_runs_that_began_before_it() -> None:
+    harness = await training()
+    harness.restart()
+    await after(harness)
+    harness.set_workload(job("Succeeded"))
+    await after(harness)
+    assert run_times(harness) == [7200]
+
+
+@pytest.mark.parametrize(
+    ("state", "recorded"),
+    [
+        pytest.param("Complete", [7200], id="it is complete"),
+        pytest.param("Failed", [7200], id="it has failed"),
+        pytest.param("Retrying", [], id="it tries again"),
+        pytest.param("Running", [], id="only the cluster was deleted"),
+    ],
+)
+async def test_a_ray_job_that_ends_takes_its_cluster_along(state: str, recorded: list[int]) -> None:
+    harness = nightly()
+    await harness.settle()
+    await harness.settle()
+    harness.now += 2 * HOUR
+    harness.set_workload(maker("RayJob", "nightly-x7k2d", CRON, jobDeploymentStatus=state))
+    await after(harness, KEY)
+    assert run_times(harness) == [], "it holds its room still"
+    harness.drop_workload(CLUSTER)
+    await after(harness, KEY)
+    assert run_times(harness) == recorded
+    assert (NIGHTLY.name in harness.history.text(int(NIGHTLY.namespace[0], 16) % SHARDS)) is bool(recorded)
+
+
+async def test_plain_pods_have_the_lineage_of_their_job() -> None:
+    of = {"apiVersion": "batch/v1", "kind": "Job", "name": "fit-29384761", "uid": "uid-fit", "controller": True}
+    said = {"muster.dev/gang": "fit-29384761", "volcano.sh/queue-name": "q"}
+    sized = {"muster.dev/gang-size": "2", "scheduling.k8s.io/group-name": "fit-29384761"}
+    spec = {**template("1")["spec"], "restartPolicy": "Never", "schedulingGates": [{"name": "muster.dev/gang"}]}
+    pods = [pod(name, owner=of, labels=said, annotations=sized, **spec) for name in ("a", "b")]
+    harness = Harness(pods=pods, queues=[queue(cpu="4")])
+    for _ in range(2):
+        await harness.settle()
+    harness.now += HOUR
+    for one in harness.client.pods.values():
+        one["status"]["phase"] = "Succeeded"
+    harness.watch()
+    await after(harness, GangKey(NAMESPACE, "fit-29384761"))
+    assert run_times(harness) == [3600]
+    fit = lineage_of(NAMESPACE, "Job", "fit")
+    assert fit.name in harness.history.text(int(fit.namespace[0], 16) % SHARDS)
+
+
+# --- what is said -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_gang_that_waits_says_its_estimates_and_keeps_those_with_which_it_starts() -> None:
+    harness = nightly(queues=[queue(cpu="4", annotations={HOLD: "true"})])
+    harness.history = known(1, 2, 9)
+    harness.restart()
+    await harness.settle()
+    assert harness.annotations(GROUP)[STATE] == "OnHold"
+    assert harness.annotations(GROUP)[RUNS_ABOUT] == "2h 9h"
+    harness.history.record(NIGHTLY, "q", 5 * HOUR)
+    await after(harness, KEY)
+    assert harness.annotations(GROUP)[RUNS_ABOUT] == "2h 9h"
+    harness.set_queue(queue(cpu="4"))
+    await harness.settle()
+    harness.history.record(NIGHTLY, "q", 60 * HOUR)
+    await harness.settle()
+    assert harness.annotations(GROUP)[STATE] == "Admitted"
+    assert harness.annotations(GROUP)[RUNS_ABOUT] == "2h 9h"
+
+
+async def test_estimates_are_no_writes_of_their_own() -> None:
+    without, harness = nightly(), nightly()
+    harness.history = known(1, 2, 9)
+    harness.restart()
+    assert await harness.settle() == await without.settle()
+    assert harness.annotations(GROUP)[RUNS_ABOUT] == "2h 9h"
+    harness.history.record(NIGHTLY, "q", 100 * HOUR)
+    assert await (await after(harness, KEY)).settle() == []
+
+
+@pytest.mark.parametrize("waits_first", [True, False])
+async def test_the_claim_of_a_gang_ends_by_its_estimate_from_the_first_moment(waits_first: bool) -> None:  # noqa: FBT001
+    """Also where no PodGroup has said it yet; and another leader sees the same."""
+    harness = nightly(queues=[queue(cpu="4", annotations={HOLD: "true"} if waits_first else {})])
+    harness.history = known(1, 2, 9)
+    harness.restart()
+    await harness.settle()
+    harness.set_queue(queue(cpu="4"))
+    ends = []
+    for _ in range(3):
+        await harness.settle()
+        claim = harness.reconciler._ledger.claims("q")[KEY]
+        assert claim.end is not None
+        ends.append((claim.end.start, claim.end.seconds, claim.end.longer))
+        harness.history = History()
+        harness.restart()
+    assert ends == [(1000.0, 2 * HOUR, (9 * HOUR,))] * 3
+
+
+async def test_a_service_has_no_estimate() -> None:
+    """Though the gangs of its namespace have."""
+    harness = Harness(workloads=[ray_cluster()], pods=members(), queues=[queue(cpu="4")])
+    harness.history = known(1, 2, 9)
+    harness.restart()
+    await harness.settle()
+    assert harness.annotations(GROUP)[STATE] == "Admitted"
+    assert RUNS_ABOUT not in harness.annotations(GROUP)
+
+
+@pytest.mark.parametrize(
+    ("runs", "annotations", "said"),
+    [
+        pytest.param(20, {}, "10h", id="five times what nearly all take"),
+        pytest.param(19, {}, None, id="too few are known"),
+        pytest.param(20, {"drain-after": "24h"}, None, id="the queue says it"),
+    ],
+)
+async def test_a_gang_that_is_passed_says_when_the_queue_drains_for_it(
+    runs: int, annotations: dict[str, str], said: str | None
+) -> None:
+    harness = small_behind_large(annotations=annotations)
+    harness.history = known(*[2.0] * runs)
+    harness.restart()
+    await harness.settle()
+    assert (harness.annotations(SMALL)[STATE], PASSED_SINCE in harness.annotations(LARGE)) == ("Admitted", True)
+    assert harness.annotations(LARGE).get(DRAIN_AFTER) == said
+    for queue_runs in (0, 20):
+        harness.history = known(*[9.0] * queue_runs)
+        harness.restart()
+        await harness.settle()
+        assert harness.annotations(LARGE).get(DRAIN_AFTER) == said, "it stays as it was when the gang was first passed"
+        waits = harness.reconciler._ledger.candidate(GangKey(NAMESPACE, LARGE))
+        assert waits is not None
+        assert waits.drain_after == (10 * HOUR if said else None)
+
+
+# --- how it is kept ---------------------------------------------------------------------------------------------------
+
+
+class ConfigMaps:
+    """The part of a client that reads and patches the ConfigMaps of the history."""
+
+    def __init__(self, *names: str) -> None:
+        self.data: dict[str, dict[str, str]] = {name: {} for name in names or NAMES}
+        self.fails: list[Exception] = []
+        self.written: list[str] = []
+
+    async def get(self, _: object, name: str, namespace: str, *, deadline: float) -> bytes:
+        """Read one; the data of one that was never written is not there."""
+        assert (namespace, deadline > 0) == ("muster", True)
+        await asyncio.sleep(0)
+        if self.fails:
+            raise self.fails.pop(0)
+        if name not in self.data:
+            raise ApiError(404, "NotFound", f'configmaps "{name}" not found')
+        return json.dumps({"metadata": {"name": name}, "data": self.data[name] or None}).encode()
+
+    async def strategic_merge_patch(
+        self, _: object, name: str, body: JSON, namespace: str, *, deadline: float, dry_run: bool
+    ) -> bytes:
+        """Write what is said of it."""
+        assert (namespace, deadline > 0, dry_run) == ("muster", True, False)
+        self.written.append(name)
+        if self.fails:
+            raise self.fails.pop(0)
+        if name not in self.data:
+            raise ApiError(404, "NotFound", f'configmaps "{name}" not found')
+        self.data[name] |= body["data"]
+        return b"{}"
+
+
+NAMES = [f"muster-history-{number}" for number in range(SHARDS)]
+SHARD = NAMES[int(NIGHTLY.namespace[0], 16) % SHARDS]
+
+
+async def stored(client: ConfigMaps) -> tuple[HistoryStore, History]:
+    """The history as a leader begins with it."""
+    writer = Writer(as_client(client), lambda: 60.0)
+    store = HistoryStore(as_client(client), writer, namespace="muster", name="muster-history")
+    await store.read()
+    assert store.history is not None
+    return store, store.history
+
+
+async def test_the_next_leader_reads_what_one_has_written_of_what_has_changed() -> None:
+    client = ConfigMaps()
+    store, history = await stored(client)
+    await store.write(history)
+    assert client.written == []
+    for _ in range(3):
+        history.record(NIGHTLY, "q", HOUR)
+    for _ in range(2):
+        await store.write(history)
+    assert client.written == [SHARD]
+    _, again = await stored(client)
+    assert again.estimates(NIGHTLY, "q") == (HOUR,)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda data: data[SHARD].update(runs="{"), id="cut off"),
+        pytest.param(lambda data: data[SHARD].update(runs='{"team": {"nightly": [60]}}'), id="no hashes"),
+        pytest.param(lambda data: data[SHARD].update(runs="x" * 10**6), id="large"),
+        pytest.param(lambda data: data[SHARD].update(runs=7), id="not text"),
+        pytest.param(lambda data: data.clear(), id="all deleted"),
+    ],
+)
+async def test_history_that_cannot_be_read_is_empty_and_no_failure(
+    spoil: Callable[[dict[str, Any]], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    client = ConfigMaps()
+    spoil(client.data)
+    store, history = await stored(client)
+    for _ in range(3):
+        history.record(NIGHTLY, "q", HOUR)
+    assert history.estimates(NIGHTLY, "q") == (HOUR,)
+    await store.write(history)
+    assert [record.__dict__["event"] for record in caplog.records if record.levelno == logging.WARNING] == [
+        "history.lost" if client.data else "history.failed"
+    ]
+
+
+async def test_what_did_not_answer_is_read_before_it_is_written(caplog: pytest.LogCaptureFixture) -> None:
+    client = ConfigMaps()
+    first, history = await stored(client)
+    for _ in range(3):
+        history.record(NIGHTLY, "q", HOUR)
+    await first.write(history)
+    client.fails = [Unreachable("silent")] * SHARDS
+    second, later = await stored(client)
+    for _ in range(17):
+        later.record(NIGHTLY, "q", 2 * HOUR)
+    client.fails = [Unreachable("silent")] * SHARDS
+    await second.write(later)
+    assert client.written == [SHARD]
+    await second.write(later)
+    (runs,) = {tuple(runs) for named in json.loads(client.data[SHARD]["runs"]).values() for runs in named.values()}
+    assert runs == (3600,) * 3 + (7200,) * 17
+    assert [record.__dict__["event"] for record in caplog.records] == ["history.failed"], "said once"
+
+
+async def test_a_write_that_fails_is_written_again() -> None:
+    client = ConfigMaps()
+    store, history = await stored(client)
+    history.record(NIGHTLY, "q", HOUR)
+    client.fails = [ApiError(403, "Forbidden", "no")]
+    for _ in range(3):
+        await store.write(history)
+    assert client.written == [SHARD, SHARD]
+
+
+async def test_without_a_name_nothing_is_kept_read_or_written() -> None:
+    client = ConfigMaps()
+    store = HistoryStore(as_client(client), Writer(as_client(client), lambda: 60.0), namespace="muster", name="")
+    client.fails = [ApiError(403, "Forbidden", "no")]
+    await store.read()
+    await store.run()
+    assert store.history is None
+    assert client.fails
