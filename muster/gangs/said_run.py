@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from muster.workloads import Voice, Workload
 
-__all__ = ["LONGEST_RUN", "SHORTEST_RUN", "SaidRun", "said_run", "unreadable_runs"]
+__all__ = ["LONGEST_RUN", "SaidRun", "said_run", "unreadable_runs"]
 
-SHORTEST_RUN, LONGEST_RUN = 60.0, 60 * 24 * 3600.0
+_SHORTEST_RUN, LONGEST_RUN = 60.0, 60 * 24 * 3600.0
 _MOST_DIGITS = 9
 
 
@@ -48,7 +48,7 @@ def unreadable_runs(workload: Workload, voices: Sequence[Voice]) -> Iterator[tup
 
 def _run(text: str) -> float | None:
     seconds = duration_of(text)
-    return seconds if seconds is not None and SHORTEST_RUN <= seconds <= LONGEST_RUN else None
+    return seconds if seconds is not None and _SHORTEST_RUN <= seconds <= LONGEST_RUN else None
 
 
 def _whole(text: str) -> int | None:

@@ -76,10 +76,12 @@ def _start(view: View, mark: Mark) -> float | None:
 
 def _bounds(view: View) -> Iterator[tuple[Run, float | None]]:
     """What bounds the run of the gang, and since when where that is not its start and is known."""
-    grace = max((member.pod.spec.termination_grace_period_seconds for member in view.members), default=0)
-    for limit in view.workload.time_limits if view.workload is not None else ():
-        if limit.frees_after is not None:
+    limits = view.workload.time_limits if view.workload is not None else ()
+    if freeing := [(limit, limit.frees_after) for limit in limits if limit.frees_after is not None]:
+        # A gang may have thousands of members.
+        grace = max((member.pod.spec.termination_grace_period_seconds for member in view.members), default=0)
+        for limit, frees_after in freeing:
             kind = EndKind.ENFORCED if limit.exact else EndKind.SAID
-            yield Run(limit.seconds + limit.frees_after + grace, kind), limit.since
+            yield Run(limit.seconds + frees_after + grace, kind), limit.since
     if view.intent is not None and view.intent.said_run is not None:
         yield Run(view.intent.said_run.seconds, EndKind.SAID), None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from muster.gangs.said_run import unreadable_runs
 from muster.model.findings import Finding, Reason
 from muster.model.names import KUEUE_MOST_RUN
+from muster.workloads.ray import RAY_CLUSTER
+from muster.workloads.volcano_job import VOLCANO_JOB
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,9 +29,12 @@ def run_time_findings(workload: Workload, intent: Intent, around: Surroundings) 
     # Of Kueue's label Kueue itself makes sure.
     if said is None or made or KUEUE_MOST_RUN in said.path:
         return
+    if workload.kind is VOLCANO_JOB:
+        yield _finding(Reason.VALUE_IGNORED, said.path, "it is ignored, for muster does not start Volcano's own Jobs")
+        return
     if workload.lasts:
         rest = f"it is ignored, for a {workload.kind.kind} stays until it is deleted"
-        cure = "; set shutdownAfterJobFinishes in a RayJob" if workload.kind.kind == "RayCluster" else ""
+        cure = "; set shutdownAfterJobFinishes in a RayJob" if workload.kind is RAY_CLUSTER else ""
         yield _finding(Reason.VALUE_IGNORED, said.path, rest + cure)
         return
     limits = [limit for limit in workload.time_limits if limit.frees_after is not None]

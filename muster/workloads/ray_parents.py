@@ -35,7 +35,7 @@ __all__ = ["RAY_CRON_JOB", "RAY_JOB", "RAY_SERVICE", "RayCronJob", "RayJob", "Ra
 _TIMEOUT = read_key("ray.io/initializing-timeout")  # annotation on RayServices
 # Five letters that the operator puts behind the name of what it makes.
 _GENERATED = "-xxxxx"
-# What a rule or policy says that has the whole cluster deleted.
+# What a rule or policy says that has the whole cluster deleted. `DeleteWorkers` leaves its head, the least part of it.
 _DELETING = ("DeleteCluster", "DeleteSelf")
 # What KubeRay adds to the head's pods in SidecarMode (controllers/ray/common/job.go of 1.6.2).
 _SUBMITTER = Container(
@@ -57,6 +57,10 @@ class _DeletionRule(LocalObject, frozen=True):
     policy: str = ""
     condition: _DeletionCondition = _DeletionCondition()
 
+    @property
+    def succeeded(self) -> bool:
+        return self.condition.job_status == "SUCCEEDED"
+
 
 class _DeletionPolicy(LocalObject, frozen=True):
     policy: str = ""
@@ -68,7 +72,8 @@ class _DeletionStrategy(LocalObject, frozen=True):
 
     @property
     def leaves_cluster(self) -> bool:
-        return self.on_success.policy not in _DELETING and self._after("SUCCEEDED", "") is None
+        policies = (self.on_success.policy, *(one.policy for one in self.deletion_rules if one.succeeded))
+        return not any(policy in (*_DELETING, "DeleteWorkers") for policy in policies)
 
     @property
     def frees_after(self) -> float | None:
@@ -76,17 +81,10 @@ class _DeletionStrategy(LocalObject, frozen=True):
 
         At its deadline a job has failed as a deployment, and not as a Ray job: `onFailure` does not see that.
         """
-        well, late = self._after("SUCCEEDED", ""), self._after("", "Failed")
-        return None if well is None or late is None else max(well, late)
-
-    def _after(self, job: str, deployment: str) -> float | None:
-        found = [
-            float(rule.condition.ttl_seconds)
-            for rule in self.deletion_rules
-            if rule.policy in _DELETING
-            and (rule.condition.job_status, rule.condition.job_deployment_status) == (job, deployment)
-        ]
-        return min(found, default=None)
+        deleting = [rule for rule in self.deletion_rules if rule.policy in _DELETING]
+        well = [rule.condition.ttl_seconds for rule in deleting if rule.succeeded]
+        late = [one.condition.ttl_seconds for one in deleting if one.condition.job_deployment_status == "Failed"]
+        return float(max(min(well), min(late))) if well and late else None
 
 
 class _JobSpec(LocalObject, frozen=True):

@@ -49,6 +49,7 @@ _LABELS: Mapping[str, Sequence[str]] = {
 _ANNOTATIONS: Mapping[str, Sequence[str]] = {
     "scheduling.volcano.sh/queue-name": _NAMES,
     "muster.dev/requeue-after": ("30m", "soon"),
+    "muster.dev/runs-at-most": ("2h", "soon"),
     "muster.dev/hold": ("true", "yes"),
     "muster.dev/admitted": ("uid-demo",),
     "muster.dev/workload": ("{}", '{"kind": "RayCluster", "name": "theirs"}', "no JSON"),

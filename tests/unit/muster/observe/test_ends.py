@@ -46,6 +46,13 @@ def of_ray_job(**spec: Any) -> dict[str, list[JSON]]:  # noqa: ANN401 - whatever
             {"workloads": [ray_cluster(meta={"ownerReferences": [owner("RayJob")]})]}, False, id="of a RayJob"
         ),
         pytest.param(of_ray_job(), True, id="of a RayJob that leaves it"),
+        pytest.param(
+            of_ray_job(
+                deletionStrategy={"deletionRules": [{"policy": "DeleteCluster", "condition": {"jobStatus": "FAILED"}}]}
+            ),
+            True,
+            id="of a RayJob that deletes it only when it has failed",
+        ),
         pytest.param(of_ray_job(shutdownAfterJobFinishes=True), False, id="of a RayJob that shuts it down"),
         pytest.param(
             of_ray_job(
@@ -53,8 +60,8 @@ def of_ray_job(**spec: Any) -> dict[str, list[JSON]]:  # noqa: ANN401 - whatever
                     "deletionRules": [{"policy": "DeleteWorkers", "condition": {"jobStatus": "SUCCEEDED"}}]
                 }
             ),
-            True,
-            id="of a RayJob that deletes only workers",
+            False,
+            id="of a RayJob that deletes its workers",
         ),
         pytest.param(
             of_ray_job(
