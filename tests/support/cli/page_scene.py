@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from muster.cli.page.samples import SLOT, SLOTS, Level, Samples
-from muster.model.names import ADMITTED_AT, PASSED_IN, PASSED_SINCE
+from muster.model.names import ADMITTED_AT, PASSED_IN, PASSED_SINCE, RUNS_AT_MOST
+from muster.model.times import text_of
+from tests.support.controller.bypass_queue import OF_A_JOB
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import listing, only, reply
 from tests.support.manifests.gangs import gangs, limited
 from tests.support.manifests.observed import JSON, queue
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from muster.observe.cluster import Cluster
     from tests.support.cli.page import Served
 
@@ -28,7 +33,7 @@ _WAITING = 'needs cpu 3 and memory 3Gi; queue "nlp" has cpu 2 free of cpu 8; pos
 
 
 def scene() -> Cluster:
-    """Two gangs run in `nlp`, two wait there, one runs in `vision`, and one lacks pods."""
+    """Two gangs run in `nlp` for two hours, two wait there, one runs in `vision`, and one lacks pods."""
     whole: tuple[list[JSON], list[JSON], list[JSON]] = ([], [], [])
     parts = (
         gangs(["run-llama-8b", "run-mistral-finetune"], "nlp", state="Running", message='holds cpu 3 of queue "nlp"'),
@@ -41,6 +46,7 @@ def scene() -> Cluster:
         for all_of_them, some in zip(whole, part, strict=True):
             all_of_them.extend(some)
     workloads, pods, groups = whole
+    _limit_runs(workloads, groups)
     pods = [one for one in pods if not one["metadata"]["name"].startswith("detector-w")]
     for pod in pods:
         if pod["metadata"]["name"].startswith("run"):
@@ -61,6 +67,18 @@ def scene() -> Cluster:
         limited("vision", "research", cpu="3"),
     ]
     return filled(workloads=workloads, pods=pods, groups=groups, queues=queues)
+
+
+def _limit_runs(workloads: Iterable[JSON], groups: Iterable[JSON]) -> None:
+    """What runs ends in less than two hours, and room is reserved for the first gang that waits."""
+    for meta in (one["metadata"] for one in workloads):
+        if meta["name"].startswith("run"):
+            meta |= {**OF_A_JOB, "annotations": {RUNS_AT_MOST: "2h"}}
+    for meta in (one["metadata"] for one in groups):
+        if meta["name"].startswith("ray-run"):
+            meta["annotations"][ADMITTED_AT] = text_of(time.time() - 600)
+        if meta["name"] == "ray-bert-large-pg":
+            meta["annotations"] |= {PASSED_SINCE: f"{_DAY}10:08:00Z", PASSED_IN: "nlp"}
 
 
 def answered(page: Served) -> None:
