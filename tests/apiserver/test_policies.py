@@ -15,6 +15,7 @@ from muster.model.names import (
     ADMITTED,
     ADMITTED_AT,
     ADMITTED_FOR,
+    DRAIN_AFTER,
     GANG,
     GATE,
     GROUP_NAME,
@@ -229,7 +230,10 @@ def test_the_policies_hold_in_the_namespaces_that_the_selector_selects(acting: A
 # --- PodGroups --------------------------------------------------------------------------------------------------------
 
 
-MARKS = [ADMITTED, ADMITTED_AT, ADMITTED_FOR, STATE, MESSAGE, PASSED_SINCE, PASSED_IN, REQUEUED_AT, RUNS_ABOUT]
+MARKS = [
+    *(ADMITTED, ADMITTED_AT, ADMITTED_FOR, STATE, MESSAGE),
+    *(PASSED_SINCE, PASSED_IN, DRAIN_AFTER, REQUEUED_AT, RUNS_ABOUT),
+]
 
 
 @pytest.mark.parametrize("mark", MARKS)

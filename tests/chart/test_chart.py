@@ -11,6 +11,7 @@ import yaml
 
 import muster
 from hack.chart import SETTINGS, complaints
+from muster.gangs.history import SHARDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +43,7 @@ def test_everything_that_is_installed(default: Rendered) -> None:
         "ClusterRoleBinding/muster-controller",
         "ClusterRoleBinding/muster-uninstall",
         "ClusterRoleBinding/muster-webhook",
+        *(f"ConfigMap/muster-history-{number}" for number in range(SHARDS)),
         "Deployment/muster-controller",
         "Deployment/muster-webhook",
         "Job/muster-uninstall",
@@ -75,10 +77,18 @@ def test_the_charts_version_is_the_programs(chart: Path) -> None:
     assert described["appVersion"] == muster.__version__
 
 
-def test_the_secret_has_no_data(default: Rendered) -> None:
-    """An upgrade then leaves the certificates in it alone."""
-    secret = default.one("Secret")
-    assert {"data", "stringData"}.isdisjoint(secret)
+@pytest.mark.parametrize("kind", ["Secret", "ConfigMap"])
+def test_what_muster_fills_has_no_data(default: Rendered, kind: str) -> None:
+    """An upgrade then leaves its certificates, and the run times that it knows, alone."""
+    found = [item for item in default.documents if item["kind"] == kind]
+    assert found
+    assert all({"data", "binaryData", "stringData"}.isdisjoint(item) for item in found)
+
+
+def test_without_a_history_nothing_of_it_is_there(render: Render) -> None:
+    rendered = render("history.enabled=false")
+    assert "history" not in yaml.safe_dump(rendered.documents)
+    assert "configmaps" not in {resource for _, resource, *_ in rendered.rules("Role", "muster-controller")}
 
 
 @pytest.mark.parametrize(

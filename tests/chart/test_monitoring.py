@@ -28,6 +28,7 @@ SERIES = {
 # tests/apiserver/test_uncalled.py sees them at a real apiserver.
 OF_THE_APISERVER = {"apiserver_admission_webhook_rejection_count", "apiserver_admission_webhook_fail_open_count"}
 STATES = set(map(str, GangState))
+_DASHBOARD = "gangs-muster-dashboard"
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def rules(rendered: Rendered) -> list[JSON]:
 
 
 def dashboard(rendered: Rendered) -> JSON:
-    found: JSON = json.loads(rendered.one("ConfigMap")["data"]["muster.json"])
+    found: JSON = json.loads(rendered.one("ConfigMap", _DASHBOARD)["data"]["muster.json"])
     return found
 
 
@@ -136,13 +137,13 @@ def test_the_templates_of_prometheus_pass_helm_as_they_are(rendered: Rendered, c
     assert [rule["annotations"] for rule in rules(rendered)] == [rule["annotations"] for rule in written]
 
 
-@pytest.mark.parametrize("kind", ["PodMonitor", "PrometheusRule", "ConfigMap"])
-def test_labels_by_which_it_is_chosen(rendered: Rendered, kind: str) -> None:
-    assert rendered.one(kind)["metadata"]["labels"]["release"] == "prometheus"
+@pytest.mark.parametrize(("kind", "name"), [("PodMonitor", ""), ("PrometheusRule", ""), ("ConfigMap", _DASHBOARD)])
+def test_labels_by_which_it_is_chosen(rendered: Rendered, kind: str, name: str) -> None:
+    assert rendered.one(kind, name)["metadata"]["labels"]["release"] == "prometheus"
 
 
 def test_the_sidecar_finds_the_dashboard(rendered: Rendered) -> None:
-    assert rendered.one("ConfigMap")["metadata"]["labels"]["grafana_dashboard"] == "1"
+    assert rendered.one("ConfigMap", _DASHBOARD)["metadata"]["labels"]["grafana_dashboard"] == "1"
 
 
 def test_panels_do_not_lie_on_each_other(rendered: Rendered) -> None:
@@ -170,5 +171,5 @@ def test_beside_a_monitor_no_annotation_asks_for_a_second_scrape(render: Render,
 
 
 def test_none_of_it_is_there_unless_asked_for(render: Render) -> None:
-    kinds = {name.partition("/")[0] for name in render().names()}
+    kinds = {name.partition("/")[0] for name in render("history.enabled=false").names()}
     assert kinds.isdisjoint({"PodMonitor", "PrometheusRule", "ConfigMap", "NetworkPolicy"})

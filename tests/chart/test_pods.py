@@ -158,12 +158,13 @@ def test_labels_of_ones_own_are_on_everything_and_change_none_of_musters(render:
         ("podMonitor", "PodMonitor"),
         ("serviceMonitor", "ServiceMonitor"),
         ("prometheusRule", "PrometheusRule"),
-        ("grafanaDashboard", "ConfigMap"),
+        ("history.enabled=false,grafanaDashboard", "ConfigMap"),
     ],
 )
 def test_labels_of_one_object_go_before_those_of_all(render: Render, value: str, kind: str) -> None:
     """By these Prometheus and Grafana choose it."""
-    rendered = render(f"commonLabels.release=all,{value}.enabled=true,{value}.labels.release=prometheus")
+    labels = f"{value.rpartition(',')[2]}.labels.release=prometheus"
+    rendered = render(f"commonLabels.release=all,{value}.enabled=true,{labels}")
     assert rendered.one(kind)["metadata"]["labels"]["release"] == "prometheus"
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from muster.gangs.history import SHARDS
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS
 from tests.docs.test_security import PAGE
 from tests.support.cluster.rbac import granted, listed
@@ -133,6 +134,7 @@ def test_rights_of_the_controller_in_the_cluster(default: Rendered) -> None:
 
 def test_rights_of_the_controller_in_its_namespace(default: Rendered) -> None:
     assert default.rules("Role", "muster-controller") == [
+        ("", "configmaps", tuple(f"muster-history-{number}" for number in range(SHARDS)), ("get", "patch")),
         ("coordination.k8s.io", "leases", (), ("create",)),
         ("coordination.k8s.io", "leases", ("muster-controller",), ("get", "update")),
     ]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from muster.admitters import Admitter, chosen_admitter
 from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.objects import flag
+from muster.gangs.history import SHARDS
 from muster.model.findings import Reason, Severity
 from muster.model.names import SCHEDULER
 from muster.model.strictness import read_validation
@@ -73,6 +74,12 @@ class Installation:
     def lease(self) -> str:
         """The Lease that elects the leader among the controllers."""
         return self._told(self.controller, "lease") or f"{self.name}-controller"
+
+    @property
+    def histories(self) -> tuple[str, ...]:
+        """The ConfigMaps in which the controller keeps run times."""
+        name = self._told(self.controller, "history")
+        return tuple(f"{name}-{shard}" for shard in range(SHARDS)) if name else ()
 
     @property
     def own_certificates(self) -> bool:

@@ -94,6 +94,8 @@ def _controller(installation: Installation) -> Iterator[Right]:
     yield from _rights(("release",), "muster.dev", "gangs")
     yield from _rights(("get", "update"), "coordination.k8s.io", "leases", installation.lease, installation.namespace)
     yield from _rights(("create",), "coordination.k8s.io", "leases", "", installation.namespace)
+    for name in installation.histories:
+        yield from _rights(("get", "patch"), "", "configmaps", name, installation.namespace)
 
 
 def _common(installation: Installation) -> Iterator[Right]:

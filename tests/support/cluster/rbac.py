@@ -55,9 +55,8 @@ def listed(page: str, account: str, namespace: str) -> set[Right]:
     ):
         if process == account.rpartition("-")[2]:
             at = "" if where == EVERYWHERE else namespace
-            named = name.strip("`")
+            names = re.findall(r"`(.+?)`", name) or [""]
             for full in re.findall(r"`(.+?)`", resources):
                 resource, _, group = full.partition(".")
-                for verb in verbs.split(", "):
-                    rights.add(Right(verb, group, resource, named, at))
+                rights |= {Right(verb, group, resource, one, at) for verb in verbs.split(", ") for one in names}
     return rights
