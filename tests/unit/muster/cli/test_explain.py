@@ -17,9 +17,23 @@ from muster.cli.timeline import TimedPod
 from muster.cli.when import ExpectedStarts
 from muster.gangs.intent import Defaults
 from muster.model.modes import GateMode
-from muster.model.names import GANG, MANAGED, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, SCHEDULER_LABEL, STATE
+from muster.model.names import (
+    ADMITTED_AT,
+    GANG,
+    MANAGED,
+    MESSAGE,
+    NAMESPACE_SELECTOR,
+    PASSED_IN,
+    PASSED_SINCE,
+    QUEUE_ANNOTATION,
+    RUNS_AT_MOST,
+    SCHEDULER_LABEL,
+    STATE,
+)
 from muster.model.objects import Namespace
+from muster.model.times import text_of
 from muster.workloads import kind_of
+from tests.support.controller.bypass_queue import OF_A_JOB
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
     JSON,
@@ -116,6 +130,40 @@ RayCluster team/demo
   2m         WaitingForQuota  muster.dev  needs cpu 3
 """
     )
+
+
+def test_who_waits_for_a_gang_with_a_limit_hears_when_it_starts() -> None:
+    """The controller's message has the planned start, and `explain` says it where that message is older."""
+    demo, other = ray_cluster(), ray_cluster(name="other", uid="uid-other", meta=OF_A_JOB)
+    other["metadata"]["annotations"] = {RUNS_AT_MOST: "2h"}
+    pods = gang("demo", held=True)
+    marks = {STATE: "Running", ADMITTED_AT: text_of(NOW - 600)}
+    cluster = filled(
+        workloads=[demo, other],
+        pods=[*pods, *gang("other", held=False, nodeName="node-1", phase="Running")],
+        groups=[
+            group("demo", annotations={**WAITING, PASSED_SINCE: text_of(NOW - 9000), PASSED_IN: "q"}),
+            group("other", admitted="uid-other", annotations=marks, phase="Running"),
+        ],
+        queues=[queue(cpu="4")],
+    )
+    entry = said(demo, pods, Picture(cluster))
+    out = io.StringIO()
+    print_explained([entry], out, NOW)
+    assert entry["when"] | {"assumes": []} == {
+        "startsBy": "2027-01-15T09:50:00Z",
+        "basis": "said",
+        "expected": "2027-01-15T10:00:00Z",
+        "knownRuns": 1.0,
+        "behind": [],
+        "assumes": [],
+        "why": "",
+    }
+    assert """\
+  planned    for 2027-01-15 09:50 UTC, if what runs ends as it says
+  expected   about 2027-01-15 10:00 UTC, in 2 hours; run times are known for
+             100% of what it waits for
+""" in out.getvalue()
 
 
 @pytest.mark.parametrize(
