@@ -135,7 +135,7 @@ class ExpectedStarts:
             return f"the forecast takes more than {self._seconds:g} s of CPU"
         if unknown := awaited.gangs - awaited.known:
             return f"{unknown} of {awaited.gangs} gangs before it have neither a time limit nor a history"
-        return "what does not end by itself leaves it no room"
+        return "nothing that is known to end makes room for it"
 
     def _behind(self, waits: Candidate, made: list[Reservation]) -> Iterator[Order]:
         """The gangs with a reservation before it that concerns its queue, or one above."""

@@ -112,7 +112,7 @@ RayCluster team/demo
   queue      q  (metadata.labels[volcano.sh/queue-name])
   priority   -
   position   1 of 1 waiting
-  expected   not known: what does not end by itself leaves it no room
+  expected   not known: nothing that is known to end makes room for it
   needs      cpu 3, memory 3Gi
 
   ROLE       WANTED  MIN  PODS  GATED  BOUND

@@ -112,7 +112,7 @@ def test_what_never_ends_is_known_not_to_end() -> None:
     ledger.hold(GangKey("team", "runs-0"), "q", amounts(cpu="2"), lasts=True)
     when = of(ledger)
     assert (when["expected"], when["knownRuns"]) == (None, 1.0)
-    assert when["why"] == "what does not end by itself leaves it no room"
+    assert when["why"] == "nothing that is known to end makes room for it"
 
 
 def test_gangs_with_a_reservation_before_it_are_named() -> None:
