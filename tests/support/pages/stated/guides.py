@@ -79,10 +79,10 @@ _STATES = (
 
 _WAITING = (
     Row("docs/backends.md", "without a node for «5 seconds», and then", ("controller.nudges:_SILENCE",)),
-    Row(_QUEUES, "it is bypassed for «ten minutes» at most", ("muster.queueing.queue_view:_PATIENCE",)),
+    Row(_QUEUES, "they have passed it for «ten minutes»", ("muster.queueing.queue_view:_PATIENCE",)),
     Row(
         _QUEUES,
-        "bypassed once at most. Default `«10»m`",
+        "passed once at most. Default `«10»m`",
         ("muster.queueing.queue_view:_PATIENCE",),
         lambda seconds: seconds / 60,
     ),
