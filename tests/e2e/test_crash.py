@@ -6,37 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import wait_for
-from muster.kube.resource import LEASES
 from muster.model.names import GATE, PRIORITY_CLASS_LABEL, QUEUE_LABEL
+from tests.support.cluster.leaders import leader as leader_of
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import PATIENCE, admitted, gates, node_of, state
+from tests.support.cluster.scene import admitted, gates, node_of, state
 from tests.support.faults.refused_writes import BURST, MARK, WORKERS_OF_BURST, hold
 from tests.support.manifests.applied import ray_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hack.testbed import Process
     from hack.testbed.muster import MusterInstall
     from tests.support.cluster.scene import Scene
 
 _GANG = "ray-fragile-pg"
-
-
-def _holder(scene: Scene, muster: MusterInstall) -> str:
-    lease = scene.api.get(LEASES.path(muster.namespace, f"{muster.release}-controller"))
-    return str(lease["spec"].get("holderIdentity") or "")
-
-
-def _leader(scene: Scene, muster: MusterInstall) -> Process:
-    """The controller that works; it is named in the lease."""
-
-    def found() -> list[Process]:
-        holder = _holder(scene, muster)
-        return [process for process in muster.controllers if process.alive() and holder.startswith(f"{process.name}_")]
-
-    return wait_for("a leader", found, PATIENCE)[0]
 
 
 def _marked(scene: Scene) -> bool:
@@ -97,12 +80,12 @@ def test_leader_killed_the_other_takes_over(scene: Scene, muster: MusterInstall)
     queue = scene.queue(cpu="3")
     scene.apply(ray_cluster("before").label(QUEUE_LABEL, queue).workers(1))
     before = {pod["metadata"]["uid"] for pod in scene.await_running("ray-before-pg", 2)}
-    leader = _leader(scene, muster)
+    leader = leader_of(muster)
     leader.kill()
 
     scene.apply(ray_cluster("after").label(QUEUE_LABEL, queue))
     scene.await_running("ray-after-pg", 1)
-    assert _leader(scene, muster).name != leader.name
+    assert leader_of(muster).name != leader.name
     assert {pod["metadata"]["uid"] for pod in scene.await_running("ray-before-pg", 2)} == before
     # The new leader knows what the old one gave away.
     scene.apply(ray_cluster("more").label(QUEUE_LABEL, queue))
@@ -118,10 +101,10 @@ def test_the_other_finishes_what_the_killed_leader_began(scene: Scene, muster: M
         scene.wait(
             "one gate open of three", lambda: len(scene.pods(_GANG)) == 3 and _marked(scene) and _gated(scene) == 2
         )
-        leader = _leader(scene, muster)
+        leader = leader_of(muster)
         leader.kill()
     scene.await_running(_GANG, 3)
-    assert _leader(scene, muster).name != leader.name
+    assert leader_of(muster).name != leader.name
     scene.assert_started_together(_GANG, 3)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS, QUEUES
-from muster.model.names import MANAGED, PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING, UNPLACED_AFTER
+from muster.model.names import MANAGED, PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING, RESERVES, UNPLACED_AFTER
 from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import admitted, gates, message, node_of, phase, state
@@ -140,6 +140,7 @@ def test_a_gang_is_bypassed_only_until_its_patience_is_over(scene: Scene) -> Non
         "the passing to be written down",
         lambda: PASSED_SINCE in scene.pod_group("ray-large-pg")["metadata"]["annotations"],
     )
+    _annotate(scene, queue, RESERVES, "bounds")
     _annotate(scene, queue, PATIENCE, "0s")
     scene.apply(_cluster("small-two", queue, 1))
     held_up = message(scene.await_state("ray-small-two-pg", "WaitingForQuota"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import Nodes, Testbed
-from hack.testbed.muster import install
+from hack.testbed.muster import MusterInstall, install
 from muster.kube.resource import PODS
 from muster.model.names import GATE, NUDGE, QUEUE_LABEL, SCHEDULER_LABEL
 from muster.model.objects import convert
@@ -17,9 +17,11 @@ from muster.schedulers import named
 from tests.e2e.conftest import VALUES
 from tests.support.cluster import pair_stories
 from tests.support.cluster.backends import bound, cluster, member, scheduled
+from tests.support.cluster.leaders import replace_leader
 from tests.support.cluster.objects import alive, gates, message, node_of
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.reservation_story import reservation
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 
 if TYPE_CHECKING:
@@ -32,12 +34,18 @@ PAIR = {"schedulers": "{coscheduling}", "queues.source": "muster"}
 
 
 @pytest.fixture(scope="module")
-def pair() -> Iterator[Testbed]:
+def installed() -> Iterator[MusterInstall]:
     """A cluster with scheduler-plugins beside kube-scheduler, with KubeRay, the Training operator and muster."""
     with Testbed.start(**cluster("coscheduling"), nodes=Nodes(count=4, cpu="8", gpu=0), progress=print) as testbed:
-        installed = install(testbed, values={**VALUES, **PAIR}, webhooks=1, controllers=2)
-        installed.wait_ready()
-        yield testbed
+        muster = install(testbed, values={**VALUES, **PAIR}, webhooks=1, controllers=2)
+        muster.wait_ready()
+        yield muster
+
+
+@pytest.fixture(scope="module")
+def pair(installed: MusterInstall) -> Testbed:
+    """The cluster."""
+    return installed.testbed
 
 
 @pytest.fixture
@@ -118,6 +126,12 @@ def test_a_lost_worker_is_replaced_at_once(scene: PairScene) -> None:
 
     scene.wait("the replacement", replaced)
     scene.await_running("ray-demo-pg", 3)
+
+
+@pytest.mark.long
+def test_a_large_gang_starts_by_the_time_it_was_told(scene: PairScene, installed: MusterInstall) -> None:
+    queue = scene.gang_queue(capability={"cpu": "4"}, patience="0s")
+    reservation(scene, queue, scene.await_running, lambda: replace_leader(installed))
 
 
 @pytest.mark.long

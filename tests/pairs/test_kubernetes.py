@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import Nodes, Testbed
-from hack.testbed.muster import install
+from hack.testbed.muster import MusterInstall, install
 from muster.kube.resource import PODS, PRIORITY_CLASSES
 from muster.model.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.e2e.conftest import VALUES
 from tests.support.cluster import pair_stories
 from tests.support.cluster.backends import cluster
+from tests.support.cluster.leaders import replace_leader
 from tests.support.cluster.objects import gates, message
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.reservation_story import reservation
 from tests.support.cluster.scene import open_scene
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 
@@ -29,12 +31,18 @@ PAIR = {"schedulers": "{kubernetes}", "queues.source": "muster"}
 
 
 @pytest.fixture(scope="module")
-def pair() -> Iterator[Testbed]:
+def installed() -> Iterator[MusterInstall]:
     """A cluster of Kubernetes 1.37 with its own PodGroups, KubeRay, the Training operator and muster."""
     with Testbed.start(**cluster("kubernetes"), nodes=Nodes(count=4, cpu="8", gpu=0), progress=print) as testbed:
-        installed = install(testbed, values={**VALUES, **PAIR}, webhooks=1, controllers=2)
-        installed.wait_ready()
-        yield testbed
+        muster = install(testbed, values={**VALUES, **PAIR}, webhooks=1, controllers=2)
+        muster.wait_ready()
+        yield muster
+
+
+@pytest.fixture(scope="module")
+def pair(installed: MusterInstall) -> Testbed:
+    """The cluster."""
+    return installed.testbed
 
 
 @pytest.fixture
@@ -118,6 +126,12 @@ def test_a_new_workload_of_the_name_has_a_new_group(scene: PairScene) -> None:
     scene.apply(job.workers(1))
     scene.wait("the new gang to run", lambda: scene.placed("again") == 2)
     assert scene.pod_group("again")["metadata"]["name"] != before
+
+
+@pytest.mark.long
+def test_a_large_gang_starts_by_the_time_it_was_told(scene: PairScene, installed: MusterInstall) -> None:
+    queue = scene.gang_queue(capability={"cpu": "4"}, patience="0s")
+    reservation(scene, queue, scene.await_placed, lambda: replace_leader(installed))
 
 
 @pytest.mark.long
