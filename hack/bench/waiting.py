@@ -18,7 +18,7 @@ from muster.model.objects import Node, Pod, convert
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeRoom
 from muster.process.lifecycle import spare_collector
-from muster.queueing.entries import EntryKey, Order
+from muster.queueing.entries import EndKind, EntryKey, Order, Run
 from muster.queueing.growth import Growing, Growth
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
@@ -39,9 +39,19 @@ class _Cluster:
     """A ledger with as many gangs that run as there is room for, and n that wait."""
 
     def __init__(
-        self, waiting: int, queues: int, *, preempts: bool = False, passed: bool = False, unplaced: bool = False
+        self,
+        waiting: int,
+        queues: int,
+        *,
+        preempts: bool = False,
+        passed: bool = False,
+        unplaced: bool = False,
+        limited: bool = False,
     ) -> None:
-        """`unplaced` has n more that were admitted, and whose pods have found no node for long."""
+        """`unplaced` has n more that were admitted, and whose pods have found no node for long.
+
+        With `limited` each says how long it runs, up to two days, and the patience of all that wait is over.
+        """
         self.random = random.Random(1)  # noqa: S311 - the same history in every run
         self.ledger = Ledger()
         self.queues = [f"queue-{number}" for number in range(queues)]
@@ -49,7 +59,8 @@ class _Cluster:
         self.waits: dict[EntryKey, Candidate] = {}
         self.unplaced: list[EntryKey] = []
         self._made = 0
-        self._passed = passed
+        self._passed_since = _NOW - 5000 if limited else _NOW - 100 if passed else None
+        self._limited = limited
         room = _resources(waiting * _CPU * 1000, 1 << 40)
         if queues > 1:
             self.ledger.set_queue(QueueView(ROOT, "Open", room, parent=""))
@@ -83,8 +94,9 @@ class _Cluster:
             chance.choice([0, 0, 10]),
             f"2026-11-{1 + number % 28:02}T10:00:{number % 60:02}Z",
             _resources(chance.randrange(4000, 12000), chance.randrange(1, 500)),
-            passed_since=_NOW - 100 if self._passed else None,
+            passed_since=self._passed_since,
             preempts=True,
+            run=Run(chance.randrange(600, 172_800), EndKind.SAID) if self._limited else None,
         )
 
     def _wait(self, one: Candidate) -> None:
@@ -93,7 +105,7 @@ class _Cluster:
 
     def _hold(self, one: Candidate) -> None:
         self.waits.pop(one.key, None)
-        self.ledger.hold(one.key, one.queue, one.need, priority=one.priority, since=one.since)
+        self.ledger.hold(one.key, one.queue, one.need, priority=one.priority, since=one.since, end=one.end(_NOW))
         self.running.append(one)
 
     def _hold_in_vain(self, one: Candidate) -> None:
@@ -257,6 +269,8 @@ def main() -> None:
     rows: list[Callable[[int], None]] = [
         lambda size: _measure("one queue", size),
         lambda size: _measure("one queue, all passed before", size, passed=True),
+        lambda size: _measure("one queue, all limited, all passed before", size, limited=True),
+        lambda size: _measure("100 queues, all limited, all passed before", size, 100, limited=True),
         lambda size: _measure("one queue that preempts", size, preempts=True),
         lambda size: _measure("one queue, and one that nobody expected begins", size, event_of=_Cluster.out_of_order),
         lambda size: _measure("100 queues below one limit", size, 100),
