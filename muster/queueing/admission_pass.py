@@ -23,9 +23,10 @@ from muster.queueing.reservations import Reservation, Reservations
 from muster.queueing.run_ends import RunEnds, ended_by, first_time
 from muster.queueing.turns import Turns
 from muster.queueing.unplaced_claims import is_soft
+from muster.queueing.usage import plus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from muster.queueing.bypassed import BypassedBelow
     from muster.queueing.entries import Candidate, Claim, End, EntryKey, Order
@@ -59,6 +60,7 @@ class AdmissionPass:
     namespaces: NamespaceRoom
     hard: Mapping[str, HardParts]
     asked: Mapping[str, Sequence[tuple[Holds, Amounts]]]
+    ends: Callable[[str], RunEnds]
     now: float
     at_once: int
     fits: OrderedDict[EntryKey, Amounts] = field(default_factory=OrderedDict)
@@ -122,7 +124,7 @@ class AdmissionPass:
         left_out = self._left_out(candidate, lasting=lasting)
         lacking = usage.lacking(self.tree.path(candidate.queue), amounts, left_out)
         more = self._given_back(candidate, amounts, lacking.get(ROOT, ()), lasting=lasting)
-        if more and not usage.lacking((ROOT,), amounts, tuple(_sum(left_out, more.items()).items())):
+        if more and not usage.lacking((ROOT,), amounts, tuple(plus(dict(left_out), more.items()).items())):
             lacking.pop(ROOT, None)
         return lacking
 
@@ -145,7 +147,7 @@ class AdmissionPass:
         more = dict.fromkeys(path, left_out) if left_out else {}
         kept = reservation.lacking(path, amounts, more)
         if given := self._given_back(candidate, amounts, kept.get(ROOT, ())):
-            return reservation.lacking(path, amounts, {**more, ROOT: _sum(left_out.items(), given.items())})
+            return reservation.lacking(path, amounts, {**more, ROOT: plus(left_out, given.items())})
         return kept
 
     def has_in_namespace(self, candidate: Candidate, amounts: Amounts) -> bool:
@@ -215,7 +217,7 @@ class AdmissionPass:
                 reservation.take(path, amounts)
             elif end is not None and reservation.namespace == namespace:
                 # It is gone by then.
-                reservation.kept = _sum(reservation.kept.items(), ((name, -amount) for name, amount in amounts))
+                reservation.kept = plus(reservation.kept, ((name, -amount) for name, amount in amounts))
         if candidate.lasts:
             self.lasting.take(queue, amounts, running=())
         elif end is not None:
@@ -238,11 +240,11 @@ class AdmissionPass:
         if namespace:
             reservation.namespace = namespace
             ended = ended_by(self._ends_in(namespace), start, kind) if start < inf else {}
-            needs = _sum(amounts, self._own_needs.get(_of(namespace), {}).items())
-            reservation.kept = _sum(needs.items(), ((name, -amount) for name, amount in ended.items()))
+            needs = plus(dict(amounts), self._own_needs.get(_of(namespace), {}).items())
+            reservation.kept = plus(needs, ((name, -amount) for name, amount in ended.items()))
         self.reservations.add(reservation)
         for level in (*levels, *((_of(namespace),) if namespace else ())):
-            self._own_needs[level] = _sum(self._own_needs.get(level, {}).items(), amounts)
+            self._own_needs[level] = plus(self._own_needs.get(level, {}), amounts)
         if candidate.lasts:
             if levels:
                 self.lasting.take(candidate.queue, amounts, running=())
@@ -251,7 +253,6 @@ class AdmissionPass:
             kind = max(kind, candidate.run.kind)
             end = candidate.run._replace(kind=kind).from_(start)
             self._own_ends.append((tuple(levels), namespace, candidate.key, end, amounts))
-        self.until = min(self.until, *(state.ends.advance(self.now) for state in self.states.values()))
 
     def _trusts_estimates(self, candidate: Candidate) -> bool:
         drains = candidate.drains(self.tree.drain_after(candidate.queue))
@@ -260,27 +261,29 @@ class AdmissionPass:
     def _first_fit(self, candidate: Candidate, amounts: Amounts, trust: EndKind) -> tuple[float, EndKind]:
         """The first time at which a gang fits at all levels, and how sure that is."""
         needs = {level: self._lacks_at(level, amounts) for level in self.tree.path(candidate.queue)}
+        short = [level for level, more in needs.items() if any(amount > 0 for amount in more.values())]
+        ends = {level: self._ends_at(level) for level in short}
         namespace = candidate.key.namespace if candidate.limited else ""
+        in_namespace, in_all = (self._ends_in(namespace), self._ends_in("")) if namespace else ([], [])
 
         def enough(level: str, kind: EndKind, time: float) -> bool:
-            ended = ended_by(self._ends_at(level), time, kind)
+            ended = ended_by(ends[level], time, kind)
             return all(ended.get(name, 0) >= more for name, more in needs[level].items())
 
         def enough_in_namespace(kind: EndKind, time: float) -> bool:
-            ended, both = ended_by(self._ends_in(namespace), time, kind), ended_by(self._ends_in(""), time, kind)
+            ended, both = ended_by(in_namespace, time, kind), ended_by(in_all, time, kind)
             return self.namespaces.has(namespace, amounts, self._own_needs.get(_of(namespace), {}), ended, both)
 
-        short = [level for level, more in needs.items() if any(amount > 0 for amount in more.values())]
-        times = [first_time(self._ends_at(level), partial(enough, level, trust)) for level in short]
+        times = [first_time(ends[level], partial(enough, level, trust)) for level in short]
         if namespace and not enough_in_namespace(trust, self.now):
-            ends = [*self._ends_in(namespace), *self._ends_in("")]
-            times.append(first_time(ends, partial(enough_in_namespace, trust)))
+            times.append(first_time([*in_namespace, *in_all], partial(enough_in_namespace, trust)))
         start = max(times, default=inf)
         if start == inf:
             return inf, trust
         for kind in list(EndKind)[:trust]:
-            in_namespace = not namespace or enough_in_namespace(kind, start)
-            if in_namespace and all(enough(level, kind, start) for level in short):
+            if (not namespace or enough_in_namespace(kind, start)) and all(
+                enough(level, kind, start) for level in short
+            ):
                 return start, kind
         return start, trust
 
@@ -297,13 +300,12 @@ class AdmissionPass:
         }
 
     def _ends_at(self, level: str) -> list[RunEnds]:
-        """The ends of all claims below a level, those of the pass itself among them."""
+        """The ends of all claims below a level, and of the starts of the pass itself."""
         own = RunEnds()
         for levels, _, key, end, amounts in self._own_ends:
             if level in levels:
                 own.add(key, end, amounts)
-        below = (state.ends for queue, state in self.states.items() if level in self.tree.gang_path(queue))
-        return [*filter(None, below), own]
+        return [self._now_on(self.ends(level)), own]
 
     def _ends_in(self, namespace: str) -> list[RunEnds]:
         """The ends of all claims in a namespace that ElasticQuotas limit; of all such ("")."""
@@ -311,7 +313,12 @@ class AdmissionPass:
         for _, one, key, end, amounts in self._own_ends:
             if one in self.namespaces and namespace in ("", one):
                 own.add(key, end, amounts)
-        return [*self.namespaces.ends(namespace, self.now), own]
+        return [self._now_on(self.namespaces.ends(namespace)), own]
+
+    def _now_on(self, ends: RunEnds) -> RunEnds:
+        """These ends as they are now; where the first is overrun another pass will see."""
+        self.until = min(self.until, ends.advance(self.now))
+        return ends
 
     # --- shares -------------------------------------------------------------------------------------------------------
 
@@ -368,7 +375,7 @@ def run_admission_pass(
     """
     tree = shares.tree
     outcome = AdmissionPass(
-        shares, states, room.usage, room.lasting, room.namespaces, room.hard, room.asked, now, at_once
+        shares, states, room.usage, room.lasting, room.namespaces, room.hard, room.asked, room.ends, now, at_once
     )
     if tree.reclaims:
         of_all = Reclaimable(shares, states, outcome.usage)
@@ -427,13 +434,6 @@ def _wait(
 
 def _within(needs: Amounts, free: Iterable[Mapping[str, int]]) -> bool:
     return all(amount <= most.get(name, amount) for most in free for name, amount in needs)
-
-
-def _sum(first: Iterable[tuple[str, int]], second: Iterable[tuple[str, int]]) -> dict[str, int]:
-    sums = dict(first)
-    for name, amount in second:
-        sums[name] = sums.get(name, 0) + amount
-    return sums
 
 
 def _of(namespace: str) -> str:

@@ -126,7 +126,7 @@ class Growing:
             line, last = self._lines[queue], passed.get(queue)
             first, most = line.next_behind(last), self._ledger.room_to_grow(queue, now)
             if first is not None and most is not None:
-                visitors[queue] = _GrowthVisitor(queue, first, last, partial(line.next_within, most=most), may_grow)
+                visitors[queue] = _GrowthVisitor(queue, first, last, partial(_next_within, line, most), may_grow)
         if not visitors:
             return None
         turns = self._ledger.turns({queue: [one] for queue, one in visitors.items()}, now)
@@ -148,6 +148,10 @@ class Growing:
             )
             for claim, _ in growth.refused
         )
+
+
+def _next_within(line: WaitingLine, most: Mapping[str, int], last: Order | None) -> tuple[Order, Amounts] | None:
+    return line.next_within(last, most)
 
 
 def _entries(growth: Growth) -> Iterator[tuple[Order, Amounts]]:

@@ -7,17 +7,19 @@ tree, so that a change of the tree costs by the number of queues that it moves, 
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.queueing.namespace_room import NamespaceUse
 from muster.queueing.queue_tree import own_leaf
 from muster.queueing.queue_view import ROOT
+from muster.queueing.run_ends import EndsByPlace, RunEnds
 from muster.queueing.unplaced_claims import SoftClaims, lasting_part, soft_where, take_hard_parts
 from muster.queueing.usage import Usage
 from muster.resources.quantity import Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from muster.queueing.entries import Claim
     from muster.queueing.namespace_room import NamespaceRoom
@@ -41,6 +43,7 @@ class Holdings:
         self._tree = tree
         self._usage = Usage(tree)
         self._lasting = Usage(tree)
+        self._ends = EndsByPlace()
         self._revision = tree.revision
         # How many claims of a queue ask for what it has free.
         self._asking: Counter[str] = Counter()
@@ -63,6 +66,7 @@ class Holdings:
         soft, running = signed(claim.soft_amounts, sign), signed(claim.running, sign)
         self._take(queue, signed(claim.amounts, sign), soft, running, idle=claim.idle, lasts=claim.lasts)
         self.namespaces.enter(claim, sign)
+        self._ends.enter(self._tree.gang_path(queue), claim, sign)
         if soft:
             self.soft.enter(queue, claim, sign)
         for name, amount in claim.resources.items():
@@ -93,12 +97,14 @@ class Holdings:
     def replant(self, states: Mapping[str, QueueState]) -> None:
         """The tree has changed: have what these queues hold, which are all, count where they stand now."""
         self._usage, self._lasting, self._whole = Usage(self._tree), Usage(self._tree), None
+        self._ends.forget()
         self.soft.replant()
         self.plant(states)
 
     def uproot(self, queues: Collection[str], states: Mapping[str, QueueState]) -> None:
         """Count nowhere what these hold, among them all of a queue and those below it (`queues`): they are to move."""
         self._count(states, -1)
+        self._ends.forget()
         # Now nothing is taken of them; the numbers of a queue that is gone need not stay for ever.
         for one in (*queues, *map(own_leaf, (*queues, *states))):
             self._usage.empty(one)
@@ -142,7 +148,17 @@ class Holdings:
                 usage.take(queue, counts, running=())
                 if like.lasts:
                     lasting.take(queue, counts, running=())
-        return Room(usage, lasting, self.namespaces.room(), hard, asked)
+        return Room(usage, lasting, self.namespaces.room(states), hard, asked, partial(self._ends_at, states))
+
+    def _ends_at(self, states: Mapping[str, QueueState], level: str) -> RunEnds:
+        """The expected ends of claims below a level of the tree; all of its subtree are in these queues."""
+
+        def claims() -> Iterator[Claim]:
+            for queue, state in states.items():
+                if level in self._tree.gang_path(queue):
+                    yield from state.held.values()
+
+        return self._ends.at(level, claims)
 
     def _free_of(self, usage: Usage, queue: str, asked: Mapping[str, int]) -> Amounts:
         """As much of what is asked for as a queue and those above it have free."""
@@ -161,6 +177,7 @@ class Room(NamedTuple):
     :ivar namespaces: The room in namespaces with ElasticQuotas.
     :ivar hard: The soft parts of claims that count all the same, by queue.
     :ivar asked: As much of what claims only ask for as counts, by queue.
+    :ivar ends: Gives the expected ends of the claims below a level of the tree.
     """
 
     usage: Usage
@@ -168,6 +185,7 @@ class Room(NamedTuple):
     namespaces: NamespaceRoom
     hard: Mapping[str, HardParts]
     asked: Mapping[str, Sequence[tuple[Holds, Amounts]]]
+    ends: Callable[[str], RunEnds]
 
 
 def signed(amounts: Iterable[tuple[str, int]], sign: int) -> Amounts:

@@ -69,9 +69,9 @@ class LineVisitor(Visitor):
     def _next(self) -> Order | None:
         options, helped = self._options()
         while True:
-            found = [self.line.next_within(self._last, most) for most in options]
-            if helped is not None:
-                found.append(self.line.next_within(self._last, helped, beyond=self._unreserved()))
+            found = [self.line.next_within(self._last, *options)]
+            if helped is not None and (unreserved := self._unreserved()) != []:
+                found.append(self.line.next_within(self._last, helped, beyond=unreserved))
             first = min((one[0] for one in found if one is not None), default=None)
             if first is None or not self._is_irrelevant(first):
                 return first

@@ -8,21 +8,22 @@ gang (`muster.queueing.reservations`), which does not keep room from other names
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from muster.queueing.namespace_limits import NamespaceLimits
-from muster.queueing.queue_state import minus_soft
-from muster.queueing.run_ends import RunEnds
+from muster.queueing.run_ends import EndsByPlace, RunEnds
 from muster.queueing.unplaced_claims import lasting_part
 from muster.queueing.usage import Usage, amounts_of
 from muster.resources.quantity import Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from muster.queueing.entries import Candidate, Claim, EntryKey
     from muster.queueing.namespace_limits import Ceiling, NamespaceLimit
+    from muster.queueing.queue_state import QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.usage import Amounts
     from muster.resources.amounts import Resources
@@ -57,7 +58,7 @@ class NamespaceUse:
         self._used = Usage(tree)
         # As far as it does not end by itself.
         self._lasting = Usage(tree)
-        self._ends: dict[str, RunEnds] = {}
+        self._ends = EndsByPlace()
         self._holders: dict[str, set[EntryKey]] = {}
         self._others: dict[str, Amounts] = {}
 
@@ -66,7 +67,6 @@ class NamespaceUse:
         other = NamespaceUse(tree)
         other._limits, other._others = self._limits.copy(), dict(self._others)
         other._used, other._lasting = self._used.apart(tree), self._lasting.apart(tree)
-        other._ends = {namespace: ends.copy() for namespace, ends in self._ends.items()}
         other._holders = {namespace: set(keys) for namespace, keys in self._holders.items()}
         return other
 
@@ -85,6 +85,7 @@ class NamespaceUse:
         changed = self._limits.take(namespace) if limit is None else self._limits.set(namespace, limit)
         if changed:
             self._bounds.clear()
+            self._ends.forget()
             for usage in (self._used, self._lasting) if (limit is not None) is not before else ():
                 held = tuple(usage.taken(namespace).items())
                 usage.take_in((_TOGETHER,), held if limit is not None else _less(held))
@@ -111,14 +112,7 @@ class NamespaceUse:
         lasting = lasting_part(claim.amounts, claim.soft_amounts, idle=claim.idle, lasts=claim.lasts)
         for usage, amounts in ((self._used, claim.amounts), (self._lasting, lasting)):
             usage.take_in(self._where(key.namespace), amounts if sign > 0 else _less(amounts))
-        if claim.end is not None and not claim.lasts:
-            ends = self._ends.setdefault(key.namespace, RunEnds())
-            if sign > 0:
-                ends.add(key, claim.end, minus_soft(claim))
-            else:
-                ends.remove(key)
-            if not ends:
-                del self._ends[key.namespace]
+        self._ends.enter(self._where(key.namespace), claim, sign)
         if not holders:
             # Namespaces come and go; what nobody holds is nothing.
             del self._holders[key.namespace]
@@ -141,9 +135,22 @@ class NamespaceUse:
         """What bounds this gang beside its queue; None where nothing does."""
         return self._limits.ceiling(candidate.key.namespace) if candidate.limited else None
 
-    def room(self) -> NamespaceRoom:
-        """The room for one admission pass, to be taken without taking it here; valid until something changes here."""
-        return NamespaceRoom(self._limits, self._bounds, self._used.copy(), self._lasting.copy(), self._ends)
+    def room(self, states: Mapping[str, QueueState]) -> NamespaceRoom:
+        """The room for one admission pass, to be taken without taking it here; valid until something changes here.
+
+        The claims of limited namespaces are all in these queues.
+        """
+        ends = partial(self._ends_in, states)
+        return NamespaceRoom(self._limits, self._bounds, self._used.copy(), self._lasting.copy(), ends)
+
+    def _ends_in(self, states: Mapping[str, QueueState], namespace: str) -> RunEnds:
+        def claims() -> Iterator[Claim]:
+            for state in states.values():
+                for key, claim in state.held.items():
+                    if namespace in self._where(key.namespace):
+                        yield claim
+
+        return self._ends.at(namespace, claims)
 
 
 @dataclass(slots=True)
@@ -154,7 +161,8 @@ class NamespaceRoom:
     _bounds: dict[str, _Bounds]
     _used: Usage
     _lasting: Usage
-    _ends: Mapping[str, RunEnds]
+    ends: Callable[[str], RunEnds]
+    """Gives the expected ends of the claims in a namespace, or in all that have a quota ("")."""
     # What `largest` gave since something was last taken or kept: gangs of a namespace stand in many lines.
     _known: dict[tuple[str, bool], dict[str, int]] = field(default_factory=dict)
 
@@ -174,13 +182,6 @@ class NamespaceRoom:
         if namespace in self.limits:
             self._lasting.take_in((namespace, _TOGETHER), amounts)
             self._known.clear()
-
-    def ends(self, namespace: str, now: float) -> list[RunEnds]:
-        """The ends of the claims in a namespace; in all that have a quota ("")."""
-        found = [ends for one, ends in self._ends.items() if namespace in ("", one) and one in self.limits]
-        for ends in found:
-            ends.advance(now)
-        return found
 
     def has(
         self,

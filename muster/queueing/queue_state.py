@@ -8,7 +8,6 @@ from enum import IntEnum
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from muster.queueing.run_ends import RunEnds
 from muster.queueing.usage import RUN, Amounts
 from muster.queueing.waiting_line import WaitingLine
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from muster.queueing.entries import Candidate, Claim, EndKind, EntryKey, Order
 
-__all__ = ["Holds", "LineKey", "QueueState", "Stage", "Sum", "Terms", "minus_soft"]
+__all__ = ["Holds", "LineKey", "QueueState", "Stage", "Sum", "Terms"]
 
 # Moments of candidates that have gone or changed stay in their heap until there are so many.
 _STALE = 64
@@ -105,7 +104,6 @@ class QueueState:
         self._candidates: dict[EntryKey, Candidate] = {}
         self._over: set[EntryKey] = set()
         self.sums: dict[Holds, Sum] = {}
-        self.ends = RunEnds()
 
     def __bool__(self) -> bool:
         return bool(self.held or self._candidates)
@@ -115,7 +113,7 @@ class QueueState:
         other = QueueState(self._terms)
         other.held, other._candidates, other._over = dict(self.held), dict(self._candidates), set(self._over)
         other.lines = {key: line.copy() for key, line in self.lines.items()}
-        other._moments, other.ends = list(self._moments), self.ends.copy()
+        other._moments = list(self._moments)
         other.sums = {like: held.copy() for like, held in self.sums.items()}
         return other
 
@@ -129,15 +127,12 @@ class QueueState:
         self.let_go(key)
         self.held[key] = claim
         self._sum(claim)
-        if claim.end is not None and not claim.lasts:
-            self.ends.add(key, claim.end, minus_soft(claim))
 
     def let_go(self, key: EntryKey) -> Claim | None:
         """Take a claim out, where there is one."""
         claim = self.held.pop(key, None)
         if claim is not None:
             self._sum(claim, -1)
-            self.ends.remove(key)
         return claim
 
     def _sum(self, claim: Claim, sign: int = 1) -> None:
@@ -241,7 +236,6 @@ class QueueState:
 
     def advance(self, now: float) -> float:
         """Note whose patience is over now; gives the first moment after `now`, infinity where none is known."""
-        self.ends.advance(now)
         while self._moments and self._moments[0][0] <= now:
             _, key = heapq.heappop(self._moments)
             candidate = self._candidates.get(key)
@@ -288,11 +282,3 @@ class QueueState:
                 yield drains
         if candidate.deadline is not None:
             yield candidate.deadline
-
-
-def minus_soft(claim: Claim) -> Amounts:
-    """What a claim gives back when it ends wherever it counts; its soft part may not count."""
-    if not claim.soft_amounts:
-        return claim.amounts
-    soft = dict(claim.soft_amounts)
-    return tuple((name, left) for name, amount in claim.amounts if (left := amount - soft.get(name, 0)))

@@ -1,6 +1,7 @@
 """The expected ends of claims, in order of time, and the first time at which enough of them have ended.
 
-Thousands of gangs may run. They stand in blocks that know their sums, so that a question costs by blocks.
+Thousands of gangs may run. Their ends stand in blocks, and it is known what has ended before each block, so that a
+question costs by the logarithm of their number, and one block.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.queueing.entries import EndKind
+from muster.queueing.usage import plus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from muster.queueing.entries import End, EntryKey
+    from muster.queueing.entries import Claim, End, EntryKey
     from muster.queueing.usage import Amounts
 
-__all__ = ["RunEnds", "ended_by", "first_time"]
+__all__ = ["EndsByPlace", "RunEnds", "ended_by", "first_time"]
 
 _MOST = 128
-_KINDS = tuple(EndKind)
 
 
 class _Ending(NamedTuple):
@@ -29,42 +30,36 @@ class _Ending(NamedTuple):
     end: End
     amounts: Amounts
 
+    @property
+    def place(self) -> tuple[float, EntryKey]:
+        return self.at, self.key
+
 
 class _Block:
-    """Ends that follow each other, and the sums of each kind; None until somebody asks."""
+    """Ends that follow each other, and their sums by how unsure ends are trusted; None until somebody asks."""
 
-    __slots__ = ("_sums", "endings")
+    __slots__ = ("endings", "sums")
 
     def __init__(self, endings: list[_Ending]) -> None:
         self.endings = endings
-        self._sums: tuple[dict[str, int], ...] | None = None
+        self.sums: tuple[dict[str, int], ...] | None = None
 
-    def changed(self) -> None:
-        self._sums = None
-
-    def sums(self, kind: EndKind) -> dict[str, int]:
-        if self._sums is None:
-            self._sums = tuple({} for _ in _KINDS)
-            _add(self._sums, self.endings)
-        return self._sums[kind]
+    @property
+    def last(self) -> _Ending:
+        return self.endings[-1]
 
 
 class RunEnds:
-    """The ends of the claims of one queue or namespace; those that are not known are not among them."""
+    """The ends of claims of one queue or namespace, as far as they are known."""
 
-    def __init__(self) -> None:
-        self._blocks: list[_Block] = []
-        self._at: dict[EntryKey, float] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._blocks)
-
-    def copy(self) -> RunEnds:
-        """The same ends, to be changed by themselves."""
-        other = RunEnds()
-        other._blocks = [_Block(list(block.endings)) for block in self._blocks]
-        other._at = dict(self._at)
-        return other
+    def __init__(self, claims: Iterable[Claim] = ()) -> None:
+        """Those of these claims."""
+        known = (_Ending(*one) for one in map(_ending_of, claims) if one is not None)
+        endings = sorted(known, key=lambda one: one.place)
+        self._blocks = [_Block(endings[at : at + _MOST // 2]) for at in range(0, len(endings), _MOST // 2)]
+        self._at = {one.key: one.at for one in endings}
+        # What has ended before a block; of as many blocks as is known.
+        self._before: list[tuple[dict[str, int], ...]] = [tuple({} for _ in EndKind)]
 
     def add(self, key: EntryKey, end: End, amounts: Amounts) -> None:
         """Note the end of a claim of which nothing is noted."""
@@ -75,11 +70,9 @@ class RunEnds:
         at = self._at.pop(key, inf)
         if at < inf:
             where = self._block_of(at, key)
-            block = self._blocks[where]
-            del block.endings[bisect_left(block.endings, (at, key))]
-            block.changed()
-            if not block.endings:
-                del self._blocks[where]
+            endings = self._blocks[where].endings
+            del endings[bisect_left(endings, (at, key), key=lambda one: one.place)]
+            self._changed(where)
 
     def advance(self, now: float) -> float:
         """Have estimates that proved too short count as longer, and limits that were overrun as none.
@@ -96,54 +89,86 @@ class RunEnds:
     def _insert(self, ending: _Ending) -> None:
         self._at[ending.key] = ending.at
         if not self._blocks:
-            self._blocks.append(_Block([ending]))
-            return
-        where = min(self._block_of(ending.at, ending.key), len(self._blocks) - 1)
-        block = self._blocks[where]
-        insort(block.endings, ending, key=_place)
-        block.changed()
-        if len(block.endings) > _MOST:
-            half = _MOST // 2
-            self._blocks.insert(where + 1, _Block(block.endings[half:]))
-            del block.endings[half:]
+            self._blocks.append(_Block([]))
+            where = 0
+        else:
+            where = min(self._block_of(*ending.place), len(self._blocks) - 1)
+        endings = self._blocks[where].endings
+        insort(endings, ending, key=lambda one: one.place)
+        if len(endings) > _MOST:
+            self._blocks.insert(where + 1, _Block(endings[_MOST // 2 :]))
+            del endings[_MOST // 2 :]
+        self._changed(where)
+
+    def _changed(self, where: int) -> None:
+        self._blocks[where].sums = None
+        del self._before[where + 1 :]
+        if not self._blocks[where].endings:
+            del self._blocks[where]
 
     def _block_of(self, at: float, key: EntryKey) -> int:
-        return bisect_left(self._blocks, (at, key), key=lambda block: _place(block.endings[-1]))
+        return bisect_left(self._blocks, (at, key), key=lambda block: block.last.place)
 
     def last_of_blocks(self) -> Iterator[float]:
         """Times of which it is enough to ask first."""
-        for block in self._blocks:
-            yield block.endings[-1].at
+        return (block.last.at for block in self._blocks)
 
     def between(self, after: float, until: float) -> Iterator[float]:
         """The ends after one time and up to another one."""
-        for block in self._blocks:
-            if block.endings[-1].at > after:
-                for ending in block.endings:
-                    if ending.at > until:
-                        return
-                    if ending.at > after:
-                        yield ending.at
+        for block in self._blocks[bisect_right(self._blocks, after, key=lambda block: block.last.at) :]:
+            for ending in block.endings:
+                if ending.at > until:
+                    return
+                if ending.at > after:
+                    yield ending.at
 
-    def add_ended(self, sums: dict[str, int], time: float, trust: EndKind) -> None:
-        """Add the amounts of claims that end by then, as far as so unsure ends are trusted."""
-        for block in self._blocks:
-            if block.endings[-1].at <= time:
-                for kind in _KINDS[: trust + 1]:
-                    for name, amount in block.sums(kind).items():
-                        sums[name] = sums.get(name, 0) + amount
-            else:
-                endings = block.endings[: bisect_right(block.endings, time, key=lambda ending: ending.at)]
-                _add((sums,), (ending for ending in endings if ending.end.kind <= trust))
-                return
+    def ended(self, time: float, trust: EndKind) -> dict[str, int]:
+        """The amounts of claims that end by then, as far as so unsure ends are trusted."""
+        where = bisect_right(self._blocks, time, key=lambda block: block.last.at)
+        for block in self._blocks[len(self._before) - 1 : where]:
+            if block.sums is None:
+                block.sums = tuple(_sum({}, block.endings, kind) for kind in EndKind)
+            both = zip(self._before[-1], block.sums, strict=True)
+            self._before.append(tuple(plus(before, more.items()) for before, more in both))
+        ended = dict(self._before[where][trust])
+        if where < len(self._blocks):
+            endings = self._blocks[where].endings
+            _sum(ended, endings[: bisect_right(endings, time, key=lambda ending: ending.at)], trust)
+        return ended
+
+
+class EndsByPlace:
+    """The ends of claims in queues or namespaces: found when somebody asks, and kept up to date from then on."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, RunEnds] = {}
+
+    def enter(self, places: Iterable[str], claim: Claim, sign: int = 1) -> None:
+        """A claim counts there, or with the sign -1 counts there no longer."""
+        if (ending := _ending_of(claim)) is not None:
+            for known in (self._known[one] for one in places if one in self._known):
+                if sign > 0:
+                    known.add(*ending[1:])
+                else:
+                    known.remove(claim.order.key)
+
+    def at(self, place: str, claims: Callable[[], Iterable[Claim]]) -> RunEnds:
+        """The ends there, where these claims count."""
+        if place not in self._known:
+            self._known[place] = RunEnds(claims())
+        return self._known[place]
+
+    def forget(self) -> None:
+        """Other claims may count somewhere."""
+        self._known.clear()
 
 
 def ended_by(several: Iterable[RunEnds], time: float, trust: EndKind) -> dict[str, int]:
     """The amounts of all claims that end by then, as far as so unsure ends are trusted."""
-    sums: dict[str, int] = {}
+    ended: dict[str, int] = {}
     for ends in several:
-        ends.add_ended(sums, time, trust)
-    return sums
+        ended = plus(ended, ends.ended(time, trust).items())
+    return ended
 
 
 def first_time(several: Sequence[RunEnds], holds: Callable[[float], bool]) -> float:
@@ -157,13 +182,18 @@ def first_time(several: Sequence[RunEnds], holds: Callable[[float], bool]) -> fl
     return times[bisect_left(times, True, key=holds)]
 
 
-def _place(ending: _Ending) -> tuple[float, EntryKey]:
-    return ending.at, ending.key
+def _ending_of(claim: Claim) -> tuple[float, EntryKey, End, Amounts] | None:
+    """What is noted of a claim: it gives back what counts wherever it does; its soft part may not."""
+    if claim.end is None or claim.lasts:
+        return None
+    soft = dict(claim.soft_amounts)
+    amounts = tuple((name, left) for name, amount in claim.amounts if (left := amount - soft.get(name, 0)))
+    return claim.end.start + claim.end.seconds, claim.order.key, claim.end, amounts
 
 
-def _add(sums: Sequence[dict[str, int]], endings: Iterable[_Ending]) -> None:
-    """Add up amounts by kind, or into one sum where there is only one."""
+def _sum(sums: dict[str, int], endings: Iterable[_Ending], trust: EndKind) -> dict[str, int]:
     for ending in endings:
-        of_kind = sums[ending.end.kind] if len(sums) > 1 else sums[0]
-        for name, amount in ending.amounts:
-            of_kind[name] = of_kind.get(name, 0) + amount
+        if ending.end.kind <= trust:
+            for name, amount in ending.amounts:
+                sums[name] = sums.get(name, 0) + amount
+    return sums

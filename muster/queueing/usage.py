@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from muster.queueing.queue_tree import QueueTree
     from muster.resources.amounts import Resources
 
-__all__ = ["RUN", "Amounts", "Usage", "amounts_of"]
+__all__ = ["RUN", "Amounts", "Usage", "amounts_of", "plus"]
 
 RUN = "(run time)"
 """Stands for the seconds of a run among amounts that are compared as one; no resource has such a name."""
@@ -36,6 +36,14 @@ def amounts_of(resources: Resources) -> Amounts:
 def _shared(amounts: Amounts) -> Amounts:
     """The same, as one object for all gangs that need as much: many do, and there are tens of thousands of them."""
     return amounts
+
+
+def plus(first: Mapping[str, int], second: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """The sum of amounts, by resource."""
+    sums = dict(first)
+    for name, amount in second:
+        sums[name] = sums.get(name, 0) + amount
+    return sums
 
 
 class _Row:
