@@ -216,7 +216,7 @@ async def _lead(parts: _Parts) -> None:
         wall=time.time,
         history=store.history,
     )
-    parts.term.begins(parts.queue, announcer, reconciler.kept, reconciler.groupless)
+    parts.term.begins(parts.queue, announcer, reconciler.kept, reconciler.groupless, reconciler.reserved)
     cluster.subscribe(gang=reconciler.gang_changed, gangs=reconciler.gangs_changed, queue=reconciler.queue_changed)
     await in_slices(reconciler.prime(await cluster.list_pod_groups(parts.client)))
     nodes = NodeWatch(parts.client, cluster)
@@ -254,6 +254,7 @@ async def _tick(reconciler: Reconciler) -> None:
     while True:
         await asyncio.sleep(_TICK)
         reconciler.count_others()
+        reconciler.count_held()
         reconciler.tell_who_waits()
 
 

@@ -99,6 +99,7 @@ class Admission:
         """Write down why the gang waits."""
         if self._bypass.patience_has_ended(view.key, memory, now, partial(self._look_again, view.key)):
             self._admission_queue.give_turn(view.key)
+        self._note_start(view.key, memory, now)
         message = decision.message + memory.aside + self._deadlines.heed(view, decision.state, memory, self._wall())
         # Other numbers wait for their turn: else its own last words, come back by the watch, would bring the next. Who
         # stands in no line has neither numbers nor turns, and says what holds it back by now.
@@ -106,6 +107,17 @@ class Admission:
         if in_line and memory.said[0] == decision.state and not self._admission_queue.take_turn(view.key):
             message = memory.said[1]
         await self._group_writer.report(view, memory, memory.still_waiting(view), decision.state, message)
+
+    def _note_start(self, key: GangKey, memory: Memory, now: float) -> None:
+        """Note when the gang is to start by its reservation, and by how much that has moved."""
+        ledger = self._admission_queue.ledger
+        waits = ledger.candidate(key)
+        reservation = ledger.outcome(waits.queue, now).reservations.of(waits.order) if waits is not None else None
+        if reservation is None or reservation.basis is None:
+            return
+        if memory.starts is not None and reservation.start > memory.starts[0]:
+            self._metrics.moved(memory.starts[1], reservation.start - memory.starts[0])
+        memory.starts = reservation.start, reservation.basis
 
     async def _admit(self, view: View, memory: Memory, message: str, now: float) -> tuple[View, Standing]:
         """Count the gang as admitted, and those that it passes as passed; then write the mark, and try its gates."""
@@ -132,6 +144,9 @@ class Admission:
             raise failed
         self._bypass.note(passed, now)
         self._reporter.tell(view, GangState.ADMITTED, message, self._clock())
+        if memory.starts is not None:
+            self._metrics.started(memory.starts[1], now - memory.starts[0])
+            memory.starts = None
         ledger = self._admission_queue.ledger
         queue = ledger.queue_of(view.key) or ""
         # Where no queue bounds the gang it may name any: whoever makes workloads must not be able to make series.

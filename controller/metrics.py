@@ -29,6 +29,7 @@ __all__ = ["Metrics", "Term"]
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WAITS = (1, 5, 15, _MINUTE, 5 * _MINUTE, 15 * _MINUTE, _HOUR, 4 * _HOUR, 12 * _HOUR, _DAY, 7 * _DAY)
+_MOVES = (_MINUTE, 5 * _MINUTE, 15 * _MINUTE, _HOUR, 4 * _HOUR, 12 * _HOUR, _DAY, 3 * _DAY)
 _BURSTS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 # client-go's, from a microsecond on, by tens.
 _TENFOLD = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10)
@@ -46,6 +47,26 @@ class Metrics:
             "muster_admission_wait_seconds",
             "From the creation of a gang's first pod to its admission.",
             buckets=_WAITS,
+            registry=registry,
+        )
+        self._moved = Histogram(
+            "muster_reservation_moved_seconds",
+            "By how much the start of a reservation moved to later.",
+            ["basis"],
+            buckets=_MOVES,
+            registry=registry,
+        )
+        self._start_errors = Histogram(
+            "muster_start_error_seconds",
+            "From the start of a gang's last reservation to the start of the gang, less than 0 where that was earlier.",
+            ["basis"],
+            buckets=(*(-seconds for seconds in reversed(_MOVES)), 0, *_MOVES),
+            registry=registry,
+        )
+        self._held = Counter(
+            "muster_held_resource_seconds",
+            "What gangs held, times the seconds: of each resource that their queue or one above it limits.",
+            ["queue", "resource"],
             registry=registry,
         )
         self._gates = Counter("muster_gates_opened", "Scheduling gates taken off pods.", registry=registry)
@@ -73,6 +94,18 @@ class Metrics:
         self._admissions.labels(queue).inc()
         self._waits.observe(max(waited, 0.0))
 
+    def moved(self, basis: str, seconds: float) -> None:
+        """The start of a reservation moved by so many seconds to later."""
+        self._moved.labels(basis).observe(seconds)
+
+    def started(self, basis: str, seconds: float) -> None:
+        """A gang started so many seconds after its reservation said."""
+        self._start_errors.labels(basis).observe(seconds)
+
+    def held(self, queue: str, resource: str, amount: float) -> None:
+        """Gangs of the queue have held so much more, in units of the resource times seconds."""
+        self._held.labels(queue, resource).inc(amount)
+
     def opened(self, gates: int, seconds: float) -> None:
         """So many gates were opened in one burst."""
         self._gates.inc(gates)
@@ -81,6 +114,7 @@ class Metrics:
     def forget(self, queue: str) -> None:
         """Drop the series of a queue that is gone, or it would stay for ever."""
         self._admissions.remove(queue)
+        self._held.remove_by_labels({"queue": queue})
 
     def measured(self, reconcile: Callable[[GangKey], Awaitable[None]]) -> Callable[[GangKey], Awaitable[None]]:
         """The same work, measured."""
@@ -111,6 +145,7 @@ class Term(Collector):
         self._gangs: Tally[tuple[str, str]] = Tally()
         self._work: tuple[WorkQueue[GangKey], Announcer, Callable[[], Mapping[str, int]]] | None = None
         self._groupless: Callable[[], Mapping[tuple[str, str], int]] = dict
+        self._reserved: Callable[[], Mapping[tuple[str, str], int]] = dict
         cluster.pod_groups.subscribe(self._group_changed)
         registry.register(self)
 
@@ -120,14 +155,16 @@ class Term(Collector):
         announcer: Announcer,
         kept: Callable[[], Mapping[str, int]],
         groupless: Callable[[], Mapping[tuple[str, str], int]] = dict,
+        reserved: Callable[[], Mapping[tuple[str, str], int]] = dict,
     ) -> None:
         """This process leads now, with this queue and these events; `kept` counts what each part keeps of gangs.
 
         `groupless` counts the gangs whose state stands on no PodGroup, by queue and state: their queue takes none, or
-        one of others is in the way.
+        one of others is in the way. `reserved` counts the reservations, by queue and basis.
         """
         self._work = queue, announcer, kept
         self._groupless = groupless
+        self._reserved = reserved
 
     def _group_changed(self, change: Change[PodGroup]) -> None:
         for group, number in ((change.old, -1), (change.new, 1)):
@@ -145,12 +182,14 @@ class Term(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now."""
-        leader, gangs, depth, adds, retries, written, dropped, entries = families = tuple(self._families())
+        leader, gangs, reserved, depth, adds, retries, written, dropped, entries = families = tuple(self._families())
         leads = self._leads()
         leader.add_metric([self._lease], int(leads))
         if leads:
             for (queue, state), count in self._by_known_queue().items():
                 gangs.add_metric([queue, state], count)
+            for (queue, basis), count in self._reserved().items():
+                reserved.add_metric([queue, basis], count)
         if self._work is not None:
             work, announcer, kept = self._work
             numbers = work.statistics()
@@ -179,6 +218,9 @@ class Term(Collector):
         yield GaugeMetricFamily("leader_election_master_status", "1 while this process leads, else 0.", labels=["name"])
         yield GaugeMetricFamily(
             "muster_gangs", 'Gangs by queue ("" for queues that do not exist) and state.', labels=["queue", "state"]
+        )
+        yield GaugeMetricFamily(
+            "muster_reservations", "Room that is kept for gangs, by what its start rests on.", labels=["queue", "basis"]
         )
         yield GaugeMetricFamily("workqueue_depth", "Gangs that are to be looked at now.", labels=["name"])
         yield CounterMetricFamily("workqueue_adds", "Gangs that were to be looked at.", labels=["name"])

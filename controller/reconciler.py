@@ -7,6 +7,7 @@ The order within one gang is what makes it safe to die at any moment: the PodGro
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -104,6 +105,7 @@ class Reconciler:
         self._clock = clock
         self._wall = wall
         self._now = now = steady(clock, wall)
+        self._counted = clock()
         self.sweeps = Sweeps()
         self._admission_queue = AdmissionQueue(queue.add, wall=now, sweep=self.sweeps.add)
         self._ledger = self._admission_queue.ledger
@@ -260,6 +262,16 @@ class Reconciler:
             "wakes": self._wakes.gangs,
             "pace": self._pace.gangs,
         }
+
+    def reserved(self) -> Mapping[tuple[str, str], int]:
+        """The reservations, by the queue of the gang and by what their start rests on; any thread may ask."""
+        return Counter((queue, one.basis or "none") for queue, one in self._ledger.reserved())
+
+    def count_held(self) -> None:
+        """Count what gangs have held since the last call; to be called about every second."""
+        since, self._counted = self._counted, self._clock()
+        for queue, resource, amount in self._ledger.held():
+            self._metrics.held(queue, resource, amount * (self._counted - since))
 
     def groupless(self) -> Mapping[tuple[str, str], int]:
         """The gangs whose state stands on no PodGroup, by queue and state; any thread may ask."""

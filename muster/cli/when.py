@@ -165,7 +165,7 @@ def starts_by(reservation: Reservation | None) -> str | None:
 
 def basis_of(reservation: Reservation | None) -> str | None:
     """What the start of a reservation rests on."""
-    return reservation.kind.name.lower() if reservation is not None and reservation.start < inf else None
+    return reservation.basis if reservation is not None else None
 
 
 def when_lines(when: Mapping[str, Any], message: str, now: float) -> Iterator[tuple[str, str]]:

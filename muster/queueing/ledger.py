@@ -35,11 +35,12 @@ from muster.queueing.verdicts import Decision, queue_not_found, refused, why
 from muster.resources.amounts import Resources, describe, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.namespace_limits import NamespaceLimit
     from muster.queueing.queue_view import QueueView
+    from muster.queueing.reservations import Reservation
     from muster.queueing.turns import Visitor
 
 __all__ = ["Candidate", "Decision", "End", "EndKind", "GangKey", "Ledger", "Run", "queue_not_found"]
@@ -461,6 +462,21 @@ class Ledger:
         if waits is None or waits.passed_since is not None or key in outcome.fits:
             return False
         return self.refusal(waits, outcome.now) is None
+
+    def reserved(self) -> Iterator[tuple[str, Reservation]]:
+        """The reservations of the last passes, each with the queue of its gang; any thread may ask."""
+        for one in self._passes.reservations():
+            queue = self._queue_of.get(one.order.key)
+            if queue is not None and not one.nothing_passes:
+                yield queue, one
+
+    def held(self) -> Iterator[tuple[str, str, float]]:
+        """What the gangs of each queue hold of the resources that it, or a queue above it, limits."""
+        for queue, state in self._states.items():
+            limited = {name for one in self._tree.limiting(queue) for name in self._tree.ceiling(one)}
+            for name in limited:
+                amount = sum(one.amounts.get(name, 0) for one in state.sums.values())
+                yield queue, name, amount / 10**9
 
     def fits_more(
         self,

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.entries import Candidate, Claim
     from muster.queueing.queue_tree import QueueTree
+    from muster.queueing.reservations import Reservation
 
 __all__ = ["Passes"]
 
@@ -127,6 +128,10 @@ class Passes:
             known.until = min(known.until, moment)
         else:
             self.forget(queue)
+
+    def reservations(self) -> Iterator[Reservation]:
+        """The reservations of the last passes; any thread may ask."""
+        return (one for known in list(self._passes.values()) for one in list(known.reservations.made))
 
     def next_moment(self) -> float:
         """The first time at which a pass holds no more by itself; infinity for never."""

@@ -59,6 +59,11 @@ class Reservation:
         """Whether anything waits for it: a time, or a queue that drains."""
         return self.start < inf or self.kind is not EndKind.ABOUT
 
+    @property
+    def basis(self) -> str | None:
+        """What its start rests on: `enforced`, `said` or `about`; None where no start is known."""
+        return self.kind.name.lower() if self.start < inf else None
+
     def passed_in_time(self, end: End | None) -> bool:
         """True if a gang with this end may be passed off as ended when the reservation starts."""
         if self.nothing_passes:

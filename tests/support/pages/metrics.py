@@ -32,8 +32,9 @@ to watch, and has the alerts. Names and labels are stable ([stability.md](stabil
 replica that leads.
 """
 _TAIL = """\
-`queue` is empty for gangs of queues that do not exist. `resource` is a resource with its group
-(`podgroups.scheduling.volcano.sh`), `webhook` one of `pods`, `workloads`, `queues`, `podgroups`, `queues-of-pods` and
+`queue` is empty for gangs of queues that do not exist. `resource` of a watch is a resource with its group
+(`podgroups.scheduling.volcano.sh`), `basis` `enforced`, `said`, `about` or, where no start is known, `none`
+([queues.md](queues.md)), `webhook` one of `pods`, `workloads`, `queues`, `podgroups`, `queues-of-pods` and
 `reach`, `certificate` `serving` or `authority`, `reason` one of [denials.md](denials.md), `state` one of
 [reasons.md](reasons.md), `part` a part of the leader (`delayed` and `failing` are of its work queue), and `name` what
 client-go has there. Beside these there are `process_*` and

@@ -11,12 +11,13 @@ from controller.events import Announcer
 from controller.fenced_writes import Writer
 from controller.metrics import Metrics, Term
 from muster.kube.workqueue import WorkQueue
-from muster.model.names import ADMITTER, GANG, GANG_SIZE, GATE, GROUP_NAME, STATE
+from muster.model.names import ADMITTED_AT, ADMITTER, GANG, GANG_SIZE, GATE, GROUP_NAME, RUNS_AT_MOST, STATE
 from muster.model.objects import PodGroup, Queue
 from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
 from muster.workloads.kubeflow import PYTORCH_JOB
+from tests.support.controller.bypass_queue import LARGE, gang, harness, running
 from tests.support.controller.recording_client import Harness, RecordingClient, nobody
 from tests.support.controller.stores import filled, workload_store
 from tests.support.controller.two_gangs import members
@@ -287,3 +288,64 @@ async def test_work_that_fails_is_counted_and_still_fails(registry: CollectorReg
         await measured(GangKey("team", "a"))
     assert registry.get_sample_value("muster_reconcile_errors_total") == 1
     assert registry.get_sample_value("muster_reconcile_duration_seconds_count") == 1
+
+
+def of(registry: CollectorRegistry, name: str) -> dict[tuple[str, ...], float]:
+    """The samples of that name, by the values of their labels in the order of the labels' names."""
+    samples = [one for family in registry.collect() for one in family.samples if one.name == name and one.value]
+    return {tuple(text for _, text in sorted(one.labels.items())): one.value for one in samples}
+
+
+async def test_the_cluster_measures_how_true_its_planned_starts_are() -> None:
+    """By a limit of its user's: the gang starts at the end of what runs, unless that ends otherwise."""
+    (runs, pods), group = running("runs", 2)
+    group["metadata"]["annotations"][ADMITTED_AT] = text_of(1000.0)
+    runs["metadata"]["annotations"][RUNS_AT_MOST] = "1h"
+    large = gang("large", 3, created="2026-11-21T10:00:00Z")
+    small = gang("small", 1, created="2026-11-21T11:00:00Z")
+    world = harness((runs, pods), large, small, groups=[group], annotations={"patience": "10s"})
+    Term(world.cluster, "lease", lambda: True, world.registry).begins(
+        world.queue, world.announcer, world.reconciler.kept, world.reconciler.groupless, world.reconciler.reserved
+    )
+    await world.settle()
+    assert of(world.registry, "muster_reservations") == {}, "the small one has only just passed it"
+    world.now += 60
+    world.reconciler.gang_changed(GangKey("team", LARGE))
+    await world.settle()
+    assert of(world.registry, "muster_reservations") == {("said", "q"): 1}
+    runs["metadata"]["annotations"][RUNS_AT_MOST] = "2h"
+    world.set_workload(runs)
+    world.reconciler.gang_changed(GangKey("team", LARGE))
+    await world.settle()
+    assert of(world.registry, "muster_reservation_moved_seconds_sum") == {("said",): 3600}
+    world.now += 3600
+    for name in [name for name in world.client.pods if name.startswith(("runs", "small"))]:
+        del world.client.pods[name]
+    for manifest in (runs, small[0]):
+        world.drop_workload(manifest)
+    world.watch()
+    await world.settle()
+    assert world.annotations(LARGE)[STATE] == "Admitted"
+    below = {bound: count for (_, bound), count in of(world.registry, "muster_start_error_seconds_bucket").items()}
+    assert below["-900.0"] == 1, "it started an hour earlier, less a minute"
+    assert "-3600.0" not in below
+
+
+async def test_what_gangs_hold_is_counted_of_what_their_queues_limit() -> None:
+    """Resources of other names are their users' to make up, and no queue's to make series of."""
+    spec = template()["spec"]
+    spec["containers"][0]["resources"]["requests"]["example.com/any"] = "1"
+    pods = [ray_pod("demo-head", "headgroup", **spec), ray_pod("demo-w-0"), ray_pod("demo-w-1")]
+    below = queue(cpu="9")
+    below["spec"]["parent"] = "org"
+    harness = Harness(
+        workloads=[ray_cluster()], pods=pods, queues=[queue("org", memory="9Gi"), below, queue("idle", cpu="1")]
+    )
+    await harness.settle()
+    harness.now += 10
+    for _ in range(2):
+        harness.reconciler.count_held()
+    held = of(harness.registry, "muster_held_resource_seconds_total")
+    assert held == {("q", "cpu"): 30, ("q", "memory"): 10 * 3 * 2**30}
+    harness.drop_queue(below)
+    assert of(harness.registry, "muster_held_resource_seconds_total") == {}
