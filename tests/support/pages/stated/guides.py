@@ -9,6 +9,7 @@ __all__ = ["ROWS"]
 _REASONS, _QUEUES, _CLI, _GANGS = "docs/reasons.md", "docs/queues.md", "docs/cli.md", "docs/gangs.md"
 _PERFORMANCE, _COMPARISON = "docs/performance.md", "docs/comparison.md"
 _SECURITY, _CHART, _README = "docs/security.md", "charts/muster/README.md", "README.md"
+_HISTORY = "muster.gangs.history"
 _PROJECTION = "tests.unit.muster.model.test_projection"
 _CHANGELOG, _KEPT = "CHANGELOG.md", "tests.unit.webhook.reviews.test_kept"
 
@@ -189,6 +190,9 @@ _HELD = (
     Row(_SECURITY, "containers or «64» resources", ("muster.resources.amounts:MOST_RESOURCES",)),
     Row(_SECURITY, "less than «150 kB» of answers", (f"{_KEPT}:MOST_OF_ANSWERS",)),
     Row(_SECURITY, "more than «64» connections the oldest", ("muster.process.health:_CONNECTIONS",)),
+    Row(_SECURITY, "queue drains (1 to «72 hours»)", (f"{_HISTORY}:_DRAIN_LATEST",)),
+    Row(_SECURITY, "namespace counts with «20» of", (f"{_HISTORY}:_LAST",)),
+    Row(_SECURITY, "counts with 20 of «200» runs", (f"{_HISTORY}:_OF_QUEUE",)),
     Row(_SECURITY, "log line in «10 seconds» names the", ("webhook.server.app:_QUIET_SECONDS",)),
     Row(
         _SECURITY,

@@ -391,4 +391,23 @@ _IDLE = (
     _row("watch 2 every «90 seconds», which reopen", "muster.kube.reflector:Reflector.__init__.silence"),
 )
 
-ROWS = (*_PODS, *_ASKS, *_IDLE, *_BOUNDS, *_BREAKS, *_LIMITS, *_STORED, *_KNOWING)
+_HISTORY = "muster.gangs.history"
+_RUN_TIMES = (
+    _row(
+        "annotation `muster.dev/drain-after` of its PodGroup, written with the two above: «five» times",
+        f"{_HISTORY}:_DRAIN_TIMES",
+    ),
+    _row("last runs, between «1» and", f"{_HISTORY}:_DRAIN_SOONEST", rule=lambda seconds: seconds / 3600),
+    _row("between 1 and «72 hours»; none", f"{_HISTORY}:_DRAIN_LATEST"),
+    _row("none of fewer than «20» runs", f"{_HISTORY}:_DRAIN_RUNS"),
+    _row("comes from the last «20» runs", f"{_HISTORY}:_LAST"),
+    _row("With fewer than «three» of them", f"{_HISTORY}:_LEAST"),
+    _row("a namespace has «20» of", f"{_HISTORY}:_LAST"),
+    _row("20 of «200» at most", f"{_HISTORY}:_OF_QUEUE"),
+    _row("or failed after «a minute» at least", f"{_HISTORY}:SHORTEST"),
+    _row("writes once «a minute» what has", "controller.history:_EVERY"),
+    _row("«4,000» lineages of 20", f"{_HISTORY}:_LINEAGES"),
+    _row("4,000 lineages of «20» numbers", f"{_HISTORY}:_LAST"),
+)
+
+ROWS = (*_RUN_TIMES, *_PODS, *_ASKS, *_IDLE, *_BOUNDS, *_BREAKS, *_LIMITS, *_STORED, *_KNOWING)
