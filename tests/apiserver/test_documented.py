@@ -77,9 +77,10 @@ def test_what_muster_writes_on_objects_from_git_is_what_both_tools_are_told_to_i
     live = json.loads(reader.obey(f"helm get manifest {_RELEASE} | kubectl get {_FIELDS} -f -"))["items"]
     assert not _closed(live), "the webhook takes out what the first installation closes"
     written = {_key(item): fields for item in live if (fields := _musters(item))}
-    made = {**{(kind, "muster"): {"caBundle"} for kind in _CONFIGURATIONS}, ("Secret", _SECRET): {"data"}}
-    # An upgrade applies the certificates that it finds, and may be their last writer.
-    assert {**written, ("Secret", _SECRET): {"data"}} == made
+    # An upgrade applies the certificates that it finds, and may be their last writer; and no gang may have run.
+    data = {("Secret", _SECRET): {"data"}, ("ConfigMap", "muster"): {"data"}}
+    made = {**{(kind, "muster"): {"caBundle"} for kind in _CONFIGURATIONS}, **data}
+    assert {**written, **data} == made
     argo, flux = _page("Application")["ignoreDifferences"], _page("HelmRelease")["driftDetection"]["ignore"]
     ignored = [(one["kind"], one.get("name", "muster")) for one in argo]
     assert ignored == [(one["target"]["kind"], one["target"].get("name", "muster")) for one in flux]
@@ -105,7 +106,7 @@ def _closed(items: list[dict[str, Any]]) -> bool:
 
 
 def _key(item: dict[str, Any]) -> tuple[str, str]:
-    return item["kind"], item["metadata"]["name"]
+    return item["kind"], "muster" if item["kind"] == "ConfigMap" else item["metadata"]["name"]
 
 
 def _musters(item: dict[str, Any]) -> set[str]:

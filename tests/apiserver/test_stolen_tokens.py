@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tests.support.cluster.desk import Manifest
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+MAPS = "/api/v1/namespaces/muster-system/configmaps"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/muster-system/leases"
 EVIL = {"spec": {"containers": [{"name": "main", "image": "evil"}]}}
 
@@ -178,6 +179,22 @@ def test_a_thief_of_the_controllers_token_takes_the_lease_and_no_other(thief: Ca
     assert (taken.status, taken.body["spec"]["holderIdentity"]) == (200, "thief")
     others = stolen("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler")
     assert others.status == FORBIDDEN
+
+
+def test_a_thief_of_the_controllers_token_spoils_estimates_and_reads_no_other_config_map(
+    thief: Callable[[str], Api],
+) -> None:
+    """And makes none."""
+    stolen = thief("controller")
+    own = f"{MAPS}/muster-history-7"
+    kept = stolen("GET", own).body.get("data")
+    assert stolen("PATCH", own, {"data": {"runs": "{}"}}, patch="merge").ok
+    assert stolen("PATCH", own, {"data": kept}, patch="merge").ok
+    assert stolen("GET", MAPS).status == FORBIDDEN
+    assert stolen("GET", f"{MAPS}/kube-root-ca.crt").status == FORBIDDEN
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "muster-history-8"}}
+    assert stolen("POST", MAPS, made).status == FORBIDDEN
+    assert stolen("DELETE", own).status == FORBIDDEN
 
 
 def test_a_token_of_muster_asks_for_no_other_token(tenants: Acting, thief: Callable[[str], Api]) -> None:

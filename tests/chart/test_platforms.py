@@ -232,7 +232,7 @@ def test_the_values_of_the_page_are_taken_and_change_what_is_rendered(
 def test_what_gitops_is_to_leave_alone_is_what_the_chart_renders(default: Rendered) -> None:
     """By kind and name, as Argo CD and Flux select it."""
     ignored = [*_APPLICATION["ignoreDifferences"], *(one["target"] for one in _RELEASE["driftDetection"]["ignore"])]
-    assert len(ignored) == 6
+    assert len(ignored) == 8
     for one in ignored:
         assert [
             item["metadata"]["name"]
