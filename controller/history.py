@@ -88,15 +88,15 @@ class RunTimes:
             return made is not None and made[0].read(made[1]).finished
         return False
 
-    def expect(self, view: View, memory: Memory, *, anew: bool = False) -> None:
-        """Note the estimates of a gang that waits, as its PodGroup says them; where it says none, or `anew`, as of now.
+    def expect(self, view: View, memory: Memory, *, renew: bool = False) -> None:
+        """Note the estimates of a gang that waits: those of its PodGroup; where it says none, or to `renew`, new ones.
 
         An admitted gang keeps those with which it started.
         """
         if self._history is None:
             return
         memory.runs_about = (view.mark.runs_about if view.ours else "") or memory.runs_about
-        known = view.mark.admitted or (memory.runs_about and not anew)
+        known = view.mark.admitted or (memory.runs_about and not renew)
         if known or view.intent is None or not view.members or lasts(view):
             return
         memory.runs_about = " ".join(map(duration_text, self._history.estimates(_lineage(view), view.intent.queue)))

@@ -104,7 +104,7 @@ class PodGroupWriter:
 
     async def mark(self, view: View, memory: Memory, mark: Mark, state: GangState, message: str) -> None:
         """Write it at once, with the gang's estimated run time, and remember where that is not taken."""
-        self._run_times.expect(view, memory, anew=state in BEFORE_ADMISSION)
+        self._run_times.expect(view, memory, renew=state in BEFORE_ADMISSION)
         mark = replace(mark, runs_about=memory.runs_about if mark.admitted or state in BEFORE_ADMISSION else "")
         try:
             memory.written = await self._reporter.mark(view, mark, state, message)

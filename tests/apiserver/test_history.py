@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING
 
 from controller.fenced_writes import Writer
 from controller.history import HistoryStore
+from hack.testbed import wait_for
 from muster.gangs.history import SHARDS, History, lineage_of
 from muster.kube.client import Client
-from muster.kube.resource import CONFIG_MAPS
+from muster.kube.resource import CONFIG_MAPS, POD_GROUPS, QUEUES
+from muster.model.names import QUEUE_LABEL, RUNS_ABOUT
+from muster.model.times import duration_text
+from tests.support.cluster.desk import PATIENCE
+from tests.support.manifests.applied import pytorch_job, queue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -20,6 +25,7 @@ if TYPE_CHECKING:
 
     from hack.testbed.api import Api
     from hack.testbed.muster import MusterInstall
+    from tests.support.cluster.desk import Desk
 
 HOUR = 3600.0
 LINEAGES = [lineage_of(f"team-{number}", "RayCronJob", "nightly") for number in range(3 * SHARDS)]
@@ -65,3 +71,33 @@ async def test_a_leader_goes_on_with_what_the_one_before_it_wrote(
         await second.write(history)
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "team" not in calls.get(CONFIG_MAPS.path(muster.namespace, "muster-history-0"))["data"]["runs"]
+
+
+async def test_a_gang_of_a_known_lineage_says_how_long_it_runs(
+    desk: Desk, webhook: MusterInstall, tmp_path: Path
+) -> None:
+    """Written by the controller itself, by what a leader before it has left."""
+    lineage = lineage_of(desk.namespace, "PyTorchJob", "gang")
+    async with leading(webhook, tmp_path) as (store, history):
+        for hours in (1, 2, 9):
+            history.record(lineage, desk.namespace, hours * HOUR)
+        await store.write(history)
+        expected = " ".join(map(duration_text, history.estimates(lineage, desk.namespace)))
+    desk.create(queue(desk.namespace, cpu="100"))
+    made = desk.create(pytorch_job("gang-7").workers(1).label(QUEUE_LABEL, desk.namespace).manifest())
+    for role in ("master", "worker"):
+        desk.create(desk.member(made, role))
+    process = webhook.start_controller()
+    path = POD_GROUPS.path(desk.namespace, "gang-7")
+
+    def said() -> str:
+        answer = desk.api("GET", path)
+        return str(answer.body["metadata"].get("annotations", {}).get(RUNS_ABOUT, "")) if answer.ok else ""
+
+    try:
+        wait_for("the estimates", said, PATIENCE)
+        assert said() == expected
+    finally:
+        webhook.controllers.remove(process)
+        process.stop()
+        desk.delete(QUEUES, desk.namespace)
