@@ -23,6 +23,7 @@ _UNWRITABLE, _INTERRUPTED = 2, 130
 _RUN_BY = {
     "doctor": ("doctor.command", "run"),
     "page": ("page.command", "run"),
+    "replay": ("replay.command", "run"),
     "resume": ("hold", "run"),
     "watch": ("watch.command", "run"),
 }

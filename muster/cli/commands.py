@@ -48,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     completion.add_argument("shell", choices=["bash", "zsh", "fish"], help="shell whose script is printed")
     commands.add_parser("version", help="print the version and the commit")
     _migrate_queues(commands)
+    _replay(commands)
     _release(commands)
     _withdraw(commands)
     for name, command in commands.choices.items():
@@ -111,6 +112,30 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="also read the Queues, PriorityClasses, Namespaces and other objects of the cluster",
     )
     connection(parser)
+
+
+def _replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "replay",
+        help="show how long the gangs of a log would have waited under other policies; needs no cluster",
+        description="Run a log of past gangs on muster's own admission, once for each policy, and compare how long "
+        "they wait. The log is one of the Standard Workload Format (.swf, .swf.gz), a record of `muster record`, or a "
+        "generated day (generated:SEED).",
+    )
+    parser.add_argument("log", metavar="LOG", help="path of the log, or generated:SEED")
+    parser.add_argument(
+        "--policy",
+        action="append",
+        metavar="SETTINGS",
+        help="settings of all queues in place of their own, such as "
+        "patience=10m,reserves=estimates,drain-after=72h,bounds=0.3, where bounds is the part of the time limits that "
+        "counts; can be repeated; default: a comparison of five policies",
+    )
+    parser.add_argument(
+        "--expected", action="store_true", help="also forecast starts when gangs come, and show how right that was"
+    )
+    parser.add_argument("--plot", metavar="FILE", help="also draw the waits of each policy into this SVG file")
+    output(parser)
 
 
 def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -71,6 +71,13 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "migrate-queues": (
         Example("which GangQueues would be made of Volcano's Queues", "muster migrate-queues --to muster --dry-run"),
     ),
+    "replay": (
+        Example("a day of short runs under five policies", "muster replay generated:1"),
+        Example(
+            "a log of your own, without and with time limits on a third of it",
+            "muster replay --policy bounds=0 --policy bounds=0.3 KTH-SP2-1996.swf.gz",
+        ),
+    ),
     "completion": (
         Example("in ~/.bashrc", "source <(muster completion bash)"),
         Example("in ~/.zshrc", "source <(muster completion zsh)"),

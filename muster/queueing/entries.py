@@ -108,7 +108,10 @@ class End(NamedTuple):
                 return self.start + seconds
         if self.kind is not EndKind.ABOUT or seconds <= 0:
             return inf
-        return self.start + seconds * 2.0 ** int((now - self.start) / seconds).bit_length()
+        # Compared as above: a quotient may round the other way, and the end would never be after `now`.
+        while self.start + seconds <= now:
+            seconds *= 2
+        return self.start + seconds
 
 
 @dataclass(frozen=True, slots=True)

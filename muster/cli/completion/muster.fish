@@ -50,8 +50,8 @@ function _shtab_muster_using
   test "$_shtab_muster_cmdpath" = "$argv"
 end
 
-set -g _shtab_muster_commands plan explain queues watch page hold resume audit doctor completion version migrate-queues release withdraw
-set -g _shtab_muster_opts_with_value --admitters --bound --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --image --kubeconfig --name --namespace --namespace-selector --output --port --probe --queue-source --schedulers --settle --to --validation --validation-reason -f -n -o
+set -g _shtab_muster_commands plan explain queues watch page hold resume audit doctor completion version migrate-queues replay release withdraw
+set -g _shtab_muster_opts_with_value --admitters --bound --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --image --kubeconfig --name --namespace --namespace-selector --output --plot --policy --port --probe --queue-source --schedulers --settle --to --validation --validation-reason -f -n -o
 
 complete -c muster -e
 complete -c muster -f
@@ -199,6 +199,12 @@ complete -c muster -n '_shtab_muster_using migrate-queues' -s y -l yes -d 'do no
 complete -c muster -n '_shtab_muster_using migrate-queues' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
 complete -c muster -n '_shtab_muster_using migrate-queues' -l context -x -d 'kubeconfig context to use; default: the current context'
 complete -c muster -n '_shtab_muster_using migrate-queues' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'
+complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a replay -d 'Run a log of past gangs on muster'"'"'s own admission, once for each policy, and compare how long they wait. The log is one of the Standard Workload Format (.swf, .swf.gz), a record of `muster record`, or a generated day (generated:SEED).'
+complete -c muster -n '_shtab_muster_using replay' -s h -l help -d 'show this help message and exit'
+complete -c muster -n '_shtab_muster_using replay' -l policy -x -d 'settings of all queues in place of their own, such as patience=10m,reserves=estimates,drain-after=72h,bounds=0.3, where bounds is the part of the time limits that counts; can be repeated; default: a comparison of five policies'
+complete -c muster -n '_shtab_muster_using replay' -l expected -d 'also forecast starts when gangs come, and show how right that was'
+complete -c muster -n '_shtab_muster_using replay' -l plot -x -d 'also draw the waits of each policy into this SVG file'
+complete -c muster -n '_shtab_muster_using replay' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a release -d 'Remove muster'"'"'s scheduling gate from the pods of gangs, and create the PodGroups that these pods lack, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods and to list and create PodGroups; muster and Volcano may be down.'
 complete -c muster -n '_shtab_muster_using release' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using release' -l all -d 'every gang; without -n in all namespaces'

@@ -20,6 +20,7 @@ _shtab_muster_commands() {
     plan:'Show the gang, the PodGroup and the pod patches of each workload in the manifests. Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, ElasticQuotas, RuntimeClasses and training runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.'
     queues:'Show the queue tree with the limit and the usage of each queue, and the number of gangs that hold a claim or wait.'
     release:'Remove muster'"'"'s scheduling gate from the pods of gangs, and create the PodGroups that these pods lack, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods and to list and create PodGroups; muster and Volcano may be down.'
+    replay:'Run a log of past gangs on muster'"'"'s own admission, once for each policy, and compare how long they wait. The log is one of the Standard Workload Format (.swf, .swf.gz), a record of `muster record`, or a generated day (generated:SEED).'
     resume:'Remove the annotation `muster.dev/hold` from workloads or queues, and from what these workloads have made. A workload stands in line again where its priority and age put it.'
     version:'print the version and the commit'
     watch:'Show the queues and all gangs that hold a claim or wait, and redraw when anything changes.'
@@ -216,6 +217,18 @@ _shtab_muster_release_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_muster_release_defaults_added=0
 
+_shtab_muster_replay_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "*--policy[settings of all queues in place of their own, such as patience\=10m,reserves\=estimates,drain-after\=72h,bounds\=0.3, where bounds is the part of the time limits that counts\; can be repeated\; default\: a comparison of five policies]:SETTINGS:"
+  "--expected[also forecast starts when gangs come, and show how right that was]"
+  "--plot[also draw the waits of each policy into this SVG file]:FILE:"
+  {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
+  ":path of the log, or generated\:SEED:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_muster_replay_defaults_added=0
+
 _shtab_muster_resume_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
@@ -301,6 +314,7 @@ _shtab_muster() {
         plan) _arguments -C -s $_shtab_muster_plan_options ;;
         queues) _arguments -C -s $_shtab_muster_queues_options ;;
         release) _arguments -C -s $_shtab_muster_release_options ;;
+        replay) _arguments -C -s $_shtab_muster_replay_options ;;
         resume) _arguments -C -s $_shtab_muster_resume_options ;;
         version) _arguments -C -s $_shtab_muster_version_options ;;
         watch) _arguments -C -s $_shtab_muster_watch_options ;;

@@ -1,0 +1,162 @@
+"""Runs a load on the ledger itself: gangs come when they came, and run for as long as they ran.
+
+Everything is decided as the controller decides it, by the same code, at once and without an error. A run time is known
+only when it has ended: until then the gang's time limit or an estimate from former runs stands for it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from muster.gangs.history import History, lineage_of
+from muster.queueing.forecast import forecast
+from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
+from muster.queueing.usage import amounts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from muster.cli.replay.load import Arrival, Load
+    from muster.cli.replay.policy import Policy
+    from muster.gangs.history import Lineage
+    from muster.queueing.entries import EntryKey
+
+__all__ = ["Replayed", "Started", "replay"]
+
+_COMES, _ENDS, _LOOK = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A gang that has started."""
+
+    gang: Arrival
+    at: float
+    """The time at which it started (seconds)."""
+    expected: float | None = None
+    """The start that was forecast when it came; infinity for none, None where it was not asked."""
+
+    @property
+    def waited(self) -> float:
+        """Seconds from its arrival to its start."""
+        return self.at - self.gang.at
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What came of a load under a policy."""
+
+    started: list[Started] = field(default_factory=list)
+    never: list[Arrival] = field(default_factory=list)
+    """The gangs that were still waiting at the end."""
+    busy: float = 0.0
+    """The part of the counted resource that was held while any gang waited."""
+
+
+@dataclass(slots=True)
+class _Run:
+    load: Load
+    policy: Policy
+    ask_every: int
+    ledger: Ledger = field(default_factory=Ledger)
+    history: History = field(default_factory=History)
+    events: list[tuple[float, int, int]] = field(default_factory=list)
+    waiting: dict[EntryKey, int] = field(default_factory=dict)
+    of_namespace: dict[str, set[EntryKey]] = field(default_factory=dict)
+    expected: dict[int, float] = field(default_factory=dict)
+    result: Replayed = field(default_factory=Replayed)
+
+    def run(self, progress: Callable[[int], None]) -> Replayed:
+        for view in self.load.queues:
+            self.ledger.set_queue(self.policy.applied(view))
+        self.events = [(gang.at, _COMES, number) for number, gang in enumerate(self.load.arrivals)]
+        heapq.heapify(self.events)
+        name, most = self.load.counted
+        held, used, last, waited = 0, 0.0, 0.0, 0.0
+        while self.events:
+            now = self.events[0][0]
+            if self.waiting:
+                used += held * (now - last)
+                waited += now - last
+            last, came = now, []
+            while self.events and self.events[0][0] == now:
+                _, kind, number = heapq.heappop(self.events)
+                if kind == _COMES:
+                    self._come(number)
+                    came.append(number)
+                elif kind == _ENDS:
+                    self._end(number)
+                    held -= dict(amounts_of(self.load.arrivals[number].need)).get(name, 0)
+            for number in self._start(now):
+                held += dict(amounts_of(self.load.arrivals[number].need)).get(name, 0)
+            for number in came:
+                self._ask(number, now)
+            self._look_again(now)
+            progress(len(self.result.started))
+        self.result.never = [self.load.arrivals[number] for number in self.waiting.values()]
+        self.result.busy = used / waited / most if waited and most else 0.0
+        return self.result
+
+    def _come(self, number: int) -> None:
+        gang = self.load.arrivals[number]
+        key = GangKey(gang.namespace, gang.name)
+        self.waiting[key] = number
+        self.of_namespace.setdefault(gang.namespace, set()).add(key)
+        since = f"{gang.at:018.6f}"
+        waits = Candidate(key, gang.queue, gang.priority, since, gang.need, run=self._expects(number))
+        self.ledger.wait(replace(waits, drain_after=self.history.drain_after(gang.queue)))
+
+    def _end(self, number: int) -> None:
+        gang = self.load.arrivals[number]
+        self.ledger.forget(GangKey(gang.namespace, gang.name))
+        self.history.record(_lineage(gang), gang.queue, gang.runs)
+        for key in self.of_namespace[gang.namespace]:
+            waits = self.ledger.candidate(key)
+            if waits is not None:
+                self.ledger.wait(replace(waits, run=self._expects(self.waiting[key])))
+
+    def _start(self, now: float) -> Iterator[int]:
+        while changed := self.ledger.changed_subtrees(now):
+            for queue in changed:
+                for key in self.ledger.start(queue, now):
+                    number = self.waiting.pop(key)
+                    self.of_namespace[key.namespace].discard(key)
+                    gang = self.load.arrivals[number]
+                    heapq.heappush(self.events, (now + gang.runs, _ENDS, number))
+                    self.result.started.append(Started(gang, now, self.expected.pop(number, None)))
+                    yield number
+
+    def _look_again(self, now: float) -> None:
+        """A patience may end, or a run turn out longer than expected, though nothing happens."""
+        following = self.ledger.next_moment()
+        if self.waiting and now < following < inf and not (self.events and self.events[0][0] <= following):
+            heapq.heappush(self.events, (following, _LOOK, 0))
+
+    def _expects(self, number: int) -> Run | None:
+        gang = self.load.arrivals[number]
+        if gang.limit is not None and self.policy.bounded(number):
+            return Run(gang.limit, EndKind.ENFORCED)
+        seconds = self.history.estimates(_lineage(gang), gang.queue)
+        return Run(seconds[0], EndKind.ABOUT, seconds[1:]) if seconds else None
+
+    def _ask(self, number: int, now: float) -> None:
+        gang = self.load.arrivals[number]
+        key = GangKey(gang.namespace, gang.name)
+        if self.ask_every and number % self.ask_every == 0 and key in self.waiting:
+            starts = forecast(self.ledger.copy(), now)
+            self.expected[number] = next((start.at for start in starts if start.key == key), inf)
+
+
+def _lineage(gang: Arrival) -> Lineage:
+    return lineage_of(gang.namespace, "Job", gang.lineage)
+
+
+def replay(load: Load, policy: Policy, progress: Callable[[int], None], *, ask_every: int = 0) -> Replayed:
+    """Run a load; `progress` is told how many gangs have started.
+
+    With `ask_every` the start of every so manieth gang that does not start at once is forecast when it comes.
+    """
+    return _Run(load, policy, ask_every).run(progress)

@@ -1,0 +1,146 @@
+"""What a replay runs: queues, and gangs with the time at which they came and the time for which they ran."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from muster.cli.parsing import InputError
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.queue_view import QueueView
+from muster.queueing.usage import amounts_of
+from muster.resources.amounts import parse_resources
+from muster.resources.quantity import ZERO
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from muster.resources.amounts import Resources
+
+__all__ = ["Arrival", "Load", "lines_of", "needs", "read_load", "read_swf"]
+
+_GENERATED = "generated:"
+_FIELDS = 12
+_MOST = re.compile(r";\s*MaxProcs:\s*(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A gang that comes."""
+
+    name: str
+    """Its name."""
+    namespace: str
+    """Its namespace; of a log, its user."""
+    at: float
+    """The time at which it comes (seconds)."""
+    runs: float
+    """The seconds for which it runs, once it has started."""
+    need: Resources
+    """What it holds while it runs."""
+    queue: str
+    """Its queue."""
+    lineage: str = ""
+    """What it has in common with former runs of the same work; of a log, nothing but its user."""
+    limit: float | None = None
+    """Its time limit, in seconds; None where it has none."""
+    priority: int = 0
+    """The value of its PriorityClass."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """A load, the gangs in the order in which they come."""
+
+    queues: tuple[QueueView, ...]
+    arrivals: tuple[Arrival, ...]
+    left_out: int = 0
+    """The entries of a log that are no gangs: they did not run, or ask for more than the machine has."""
+
+    @cached_property
+    def counted(self) -> tuple[str, int]:
+        """The resource that is scarcest, and the sum of its highest limits in the tree, in billionths."""
+        tree = QueueTree(self.queues)
+        tops = {next((one for one in reversed(tree.path(view.name)) if tree.limit(one)), "") for view in self.queues}
+        limits: Counter[str] = Counter()
+        for top in tops - {""}:
+            limits.update(dict(amounts_of(tree.limit(top))))
+        work: Counter[str] = Counter()
+        for gang in self.arrivals:
+            work.update({name: amount * gang.runs for name, amount in amounts_of(gang.need) if limits[name]})
+        name = max(work, key=lambda one: work[one] / limits[one], default="")
+        return name, limits[name]
+
+    def is_large(self, gang: Arrival) -> bool:
+        """Whether it needs half of its queue, or more, of the scarcest resource."""
+        name, _ = self.counted
+        limit = next(view.limit for view in self.queues if view.name == gang.queue)
+        return name in limit and 2 * gang.need.get(name, ZERO).nano >= limit[name].nano
+
+
+def read_load(path: str) -> Load:
+    """A log of the Standard Workload Format, a record of `muster record`, or a generated day such as `generated:1`."""
+    if path.startswith(_GENERATED):
+        from muster.cli.replay.generated import generated  # noqa: PLC0415 - it needs the Load
+
+        seed = path.removeprefix(_GENERATED)
+        if not seed.isdecimal():
+            raise InputError(f'"{seed[:80]}" is no seed; use a number, as in generated:1')
+        return generated(int(seed))
+    return read_swf(path)
+
+
+def lines_of(path: str) -> Iterator[str]:
+    """The lines of a text file, unpacked where its name ends with .gz; raises InputError."""
+    try:
+        raw = Path(path).read_bytes()
+        yield from (gzip.decompress(raw) if path.endswith(".gz") else raw).decode().splitlines()
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def read_swf(path: str) -> Load:
+    """A log in the Standard Workload Format: one queue of all processors, and each user is a namespace.
+
+    Raises InputError for a line that is no entry.
+    """
+    most, jobs = 0, []
+    for number, line in enumerate(lines_of(path), 1):
+        if found := _MOST.match(line):
+            most = int(found[1])
+        elif line.strip() and not line.startswith(";"):
+            jobs.append(_job(line.split(), f"{path}:{number}"))
+    # A log without a head is of a machine that its largest job filled.
+    most = most or max((job[1] for job in jobs), default=0)
+    arrivals = [job[0] for job in jobs if job[0].runs > 0 and 0 < job[1] <= most]
+    queue = QueueView("log", "Open", needs(f"{most}"))
+    return Load((queue,), tuple(sorted(arrivals, key=_place)), len(jobs) - len(arrivals))
+
+
+def _job(fields: list[str], where: str) -> tuple[Arrival, int]:
+    """A gang, and how many processors it needs."""
+    try:
+        number, submitted, _, runs, used, _, _, asked, limit, _, _, user = (int(float(one)) for one in fields[:_FIELDS])
+    except ValueError as error:
+        raise InputError(f"{where}: is no line of the Standard Workload Format, which has 18 numbers") from error
+    size = asked if asked > 0 else used
+    bound = float(limit) if limit > 0 else None
+    return Arrival(
+        f"{number:08}", f"user-{user}", float(submitted), float(runs), needs(f"{size}"), "log", limit=bound
+    ), size
+
+
+def _place(arrival: Arrival) -> tuple[float, str]:
+    return arrival.at, arrival.name
+
+
+@lru_cache
+def needs(amount: str, resource: str = "cpu") -> Resources:
+    """An amount of one resource; the same object for all that need as much."""
+    return parse_resources({resource: amount}, path="", least=None)
