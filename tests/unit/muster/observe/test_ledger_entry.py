@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.model.names import GANG, GROUP_NAME, TOPOLOGY_MODE_LABEL
+from muster.model.names import ADMITTED_AT, GANG, GROUP_NAME, TOPOLOGY_MODE_LABEL
+from muster.model.times import text_of
 from muster.observe.candidates import candidate
 from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, enter_ledger, waits_for_a_node
 from muster.observe.observing import observe
 from muster.observe.phases import Phase
 from muster.observe.view import Mark, View
+from muster.queueing.entries import End, EndKind
 from muster.queueing.ledger import Candidate, Ledger
 from muster.queueing.queue_view import QueueView
 from tests.support.controller.stores import filled
@@ -435,3 +437,22 @@ def test_who_waits_for_a_node(pods: list[JSON], admitted: str, waits: bool) -> N
     view = seen(ray_cluster(), pods, pod_group(admitted=admitted))
     context = EntryContext(view.since or NOW, {"": 0})
     assert waits_for_a_node(view, enter_ledger(view, a_ledger(cpu="9"), context)) is waits
+
+
+def test_a_claim_has_the_end_of_its_gang_and_pods_that_are_deleted_have_their_own() -> None:
+    """What is left of a gang goes at the last of its pods' deletion timestamps, which have their grace in them."""
+    says = pytorch_job(policy={"queue": "q"}, annotations={"muster.dev/runs-at-most": "2h"})
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "train", "uid": "uid-train"}
+    group = pod_group("train", owner=owner, admitted="uid-train", annotations={ADMITTED_AT: text_of(NOW)})
+    runs = [
+        pytorch_pod(name, role, held=False) for name, role in (("m", "master"), ("w-0", "worker"), ("w-1", "worker"))
+    ]
+    going = [
+        pytorch_pod(f"gone-{second}", held=False, nodeName="n", meta={"deletionTimestamp": text_of(NOW + second)})
+        for second in (10, 30)
+    ]
+    ledger, key = a_ledger(cpu="9", memory="9Gi"), KEY._replace(name="train")
+    view = observe(key, filled(workloads=[says], pods=[*runs, *going], groups=[group]), DEFAULTS, now=NOW)
+    entered(view, ledger)
+    ends = {one: claim.end for one, claim in ledger.claims("q").items()}
+    assert ends == {key: End(NOW, 7200.0, EndKind.SAID), key.part("leaving"): End(NOW + 30, 0.0, EndKind.ENFORCED)}
