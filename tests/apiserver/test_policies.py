@@ -17,6 +17,7 @@ from muster.model.names import (
     ADMITTED_FOR,
     DRAIN_AFTER,
     GANG,
+    GANG_TIME_LIMIT,
     GATE,
     GROUP_NAME,
     MANAGED,
@@ -78,6 +79,7 @@ TRICKS = [
     pytest.param([annotated(**{GROUP_NAME: "theirs"})], "/status", id="bound to another through the status"),
     pytest.param([annotated(**{TASK_SPEC: "head"})], "", id="another role"),
     pytest.param([annotated(**{WORKLOAD: '{"kind": "RayCluster"}'})], "", id="given to another workload"),
+    pytest.param([annotated(**{GANG_TIME_LIMIT: "60"})], "", id="a shorter time limit of its Job"),
 ]
 
 

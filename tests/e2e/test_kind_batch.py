@@ -8,13 +8,15 @@ import pytest
 
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.names import GANG, GATE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.model.times import seconds_of
 from muster.observe.resources import resource_of
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.trainer import TRAIN_JOB
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.nudges import assert_soon, nudges, version_now
 from tests.support.cluster.propagation import await_accepted
-from tests.support.cluster.scene import PATIENCE, alive, gates, message, node_of, open_scene, phase
+from tests.support.cluster.recorder import JOBS
+from tests.support.cluster.scene import PATIENCE, alive, gates, has_condition, message, node_of, open_scene, phase
 from tests.support.manifests.applied import FAIL_AFTER_SECONDS, RUN_SECONDS
 from tests.support.manifests.batch import job_set, replicated, runtime, train_job, trainer
 from tests.support.manifests.train_jobs import patch
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 # In vain, half a minute long: by then the Job controller would wait for as long again.
 _NUDGES = 12
+# Long enough for muster to see the pods before the time is nearly over, on a busy machine, too.
+_LIMIT = 70
 _KINDS = (resource_of(JOB_SET), resource_of(TRAIN_JOB))
 
 
@@ -57,7 +61,7 @@ def ran_before(before_muster: Scene, muster: object) -> Scene:
 @pytest.fixture
 def batch(ran_before: Scene, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A scene in which JobSets and TrainJobs are on record."""
-    with open_scene(ran_before.testbed, request.node.name.removeprefix("test_"), kinds=_KINDS) as scene:
+    with open_scene(ran_before.testbed, request.node.name.removeprefix("test_"), kinds=(*_KINDS, JOBS)) as scene:
         yield scene
 
 
@@ -269,6 +273,29 @@ def test_with_exclusive_placement_leaders_start_together_and_followers_join_them
     batch.delete(resource_of(JOB_SET), "first")
     batch.await_running("second", 4)
     batch.assert_never_above({"cpu": "5"})
+
+
+def test_the_time_limits_of_its_jobs_bound_a_jobset_from_their_start(batch: Scene) -> None:
+    """Its first pods tell when they began; at the end JobSet fails, and all that is left of it is deleted."""
+    queue = batch.queue(cpu="2")
+    limited = [replicated("driver"), replicated("worker")]
+    for job, seconds in zip(limited, (_LIMIT, 3600), strict=True):
+        job["template"]["spec"]["activeDeadlineSeconds"] = seconds
+    batch.apply(job_set("holder", queue, replicated("work", pods=2)))
+    batch.await_running("holder", 2)
+    batch.apply(job_set("late", queue, *limited))
+    batch.await_gated("late", 2)
+    near = batch.await_event("late", "DeadlineNear")
+    driver = batch.recorder.get(JOBS, "late-driver-0") or {}
+    began, ends = seconds_of(driver["status"]["startTime"]), seconds_of(near.split(" ends at ")[1].split(",")[0])
+    assert began is not None
+    assert ends is not None
+    assert abs(ends - (began + _LIMIT)) <= 1
+    batch.wait(
+        "the JobSet to fail",
+        lambda: has_condition(batch.recorder.get(resource_of(JOB_SET), "late") or {}, "Failed"),
+    )
+    batch.wait("its pods to go", lambda: not batch.pods("late"))
 
 
 def test_a_suspended_jobset_gives_its_place_back_and_queues_again(batch: Scene) -> None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS, Resource
-from muster.model.names import GANG, GANG_SIZE, QUEUE_LABEL
+from muster.model.names import GANG, GANG_SIZE, GANG_TIME_LIMIT, QUEUE_LABEL
+from muster.model.times import seconds_of
 from tests.support.cluster.recorder import JOBS, Manifest
-from tests.support.cluster.scene import admitted, open_scene
+from tests.support.cluster.scene import admitted, has_condition, open_scene
 from tests.support.manifests.applied import RUN_SECONDS
 from tests.support.manifests.owner_chains import owned
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from hack.testbed import Testbed
     from tests.support.cluster.scene import Scene
 
+# Long enough for muster to see the pods before the time is nearly over, on a busy machine, too.
+_LIMIT = 70
 CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob")
 
 
@@ -128,3 +131,23 @@ def test_each_run_of_a_cron_job_is_a_gang_of_its_own(plain: Scene) -> None:
     plain.await_running("hourly-2", 3)
     plain.assert_started_together("hourly-2", 3)
     plain.assert_never_above({"cpu": "4"})
+
+
+def test_the_time_limit_of_a_job_runs_from_its_start_while_its_gang_waits(plain: Scene) -> None:
+    """The controller watches no Jobs: the webhook has seen the limit, and the first pod tells when it began."""
+    queue = plain.queue(cpu="2")
+    plain.apply(_job("holder", "holder", 1, queue, pods=1))
+    plain.await_running("holder", 1)
+    job = _job("late", "late", 2, queue, pods=2)
+    job["spec"]["activeDeadlineSeconds"] = _LIMIT
+    plain.apply(job)
+    plain.await_gated("late", 2)
+    near = plain.await_event("late", "DeadlineNear")
+    found = plain.recorder.get(JOBS, "late") or {}
+    assert {pod["metadata"]["annotations"][GANG_TIME_LIMIT] for pod in plain.pods("late")} == {str(_LIMIT)}
+    began, ends = seconds_of(found["status"]["startTime"]), seconds_of(near.split(" ends at ")[1].split(",")[0])
+    assert began is not None
+    assert ends is not None
+    assert abs(ends - (began + _LIMIT)) <= 1, "its pods are made as soon as it has begun"
+    plain.wait("the Job controller to end it", lambda: has_condition(plain.recorder.get(JOBS, "late") or {}, "Failed"))
+    plain.wait("its pods to go", lambda: not plain.pods("late"))

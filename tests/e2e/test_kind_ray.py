@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hack.testbed.versions import chosen
-from muster.kube.resource import POD_GROUPS, PODS
-from muster.model.names import QUEUE_LABEL
+from muster.kube.resource import POD_GROUPS, PODS, QUEUES
+from muster.model.names import ADMITTED_AT, PATIENCE, QUEUE_LABEL
+from muster.model.times import seconds_of
 from muster.observe.resources import resource_of
 from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from tests.support.cluster.ray_dashboards import RayDashboards
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 # kwok ends the pods of any Job at once, unless told otherwise.
 _GOES_ON = {RUN_SECONDS: "3600"}
+# Long enough for the gangs behind the job to be there before its time is over, on a busy machine, too.
+_LIMIT = 90
 
 
 @pytest.fixture
@@ -243,6 +247,51 @@ def test_a_ray_job_that_keeps_its_head_gives_the_place_of_its_workers(ray: Scene
     ray.wait("its minimum to be the head", lambda: ray.pod_group(first)["spec"]["minMember"] == 1)
     ray.assert_started_together(second, 3)
     _assert_never_above(ray, queue, cpu="4")
+
+
+def _behind_a_time_limit(ray: Scene, words: str, **spec: Any) -> str:  # noqa: ANN401 - fields of a RayJob
+    """Have a large gang wait behind a RayJob with a time limit, until these words are said of it; the job's gang."""
+    queue = ray.queue(cpu="5")
+    ray.annotate(QUEUES, queue, **{PATIENCE: "0s"})
+    ray.create(_ray_job("first", queue, submissionMode="HTTPMode", activeDeadlineSeconds=_LIMIT, **spec))
+    first = _gang_of(ray, "first")
+    ray.await_running(first, 3)
+    ray.create(ray_cluster("large").label(QUEUE_LABEL, queue).workers(4))
+    ray.await_gated("ray-large-pg", 5)
+    ray.create(ray_cluster("small").label(QUEUE_LABEL, queue))
+    ray.await_running("ray-small-pg", 1)
+    ray.delete(RAY_CLUSTERS, "small")
+    ray.wait("word of it", lambda: words in message(ray.pod_group("ray-large-pg")))
+    return first
+
+
+def test_behind_a_time_limit_of_a_ray_job_a_start_is_promised(ray: Scene, dashboards: RayDashboards) -> None:
+    """KubeRay looks at the time every few seconds, as long as the cluster answers it."""
+    del dashboards
+    _behind_a_time_limit(ray, "starts by ")
+    promise = re.search(r"starts by ([0-9-]+) ([0-9:]+) UTC", message(ray.pod_group("ray-large-pg")))
+    assert promise is not None
+    status = (ray.recorder.get(resource_of(RAY_JOB), "first") or {})["status"]
+    began, latest = seconds_of(status["startTime"]), seconds_of(f"{promise[1]}T{promise[2]}:00Z")
+    grace = 30
+    assert began is not None
+    assert latest is not None
+    assert 0 <= latest - (began + _LIMIT + grace) < 60, "the limit, its pods' grace period, and the minute in full"
+    ray.await_running("ray-large-pg", 5)
+    admitted_at = seconds_of(ray.pod_group("ray-large-pg")["metadata"]["annotations"][ADMITTED_AT])
+    assert admitted_at is not None
+    assert began + _LIMIT <= admitted_at <= latest
+
+
+def test_a_cluster_that_its_ray_job_leaves_promises_nothing(ray: Scene, dashboards: RayDashboards) -> None:
+    """The job is ended at its time limit, and its cluster stays until somebody deletes it."""
+    del dashboards
+    never = "what does not end by itself leaves it no room"
+    first = _behind_a_time_limit(ray, never, shutdownAfterJobFinishes=False)
+    ray.wait("the job to fail", lambda: _says(ray, "first") == "Failed")
+    ray.recorder.settle()
+    ray.await_running(first, 3)
+    assert never in message(ray.pod_group("ray-large-pg"))
 
 
 def test_a_ray_cluster_that_is_recreated_keeps_its_place(ray: Scene) -> None:
