@@ -63,12 +63,6 @@ class Metrics:
             buckets=(*(-seconds for seconds in reversed(_MOVES)), 0, *_MOVES),
             registry=registry,
         )
-        self._held = Counter(
-            "muster_held_resource_seconds",
-            "What gangs held, times the seconds: of each resource that their queue or one above it limits.",
-            ["queue", "resource"],
-            registry=registry,
-        )
         self._gates = Counter("muster_gates_opened", "Scheduling gates taken off pods.", registry=registry)
         self._bursts = Histogram(
             "muster_ungating_duration_seconds",
@@ -102,10 +96,6 @@ class Metrics:
         """A gang started so many seconds after its reservation said."""
         self._start_errors.labels(basis).observe(seconds)
 
-    def held(self, queue: str, resource: str, amount: float) -> None:
-        """Gangs of the queue have held so much more, in units of the resource times seconds."""
-        self._held.labels(queue, resource).inc(amount)
-
     def opened(self, gates: int, seconds: float) -> None:
         """So many gates were opened in one burst."""
         self._gates.inc(gates)
@@ -114,7 +104,6 @@ class Metrics:
     def forget(self, queue: str) -> None:
         """Drop the series of a queue that is gone, or it would stay for ever."""
         self._admissions.remove(queue)
-        self._held.remove_by_labels({"queue": queue})
 
     def measured(self, reconcile: Callable[[GangKey], Awaitable[None]]) -> Callable[[GangKey], Awaitable[None]]:
         """The same work, measured."""
@@ -146,6 +135,7 @@ class Term(Collector):
         self._work: tuple[WorkQueue[GangKey], Announcer, Callable[[], Mapping[str, int]]] | None = None
         self._groupless: Callable[[], Mapping[tuple[str, str], int]] = dict
         self._reserved: Callable[[], Mapping[tuple[str, str], int]] = dict
+        self._held: Callable[[], Mapping[tuple[str, str], float]] = dict
         cluster.pod_groups.subscribe(self._group_changed)
         registry.register(self)
 
@@ -155,16 +145,20 @@ class Term(Collector):
         announcer: Announcer,
         kept: Callable[[], Mapping[str, int]],
         groupless: Callable[[], Mapping[tuple[str, str], int]] = dict,
+        *,
         reserved: Callable[[], Mapping[tuple[str, str], int]] = dict,
+        held: Callable[[], Mapping[tuple[str, str], float]] = dict,
     ) -> None:
         """This process leads now, with this queue and these events; `kept` counts what each part keeps of gangs.
 
         `groupless` counts the gangs whose state stands on no PodGroup, by queue and state: their queue takes none, or
-        one of others is in the way. `reserved` counts the reservations, by queue and basis.
+        one of others is in the way. `reserved` counts the reservations, by queue and basis, and `held` has what gangs
+        have held, by queue and resource.
         """
         self._work = queue, announcer, kept
         self._groupless = groupless
         self._reserved = reserved
+        self._held = held
 
     def _group_changed(self, change: Change[PodGroup]) -> None:
         for group, number in ((change.old, -1), (change.new, 1)):
@@ -182,7 +176,8 @@ class Term(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now."""
-        leader, gangs, reserved, depth, adds, retries, written, dropped, entries = families = tuple(self._families())
+        families = tuple(self._families())
+        leader, gangs, reserved, held, depth, adds, retries, written, dropped, entries = families
         leads = self._leads()
         leader.add_metric([self._lease], int(leads))
         if leads:
@@ -190,6 +185,8 @@ class Term(Collector):
                 gangs.add_metric([queue, state], count)
             for (queue, basis), count in self._reserved().items():
                 reserved.add_metric([queue, basis], count)
+            for (queue, resource), amount in self._held().items():
+                held.add_metric([queue, resource], amount)
         if self._work is not None:
             work, announcer, kept = self._work
             numbers = work.statistics()
@@ -221,6 +218,11 @@ class Term(Collector):
         )
         yield GaugeMetricFamily(
             "muster_reservations", "Room that is kept for gangs, by what its start rests on.", labels=["queue", "basis"]
+        )
+        yield CounterMetricFamily(
+            "muster_held_resource_seconds",
+            "What gangs held, times the seconds: of each resource that their queue or one above it limits.",
+            labels=["queue", "resource"],
         )
         yield GaugeMetricFamily("workqueue_depth", "Gangs that are to be looked at now.", labels=["name"])
         yield CounterMetricFamily("workqueue_adds", "Gangs that were to be looked at.", labels=["name"])

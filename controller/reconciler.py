@@ -106,6 +106,7 @@ class Reconciler:
         self._wall = wall
         self._now = now = steady(clock, wall)
         self._counted = clock()
+        self._held: dict[tuple[str, str], float] = {}
         self.sweeps = Sweeps()
         self._admission_queue = AdmissionQueue(queue.add, wall=now, sweep=self.sweeps.add)
         self._ledger = self._admission_queue.ledger
@@ -214,6 +215,7 @@ class Reconciler:
         if change.new is None:
             changed = self._ledger.drop_queue(name)
             self._metrics.forget(name)
+            self._held = {key: amount for key, amount in self._held.items() if key[0] != name}
         else:
             changed = self._admission_queue.set_queue(change.new)
         if changed and not self._takeover.under_way:
@@ -271,7 +273,11 @@ class Reconciler:
         """Count what gangs have held since the last call; to be called about every second."""
         since, self._counted = self._counted, self._clock()
         for queue, resource, amount in self._ledger.held():
-            self._metrics.held(queue, resource, amount * (self._counted - since))
+            self._held[queue, resource] = self._held.get((queue, resource), 0.0) + amount * (self._counted - since)
+
+    def held(self) -> Mapping[tuple[str, str], float]:
+        """What gangs have held since this term began, by queue and resource, in units times seconds; for any thread."""
+        return dict(self._held)
 
     def groupless(self) -> Mapping[tuple[str, str], int]:
         """The gangs whose state stands on no PodGroup, by queue and state; any thread may ask."""

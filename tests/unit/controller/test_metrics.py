@@ -305,7 +305,7 @@ async def test_the_cluster_measures_how_true_its_planned_starts_are() -> None:
     small = gang("small", 1, created="2026-11-21T11:00:00Z")
     world = harness((runs, pods), large, small, groups=[group], annotations={"patience": "10s"})
     Term(world.cluster, "lease", lambda: True, world.registry).begins(
-        world.queue, world.announcer, world.reconciler.kept, world.reconciler.groupless, world.reconciler.reserved
+        world.queue, world.announcer, world.reconciler.kept, reserved=world.reconciler.reserved
     )
     await world.settle()
     assert of(world.registry, "muster_reservations") == {}, "the small one has only just passed it"
@@ -340,6 +340,9 @@ async def test_what_gangs_hold_is_counted_of_what_their_queues_limit() -> None:
     below["spec"]["parent"] = "org"
     harness = Harness(
         workloads=[ray_cluster()], pods=pods, queues=[queue("org", memory="9Gi"), below, queue("idle", cpu="1")]
+    )
+    Term(harness.cluster, "lease", lambda: True, harness.registry).begins(
+        harness.queue, harness.announcer, harness.reconciler.kept, held=harness.reconciler.held
     )
     await harness.settle()
     harness.now += 10
