@@ -512,7 +512,8 @@ class _Pass:
 
     def _trust(self, candidate: Candidate) -> EndKind:
         view, since = self.world.queues[candidate.queue], candidate.passed_since
-        drains = since is not None and self.now >= since + (DRAINS if view.drain_after is None else view.drain_after)
+        after = next(one for one in (view.drain_after, candidate.drain_after, DRAINS) if one is not None)
+        drains = since is not None and self.now >= since + after
         return EndKind.ABOUT if view.trusts_estimates and not drains else EndKind.SAID
 
     def _fits_then(self, kept: _Kept) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from muster.queueing.forecast import forecast
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
-from muster.queueing.queue_view import ROOT, QueueView
+from muster.queueing.queue_view import DRAINS, ROOT, QueueView
 from tests.support.manifests.observed import amounts
 from tests.support.queueing.world import Holder, World
 
@@ -31,7 +31,7 @@ def some_run(chance: random.Random) -> Run | None:
 def scene(seed: int) -> tuple[World, Ledger]:
     """A tree of three levels that is nearly full, claims with and without ends, and gangs that wait for some time."""
     chance, world, ledger = random.Random(seed), World(), Ledger()  # noqa: S311 - the same scene for the same seed
-    trusts, drain_after = chance.random() < 0.7, chance.choice([0.0, 600.0, 5000.0])
+    trusts, drain_after = chance.random() < 0.7, chance.choice([None, 0.0, 600.0, 5000.0])
     for name, parent, cpu in ((ROOT, "", 12), ("a", ROOT, 9), ("a1", "a", 7), ("a2", "a", 6), ("b", ROOT, 6)):
         limit = amounts(cpu=str(chance.randint(cpu - 2, cpu + 2)), gpu=str(chance.randint(1, 4)))
         view = QueueView(
@@ -60,6 +60,7 @@ def scene(seed: int) -> tuple[World, Ledger]:
             f"{chance.randint(10, 20)}:00",
             amounts(cpu=str(chance.randint(0, 6)), gpu=str(chance.choice([0, 0, 1, 2]))),
             passed_since=since,
+            drain_after=chance.choice([None, 300.0, 5000.0]),
             lasts=chance.random() < 0.1,
             begun=chance.random() < 0.1,
             run=some_run(chance),
@@ -140,3 +141,21 @@ def test_a_gang_that_ends_in_time_passes_and_one_that_does_not_waits() -> None:
     for one in (large, short, long, small):
         ledger.wait(one)
     assert ledger.startable("q", NOW) == [short.key, small.key]
+
+
+@pytest.mark.parametrize(
+    ("queues", "gangs", "drains"),
+    [
+        pytest.param(600.0, 7200.0, 600.0, id="as the queue says"),
+        pytest.param(None, 7200.0, 7200.0, id="else as stands on the PodGroup of the gang that was passed"),
+        pytest.param(None, None, DRAINS, id="else by default"),
+    ],
+)
+def test_estimates_are_trusted_until_the_queue_drains(queues: float | None, gangs: float | None, drains: float) -> None:
+    """Nothing happens meanwhile but time."""
+    ledger, large, small = Ledger(), GangKey("team", "large"), GangKey("team", "small")
+    ledger.set_queue(QueueView("q", "Open", amounts(cpu="10"), patience=60.0, drain_after=queues))
+    ledger.hold(GangKey("team", "runs"), "q", amounts(cpu="6"))
+    ledger.wait(Candidate(large, "q", 0, "10:00", amounts(cpu="8"), passed_since=1000.0, drain_after=gangs))
+    ledger.wait(Candidate(small, "q", 0, "11:00", amounts(cpu="3")))
+    assert [ledger.startable("q", 1000.0 + drains + late) for late in (-1.0, 0.0)] == [[small], []]
