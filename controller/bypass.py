@@ -63,7 +63,7 @@ class BypassTracker:
 
     def _drains(self, queue: str) -> str:
         """When the queue drains for a gang that is passed, where it does not say so itself."""
-        return "" if self._ledger.tree.drain_after(queue) is not None else self._drain_after(queue)
+        return "" if self._ledger.tree.settings(queue).drain_after is not None else self._drain_after(queue)
 
     def take_back(self, passed: Mapping[EntryKey, str | None]) -> None:
         """Nobody has passed these gangs: they are entered as they were."""

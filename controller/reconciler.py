@@ -50,6 +50,7 @@ from muster.observe.readiness import ready_in, too_long
 from muster.observe.terminating import look_again_in
 from muster.observe.view import Mark, View
 from muster.queueing.ledger import GangKey, queue_not_found
+from muster.queueing.queue_view import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
@@ -247,7 +248,7 @@ class Reconciler:
     @property
     def bound_by_nodes(self) -> bool:
         """Whether the root queue asks for no more to start than the nodes can hold."""
-        return self._ledger.tree.bound_by_nodes
+        return self._ledger.tree.settings(ROOT).bound_by_nodes
 
     def bound(self, nodes: Resources | None) -> None:
         """Let no more start than the nodes can hold, or, with None, whatever the queues allow."""
@@ -316,7 +317,7 @@ class Reconciler:
             self._deadlines.check_run(view, memory, self._wall())
         shut_out = standing.lost and standing.phase is Phase.FOREIGN
         self._reporter.tell_others(view, self._clock(), shut_out=shut_out)
-        slow = memory.unready, self._now(), self._ledger.tree.unplaced_after(queue_held(view))
+        slow = memory.unready, self._now(), self._ledger.tree.settings(queue_held(view)).unplaced_after
         if self._reporter.tell_aside(view, memory, too_long(*slow)) or standing.changed:
             self._admission_queue.give_turn(key)
         self._evictions.unplaced(key, waits=waits_for_a_node(view, standing))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from muster.cli.confirming import asks, confirmed
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.output import say
+from muster.cli.queue_migration import gang_queue_of, queue_of
 from muster.cli.words import counted
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
@@ -17,7 +18,6 @@ from muster.model.objects import InvalidObjectError, decode
 from muster.model.selectors import InvalidSelectorError
 from muster.model.texts import printable
 from muster.observe.resources import queues_of
-from muster.queueing.migration import gang_queue_of, queue_of
 from muster.queueing.sources import QUEUE_SOURCES, GangQueue
 
 if TYPE_CHECKING:

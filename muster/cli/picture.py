@@ -28,7 +28,7 @@ from muster.observe.pod_groups import scheduler_of
 from muster.observe.quota_use import QuotaUse
 from muster.observe.view import Mark
 from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
-from muster.queueing.queue_view import read_queue
+from muster.queueing.queue_view import ROOT, read_queue
 from muster.queueing.sources import QUEUE_SOURCES
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ async def look(client: Client, namespace: str, picture: Picture) -> None:
         consequences = [f"; {_CONSEQUENCES[name]}" for name in nowhere if name in _CONSEQUENCES]
         picture.note(f'cannot list in "{namespace}": {", ".join(nowhere)}{"".join(consequences)}')
     tree = picture.ledger_snapshot(0.0).ledger.tree
-    if picture.by_nodes or tree.bound_by_nodes:
+    if picture.by_nodes or tree.settings(ROOT).bound_by_nodes:
         picture.nodes = await look_at_nodes(client, picture)
 
 

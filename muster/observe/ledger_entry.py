@@ -344,7 +344,7 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         running = total((departed(view, grant.claim), *(member.requests for member in view.open)))
         opening = Opening((), running, tuple(filter(_HELD, view.members)))
     base = opening.claim if yields else grant.claim
-    unused = unplaced(view, opening, base, ledger.tree.unplaced_after(grant.queue), context)
+    unused = unplaced(view, opening, base, ledger.tree.settings(grant.queue).unplaced_after, context)
     enforced = scheduler_of(view).enforces_limits
     entry = _Held(
         queue=grant.queue,

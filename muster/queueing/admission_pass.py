@@ -255,8 +255,7 @@ class AdmissionPass:
             self._own_ends.append((tuple(levels), namespace, candidate.key, end, amounts))
 
     def _trusts_estimates(self, candidate: Candidate) -> bool:
-        drains = candidate.drains(self.tree.drain_after(candidate.queue))
-        return self.tree.trusts_estimates(candidate.queue) and self.now < drains
+        return self.now < candidate.drains(self.tree.settings(candidate.queue))
 
     def _first_fit(self, candidate: Candidate, amounts: Amounts, trust: EndKind) -> tuple[float, EndKind]:
         """The first time at which a gang fits at all levels, and how sure that is."""
@@ -352,7 +351,7 @@ class AdmissionPass:
 
     def _left_out(self, candidate: Candidate, *, lasting: bool = False) -> Amounts:
         """What claims of lower priority hold in a queue where Volcano makes room for the gang by preempting them."""
-        if not (candidate.preempts and self.tree.preempts(candidate.queue)):
+        if not (candidate.preempts and self.tree.settings(candidate.queue).preempts):
             return ()
         return tuple(self.less_urgent(candidate.queue, candidate.priority, lasting=lasting).items())
 
@@ -377,7 +376,7 @@ def run_admission_pass(
     outcome = AdmissionPass(
         shares, states, room.usage, room.lasting, room.namespaces, room.hard, room.asked, room.ends, now, at_once
     )
-    if tree.reclaims:
+    if tree.settings(ROOT).reclaims:
         of_all = Reclaimable(shares, states, outcome.usage)
         outcome.given_back = of_all, Reclaimable(shares, states, outcome.lasting, lasting=True)
     visitors: dict[str, list[LineVisitor]] = {}

@@ -11,6 +11,7 @@ from muster.queueing.queue_view import DRAINS
 from muster.queueing.usage import Amounts, amounts_of
 
 if TYPE_CHECKING:
+    from muster.queueing.queue_view import QueueView
     from muster.resources.amounts import Resources
 
 __all__ = ["Candidate", "Claim", "End", "EndKind", "EntryKey", "GangKey", "Order", "PartKey", "Run"]
@@ -159,9 +160,11 @@ class Candidate:
         """Its need in billionths."""
         return amounts_of(self.need)
 
-    def drains(self, after: float | None) -> float:
-        """The time from which its queue drains for it once it was passed; `after` is what the queue says (seconds)."""
-        said = self.drain_after if after is None else after
+    def drains(self, queue: QueueView) -> float:
+        """The time from which its queue drains for it once it was passed; 0 where estimates are never trusted there."""
+        if not queue.trusts_estimates:
+            return 0.0
+        said = self.drain_after if queue.drain_after is None else queue.drain_after
         return (self.passed_since or 0.0) + (DRAINS if said is None else said)
 
     def end(self, now: float) -> End | None:

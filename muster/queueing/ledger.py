@@ -15,7 +15,6 @@ gang, then the older. Where any namespace has an ElasticQuota all gangs are one 
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
 from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
@@ -25,7 +24,7 @@ from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, Ga
 from muster.queueing.growth_room import Own, growth_may_pass, may_grow
 from muster.queueing.holdings import Holdings
 from muster.queueing.passes import Passes
-from muster.queueing.queue_state import QueueState, Terms
+from muster.queueing.queue_state import QueueState
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT
 from muster.queueing.shares import Shares
@@ -174,14 +173,7 @@ class Ledger:
 
     def _have_terms(self, name: str) -> None:
         if name in self._states:
-            self._states[name].set_terms(self._terms(name))
-
-    def _terms(self, queue: str) -> Terms:
-        view = self._tree.get(queue)
-        if view is None:
-            return Terms()
-        drain_after = view.drain_after if view.trusts_estimates else inf
-        return Terms(view.patience, drain_after, preempts=view.preempts)
+            self._states[name].set_view(self._tree.settings(name))
 
     # --- gangs ------------------------------------------------------------------------------------------------------
 
@@ -227,7 +219,9 @@ class Ledger:
                 return False
             if old is not None and replace(old, spare=new.spare, running=new.running) == new:
                 state.hold(key, new)
-                matters = self._holdings.runs(queue, old, new) or (self._tree.reclaims and old.spare != new.spare)
+                matters = self._holdings.runs(queue, old, new) or (
+                    self._tree.settings(ROOT).reclaims and old.spare != new.spare
+                )
                 if matters:
                     self._passes.forget(queue)
                 return matters
@@ -283,7 +277,7 @@ class Ledger:
     def _state_of(self, queue: str) -> QueueState:
         state = self._states.get(queue)
         if state is None:
-            state = self._states[queue] = QueueState(self._terms(queue))
+            state = self._states[queue] = QueueState(self._tree.settings(queue))
             self._tree.occupy(queue, held=True)
             self._passes.join(queue)
         return state

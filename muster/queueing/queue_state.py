@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 from enum import IntEnum
-from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.queueing.usage import RUN, Amounts
@@ -15,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from muster.queueing.entries import Candidate, Claim, EndKind, EntryKey, Order
+    from muster.queueing.queue_view import QueueView
 
-__all__ = ["Holds", "LineKey", "QueueState", "Stage", "Sum", "Terms"]
+__all__ = ["Holds", "LineKey", "QueueState", "Stage", "Sum"]
 
 # Moments of candidates that have gone or changed stay in their heap until there are so many.
 _STALE = 64
@@ -46,19 +46,6 @@ class LineKey(NamedTuple):
     stage: Stage
     namespace: str = ""
     kind: EndKind | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """The settings of a queue that concern the gangs that wait there."""
-
-    patience: float = 0.0
-    """Seconds for which smaller gangs may pass a waiting one."""
-    drain_after: float | None = inf
-    """Seconds after its first bypass from which estimates are not trusted any more for a waiting gang; None where the
-    queue does not say."""
-    preempts: bool = False
-    """Whether claims of lower priority do not stand in the way of a gang that preempts."""
 
 
 class Holds(NamedTuple):
@@ -96,10 +83,10 @@ class QueueState:
     among them are some of candidates that have changed since.
     """
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, view: QueueView) -> None:
         self.held: dict[EntryKey, Claim] = {}
         self.lines: dict[LineKey, WaitingLine] = {}
-        self._terms = terms
+        self._view = view
         self._moments: list[tuple[float, EntryKey]] = []
         self._candidates: dict[EntryKey, Candidate] = {}
         self._over: set[EntryKey] = set()
@@ -110,7 +97,7 @@ class QueueState:
 
     def copy(self) -> QueueState:
         """The same claims and gangs, to be changed by themselves."""
-        other = QueueState(self._terms)
+        other = QueueState(self._view)
         other.held, other._candidates, other._over = dict(self.held), dict(self._candidates), set(self._over)
         other.lines = {key: line.copy() for key, line in self.lines.items()}
         other._moments = list(self._moments)
@@ -203,21 +190,22 @@ class QueueState:
         self.leave(candidate.key)
         self.line_up(candidate)
         since = candidate.passed_since
-        return float("-inf") if since is None else since + self._terms.patience
+        return float("-inf") if since is None else since + self._view.patience
 
     def leave(self, key: EntryKey) -> None:
         """Take a gang that waits here out of its line."""
         self._step_out(self._candidates.pop(key))
 
-    def set_terms(self, terms: Terms) -> None:
-        """Have these terms hold from now on."""
-        if terms == self._terms:
+    def set_view(self, view: QueueView) -> None:
+        """Have these settings of the queue hold from now on."""
+        if _terms(view) == _terms(self._view):
+            self._view = view
             return
         over = [self._candidates[key] for key in self._over]
         for candidate in over:
             self._step_out(candidate)
-        preempts, self._terms = self._terms.preempts, terms
-        if terms.preempts != preempts:
+        preempts, self._view = self._view.preempts, view
+        if view.preempts != preempts:
             self._regroup()
         for candidate in over:
             self._stand(candidate)
@@ -246,7 +234,7 @@ class QueueState:
         return self._moments[0][0] if self._moments else float("inf")
 
     def _is_over(self, candidate: Candidate, now: float) -> bool:
-        return candidate.passed_since is not None and candidate.passed_since + self._terms.patience <= now
+        return candidate.passed_since is not None and candidate.passed_since + self._view.patience <= now
 
     def _line_of(self, candidate: Candidate) -> LineKey:
         stage = Stage.FRESH if candidate.passed_since is None else Stage.PASSED
@@ -257,7 +245,7 @@ class QueueState:
         return LineKey(self._urgency_of(candidate), candidate.begun, stage, namespace, kind)
 
     def _urgency_of(self, candidate: Candidate) -> int | None:
-        return -candidate.priority if self._terms.preempts and candidate.preempts else None
+        return -candidate.priority if self._view.preempts and candidate.preempts else None
 
     def _stand(self, candidate: Candidate) -> None:
         needs = candidate.amounts
@@ -277,8 +265,13 @@ class QueueState:
 
     def _moments_of(self, candidate: Candidate) -> Iterator[float]:
         if candidate.passed_since is not None:
-            yield candidate.passed_since + self._terms.patience
-            if (drains := candidate.drains(self._terms.drain_after)) < inf:
+            yield candidate.passed_since + self._view.patience
+            if (drains := candidate.drains(self._view)) > candidate.passed_since:
                 yield drains
         if candidate.deadline is not None:
             yield candidate.deadline
+
+
+def _terms(view: QueueView) -> tuple[float, bool, bool, float | None]:
+    """What matters for gangs that wait there."""
+    return view.patience, view.preempts, view.trusts_estimates, view.drain_after

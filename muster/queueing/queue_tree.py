@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.model.names import NAMESPACE_NAME
-from muster.queueing.queue_view import ROOT, UNPLACED
+from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, describe, minus, total
 from muster.resources.quantity import ZERO
 
@@ -25,11 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from muster.model.objects import ObjectMeta
-    from muster.queueing.queue_view import QueueView
     from muster.resources.quantity import Quantity
 
 __all__ = ["Place", "QueueLevel", "QueueTree", "exceeding", "labels_of", "own_leaf"]
 
+# What holds in a queue that is not there.
+_SILENT = QueueView("", "", {})
 # Among more queues nobody looks for the one that may be meant: a refusal is to cost little.
 _MOST_NAMED = 256
 
@@ -215,37 +216,14 @@ class QueueTree:
         self._forget_limits()
         return True
 
-    def unplaced_after(self, name: str) -> float:
-        """The seconds for which an admitted gang there may have no node before others may be admitted past it."""
-        view = self._views.get(name)
-        return UNPLACED if view is None else view.unplaced_after
-
-    def trusts_estimates(self, name: str) -> bool:
-        """Whether reservations of gangs there rest on estimates where no bounds are known."""
-        view = self._views.get(name)
-        return view is None or view.trusts_estimates
-
-    def drain_after(self, name: str) -> float | None:
-        """The seconds after its first bypass from which the queue drains for a gang there; None where it says none."""
-        view = self._views.get(name)
-        return view.drain_after if view is not None else None
+    def settings(self, name: str) -> QueueView:
+        """The queue by itself; of one that is not there, one that says nothing."""
+        return self._views.get(name, _SILENT)
 
     @property
     def counts_nodes(self) -> bool:
         """Whether the root is bounded by what the nodes can give now."""
         return self._nodes is not None
-
-    @property
-    def bound_by_nodes(self) -> bool:
-        """Whether the root queue asks to be bound by the nodes."""
-        root = self._views.get(ROOT)
-        return root is not None and root.bound_by_nodes
-
-    @property
-    def reclaims(self) -> bool:
-        """Whether what queues hold beyond their shares is taken back for those that have less."""
-        root = self._views.get(ROOT)
-        return root is not None and root.reclaims
 
     def strict(self, name: str) -> bool:
         """Whether no gang may pass another one there."""
@@ -254,11 +232,6 @@ class QueueTree:
     def in_strict_line(self, name: str) -> bool:
         """Whether the queue, or one above it, is strict."""
         return bool(self._strict) and not self._strict.isdisjoint(self.path(name))
-
-    def preempts(self, name: str) -> bool:
-        """Whether claims of lower priority do not stand in the way of gangs there that preempt."""
-        view = self._views.get(name)
-        return view is not None and view.preempts
 
     def leaf(self, name: str) -> bool:
         """Whether no queue stands below it; the root takes no gangs even when it is alone."""

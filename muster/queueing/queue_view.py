@@ -27,6 +27,7 @@ from muster.model.names import (
 from muster.model.nearest import unread_keys
 from muster.model.selectors import NOTHING, InvalidSelectorError, Selector, parse_selector
 from muster.model.times import duration_of
+from muster.queueing.sources import FIELDS
 from muster.resources.amounts import Resources, parse_resources
 from muster.resources.quantity import ZERO
 
@@ -38,22 +39,7 @@ __all__ = ["DRAINS", "ROOT", "UNPLACED", "Problem", "QueueView", "read_queue"]
 
 ROOT = "root"
 _Seconds = TypeVar("_Seconds", float, None)
-_READ = frozenset(
-    {
-        BOUND,
-        DRAIN_AFTER,
-        GATE_MODE,
-        HOLD,
-        NAMESPACE_SELECTOR,
-        PATIENCE,
-        PREEMPTION,
-        QUEUEING,
-        RECLAIM,
-        RESERVES,
-        SIBLINGS,
-        UNPLACED_AFTER,
-    }
-)
+_READ = frozenset({*FIELDS, HOLD, NAMESPACE_SELECTOR, RECLAIM})
 # Volcano's controller writes the state of a new queue within moments; until then it is neither open nor closed.
 _NEW = ""
 _OPEN = "Open"

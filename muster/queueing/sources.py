@@ -30,8 +30,22 @@ from muster.model.objects import LocalObject, Queue, QueueSpec, QueueStatus
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["QUEUE_SOURCES", "GangQueue", "QueueSource", "selector_text"]
+__all__ = ["FIELDS", "QUEUE_SOURCES", "GangQueue", "QueueSource", "selector_text"]
 
+FIELDS = {
+    QUEUEING: "queueing",
+    PATIENCE: "patience",
+    RESERVES: "reserves",
+    DRAIN_AFTER: "drain_after",
+    UNPLACED_AFTER: "unplaced_after",
+    PREEMPTION: "preemption",
+    SIBLINGS: "siblings",
+    BOUND: "bound",
+    GATE_MODE: "gate",
+}
+"""The annotations of a Queue that are plain fields of a GangQueue."""
+# Fields that say what holds anyway.
+_DEFAULTS = frozenset({"", "backfill", "share"})
 _OPERATORS = {"In": "in", "NotIn": "notin"}
 
 
@@ -71,18 +85,8 @@ class GangQueue(Queue, frozen=True):
 
     def __post_init__(self) -> None:
         spec = self.spec
-        said = {
-            QUEUEING: "" if spec.queueing == "backfill" else spec.queueing,
-            PATIENCE: spec.patience,
-            RESERVES: spec.reserves,
-            DRAIN_AFTER: spec.drain_after,
-            UNPLACED_AFTER: spec.unplaced_after,
-            PREEMPTION: spec.preemption,
-            SIBLINGS: "" if spec.siblings == "share" else spec.siblings,
-            BOUND: spec.bound,
-            GATE_MODE: spec.gate,
-        }
-        annotations = {key: text for key, text in said.items() if text}
+        said = {key: getattr(spec, name) for key, name in FIELDS.items()}
+        annotations = {key: text for key, text in said.items() if text not in _DEFAULTS}
         # The one that has no field: it is set and taken off by hand, beside manifests that say nothing of it.
         if HOLD in self.metadata.annotations:
             annotations[HOLD] = self.metadata.annotations[HOLD]

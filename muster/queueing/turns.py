@@ -45,13 +45,12 @@ class Visitor(ABC):
 
 
 class Turns:
-    """The turns of visitors, given by queue; `by_share` tells whether it matters for them what starts.
+    """The turns of visitors, given by queue.
 
     `usage` is what is taken, and changes as they are visited.
     """
 
     def __init__(self, shares: Shares, usage: Usage, visitors: Mapping[str, Sequence[Visitor]]) -> None:
-        self.by_share = False
         self._shares = shares
         self._usage = usage
         paths = [(shares.tree.gang_path(queue), found) for queue, found in visitors.items() if found]
@@ -78,7 +77,6 @@ class Turns:
                 below = {queue: self._below(found, depth) for queue, found in queues.items()}
                 if self._shares.by_age(parent):
                     return _ByAge(list(below.values()))
-                self.by_share = True
                 return _ByShare(self._shares, self._usage, below)
         visitors = paths[0][1]
         return visitors[0] if len(visitors) == 1 else _ByAge(visitors)

@@ -161,7 +161,7 @@ class History(RuleBasedStateMachine):
         before = self.world.held.get(key(name))
         new = before is None or before._replace(spare=holder.spare, running=holder.running) != holder
         if before is not None and amounts_of(before.spare) != amounts_of(holder.spare):
-            new = new or self.world.tree().reclaims
+            new = new or self.world.tree().settings(ROOT).reclaims
         changed = self._hold(self.ledger, key(name), holder)
         # What runs matters to others where a queue is beyond its limit.
         assert changed is new or (changed and before is not None and before.running != holder.running)
@@ -251,7 +251,7 @@ class History(RuleBasedStateMachine):
         fitting = [*self.world.fitting(self.now).values()]
         for one in (*QUEUES, ROOT):
             below = [candidate for candidate in fitting if one in tree.path(candidate.queue)]
-            if any(candidate.preempts and tree.preempts(candidate.queue) for candidate in below):
+            if any(candidate.preempts and tree.settings(candidate.queue).preempts for candidate in below):
                 continue
             together = self.world.used(tree, one, beside=fitting)
             given_back = self.world.given_back(tree) if one == ROOT else {}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from muster.queueing.entries import Claim, GangKey, Order
-from muster.queueing.queue_state import QueueState, Terms
+from muster.queueing.queue_state import QueueState
+from muster.queueing.queue_view import QueueView
 
 
 def claim(name: str, urgency: int, cpu: int, soft: int = 0) -> Claim:
@@ -12,7 +13,7 @@ def claim(name: str, urgency: int, cpu: int, soft: int = 0) -> Claim:
 
 
 def test_what_is_soft_of_less_urgent_claims_is_not_held_by_them() -> None:
-    state = QueueState(Terms())
+    state = QueueState(QueueView("q", "Open", {}))
     for one in (claim("urgent", -10, 8), claim("low", -1, 4, soft=3), claim("lower", 0, 2)):
         state.hold(one.order.key, one)
     assert state.less_urgent(10) == {"cpu": 3}

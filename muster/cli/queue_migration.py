@@ -4,41 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from muster.model.names import (
-    BOUND,
-    DRAIN_AFTER,
-    GATE_MODE,
-    HOLD,
-    NAMESPACE_SELECTOR,
-    PATIENCE,
-    PREEMPTION,
-    QUEUEING,
-    RESERVES,
-    SIBLINGS,
-    UNPLACED_AFTER,
-)
+from muster.model.names import HOLD, NAMESPACE_SELECTOR
 from muster.model.selectors import parse_selector
 from muster.queueing.queue_view import ROOT
-from muster.queueing.sources import QUEUE_SOURCES, GangQueue, selector_text
+from muster.queueing.sources import FIELDS, QUEUE_SOURCES, GangQueue, selector_text
 
 if TYPE_CHECKING:
     from muster.model.objects import Queue
     from muster.model.selectors import Requirement
 
 __all__ = ["gang_queue_of", "queue_of"]
-
-# The annotations of a Queue that are plain fields of a GangQueue.
-_FIELDS = {
-    QUEUEING: "queueing",
-    PATIENCE: "patience",
-    RESERVES: "reserves",
-    DRAIN_AFTER: "drainAfter",
-    UNPLACED_AFTER: "unplacedAfter",
-    PREEMPTION: "preemption",
-    SIBLINGS: "siblings",
-    BOUND: "bound",
-    GATE_MODE: "gate",
-}
 
 
 def gang_queue_of(queue: Queue) -> dict[str, Any]:
@@ -51,7 +26,7 @@ def gang_queue_of(queue: Queue) -> dict[str, Any]:
     if queue.spec.weight != 1:
         spec["weight"] = queue.spec.weight
     # An empty annotation says nothing, and the CRD refuses an empty field.
-    spec |= {field: annotations[key] for key, field in _FIELDS.items() if annotations.get(key)}
+    spec |= {_camel(name): annotations[key] for key, name in FIELDS.items() if annotations.get(key)}
     if NAMESPACE_SELECTOR in annotations:
         requirements = parse_selector(annotations[NAMESPACE_SELECTOR]).requirements
         spec["namespaceSelector"] = {"matchExpressions": [_expression(one) for one in requirements]}
@@ -74,6 +49,11 @@ def queue_of(queue: GangQueue) -> dict[str, Any]:
     if annotations:
         manifest["metadata"]["annotations"] = annotations
     return manifest
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.title, others))
 
 
 def _amounts(queue: Queue) -> dict[str, Any]:

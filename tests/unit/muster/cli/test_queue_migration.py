@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from muster.cli.queue_migration import gang_queue_of, queue_of
 from muster.model.names import HOLD, NAMESPACE_SELECTOR
 from muster.model.objects import Queue, convert
 from muster.model.selectors import InvalidSelectorError
-from muster.queueing.migration import gang_queue_of, queue_of
 from muster.queueing.queue_view import read_queue
 from muster.queueing.sources import GangQueue
 
