@@ -212,6 +212,12 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         help="workload, pod or PodGroup, for example raycluster/demo, or raycluster demo; can be repeated",
     )
     output(parser)
+    parser.add_argument(
+        "--what-would-help",
+        action="store_true",
+        help="also ask what would let a waiting gang start now: fewer pods, another queue, a time limit, the end of "
+        "other gangs; needs the right to read all namespaces",
+    )
     cluster(parser, "namespace of the workloads", "find the workloads in all namespaces")
 
 

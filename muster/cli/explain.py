@@ -28,6 +28,7 @@ from muster.cli.standing import (
     unread,
 )
 from muster.cli.subjects import Subject, find, gang_name
+from muster.cli.what_helps import what_helps
 from muster.cli.when import ExpectedStarts
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import find_intent
@@ -112,13 +113,19 @@ async def _explain(
             await look(client, namespace, picture)
     snapshot = picture.ledger_snapshot(time.time())
     starts = ExpectedStarts(snapshot.ledger, snapshot.now, seconds=_FORECAST, whole=picture.whole)
-    return [explain(subject, picture, snapshot, starts) for subject in subjects]
+    helps = arguments.what_would_help
+    return [explain(subject, picture, snapshot, starts, helps=helps) for subject in subjects]
 
 
 def explain(
-    subject: Subject, picture: Picture, snapshot: LedgerSnapshot, starts: ExpectedStarts | None
+    subject: Subject,
+    picture: Picture,
+    snapshot: LedgerSnapshot,
+    starts: ExpectedStarts | None,
+    *,
+    helps: bool = False,
 ) -> dict[str, Any]:
-    """The entry of one workload; a field is None when it does not apply or is not known."""
+    """The entry of one workload; a field is None when it does not apply, is not known, or was not asked for (help)."""
     meta = subject.decoded.metadata
     key = GangKey(meta.namespace, gang_name(subject.kind, subject.decoded))
     entry = _blank(subject.kind.kind, GangKey(meta.namespace, meta.name), subject.events, picture)
@@ -164,6 +171,8 @@ def explain(
             queue = _queue(view, intent)
             entry |= _room(view, gang, queue, picture, snapshot)
             entry["when"] = starts.when(key) if starts is not None else None
+            if helps and picture.whole and snapshot.ledger.candidate(key) is not None:
+                entry["help"] = what_helps(snapshot.ledger, key, snapshot.now, gang.roles, view.namespace)
             gone = picture.is_lost(view, queue, snapshot.ledger)
             entry["onHold"] = hold_on(view, snapshot.ledger.tree, queue, lost=gone) or None
     return entry
@@ -186,6 +195,7 @@ def _blank(kind: str, named: GangKey, events: Sequence[Said], picture: Picture) 
         "onHold": None,
         "position": None,
         "when": None,
+        "help": None,
         "needs": None,
         "holds": None,
         "queues": [],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from muster.cli.columns import aligned
 from muster.cli.table import amounts
 from muster.cli.terminal import GREEN, RED, YELLOW, colours, painted, width, wrapped
+from muster.cli.what_helps import NOTHING_HELPS
 from muster.cli.when import when_lines
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
@@ -110,6 +111,9 @@ def _in_line(entry: Mapping[str, Any], now: float, columns: int) -> Iterator[str
     if entry["when"] is not None:
         for title, words in when_lines(entry["when"], entry["message"], now):
             yield from wrapped(f"  {title:<10} {words}", 13, columns)
+    if entry["help"] is not None:
+        for words in [one["text"] for one in entry["help"]] or [NOTHING_HELPS]:
+            yield from wrapped(f"  {'would help':<10} {words}", 13, columns)
     if entry["needs"] is not None:
         yield f"  {'needs':<10} {amounts(entry['needs'])}"
     if entry["holds"] is not None:

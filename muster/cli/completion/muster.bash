@@ -8,7 +8,7 @@
 _shtab_muster_subparsers=(plan explain queues watch page hold resume audit doctor completion version migrate-queues replay release withdraw)
 
 _shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --dra --strict --cluster --kubeconfig --context --connect-timeout)
-_shtab_muster_explain_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
+_shtab_muster_explain_option_strings=(-h --help -o --output --what-would-help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
 _shtab_muster_queues_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
 _shtab_muster_watch_option_strings=(-h --help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
 _shtab_muster_page_option_strings=(-h --help --port -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
@@ -87,6 +87,7 @@ _shtab_muster_plan___cluster_nargs=0
 _shtab_muster_explain_pos_0_nargs=+
 _shtab_muster_explain__h_nargs=0
 _shtab_muster_explain___help_nargs=0
+_shtab_muster_explain___what_would_help_nargs=0
 _shtab_muster_explain__A_nargs=0
 _shtab_muster_explain___all_namespaces_nargs=0
 _shtab_muster_explain___elastic_quotas_nargs=0

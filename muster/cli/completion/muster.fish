@@ -80,6 +80,7 @@ complete -c muster -n '_shtab_muster_using plan' -l connect-timeout -x -d 'how l
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a explain -d 'Show the state of a workload'"'"'s gang and the reason: what the gang needs, what its queue has free, which gangs hold the rest, and which of its pods exist. It only reads, with your permissions, and names the permissions that are missing.'
 complete -c muster -n '_shtab_muster_using explain' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using explain' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'
+complete -c muster -n '_shtab_muster_using explain' -l what-would-help -d 'also ask what would let a waiting gang start now: fewer pods, another queue, a time limit, the end of other gangs; needs the right to read all namespaces'
 complete -c muster -n '_shtab_muster_using explain' -s n -l namespace -x -d 'namespace of the workloads; default: the namespace of the kubeconfig context'
 complete -c muster -n '_shtab_muster_using explain' -s A -l all-namespaces -d 'find the workloads in all namespaces'
 complete -c muster -n '_shtab_muster_using explain' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'

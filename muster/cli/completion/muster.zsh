@@ -88,6 +88,7 @@ _shtab_muster_doctor_defaults_added=0
 _shtab_muster_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
+  "--what-would-help[also ask what would let a waiting gang start now\: fewer pods, another queue, a time limit, the end of other gangs\; needs the right to read all namespaces]"
   {-n,--namespace}"[namespace of the workloads\; default\: the namespace of the kubeconfig context]:namespace:"
   {-A,--all-namespaces}"[find the workloads in all namespaces]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"

@@ -121,7 +121,7 @@ def _outputs() -> dict[str, Any]:
     said = [Said("2026-11-24T10:00:00Z", "Normal", "Admitted", "note", "muster")]
     subject = Subject(kind, made(kind.decoded, workload), [], said)
     return {
-        "explain": [explain(subject, picture, snapshot, starts)],
+        "explain": [explain(subject, picture, snapshot, starts, helps=True)],
         "queues": {"queues": queue_entries(snapshot, whole=True), "unknown": []},
         "plan": json.loads(muster("plan", "-o", "json", "-f", str(_ROOT / "docs/examples/raycluster.yaml")).stdout),
         "audit": _audited(),

@@ -71,16 +71,18 @@ def group(name: str, **rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod_group
     return pod_group(f"ray-{name}-pg", owner=owner, **rest)
 
 
-def said(workload: JSON, pods: Sequence[JSON], picture: Picture, events: Sequence[Said] = ()) -> dict[str, Any]:
+def said(
+    workload: JSON, pods: Sequence[JSON], picture: Picture, events: Sequence[Said] = (), *, helps: bool = False
+) -> dict[str, Any]:
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
     subject = Subject(kind, made(kind.decoded, workload), [made(TimedPod, pod) for pod in pods], events)
     snapshot = picture.ledger_snapshot(NOW)
     starts = ExpectedStarts(snapshot.ledger, NOW, seconds=5.0, whole=picture.whole)
-    return explain(subject, picture, snapshot, starts)
+    return explain(subject, picture, snapshot, starts, helps=helps)
 
 
-def two_in_a_queue(**how: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of the picture
+def two_in_a_queue(*, helps: bool = False, **how: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of the picture
     """A gang waits for another one of its queue."""
     demo, other = ray_cluster(), ray_cluster(name="other", uid="uid-other")
     pods = gang("demo", held=True)
@@ -95,7 +97,7 @@ def two_in_a_queue(**how: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of th
         queues=[queue(cpu="4"), queue("root", memory="16Gi")],
     )
     events = [Said("2027-01-15T07:58:00Z", "Normal", "WaitingForQuota", "needs cpu 3", "muster.dev/controller")]
-    return said(demo, pods, Picture(cluster, **how), events)
+    return said(demo, pods, Picture(cluster, **how), events, helps=helps)
 
 
 def test_who_waits_hears_what_it_needs_what_is_free_and_who_holds_the_rest() -> None:
@@ -130,6 +132,16 @@ RayCluster team/demo
   2m         WaitingForQuota  muster.dev  needs cpu 3
 """
     )
+
+
+def test_what_would_help_stands_with_the_expected_start_and_only_where_all_gangs_are_known() -> None:
+    out = io.StringIO()
+    entry = two_in_a_queue(helps=True)
+    print_explained([entry], out, NOW)
+    assert "\n  would help it starts when ray-other-pg has ended\n" in out.getvalue()
+    assert [one["by"] for one in entry["help"]] == ["ends"]
+    assert two_in_a_queue(helps=True, whole=False)["help"] is None
+    assert two_in_a_queue()["help"] is None
 
 
 def test_who_waits_for_a_gang_with_a_limit_hears_when_it_starts() -> None:
