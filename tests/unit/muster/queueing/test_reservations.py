@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import random
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from tests.support.manifests.observed import amounts
 from tests.support.queueing.world import Holder, World
 
 if TYPE_CHECKING:
+    from muster.queueing.entries import EntryKey, Order
     from muster.queueing.reservations import Reservation
 
 NOW = 1_000_000.0
@@ -159,3 +161,106 @@ def test_estimates_are_trusted_until_the_queue_drains(queues: float | None, gang
     ledger.wait(Candidate(large, "q", 0, "10:00", amounts(cpu="8"), passed_since=1000.0, drain_after=gangs))
     ledger.wait(Candidate(small, "q", 0, "11:00", amounts(cpu="3")))
     assert [ledger.startable("q", 1000.0 + drains + late) for late in (-1.0, 0.0)] == [[small], []]
+
+
+class _History:
+    """A tree of three levels where every run has a limit: gangs come, start, and end by their limits or before."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance, self.ledger, self.now = random.Random(seed), Ledger(), NOW  # noqa: S311 - the same for the same seed
+        chance = self.chance
+        for name, parent, cpu in ((ROOT, "", 12), ("a", ROOT, 9), ("a1", "a", 7), ("a2", "a", 6), ("b", ROOT, 6)):
+            limit = amounts(cpu=str(chance.randint(cpu - 2, cpu + 2)))
+            strict = name != ROOT and chance.random() < 0.05
+            patience = chance.choice([0.0, 60.0])
+            self.ledger.set_queue(QueueView(name, "Open", limit, parent, by_age=True, strict=strict, patience=patience))
+        self.comes = sorted(NOW + chance.choice([0.0, 0.0, chance.uniform(0, 4000)]) for _ in range(14))
+        self.ends: list[tuple[float, GangKey]] = []
+        self.told: dict[EntryKey, float] = {}
+        self.orders: dict[EntryKey, Order] = {}
+        self.kept = 0
+
+    def go_on(self) -> bool:
+        """To the next time at which anything happens; False where nothing does any more."""
+        following = min([*self.comes[:1], *(at for at, _ in self.ends[:1]), self.ledger.next_moment()])
+        if following == float("inf"):
+            return False
+        self.now = max(self.now, following)
+        while self.ends and self.ends[0][0] <= self.now:
+            self.ledger.forget(heapq.heappop(self.ends)[1])
+        while self.comes and self.comes[0] <= self.now:
+            del self.comes[0]
+            number, chance = 99 - len(self.comes), self.chance
+            one = Candidate(
+                GangKey("team", f"gang-{number}"),
+                chance.choice(LEAVES),
+                0,
+                f"{number}",
+                amounts(cpu=str(chance.randint(1, 6))),
+                run=Run(chance.choice([100.0, 300.0, 900.0, 2000.0]), chance.choice([EndKind.ENFORCED, EndKind.SAID])),
+            )
+            self.orders[one.key] = one.order
+            self.ledger.wait(one)
+        return True
+
+    def start(self) -> None:
+        """Have all start that may, and hear what is told to the others."""
+        while changed := self.ledger.changed_subtrees(self.now):
+            for key, waits in self.ledger.start(changed[0], self.now).items():
+                assert waits.run is not None
+                assert isinstance(key, GangKey)
+                heapq.heappush(self.ends, (self.now + waits.run.seconds * self.chance.choice([0.5, 1.0, 1.0]), key))
+                if (by := self.told.pop(key, None)) is not None:
+                    assert self.now <= by
+                    self.kept += 1
+                self._comes_before(waits.order)
+        for one in (one for queue in LEAVES for one in self.ledger._passes.of(queue, self.now).reservations.made):
+            if not one.nothing_passes:
+                if one.order.key not in self.told:
+                    self._comes_before(one.order)
+                assert one.start <= self.told.get(one.order.key, one.start)
+                self.told[one.order.key] = one.start
+
+    def _comes_before(self, order: Order) -> None:
+        """A gang takes room, or is told when: what was told to those behind it holds no longer."""
+        self.told = {other: by for other, by in self.told.items() if self.orders[other] < order}
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_a_gang_starts_by_the_time_it_was_told_unless_one_before_it_starts(part: int) -> None:
+    """In every history in which no run takes longer than was said, and the time only moves towards now."""
+    kept = 0
+    for seed in range(part * 100, part * 100 + 100):
+        history = _History(seed)
+        while history.go_on():
+            history.start()
+        assert not history.ledger.gangs or not history.ends, f"history {seed}: a gang waits for ever"
+        kept += history.kept
+    assert kept > 50
+
+
+@pytest.mark.parametrize("about", [None, 100.0, 500.0], ids=["nothing known", "too short", "as they run"])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_large_gang_waits_no_longer_than_its_queue_takes_to_drain(seed: int, about: float | None) -> None:
+    """Whatever is known of the small ones, of which another one comes whenever one ends; none runs longer than 500 s."""
+    chance, ledger, ends = random.Random(seed), Ledger(), [(NOW, GangKey("team", "first"))]  # noqa: S311 - the same
+    ledger.set_queue(QueueView("q", "Open", amounts(cpu="8"), patience=60.0, drain_after=3000.0))
+    run = Run(about, EndKind.ABOUT) if about else None
+    large = Candidate(GangKey("team", "large"), "q", 0, "2026", amounts(cpu="8"), run=run)
+    now = NOW
+    for number in range(400):
+        now = ends[0][0]
+        ledger.forget(heapq.heappop(ends)[1])
+        for name in (f"small-{number}-a", f"small-{number}-b"):
+            ledger.wait(Candidate(GangKey("team", name), "q", 0, f"2027-{number:03}", amounts(cpu="1"), run=run))
+        if number == 9:
+            ledger.wait(large)
+        for key in ledger.start("q", now):
+            assert isinstance(key, GangKey)
+            heapq.heappush(ends, (now + chance.uniform(50, 500), key))
+        waits = ledger.candidate(large.key)
+        if number > 9 and waits is None:
+            break
+        passed = waits.passed_since if waits else None
+        assert passed is None or now <= passed + 3000 + 500
+    assert ledger.holds(large.key)
