@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from muster.process.lifecycle import spare_collector
-from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.gangs.history import History, lineage_of
+from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, parse_resources
 
@@ -103,6 +104,7 @@ class _Simulation:
         self._holds = dict.fromkeys(self.teams, 0)
         self._waits: dict[EntryKey, Candidate] = {}
         self._alone: set[EntryKey] = set()
+        self._history = History()
 
     def run(self) -> Day:
         """All that happens; what still runs at the end is left."""
@@ -114,10 +116,15 @@ class _Simulation:
             if what == 0:
                 if not self.ledger.waiting(self._arrivals[key].candidate.queue):
                     self._alone.add(key)
-                self._wait(self._arrivals[key].candidate)
+                candidate = self._arrivals[key].candidate
+                about = self._history.estimates(lineage_of(candidate.queue, "", candidate.queue), candidate.queue)
+                run = Run(about[0], EndKind.ABOUT, about[1:]) if about else None
+                self._wait(replace(candidate, run=run))
             elif what == 1:
-                self._holds[self._arrivals[key].candidate.queue] -= self._size(key)
+                queue = self._arrivals[key].candidate.queue
+                self._holds[queue] -= self._size(key)
                 self.ledger.forget(key)
+                self._history.record(lineage_of(queue, "", queue), queue, self._arrivals[key].runs * 60)
             elif minute % _STEP == 0:
                 self.day.held.append([self._holds[team] for team in self.teams])
             self._start(minute)
@@ -140,7 +147,7 @@ class _Simulation:
                 if passed in self._waits:
                     self._wait(replace(self._waits[passed], passed_since=now))
             (self.day.lull if key in self._alone else self.day.flood).append(minute - arrival.minute)
-            self.ledger.hold(key, waits.queue, waits.need, since=waits.since)
+            self.ledger.hold(key, waits.queue, waits.need, since=waits.since, end=waits.end(now))
             self._holds[waits.queue] += self._size(key)
             heapq.heappush(self._events, (minute + arrival.runs, 1, key))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from muster.model.times import durations_of, seconds_of
 from muster.observe.ends import lasts
+from muster.observe.terminating import GONE_IN
 from muster.queueing.entries import End, EndKind, Run
 from muster.workloads import PLAIN_POD
 
@@ -82,6 +83,6 @@ def _bounds(view: View) -> Iterator[tuple[Run, float | None]]:
         grace = max((member.pod.spec.termination_grace_period_seconds for member in view.members), default=0)
         for limit, frees_after in freeing:
             kind = EndKind.ENFORCED if limit.exact else EndKind.SAID
-            yield Run(limit.seconds + frees_after + grace, kind), limit.since
+            yield Run(limit.seconds + frees_after + grace + GONE_IN, kind), limit.since
     if view.intent is not None and view.intent.said_run is not None:
         yield Run(view.intent.said_run.seconds, EndKind.SAID), None

@@ -20,13 +20,16 @@ if TYPE_CHECKING:
     from muster.model.objects import Pod
     from muster.observe.cluster import Cluster
 
-__all__ = ["RUNNING", "ends_soon", "gone_by", "leaving", "look_again_in", "requests_of"]
+__all__ = ["GONE_IN", "RUNNING", "ends_soon", "gone_by", "leaving", "look_again_in", "requests_of"]
 
 RUNNING = "Running"
 """The phase of a pod that really runs, as its kubelet says; a node may be named in any pod."""
 
 # Seconds after which nodes are looked at again on which pods should be gone, and are not.
 _LOOK_AGAIN = 15.0
+GONE_IN = 60.0
+"""Seconds in which what ends is gone once its time is over: its operator, kubelet and the apiserver need moments."""
+
 # Seconds before and after the time at which a pod should be gone in which it does not keep its replacement waiting.
 _SOON = 600.0
 
@@ -55,7 +58,9 @@ def ends_soon(pod: Pod, now: float) -> bool:
 def gone_by(pods: Iterable[Pod]) -> float | None:
     """The time at which the last of these pods is gone (wall clock, seconds); None if one is not being deleted."""
     pods = list(pods)
-    return max(map(_due, pods), default=None) if all(pod.metadata.deletion_timestamp for pod in pods) else None
+    if not pods or not all(pod.metadata.deletion_timestamp for pod in pods):
+        return None
+    return max(map(_due, pods)) + GONE_IN
 
 
 def requests_of(cluster: Cluster, pods: Iterable[Pod]) -> Resources:

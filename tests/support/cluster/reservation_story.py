@@ -53,8 +53,8 @@ def reservation(scene: Scene, queue: str, placed: Callable[[str, int], object], 
             scene.await_state("large", "WaitingForQuota")
     told = _told(scene)
     begun = datetime.fromisoformat(scene.pod_group("passes")["metadata"]["annotations"][ADMITTED_AT]).timestamp()
-    # The limit began with the Job, before its gang; its pods have half a minute to end.
-    assert told in {minute_of(begun + 3600 + seconds) for seconds in (0, 30, 60)}
+    # The limit began with the Job, before its gang; its pods have a minute and a half to be gone.
+    assert told in {minute_of(begun + 3600 + seconds) for seconds in (30, 60, 90)}
     scene.create(limited_job("long", queue, 1, limit=7200))
     scene.await_state("long", "WaitingForQuota")
     assert f'reserves cpu for gang "large" from {told}, and this gang ends later' in message(scene.pod_group("long"))

@@ -32,7 +32,8 @@ ADMISSION = "2026-11-21T11:00:00Z"
 START, ADMITTED_THEN = seconds_of(BEGAN) or 0.0, seconds_of(ADMISSION) or 0.0
 HOUR = 3600.0
 # Of a pod that says nothing else.
-GRACE = 30.0
+# The grace period of the pods, and what is gone is seen to be.
+GRACE = 30.0 + 60.0
 
 ENFORCED, SAID, ABOUT = EndKind
 

@@ -242,7 +242,7 @@ def test_a_gang_starts_by_the_time_it_was_told_unless_one_before_it_starts(part:
 @pytest.mark.parametrize("about", [None, 100.0, 500.0], ids=["nothing known", "too short", "as they run"])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_large_gang_waits_no_longer_than_its_queue_takes_to_drain(seed: int, about: float | None) -> None:
-    """Whatever is known of the small ones, of which another one comes whenever one ends; none runs longer than 500 s."""
+    """Whatever is known of the small ones: another one comes whenever one ends, and none runs longer than 500 s."""
     chance, ledger, ends = random.Random(seed), Ledger(), [(NOW, GangKey("team", "first"))]  # noqa: S311 - the same
     ledger.set_queue(QueueView("q", "Open", amounts(cpu="8"), patience=60.0, drain_after=3000.0))
     run = Run(about, EndKind.ABOUT) if about else None
