@@ -110,7 +110,13 @@ _CHOSEN = (
     Key("SCHEDULER", "annotation", "Namespace", _ADMINISTRATOR, "The gang scheduler of workloads that name none."),
     Key("HOLD", "annotation", "Queue", _ADMINISTRATOR, '`"true"`: no gang starts in it, nor in a queue below it.'),
     Key("NAMESPACE_SELECTOR", "annotation", "Queue", _ADMINISTRATOR, "The namespaces that may use it. Default: all."),
-    Key("PATIENCE", "annotation", "Queue", _ADMINISTRATOR, "How long a gang may be bypassed before it has a reservation, such as `30m`."),
+    Key(
+        "PATIENCE",
+        "annotation",
+        "Queue",
+        _ADMINISTRATOR,
+        "How long a gang may be bypassed before it has a reservation, such as `30m`.",
+    ),
     Key(
         "RESERVES",
         "annotation",

@@ -83,7 +83,12 @@ _WAITING = (
     Row(_QUEUES, "they have passed it for «ten minutes»", ("muster.queueing.queue_view:_PATIENCE",)),
     Row(_QUEUES, "where fewer than «20» runs are known", ("muster.gangs.history:_DRAIN_RUNS",)),
     Row(_QUEUES, "the median of the last «20» runs", ("muster.gangs.history:_LAST",)),
-    Row(_QUEUES, "run time that «95» % of the queue's runs", ("muster.gangs.history:_DRAIN_SHARE",), lambda part: 100 * part),
+    Row(
+        _QUEUES,
+        "run time that «95» % of the queue's runs",
+        ("muster.gangs.history:_DRAIN_SHARE",),
+        lambda part: 100 * part,
+    ),
     Row(
         _QUEUES,
         "passed once at most. Default `«10»m`",
