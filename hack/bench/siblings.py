@@ -18,8 +18,8 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from muster.process.lifecycle import spare_collector
 from muster.gangs.history import History, lineage_of
+from muster.process.lifecycle import spare_collector
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, parse_resources
