@@ -26,6 +26,7 @@ from tests.support.manifests.observed import (
     QUEUE_LABELS,
     as_client,
     pod,
+    pod_group,
     pytorch_job,
     pytorch_pod,
     queue,
@@ -235,6 +236,16 @@ async def test_the_claim_of_a_gang_ends_by_its_estimate_from_the_first_moment(wa
         harness.history = History()
         harness.restart()
     assert ends == [(1000.0, 2 * HOUR, (9 * HOUR,))] * 3
+
+
+async def test_where_no_history_is_kept_nothing_is_said_and_what_was_said_goes() -> None:
+    group = pod_group(annotations={RUNS_ABOUT: "2h 9h", STATE: "OnHold"})
+    harness = nightly(groups=[group])
+    harness.history = None  # type: ignore[assignment]
+    harness.restart()
+    await harness.settle()
+    assert harness.annotations(GROUP)[STATE] == "Admitted"
+    assert RUNS_ABOUT not in harness.annotations(GROUP)
 
 
 async def test_a_service_has_no_estimate() -> None:
