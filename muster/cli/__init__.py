@@ -40,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = commands.parse_args(argv)
     if getattr(arguments, "elastic_quotas", False) and not _heeded(arguments.schedulers or {}):
         commands.error("--elastic-quotas: no scheduler of --schedulers heeds ElasticQuotas; name coscheduling there")
+    if arguments.command == "plan" and (wrong := _without(arguments)):
+        commands.error(wrong)
     if arguments.command == "version":
         print_version()
     try:
@@ -51,6 +53,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"muster {arguments.command}: the output cannot be written: {error}", file=sys.stderr)
         code = _UNWRITABLE
     sys.exit(code)
+
+
+def _without(arguments: argparse.Namespace) -> str:
+    """What an option of `plan` lacks beside it; "" where nothing does."""
+    if arguments.what_if:
+        return "" if arguments.cluster else "--what-if: needs --cluster"
+    if any((arguments.queue, arguments.lose_node, arguments.reserves)):
+        return "--queue, --lose-node and --reserves are for --what-if"
+    return "" if arguments.filename else "the following arguments are required: -f/--filename"
 
 
 def _heeded(schedulers: Mapping[str, GangScheduler]) -> bool:

@@ -10,6 +10,7 @@ import muster
 from muster.cli.examples import Formatter, epilog
 from muster.cli.options import (
     SCHEDULERS,
+    bound,
     caution,
     chosen_schedulers,
     cluster,
@@ -85,7 +86,7 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "-f",
         "--filename",
         action="append",
-        required=True,
+        default=[],
         metavar="FILE",
         help="manifest file, directory of manifests, or - for standard input; can be repeated",
     )
@@ -111,6 +112,17 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         action="store_true",
         help="also read the Queues, PriorityClasses, Namespaces and other objects of the cluster",
     )
+    what_if = parser.add_argument_group("what if", "which gangs of the cluster would start at another time")
+    what_if.add_argument(
+        "--what-if",
+        action="store_true",
+        help="with --cluster: show whose expected start changes if the manifests come, or if one of these holds",
+    )
+    what_if.add_argument("--queue", default="", metavar="NAME", help="the queue has the capability of --capability")
+    what_if.add_argument("--capability", default="", metavar="AMOUNTS", help="such as cpu=64,nvidia.com/gpu=16")
+    what_if.add_argument("--lose-node", default="", metavar="NODE", help="the node is gone")
+    what_if.add_argument("--reserves", choices=["estimates", "bounds"], default="", help="what all queues trust")
+    bound(parser)
     connection(parser)
 
 

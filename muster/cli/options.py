@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONNECT_TIMEOUT",
     "SCHEDULERS",
+    "bound",
     "caution",
     "chosen_schedulers",
     "cluster",
@@ -78,6 +79,11 @@ def cluster(parser: argparse.ArgumentParser, namespace: str, everywhere: str) ->
     scope(parser, f"{namespace}; default: the namespace of the kubeconfig context", everywhere)
     connection(parser)
     installed(parser)
+    bound(parser)
+
+
+def bound(parser: argparse.ArgumentParser) -> None:
+    """The option that says whether the nodes limit admission."""
     parser.add_argument(
         "--bound", choices=["", "nodes"], default="", help="must match the chart value `bound`; default: not set"
     )

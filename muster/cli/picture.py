@@ -60,6 +60,7 @@ class Picture:
 
     :ivar cluster: the stores
     :ivar nodes: the sum of what the nodes can give; None when the nodes do not limit admission, or cannot be read
+    :ivar room: what is counted of the nodes, where they limit admission and can be read
     :ivar missing: the missing permissions, each with its consequence
     :ivar whole: whether every namespace was read; if not, the usage of other gangs and all positions are unknown
     :ivar unread: the kinds that could not be read at all, by their full names
@@ -70,6 +71,7 @@ class Picture:
 
     cluster: Cluster = field(default_factory=Cluster)
     nodes: Resources | None = None
+    room: NodeRoom | None = None
     missing: list[str] = field(default_factory=list)
     whole: bool = True
     unread: set[str] = field(default_factory=set)
@@ -262,4 +264,5 @@ async def look_at_nodes(client: Client, picture: Picture) -> Resources | None:
             raise
         picture.note("cannot list nodes, or pods in all namespaces: the capacity of the nodes is unknown")
         return None
+    picture.room = room
     return room.free()

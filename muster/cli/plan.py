@@ -28,6 +28,7 @@ from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference,
 from muster.model.selectors import Selector
 from muster.model.strictness import Validation
 from muster.model.texts import printable
+from muster.queueing.entries import GangKey
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     errors: list[str] = []
     try:
         documents = read_manifests(arguments.filename, errors)
-        if not documents and not errors:
+        if not documents and not errors and not arguments.what_if:
             # As kubectl says it, and with its exit code.
             _note("no objects passed to plan")
             return _REFUSED
@@ -80,6 +81,10 @@ def run(arguments: argparse.Namespace) -> int:
             validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),
         )
         known = _known(arguments, documents)
+        if arguments.what_if:
+            from muster.cli.what_if import run as what_if  # noqa: PLC0415 - as below
+
+            return what_if(arguments, _gangs(documents, known, defaults))
         entries = plan(documents, defaults, known, errors)
     except InputError as error:
         _note_lines(str(error))
@@ -95,6 +100,26 @@ def run(arguments: argparse.Namespace) -> int:
         return _REFUSED
     slips = any(not verdict["managed"] or verdict["misspelled"] for verdict in verdicts)
     return _NOT_MANAGED if arguments.strict and slips else 0
+
+
+def _gangs(documents: Iterable[Document], known: PlanContext, defaults: Defaults) -> list[tuple[GangKey, Verdict]]:
+    """The gangs that admission would let come, each with the verdict. Raises InputError for one that it refuses."""
+    found = []
+    for document in documents:
+        kind = kind_of(document.api_version, document.kind)
+        if kind is None:
+            continue
+        meta, _ = _metadata(document)
+        manifest = {**document.manifest, "metadata": meta}
+        try:
+            verdict = judge(kind, convert(manifest, kind.decoded), known.context(meta["namespace"], defaults))
+        except InvalidObjectError as error:
+            raise InputError(f"{document.source}: {error}") from error
+        if verdict.refusals:
+            raise InputError(f"{document.source}: {verdict.refusals[0].message}")
+        if verdict.gang is not None and verdict.intent is not None:
+            found.append((GangKey(meta["namespace"], verdict.gang.name), verdict))
+    return found
 
 
 def _known(arguments: argparse.Namespace, documents: Iterable[Document]) -> PlanContext:

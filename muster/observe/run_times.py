@@ -18,11 +18,12 @@ from muster.workloads import PLAIN_POD
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from muster.gangs.intent import Intent
     from muster.observe.view import Mark, View
     from muster.workloads import Workload
     from muster.workloads.model import TimeLimit
 
-__all__ = ["end_of", "run_of", "said_end", "with_limits"]
+__all__ = ["bounds_of", "end_of", "run_of", "said_end", "with_limits"]
 
 
 def with_limits(workload: Workload, view: View) -> Workload:
@@ -76,13 +77,21 @@ def _start(view: View, mark: Mark) -> float | None:
 
 
 def _bounds(view: View) -> Iterator[tuple[Run, float | None]]:
-    """What bounds the run of the gang, and since when where that is not its start and is known."""
-    limits = view.workload.time_limits if view.workload is not None else ()
-    if freeing := [(limit, limit.frees_after) for limit in limits if limit.frees_after is not None]:
-        # A gang may have thousands of members.
-        grace = max((member.pod.spec.termination_grace_period_seconds for member in view.members), default=0)
-        for limit, frees_after in freeing:
+    # A gang may have thousands of members.
+    limited = view.workload is not None and view.workload.time_limits
+    members = view.members if limited else ()
+    grace = max((member.pod.spec.termination_grace_period_seconds for member in members), default=0)
+    return bounds_of(view.workload, view.intent, grace)
+
+
+def bounds_of(workload: Workload | None, intent: Intent | None, grace: int = 0) -> Iterator[tuple[Run, float | None]]:
+    """What bounds the run of a gang, and since when where that is not its start and is known.
+
+    `grace` is the longest grace period of its pods, in seconds.
+    """
+    for limit in workload.time_limits if workload is not None else ():
+        if limit.frees_after is not None:
             kind = EndKind.ENFORCED if limit.exact else EndKind.SAID
-            yield Run(limit.seconds + frees_after + grace + GONE_IN, kind), limit.since
-    if view.intent is not None and view.intent.said_run is not None:
-        yield Run(view.intent.said_run.seconds, EndKind.SAID), None
+            yield Run(limit.seconds + limit.frees_after + grace + GONE_IN, kind), limit.since
+    if intent is not None and intent.said_run is not None:
+        yield Run(intent.said_run.seconds, EndKind.SAID), None

@@ -15,22 +15,35 @@ from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LAB
 from tests.support.manifests.applied import Manifest, RayCluster, queue, ray_cluster
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from hack.testbed import Testbed
     from tests.support.cluster.desk import Desk
 
 
-def plan(kubeconfig: Path | str, *workloads: RayCluster, namespace: str = "") -> subprocess.CompletedProcess[str]:
-    return plan_of(kubeconfig, *(workload.manifest() for workload in workloads), namespace=namespace)
+def plan(kubeconfig: Path | str, *words: RayCluster | str, namespace: str = "") -> subprocess.CompletedProcess[str]:
+    items = [word.manifest() for word in words if not isinstance(word, str)]
+    return plan_of(kubeconfig, *items, namespace=namespace, options=[word for word in words if isinstance(word, str)])
 
 
-def plan_of(kubeconfig: Path | str, *items: Manifest, namespace: str) -> subprocess.CompletedProcess[str]:
+def plan_of(
+    kubeconfig: Path | str, *items: Manifest, namespace: str, options: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
     for item in items:
         item["metadata"]["namespace"] = namespace
     return subprocess.run(
-        [sys.executable, "-m", "muster.cli", "plan", "--cluster", f"--kubeconfig={kubeconfig}", "-ojson", "-f-"],
+        [
+            sys.executable,
+            "-m",
+            "muster.cli",
+            "plan",
+            "--cluster",
+            f"--kubeconfig={kubeconfig}",
+            "-ojson",
+            "-f-",
+            *options,
+        ],
         input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}),
         capture_output=True,
         text=True,
@@ -119,6 +132,34 @@ def test_what_the_plan_adds_is_what_the_apiserver_writes_into_the_pod(desk: Desk
     assert made["spec"]["overhead"] == {"cpu": "250m"}
     asked = made["spec"]["containers"][0]["resources"]["requests"]
     assert {**asked, "cpu": "1250m"} == entry["roles"][0]["requests"]
+
+
+def test_what_if_a_gang_comes_says_when_it_would_start(bare: Testbed, context: str) -> None:
+    """In a queue that nothing uses; other queues and gangs of this cluster are not changed by it."""
+    small = ray_cluster("small").label(QUEUE_LABEL, context).head(cpu="1")
+    done = plan(bare.kubeconfig, small, "--what-if", namespace=context)
+    assert (done.returncode, done.stderr) == (0, "")
+    answer = json.loads(done.stdout)
+    (change,) = answer["changed"]
+    assert (change["gang"], change["before"]) == (f"{context}/ray-small-pg", None)
+    assert change["after"] == next(one["start"] for one in answer["after"] if one["gang"] == change["gang"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--queue", "gone", "--capability", "cpu=1"), '--queue: there is no queue "gone"'),
+        (
+            ("--lose-node", "gone"),
+            "--lose-node: the nodes do not limit admission in this cluster, so that no start would change",
+        ),
+    ],
+)
+def test_what_if_something_were_gone_that_is_not_there_is_refused(
+    bare: Testbed, context: str, options: tuple[str, ...], said: str
+) -> None:
+    done = plan(bare.kubeconfig, "--what-if", *options, namespace=context)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"muster plan: {said}\n")
 
 
 def test_a_missing_right_is_named_in_one_line(desk: Desk, bare: Testbed) -> None:
