@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import re
 from math import ceil
-from statistics import median
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import msgspec
@@ -24,7 +23,7 @@ from muster.model.objects import decode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["SHARDS", "SHORTEST", "History", "Lineage", "estimates", "lineage_of"]
+__all__ = ["SHARDS", "SHORTEST", "History", "Lineage", "lineage_of", "sample"]
 
 SHARDS = 8
 """In so many parts the history is stored; a namespace is in one of them."""
@@ -35,7 +34,7 @@ _LAST = 20
 _LEAST = 3
 _LINEAGES = 4000
 _OF_QUEUE = 200
-_ESTIMATES = 5
+_SAMPLE = 9
 # 60 days: what runs longer says no more.
 _LONGEST = 5_184_000
 # A queue is drained for a gang after five times what all but a twentieth of the queue's runs take, within these bounds.
@@ -65,16 +64,11 @@ def lineage_of(namespace: str, kind: str, name: str) -> Lineage:
     return Lineage(_hash(namespace), _hash(f"{kind}/{_OF_A_RUN.sub('', name)}"))
 
 
-def estimates(runs: Iterable[float]) -> tuple[float, ...]:
-    """The estimates by these run times: their median, then the median of those that ran longer, and so on.
-
-    In seconds, of whole minutes, each longer than the one before.
-    """
-    left, found = list(runs), list[float]()
-    while left and len(found) < _ESTIMATES:
-        found.append(60.0 * ceil(median(left) / 60))
-        left = [seconds for seconds in left if seconds > found[-1]]
-    return tuple(found)
+def sample(runs: Iterable[float]) -> tuple[float, ...]:
+    """These run times in order, of many some at even distances, in seconds of whole minutes."""
+    ordered = sorted(60.0 * ceil(seconds / 60) for seconds in runs)
+    most = min(len(ordered), _SAMPLE)
+    return tuple(ordered[(2 * number + 1) * len(ordered) // (2 * most)] for number in range(most))
 
 
 class History:
@@ -96,13 +90,13 @@ class History:
         self.changed.add(_shard(lineage.namespace))
 
     def estimates(self, lineage: Lineage, queue: str) -> tuple[float, ...]:
-        """The estimates for the next gang of the lineage in the queue; () where too little is known."""
+        """The run times that estimate that of the next gang of the lineage in the queue; () of too few."""
         own, of_queue = self._runs.get(lineage.namespace, {}), _of_queue(queue)
         for runs in (own.get(lineage.name, []), own.get(of_queue, [])):
             if len(runs) >= _LEAST:
-                return estimates(runs)
+                return sample(runs)
         runs = self._in_queue(of_queue)
-        return estimates(runs) if len(runs) >= _LEAST else ()
+        return sample(runs) if len(runs) >= _LEAST else ()
 
     def drain_after(self, queue: str) -> float | None:
         """After how many seconds the queue is to be drained for a gang; None where too little is known of its runs."""

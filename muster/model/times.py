@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime
 from math import ceil
-from operator import lt
+from operator import le
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ def duration_text(seconds: float) -> str:
 
 
 def durations_of(text: str) -> tuple[float, ...]:
-    """The seconds of durations between spaces, each longer than the one before; () where the text is anything else."""
+    """The seconds of durations between spaces, none shorter than the one before; () where the text is anything else."""
     found = [duration_of(part) or 0.0 for part in text.split(" ", _MOST_DURATIONS)]
-    return tuple(found) if all(map(lt, [0.0, *found], found)) else ()
+    return tuple(found) if found[0] > 0 and all(map(le, found, found[1:])) else ()
 
 
 def steady(clock: Callable[[], float], wall: Callable[[], float]) -> Callable[[], float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from enum import IntEnum
 from math import inf
@@ -11,10 +12,12 @@ from muster.queueing.queue_view import DRAINS
 from muster.queueing.usage import Amounts, amounts_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from muster.queueing.queue_view import QueueView
     from muster.resources.amounts import Resources
 
-__all__ = ["Candidate", "Claim", "End", "EndKind", "EntryKey", "GangKey", "Order", "PartKey", "Run"]
+__all__ = ["Candidate", "Claim", "End", "EndKind", "EntryKey", "GangKey", "Order", "PartKey", "Run", "middle"]
 
 
 class GangKey(NamedTuple):
@@ -83,8 +86,8 @@ class Run(NamedTuple):
 
     seconds: float
     kind: EndKind
-    longer: tuple[float, ...] = ()
-    """Of an estimate: what it is for a gang that has run longer than that, and so on, each more than the one before."""
+    former: tuple[float, ...] = ()
+    """Of an estimate: the run times that it rests on, in order. It is their median."""
 
     def from_(self, start: float) -> End:
         """The end of a gang that starts then (seconds of the wall clock)."""
@@ -97,22 +100,36 @@ class End(NamedTuple):
     start: float
     seconds: float
     kind: EndKind
-    longer: tuple[float, ...] = ()
+    former: tuple[float, ...] = ()
 
     def after(self, now: float) -> float:
         """The time at which it ends as far as is known at `now`; infinity for a limit that it has overrun.
 
-        Beyond the last estimate the run counts twice as long, as often as needed.
+        An estimate is the median of those former runs that took longer than this one has run. Beyond all of them it
+        counts twice as long, as often as needed.
         """
-        for seconds in (self.seconds, *self.longer):
-            if self.start + seconds > now:
-                return self.start + seconds
-        if self.kind is not EndKind.ABOUT or seconds <= 0:
+        if longer := self._longer(now):
+            return self.start + middle(longer)
+        seconds = max((self.seconds, *self.former[-1:]))
+        if self.start + seconds <= now and (self.kind is not EndKind.ABOUT or seconds <= 0):
             return inf
         # Compared as above: a quotient may round the other way, and the end would never be after `now`.
         while self.start + seconds <= now:
             seconds *= 2
         return self.start + seconds
+
+    def holds_until(self, now: float) -> float:
+        """The first time after `now` at which `after` says something else; infinity for never."""
+        longer = self._longer(now)
+        return self.start + longer[0] if longer else self.after(now)
+
+    def _longer(self, now: float) -> tuple[float, ...]:
+        return self.former[bisect_right(self.former, now, key=lambda seconds: self.start + seconds) :]
+
+
+def middle(ordered: Sequence[float]) -> float:
+    """The median of numbers in order."""
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 
 
 @dataclass(frozen=True, slots=True)

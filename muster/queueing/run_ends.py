@@ -7,6 +7,7 @@ question costs by the logarithm of their number, and one block.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from heapq import heappop, heappush
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,33 +59,53 @@ class RunEnds:
         endings = sorted(known, key=lambda one: one.place)
         self._blocks = [_Block(endings[at : at + _MOST // 2]) for at in range(0, len(endings), _MOST // 2)]
         self._at = {one.key: one.at for one in endings}
+        # When what is known of an end changes, by time and by claim; what is in the first and not in the second is old.
+        self._change_of = {one.key: one.end.holds_until(one.end.start) for one in endings}
+        self._changes = sorted((moment, key) for key, moment in self._change_of.items())
         # What has ended before a block; of as many blocks as is known.
         self._before: list[tuple[dict[str, int], ...]] = [tuple({} for _ in EndKind)]
 
     def add(self, key: EntryKey, end: End, amounts: Amounts) -> None:
         """Note the end of a claim of which nothing is noted."""
-        self._insert(_Ending(end.start + end.seconds, key, end, amounts))
+        self._note(_Ending(end.start + end.seconds, key, end, amounts), end.start)
 
     def remove(self, key: EntryKey) -> None:
         """Forget the end of a claim, where one is noted."""
+        self._change_of.pop(key, None)
+        self._take(key)
+
+    def _take(self, key: EntryKey) -> _Ending | None:
         at = self._at.pop(key, inf)
-        if at < inf:
-            where = self._block_of(at, key)
-            endings = self._blocks[where].endings
-            del endings[bisect_left(endings, (at, key), key=lambda one: one.place)]
-            self._changed(where)
+        if at == inf:
+            return None
+        where = self._block_of(at, key)
+        endings = self._blocks[where].endings
+        ending = endings.pop(bisect_left(endings, (at, key), key=lambda one: one.place))
+        self._changed(where)
+        return ending
+
+    def _note(self, ending: _Ending, now: float) -> None:
+        self._insert(ending)
+        moment = self._change_of[ending.key] = ending.end.holds_until(now)
+        heappush(self._changes, (moment, ending.key))
 
     def advance(self, now: float) -> float:
-        """Have estimates that proved too short count as longer, and limits that were overrun as none.
+        """Estimate again what has run longer than some of its former runs; limits that were overrun are no known ends.
 
-        Gives the first end after `now`, infinity where none is known.
+        Gives the first time after `now` at which that changes something, infinity for never.
         """
-        while self._blocks and (first := self._blocks[0].endings[0]).at <= now:
-            self.remove(first.key)
-            at = first.end.after(now)
-            if at < inf:
-                self._insert(first._replace(at=at))
-        return self._blocks[0].endings[0].at if self._blocks else inf
+        while self._changes:
+            moment, key = self._changes[0]
+            current = self._change_of.get(key) == moment
+            if current and moment > now:
+                return moment
+            heappop(self._changes)
+            if current:
+                del self._change_of[key]
+                ending = self._take(key)
+                if ending is not None and (at := ending.end.after(now)) < inf:
+                    self._note(ending._replace(at=at), now)
+        return inf
 
     def _insert(self, ending: _Ending) -> None:
         self._at[ending.key] = ending.at

@@ -12,6 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from muster.gangs.history import History, lineage_of
+from muster.queueing.entries import middle
 from muster.queueing.forecast import forecast
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.usage import amounts_of
@@ -140,7 +141,7 @@ class _Run:
         if gang.limit is not None and self.policy.bounded(number):
             return Run(gang.limit, EndKind.ENFORCED)
         seconds = self.history.estimates(_lineage(gang), gang.queue)
-        return Run(seconds[0], EndKind.ABOUT, seconds[1:]) if seconds else None
+        return Run(middle(seconds), EndKind.ABOUT, seconds) if seconds else None
 
     def _ask(self, number: int, now: float) -> None:
         gang = self.load.arrivals[number]

@@ -182,7 +182,7 @@ _OF_GROUPS = (
     Key("PASSED_IN", "annotation", "PodGroup", _CONTROLLER, "In which queue they do."),
     Key("DRAIN_AFTER", "annotation", "PodGroup", _CONTROLLER, "When that drains for it, where the queue does not say."),
     Key("REQUEUED_AT", "annotation", "PodGroup", _CONTROLLER, "When it last released its claim (RFC 3339)."),
-    Key("RUNS_ABOUT", "annotation", "PodGroup", _CONTROLLER, "About how long it runs, such as `2h10m 4h`."),
+    Key("RUNS_ABOUT", "annotation", "PodGroup", _CONTROLLER, "How long former gangs like it ran, such as `2h10m 4h`."),
     Key("GANG_SPEC", "annotation", "PodGroup", _CONTROLLER, "What its kind has no field for, such as a queue (JSON)."),
     Key(
         "MANAGED_BY",

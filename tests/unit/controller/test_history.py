@@ -197,16 +197,16 @@ async def test_a_gang_that_waits_says_its_estimates_and_keeps_those_with_which_i
     harness.restart()
     await harness.settle()
     assert harness.annotations(GROUP)[STATE] == "OnHold"
-    assert harness.annotations(GROUP)[RUNS_ABOUT] == "2h 9h"
+    assert harness.annotations(GROUP)[RUNS_ABOUT] == "1h 2h 9h"
     harness.history.record(NIGHTLY, "q", 5 * HOUR)
     await after(harness, KEY)
-    assert harness.annotations(GROUP)[RUNS_ABOUT] == "2h 9h"
+    assert harness.annotations(GROUP)[RUNS_ABOUT] == "1h 2h 9h"
     harness.set_queue(queue(cpu="4"))
     await harness.settle()
     harness.history.record(NIGHTLY, "q", 60 * HOUR)
     await harness.settle()
     assert harness.annotations(GROUP)[STATE] == "Admitted"
-    assert harness.annotations(GROUP)[RUNS_ABOUT] == "2h 9h"
+    assert harness.annotations(GROUP)[RUNS_ABOUT] == "1h 2h 9h"
 
 
 async def test_estimates_are_no_writes_of_their_own() -> None:
@@ -214,7 +214,7 @@ async def test_estimates_are_no_writes_of_their_own() -> None:
     harness.history = known(1, 2, 9)
     harness.restart()
     assert await harness.settle() == await without.settle()
-    assert harness.annotations(GROUP)[RUNS_ABOUT] == "2h 9h"
+    assert harness.annotations(GROUP)[RUNS_ABOUT] == "1h 2h 9h"
     harness.history.record(NIGHTLY, "q", 100 * HOUR)
     assert await (await after(harness, KEY)).settle() == []
 
@@ -232,10 +232,10 @@ async def test_the_claim_of_a_gang_ends_by_its_estimate_from_the_first_moment(wa
         await harness.settle()
         claim = harness.reconciler._ledger.claims("q")[KEY]
         assert claim.end is not None
-        ends.append((claim.end.start, claim.end.seconds, claim.end.longer))
+        ends.append((claim.end.start, claim.end.seconds, claim.end.former))
         harness.history = History()
         harness.restart()
-    assert ends == [(1000.0, 2 * HOUR, (9 * HOUR,))] * 3
+    assert ends == [(1000.0, 2 * HOUR, (HOUR, 2 * HOUR, 9 * HOUR))] * 3
 
 
 async def test_where_no_history_is_kept_nothing_is_said_and_what_was_said_goes() -> None:
@@ -344,7 +344,7 @@ async def test_the_next_leader_reads_what_one_has_written_of_what_has_changed() 
         await store.write(history)
     assert client.written == [SHARD]
     _, again = await stored(client)
-    assert again.estimates(NIGHTLY, "q") == (HOUR,)
+    assert again.estimates(NIGHTLY, "q") == (HOUR,) * 3
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ async def test_history_that_cannot_be_read_is_empty_and_no_failure(
     store, history = await stored(client)
     for _ in range(3):
         history.record(NIGHTLY, "q", HOUR)
-    assert history.estimates(NIGHTLY, "q") == (HOUR,)
+    assert history.estimates(NIGHTLY, "q") == (HOUR,) * 3
     await store.write(history)
     assert [record.__dict__["event"] for record in caplog.records if record.levelno == logging.WARNING] == [
         "history.lost" if client.data else "history.failed"

@@ -42,7 +42,8 @@ def test_a_duration_is_written_as_it_is_read(text: str) -> None:
     [
         ("2h10m", (7800.0,)),
         ("10m 1h 4h", (600.0, 3600.0, 14400.0)),
-        pytest.param("1h 10m", (), id="not longer than the one before"),
+        pytest.param("10m 10m", (600.0, 600.0), id="as long as the one before"),
+        pytest.param("1h 10m", (), id="shorter than the one before"),
         pytest.param("0s 1h", (), id="nothing"),
         ("10m  1h", ()),
         ("10m soon", ()),
@@ -50,7 +51,7 @@ def test_a_duration_is_written_as_it_is_read(text: str) -> None:
         pytest.param(" ".join(f"{n}m" for n in range(1, 10_000)), (), id="more than muster writes"),
     ],
 )
-def test_estimates_are_durations_each_longer_than_the_one_before(text: str, durations: tuple[float, ...]) -> None:
+def test_former_run_times_are_durations_in_order(text: str, durations: tuple[float, ...]) -> None:
     assert durations_of(text) == durations
 
 

@@ -27,7 +27,9 @@ def some_run(chance: random.Random) -> Run | None:
         return None
     seconds = chance.choice([100.0, 300.0, 900.0, 2000.0])
     kind = chance.choice(list(EndKind))
-    return Run(seconds, kind, (seconds * 3,) if kind is EndKind.ABOUT and chance.random() < 0.5 else ())
+    return Run(
+        seconds, kind, (seconds / 2, seconds, seconds * 3) if kind is EndKind.ABOUT and chance.random() < 0.5 else ()
+    )
 
 
 def scene(seed: int) -> tuple[World, Ledger]:
