@@ -7,7 +7,7 @@
 
 _shtab_muster_subparsers=(plan explain queues watch page hold resume audit doctor completion version migrate-queues replay release withdraw)
 
-_shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --dra --strict --cluster --kubeconfig --context --connect-timeout)
+_shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --dra --strict --cluster --what-if --queue --capability --lose-node --reserves --bound --kubeconfig --context --connect-timeout)
 _shtab_muster_explain_option_strings=(-h --help -o --output --what-would-help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
 _shtab_muster_queues_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
 _shtab_muster_watch_option_strings=(-h --help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
@@ -44,6 +44,8 @@ _shtab_muster_plan___output_choices=(table wide yaml json junit)
 _shtab_muster_plan___queue_source_choices=(volcano muster)
 _shtab_muster_plan___gate_choices=(queue assemble off)
 _shtab_muster_plan___dra_choices=(deny warn)
+_shtab_muster_plan___reserves_choices=(estimates bounds)
+_shtab_muster_plan___bound_choices=('' nodes)
 _shtab_muster_explain__o_choices=(table yaml json)
 _shtab_muster_explain___output_choices=(table yaml json)
 _shtab_muster_explain___queue_source_choices=(volcano muster)
@@ -84,6 +86,7 @@ _shtab_muster_plan___patches_nargs=0
 _shtab_muster_plan___elastic_quotas_nargs=0
 _shtab_muster_plan___strict_nargs=0
 _shtab_muster_plan___cluster_nargs=0
+_shtab_muster_plan___what_if_nargs=0
 _shtab_muster_explain_pos_0_nargs=+
 _shtab_muster_explain__h_nargs=0
 _shtab_muster_explain___help_nargs=0

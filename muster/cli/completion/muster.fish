@@ -51,7 +51,7 @@ function _shtab_muster_using
 end
 
 set -g _shtab_muster_commands plan explain queues watch page hold resume audit doctor completion version migrate-queues replay release withdraw
-set -g _shtab_muster_opts_with_value --admitters --bound --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --image --kubeconfig --name --namespace --namespace-selector --output --plot --policy --port --probe --queue-source --schedulers --settle --to --validation --validation-reason -f -n -o
+set -g _shtab_muster_opts_with_value --admitters --bound --capability --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --image --kubeconfig --lose-node --name --namespace --namespace-selector --output --plot --policy --port --probe --queue --queue-source --reserves --schedulers --settle --to --validation --validation-reason -f -n -o
 
 complete -c muster -e
 complete -c muster -f
@@ -74,6 +74,12 @@ complete -c muster -n '_shtab_muster_using plan' -l namespace-selector -x -d 'mu
 complete -c muster -n '_shtab_muster_using plan' -l dra -xka "deny warn" -d 'what to do with ResourceClaims; must match the chart value `dra`; default: warn'
 complete -c muster -n '_shtab_muster_using plan' -l strict -d 'exit with 3 when a workload is not managed, or something looks misspelled'
 complete -c muster -n '_shtab_muster_using plan' -l cluster -d 'also read the Queues, PriorityClasses, Namespaces and other objects of the cluster'
+complete -c muster -n '_shtab_muster_using plan' -l what-if -d 'with --cluster: show whose expected start changes if the manifests come, or if one of these holds'
+complete -c muster -n '_shtab_muster_using plan' -l queue -x -d 'the queue has the capability of --capability'
+complete -c muster -n '_shtab_muster_using plan' -l capability -x -d 'such as cpu=64,nvidia.com/gpu=16'
+complete -c muster -n '_shtab_muster_using plan' -l lose-node -x -d 'the node is gone'
+complete -c muster -n '_shtab_muster_using plan' -l reserves -xka "estimates bounds" -d 'what all queues trust'
+complete -c muster -n '_shtab_muster_using plan' -l bound -xka "'' nodes" -d 'must match the chart value `bound`; default: not set'
 complete -c muster -n '_shtab_muster_using plan' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
 complete -c muster -n '_shtab_muster_using plan' -l context -x -d 'kubeconfig context to use; default: the current context'
 complete -c muster -n '_shtab_muster_using plan' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +12,9 @@ from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import QueueView
 from tests.support.cli.in_process import muster
 from tests.support.manifests.observed import amounts
+
+if TYPE_CHECKING:
+    from muster.queueing.entries import EntryKey
 
 NOW = 1_000_000.0
 RUNS, NEXT, LAST, NEW = (GangKey("team", name) for name in ("runs", "next", "last", "new"))
@@ -54,8 +58,8 @@ def test_a_smaller_queue_leaves_no_start_known() -> None:
 
 
 def test_less_than_a_tenth_of_the_wait_is_no_change() -> None:
-    before = {NEXT: NOW + 1000, LAST: NOW + 1000}
-    after = {NEXT: NOW + 1099, LAST: NOW + 1101}
+    before: dict[EntryKey, float] = {NEXT: NOW + 1000, LAST: NOW + 1000}
+    after: dict[EntryKey, float] = {NEXT: NOW + 1099, LAST: NOW + 1101}
     assert changes(before, after, NOW) == [Change(LAST, NOW + 1000, NOW + 1101)]
 
 
