@@ -77,7 +77,7 @@ class Mark:
     drain_after: str = ""
     """How long after its first bypass its queue drains for it, where the queue does not say."""
     runs_about: str = field(default="", compare=False)
-    """How long it runs by estimates, each longer than the one before. New estimates alone are nothing to write."""
+    """The run times of former gangs, by which its own is estimated. New ones alone are nothing to write."""
 
     @property
     def annotations(self) -> dict[str, str]:
