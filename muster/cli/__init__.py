@@ -25,6 +25,7 @@ _RUN_BY = {
     "page": ("page.command", "run"),
     "replay": ("replay.command", "run"),
     "resume": ("hold", "run"),
+    "test": ("replay.testing", "run"),
     "watch": ("watch.command", "run"),
 }
 

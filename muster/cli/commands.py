@@ -50,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("version", help="print the version and the commit")
     _migrate_queues(commands)
     _replay(commands)
+    _test(commands)
     _release(commands)
     _withdraw(commands)
     for name, command in commands.choices.items():
@@ -147,6 +148,18 @@ def _replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "--expected", action="store_true", help="also forecast starts when gangs come, and show how right that was"
     )
     parser.add_argument("--plot", metavar="FILE", help="also draw the waits of each policy into this SVG file")
+    output(parser)
+
+
+def _test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "test",
+        help="check that queues keep waits short under a load; needs no cluster",
+        description="Run a load on the queues of a file by muster's own admission, and check what the file expects of "
+        "waits and usage. The exit code is 1 when an expectation fails, 2 when the file or its load cannot be read.",
+    )
+    parser.add_argument("policy", metavar="FILE", help="YAML file with given, load and expect")
+    parser.add_argument("--junit", metavar="FILE", help="also write the results into this file, for a CI system")
     output(parser)
 
 

@@ -79,6 +79,10 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             "muster replay --policy bounds=0 --policy bounds=0.3 KTH-SP2-1996.swf.gz",
         ),
     ),
+    "test": (
+        Example("do the queues keep their promises?", "muster test docs/examples/queue-test.yaml"),
+        Example("in a pipeline", "muster test --junit results.xml queues-test.yaml"),
+    ),
     "completion": (
         Example("in ~/.bashrc", "source <(muster completion bash)"),
         Example("in ~/.zshrc", "source <(muster completion zsh)"),

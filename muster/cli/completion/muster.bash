@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/muster
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_muster_subparsers=(plan explain queues watch page hold resume audit doctor completion version migrate-queues replay release withdraw)
+_shtab_muster_subparsers=(plan explain queues watch page hold resume audit doctor completion version migrate-queues replay test release withdraw)
 
 _shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --dra --strict --cluster --what-if --queue --capability --lose-node --reserves --bound --kubeconfig --context --connect-timeout)
 _shtab_muster_explain_option_strings=(-h --help -o --output --what-would-help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
@@ -20,6 +20,7 @@ _shtab_muster_completion_option_strings=(-h --help)
 _shtab_muster_version_option_strings=(-h --help)
 _shtab_muster_migrate_queues_option_strings=(-h --help --to --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_replay_option_strings=(-h --help --policy --expected --plot -o --output)
+_shtab_muster_test_option_strings=(-h --help --junit -o --output)
 _shtab_muster_release_option_strings=(-h --help --all -n --namespace -A --all-namespaces --schedulers --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_withdraw_option_strings=(-h --help --name --settle --schedulers --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_option_strings=(-h --help --version)
@@ -78,7 +79,9 @@ _shtab_muster_completion_pos_0_choices=(bash zsh fish)
 _shtab_muster_migrate_queues___to_choices=(muster volcano)
 _shtab_muster_replay__o_choices=(table yaml json)
 _shtab_muster_replay___output_choices=(table yaml json)
-_shtab_muster_pos_0_choices=(plan explain queues watch page hold resume audit doctor completion version migrate-queues replay release withdraw)
+_shtab_muster_test__o_choices=(table yaml json)
+_shtab_muster_test___output_choices=(table yaml json)
+_shtab_muster_pos_0_choices=(plan explain queues watch page hold resume audit doctor completion version migrate-queues replay test release withdraw)
 
 _shtab_muster_plan__h_nargs=0
 _shtab_muster_plan___help_nargs=0
@@ -139,6 +142,8 @@ _shtab_muster_migrate_queues___yes_nargs=0
 _shtab_muster_replay__h_nargs=0
 _shtab_muster_replay___help_nargs=0
 _shtab_muster_replay___expected_nargs=0
+_shtab_muster_test__h_nargs=0
+_shtab_muster_test___help_nargs=0
 _shtab_muster_release_pos_0_nargs='*'
 _shtab_muster_release__h_nargs=0
 _shtab_muster_release___help_nargs=0

@@ -50,8 +50,8 @@ function _shtab_muster_using
   test "$_shtab_muster_cmdpath" = "$argv"
 end
 
-set -g _shtab_muster_commands plan explain queues watch page hold resume audit doctor completion version migrate-queues replay release withdraw
-set -g _shtab_muster_opts_with_value --admitters --bound --capability --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --image --kubeconfig --lose-node --name --namespace --namespace-selector --output --plot --policy --port --probe --queue --queue-source --reserves --schedulers --settle --to --validation --validation-reason -f -n -o
+set -g _shtab_muster_commands plan explain queues watch page hold resume audit doctor completion version migrate-queues replay test release withdraw
+set -g _shtab_muster_opts_with_value --admitters --bound --capability --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --image --junit --kubeconfig --lose-node --name --namespace --namespace-selector --output --plot --policy --port --probe --queue --queue-source --reserves --schedulers --settle --to --validation --validation-reason -f -n -o
 
 complete -c muster -e
 complete -c muster -f
@@ -212,6 +212,10 @@ complete -c muster -n '_shtab_muster_using replay' -l policy -x -d 'settings of 
 complete -c muster -n '_shtab_muster_using replay' -l expected -d 'also forecast starts when gangs come, and show how right that was'
 complete -c muster -n '_shtab_muster_using replay' -l plot -x -d 'also draw the waits of each policy into this SVG file'
 complete -c muster -n '_shtab_muster_using replay' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'
+complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a test -d 'Run a load on the queues of a file by muster'"'"'s own admission, and check what the file expects of waits and usage. The exit code is 1 when an expectation fails, 2 when the file or its load cannot be read.'
+complete -c muster -n '_shtab_muster_using test' -s h -l help -d 'show this help message and exit'
+complete -c muster -n '_shtab_muster_using test' -l junit -x -d 'also write the results into this file, for a CI system'
+complete -c muster -n '_shtab_muster_using test' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a release -d 'Remove muster'"'"'s scheduling gate from the pods of gangs, and create the PodGroups that these pods lack, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods and to list and create PodGroups; muster and Volcano may be down.'
 complete -c muster -n '_shtab_muster_using release' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using release' -l all -d 'every gang; without -n in all namespaces'

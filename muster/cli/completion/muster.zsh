@@ -22,6 +22,7 @@ _shtab_muster_commands() {
     release:'Remove muster'"'"'s scheduling gate from the pods of gangs, and create the PodGroups that these pods lack, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods and to list and create PodGroups; muster and Volcano may be down.'
     replay:'Run a log of past gangs on muster'"'"'s own admission, once for each policy, and compare how long they wait. The log is one of the Standard Workload Format (.swf, .swf.gz), a record of `muster record`, or a generated day (generated:SEED).'
     resume:'Remove the annotation `muster.dev/hold` from workloads or queues, and from what these workloads have made. A workload stands in line again where its priority and age put it.'
+    test:'Run a load on the queues of a file by muster'"'"'s own admission, and check what the file expects of waits and usage. The exit code is 1 when an expectation fails, 2 when the file or its load cannot be read.'
     version:'print the version and the commit'
     watch:'Show the queues and all gangs that hold a claim or wait, and redraw when anything changes.'
     withdraw:'Delete muster'"'"'s webhook configurations and the permissions of its controller, then open every gate. `helm upgrade` restores the first two. It needs only the apiserver.'
@@ -250,6 +251,16 @@ _shtab_muster_resume_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_muster_resume_defaults_added=0
 
+_shtab_muster_test_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--junit[also write the results into this file, for a CI system]:FILE:"
+  {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
+  ":YAML file with given, load and expect:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_muster_test_defaults_added=0
+
 _shtab_muster_version_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
 )
@@ -323,6 +334,7 @@ _shtab_muster() {
         release) _arguments -C -s $_shtab_muster_release_options ;;
         replay) _arguments -C -s $_shtab_muster_replay_options ;;
         resume) _arguments -C -s $_shtab_muster_resume_options ;;
+        test) _arguments -C -s $_shtab_muster_test_options ;;
         version) _arguments -C -s $_shtab_muster_version_options ;;
         watch) _arguments -C -s $_shtab_muster_watch_options ;;
         withdraw) _arguments -C -s $_shtab_muster_withdraw_options ;;

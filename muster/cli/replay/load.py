@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from muster.resources.amounts import Resources
 
-__all__ = ["Arrival", "Load", "lines_of", "needs", "read_load", "read_swf"]
+__all__ = ["Arrival", "Load", "is_generated", "lines_of", "needs", "read_load", "read_swf"]
 
 _GENERATED = "generated:"
 _FIELDS = 12
@@ -86,7 +86,7 @@ class Load:
 
 def read_load(path: str) -> Load:
     """A log of the Standard Workload Format, a record of `muster record`, or a generated day such as `generated:1`."""
-    if path.startswith(_GENERATED):
+    if is_generated(path):
         from muster.cli.replay.generated import generated  # noqa: PLC0415 - it needs the Load
 
         seed = path.removeprefix(_GENERATED)
@@ -94,6 +94,11 @@ def read_load(path: str) -> Load:
             raise InputError(f'"{seed[:80]}" is no seed; use a number, as in generated:1')
         return generated(int(seed))
     return read_swf(path)
+
+
+def is_generated(name: str) -> bool:
+    """Whether a load is no file, but a generated day."""
+    return name.startswith(_GENERATED)
 
 
 def lines_of(path: str) -> Iterator[str]:

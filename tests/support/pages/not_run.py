@@ -57,6 +57,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "muster migrate-queues --to SOURCE": "the form of a command",
         "muster plan -f FILE": "the form of a command",
         "muster replay LOG": "the form of a command",
+        "muster test FILE": "the form of a command",
         "muster resume KIND/NAME": "the form of a command",
     },
     "docs/commands.md": {"muster COMMAND --help": "the form of a command; tests/unit/muster/cli/test_examples.py"},
