@@ -37,9 +37,10 @@ _OF_QUEUE = 200
 _SAMPLE = 9
 # 60 days: what runs longer says no more.
 _LONGEST = 5_184_000
-# A queue is drained for a gang after five times what all but a twentieth of the queue's runs take, within these bounds.
+# A queue is drained for a gang after five times what all but a twentieth of the queue's runs take, within these bounds:
+# where run times have a long tail, sooner drains follow each other, and each takes as long as the longest run.
 _DRAIN_RUNS, _DRAIN_TIMES, _DRAIN_SHARE = 20, 5, 0.95
-_DRAIN_SOONEST, _DRAIN_LATEST = 3600, 72 * 3600
+_DRAIN_SOONEST, _DRAIN_LATEST = 12 * 3600, 72 * 3600
 # What schedules, pipelines and generated names put behind the name of a run: a number, what Kubernetes' own random
 # suffixes are made of, digits of a hash, or a UUID.
 _OF_A_RUN = re.compile(

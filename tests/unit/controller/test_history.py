@@ -261,7 +261,7 @@ async def test_a_service_has_no_estimate() -> None:
 @pytest.mark.parametrize(
     ("runs", "annotations", "said"),
     [
-        pytest.param(20, {}, "10h", id="five times what nearly all take"),
+        pytest.param(20, {}, "15h", id="five times what nearly all take"),
         pytest.param(19, {}, None, id="too few are known"),
         pytest.param(20, {"drain-after": "24h"}, None, id="the queue says it"),
     ],
@@ -270,7 +270,7 @@ async def test_a_gang_that_is_passed_says_when_the_queue_drains_for_it(
     runs: int, annotations: dict[str, str], said: str | None
 ) -> None:
     harness = small_behind_large(annotations=annotations)
-    harness.history = known(*[2.0] * runs)
+    harness.history = known(*[3.0] * runs)
     harness.restart()
     await harness.settle()
     assert (harness.annotations(SMALL)[STATE], PASSED_SINCE in harness.annotations(LARGE)) == ("Admitted", True)
@@ -282,7 +282,7 @@ async def test_a_gang_that_is_passed_says_when_the_queue_drains_for_it(
         assert harness.annotations(LARGE).get(DRAIN_AFTER) == said, "it stays as it was when the gang was first passed"
         waits = harness.reconciler._ledger.candidate(GangKey(NAMESPACE, LARGE))
         assert waits is not None
-        assert waits.drain_after == (10 * HOUR if said else None)
+        assert waits.drain_after == (15 * HOUR if said else None)
 
 
 # --- how it is kept ---------------------------------------------------------------------------------------------------

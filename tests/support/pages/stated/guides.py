@@ -198,7 +198,7 @@ _HELD = (
     Row(_SECURITY, "containers or «64» resources", ("muster.resources.amounts:MOST_RESOURCES",)),
     Row(_SECURITY, "less than «150 kB» of answers", (f"{_KEPT}:MOST_OF_ANSWERS",)),
     Row(_SECURITY, "more than «64» connections the oldest", ("muster.process.health:_CONNECTIONS",)),
-    Row(_SECURITY, "queue drains (1 to «72 hours»)", (f"{_HISTORY}:_DRAIN_LATEST",)),
+    Row(_SECURITY, "queue drains (12 to «72 hours»)", (f"{_HISTORY}:_DRAIN_LATEST",)),
     Row(_SECURITY, "namespace counts with «20» of", (f"{_HISTORY}:_LAST",)),
     Row(_SECURITY, "counts with 20 of «200» runs", (f"{_HISTORY}:_OF_QUEUE",)),
     Row(_SECURITY, "log line in «10 seconds» names the", ("webhook.server.app:_QUIET_SECONDS",)),

@@ -121,9 +121,9 @@ def test_a_tenant_with_too_many_lineages_loses_his_own() -> None:
     ("runs", "expected"),
     [
         pytest.param([600] * 19, None, id="too few"),
-        pytest.param([600] * 20, HOUR, id="short runs: an hour at least"),
+        pytest.param([600] * 20, 12 * HOUR, id="short runs: half a day at least"),
         pytest.param([4 * HOUR] * 20, 20 * HOUR, id="five times the p95"),
-        pytest.param([*[2 * HOUR] * 19, 50 * HOUR], 10 * HOUR, id="one long run of twenty"),
+        pytest.param([*[3 * HOUR] * 19, 50 * HOUR], 15 * HOUR, id="one long run of twenty"),
         pytest.param([50 * HOUR] * 20, 72 * HOUR, id="three days at most"),
     ],
 )
