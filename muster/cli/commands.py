@@ -50,6 +50,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("version", help="print the version and the commit")
     _migrate_queues(commands)
     _replay(commands)
+    _record(commands)
     _test(commands)
     _release(commands)
     _withdraw(commands)
@@ -149,6 +150,19 @@ def _replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     parser.add_argument("--plot", metavar="FILE", help="also draw the waits of each policy into this SVG file")
     output(parser)
+
+
+def _record(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "record",
+        help="write down which gangs come, start and end, until Ctrl-C: for `muster replay` and `muster test`",
+        description="Follow the cluster and write its queues, and each gang that comes, starts or ends, into a file. "
+        "Names are hashed with a salt that is not kept. It reads with your permissions and changes nothing.",
+    )
+    parser.add_argument(
+        "--out", required=True, metavar="FILE", help="file to write, such as day.jsonl.gz; it must not exist"
+    )
+    cluster(parser, "namespace to read when you cannot list all namespaces", "read all namespaces; the default")
 
 
 def _test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

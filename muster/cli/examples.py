@@ -72,6 +72,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "migrate-queues": (
         Example("which GangQueues would be made of Volcano's Queues", "muster migrate-queues --to muster --dry-run"),
     ),
+    "record": (Example("until Ctrl-C", "muster record --out day.jsonl.gz"),),
     "replay": (
         Example("a day of short runs under five policies", "muster replay generated:1"),
         Example(

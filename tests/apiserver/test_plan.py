@@ -134,8 +134,9 @@ def test_what_the_plan_adds_is_what_the_apiserver_writes_into_the_pod(desk: Desk
     assert {**asked, "cpu": "1250m"} == entry["roles"][0]["requests"]
 
 
-def test_what_if_a_gang_comes_says_when_it_would_start(bare: Testbed, context: str) -> None:
+def test_what_if_a_gang_comes_says_when_it_would_start(desk: Desk, bare: Testbed, context: str) -> None:
     """In a queue that nothing uses; other queues and gangs of this cluster are not changed by it."""
+    desk.patch(QUEUES, context, {"status": {"state": "Open"}}, "status")
     small = ray_cluster("small").label(QUEUE_LABEL, context).head(cpu="1")
     done = plan(bare.kubeconfig, small, "--what-if", namespace=context)
     assert (done.returncode, done.stderr) == (0, "")

@@ -5,7 +5,7 @@
 #    source ~/.local/share/bash_completion/muster
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_muster_subparsers=(plan explain queues watch page hold resume audit doctor completion version migrate-queues replay test release withdraw)
+_shtab_muster_subparsers=(plan explain queues watch page hold resume audit doctor completion version migrate-queues replay record test release withdraw)
 
 _shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --dra --strict --cluster --what-if --queue --capability --lose-node --reserves --bound --kubeconfig --context --connect-timeout)
 _shtab_muster_explain_option_strings=(-h --help -o --output --what-would-help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
@@ -20,6 +20,7 @@ _shtab_muster_completion_option_strings=(-h --help)
 _shtab_muster_version_option_strings=(-h --help)
 _shtab_muster_migrate_queues_option_strings=(-h --help --to --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_replay_option_strings=(-h --help --policy --expected --plot -o --output)
+_shtab_muster_record_option_strings=(-h --help --out -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --default-queue --schedulers --queue-source --admitters --elastic-quotas --gate --namespace-selector --bound)
 _shtab_muster_test_option_strings=(-h --help --junit -o --output)
 _shtab_muster_release_option_strings=(-h --help --all -n --namespace -A --all-namespaces --schedulers --dry-run -y --yes --kubeconfig --context --connect-timeout)
 _shtab_muster_withdraw_option_strings=(-h --help --name --settle --schedulers --dry-run -y --yes --kubeconfig --context --connect-timeout)
@@ -37,6 +38,7 @@ _shtab_muster_resume___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_audit___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_doctor___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_migrate_queues___kubeconfig_COMPGEN=_shtab_compgen_files
+_shtab_muster_record___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_release___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_withdraw___kubeconfig_COMPGEN=_shtab_compgen_files
 
@@ -79,9 +81,12 @@ _shtab_muster_completion_pos_0_choices=(bash zsh fish)
 _shtab_muster_migrate_queues___to_choices=(muster volcano)
 _shtab_muster_replay__o_choices=(table yaml json)
 _shtab_muster_replay___output_choices=(table yaml json)
+_shtab_muster_record___queue_source_choices=(volcano muster)
+_shtab_muster_record___gate_choices=(queue assemble off)
+_shtab_muster_record___bound_choices=('' nodes)
 _shtab_muster_test__o_choices=(table yaml json)
 _shtab_muster_test___output_choices=(table yaml json)
-_shtab_muster_pos_0_choices=(plan explain queues watch page hold resume audit doctor completion version migrate-queues replay test release withdraw)
+_shtab_muster_pos_0_choices=(plan explain queues watch page hold resume audit doctor completion version migrate-queues replay record test release withdraw)
 
 _shtab_muster_plan__h_nargs=0
 _shtab_muster_plan___help_nargs=0
@@ -142,6 +147,11 @@ _shtab_muster_migrate_queues___yes_nargs=0
 _shtab_muster_replay__h_nargs=0
 _shtab_muster_replay___help_nargs=0
 _shtab_muster_replay___expected_nargs=0
+_shtab_muster_record__h_nargs=0
+_shtab_muster_record___help_nargs=0
+_shtab_muster_record__A_nargs=0
+_shtab_muster_record___all_namespaces_nargs=0
+_shtab_muster_record___elastic_quotas_nargs=0
 _shtab_muster_test__h_nargs=0
 _shtab_muster_test___help_nargs=0
 _shtab_muster_release_pos_0_nargs='*'

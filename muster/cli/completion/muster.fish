@@ -50,8 +50,8 @@ function _shtab_muster_using
   test "$_shtab_muster_cmdpath" = "$argv"
 end
 
-set -g _shtab_muster_commands plan explain queues watch page hold resume audit doctor completion version migrate-queues replay test release withdraw
-set -g _shtab_muster_opts_with_value --admitters --bound --capability --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --image --junit --kubeconfig --lose-node --name --namespace --namespace-selector --output --plot --policy --port --probe --queue --queue-source --reserves --schedulers --settle --to --validation --validation-reason -f -n -o
+set -g _shtab_muster_commands plan explain queues watch page hold resume audit doctor completion version migrate-queues replay record test release withdraw
+set -g _shtab_muster_opts_with_value --admitters --bound --capability --connect-timeout --context --default-queue --dra --excluded-namespace --filename --gate --held-for --image --junit --kubeconfig --lose-node --name --namespace --namespace-selector --out --output --plot --policy --port --probe --queue --queue-source --reserves --schedulers --settle --to --validation --validation-reason -f -n -o
 
 complete -c muster -e
 complete -c muster -f
@@ -212,6 +212,22 @@ complete -c muster -n '_shtab_muster_using replay' -l policy -x -d 'settings of 
 complete -c muster -n '_shtab_muster_using replay' -l expected -d 'also forecast starts when gangs come, and show how right that was'
 complete -c muster -n '_shtab_muster_using replay' -l plot -x -d 'also draw the waits of each policy into this SVG file'
 complete -c muster -n '_shtab_muster_using replay' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'
+complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a record -d 'Follow the cluster and write its queues, and each gang that comes, starts or ends, into a file. Names are hashed with a salt that is not kept. It reads with your permissions and changes nothing.'
+complete -c muster -n '_shtab_muster_using record' -s h -l help -d 'show this help message and exit'
+complete -c muster -n '_shtab_muster_using record' -l out -x -d 'file to write, such as day.jsonl.gz; it must not exist'
+complete -c muster -n '_shtab_muster_using record' -s n -l namespace -x -d 'namespace to read when you cannot list all namespaces; default: the namespace of the kubeconfig context'
+complete -c muster -n '_shtab_muster_using record' -s A -l all-namespaces -d 'read all namespaces; the default'
+complete -c muster -n '_shtab_muster_using record' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
+complete -c muster -n '_shtab_muster_using record' -l context -x -d 'kubeconfig context to use; default: the current context'
+complete -c muster -n '_shtab_muster_using record' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 1'
+complete -c muster -n '_shtab_muster_using record' -l default-queue -x -d 'must match the chart value `defaultQueue`; default: default'
+complete -c muster -n '_shtab_muster_using record' -l schedulers -x -d 'must match the chart value `schedulers`, such as volcano,coscheduling=NAME; default: volcano'
+complete -c muster -n '_shtab_muster_using record' -l queue-source -xka "volcano muster" -d 'must match the chart value `queues.source`; default: volcano'
+complete -c muster -n '_shtab_muster_using record' -l admitters -x -d 'must match the chart value `admitters`, such as ledger,kueue; default: ledger'
+complete -c muster -n '_shtab_muster_using record' -l elastic-quotas -d 'must match the chart value `elasticQuotas`; default: false'
+complete -c muster -n '_shtab_muster_using record' -l gate -xka "queue assemble off" -d 'must match the chart value `gate`; default: queue'
+complete -c muster -n '_shtab_muster_using record' -l namespace-selector -x -d 'must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test); default: all namespaces'
+complete -c muster -n '_shtab_muster_using record' -l bound -xka "'' nodes" -d 'must match the chart value `bound`; default: not set'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a test -d 'Run a load on the queues of a file by muster'"'"'s own admission, and check what the file expects of waits and usage. The exit code is 1 when an expectation fails, 2 when the file or its load cannot be read.'
 complete -c muster -n '_shtab_muster_using test' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using test' -l junit -x -d 'also write the results into this file, for a CI system'

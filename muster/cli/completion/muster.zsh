@@ -19,6 +19,7 @@ _shtab_muster_commands() {
     page:'Serve a web page on the loopback address: the queues with their limits and usage, the gangs that wait, in order and with the reason, and those that run. It reads with your permissions and changes nothing. The printed address contains a secret; whoever knows it and can reach your loopback address sees the page.'
     plan:'Show the gang, the PodGroup and the pod patches of each workload in the manifests. Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, ElasticQuotas, RuntimeClasses and training runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.'
     queues:'Show the queue tree with the limit and the usage of each queue, and the number of gangs that hold a claim or wait.'
+    record:'Follow the cluster and write its queues, and each gang that comes, starts or ends, into a file. Names are hashed with a salt that is not kept. It reads with your permissions and changes nothing.'
     release:'Remove muster'"'"'s scheduling gate from the pods of gangs, and create the PodGroups that these pods lack, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods and to list and create PodGroups; muster and Volcano may be down.'
     replay:'Run a log of past gangs on muster'"'"'s own admission, once for each policy, and compare how long they wait. The log is one of the Standard Workload Format (.swf, .swf.gz), a record of `muster record`, or a generated day (generated:SEED).'
     resume:'Remove the annotation `muster.dev/hold` from workloads or queues, and from what these workloads have made. A workload stands in line again where its priority and age put it.'
@@ -208,6 +209,27 @@ _shtab_muster_queues_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_muster_queues_defaults_added=0
 
+_shtab_muster_record_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--out[file to write, such as day.jsonl.gz\; it must not exist]:FILE:"
+  {-n,--namespace}"[namespace to read when you cannot list all namespaces\; default\: the namespace of the kubeconfig context]:namespace:"
+  {-A,--all-namespaces}"[read all namespaces\; the default]"
+  "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
+  "--context[kubeconfig context to use\; default\: the current context]:context:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--default-queue[must match the chart value \`defaultQueue\`\; default\: default]:default_queue:"
+  "--schedulers[must match the chart value \`schedulers\`, such as volcano,coscheduling\=NAME\; default\: volcano]:LIST:"
+  "--queue-source[must match the chart value \`queues.source\`\; default\: volcano]:queue_source:(volcano muster)"
+  "--admitters[must match the chart value \`admitters\`, such as ledger,kueue\; default\: ledger]:LIST:"
+  "--elastic-quotas[must match the chart value \`elasticQuotas\`\; default\: false]"
+  "--gate[must match the chart value \`gate\`\; default\: queue]:gate:(queue assemble off)"
+  "--namespace-selector[must match the chart value \`namespaceSelector\`, such as muster\=pilot,env in (dev, test)\; default\: all namespaces]:SELECTOR:"
+  "--bound[must match the chart value \`bound\`\; default\: not set]:bound:( nodes)"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_muster_record_defaults_added=0
+
 _shtab_muster_release_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   "--all[every gang\; without -n in all namespaces]"
@@ -331,6 +353,7 @@ _shtab_muster() {
         page) _arguments -C -s $_shtab_muster_page_options ;;
         plan) _arguments -C -s $_shtab_muster_plan_options ;;
         queues) _arguments -C -s $_shtab_muster_queues_options ;;
+        record) _arguments -C -s $_shtab_muster_record_options ;;
         release) _arguments -C -s $_shtab_muster_release_options ;;
         replay) _arguments -C -s $_shtab_muster_replay_options ;;
         resume) _arguments -C -s $_shtab_muster_resume_options ;;

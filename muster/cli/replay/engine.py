@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from muster.gangs.history import History, lineage_of
 from muster.queueing.entries import middle
 from muster.queueing.forecast import forecast
-from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
+from muster.queueing.ledger import Candidate, EndKind, Ledger, Run
 from muster.queueing.usage import amounts_of
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class _Run:
 
     def _come(self, number: int) -> None:
         gang = self.load.arrivals[number]
-        key = GangKey(gang.namespace, gang.name)
+        key = gang.key
         self.waiting[key] = number
         self.of_namespace.setdefault(gang.namespace, set()).add(key)
         since = f"{gang.at:018.6f}"
@@ -112,7 +112,7 @@ class _Run:
 
     def _end(self, number: int) -> None:
         gang = self.load.arrivals[number]
-        self.ledger.forget(GangKey(gang.namespace, gang.name))
+        self.ledger.forget(gang.key)
         self.history.record(_lineage(gang), gang.queue, gang.runs)
         for key in self.of_namespace[gang.namespace]:
             waits = self.ledger.candidate(key)
@@ -145,7 +145,7 @@ class _Run:
 
     def _ask(self, number: int, now: float) -> None:
         gang = self.load.arrivals[number]
-        key = GangKey(gang.namespace, gang.name)
+        key = gang.key
         if self.ask_every and number % self.ask_every == 0 and key in self.waiting:
             starts = forecast(self.ledger.copy(), now)
             self.expected[number] = next((start.at for start in starts if start.key == key), inf)

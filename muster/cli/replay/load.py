@@ -8,22 +8,27 @@ import zlib
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from muster.cli.parsing import InputError
+from muster.model.objects import InvalidObjectError, Queue, convert
+from muster.queueing.entries import GangKey
 from muster.queueing.queue_tree import QueueTree
-from muster.queueing.queue_view import QueueView
+from muster.queueing.queue_view import QueueView, read_queue
 from muster.queueing.usage import amounts_of
-from muster.resources.amounts import parse_resources
+from muster.resources.amounts import parse_resources, shared
 from muster.resources.quantity import ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from muster.resources.amounts import Resources
 
-__all__ = ["Arrival", "Load", "is_generated", "lines_of", "needs", "read_load", "read_swf"]
+__all__ = ["Arrival", "Load", "is_generated", "lines_of", "needs", "read_load", "read_record", "read_swf"]
 
 _GENERATED = "generated:"
 _FIELDS = 12
@@ -52,6 +57,11 @@ class Arrival:
     """Its time limit, in seconds; None where it has none."""
     priority: int = 0
     """The value of its PriorityClass."""
+
+    @property
+    def key(self) -> GangKey:
+        """Its key in the ledger."""
+        return GangKey(self.namespace, self.name)
 
 
 @dataclass(frozen=True)
@@ -93,7 +103,7 @@ def read_load(path: str) -> Load:
         if not seed.isdecimal():
             raise InputError(f'"{seed[:80]}" is no seed; use a number, as in generated:1')
         return generated(int(seed))
-    return read_swf(path)
+    return read_swf(path) if path.removesuffix(".gz").endswith(".swf") else read_record(path)
 
 
 def is_generated(name: str) -> bool:
@@ -126,6 +136,63 @@ def read_swf(path: str) -> Load:
     arrivals = [job[0] for job in jobs if job[0].runs > 0 and 0 < job[1] <= most]
     queue = QueueView("log", "Open", needs(f"{most}"))
     return Load((queue,), tuple(sorted(arrivals, key=_place)), len(jobs) - len(arrivals))
+
+
+def read_record(path: str) -> Load:
+    """What `muster record` wrote; gangs that had not started when it ended are left out. Raises InputError."""
+    queues: dict[str, QueueView] = {}
+    came: dict[str, _Line] = {}
+    ran: dict[str, tuple[float, float]] = {}
+    last = 0.0
+    for number, text in enumerate(lines_of(path), 1):
+        try:
+            line = msgspec.json.decode(text, type=_Line)
+            if line.queue is not None and not isinstance(line.queue, str):
+                view = read_queue(convert(line.queue, Queue))
+                queues[view.name] = view
+        except (msgspec.MsgspecError, InvalidObjectError) as error:
+            raise InputError(f"{path}:{number}: {error}") from error
+        last = max(last, line.at)
+        if line.comes:
+            came[line.comes] = line
+        elif line.starts in came:
+            ran[line.starts] = line.at, inf
+        elif line.ends in ran:
+            ran[line.ends] = ran[line.ends][0], line.at
+    arrivals = [
+        Arrival(
+            name,
+            one.namespace,
+            one.at,
+            min(ran[name][1], last) - ran[name][0],
+            _resources(one.need),
+            str(one.queue),
+            limit=one.limit,
+            priority=one.priority,
+        )
+        for name, one in came.items()
+        if name in ran
+    ]
+    return Load(tuple(queues.values()), tuple(sorted(arrivals, key=_place)), len(came) - len(arrivals))
+
+
+class _Line(msgspec.Struct):
+    """A line of a record: a queue, or what a gang does at a time."""
+
+    at: float = 0.0
+    comes: str = ""
+    starts: str = ""
+    ends: str = ""
+    goes: str = ""
+    namespace: str = ""
+    queue: str | dict[str, Any] | None = None
+    priority: int = 0
+    need: dict[str, str] = {}
+    limit: float | None = None
+
+
+def _resources(need: Mapping[str, str]) -> Resources:
+    return shared(parse_resources(need, path="need"))
 
 
 def _job(fields: list[str], where: str) -> tuple[Arrival, int]:

@@ -40,9 +40,9 @@ class Policy:
 
 
 def parse_policy(text: str) -> Policy:
-    """The policy of a text such as `patience=10m,bounds=0.3`; raises ValueError."""
+    """The policy of a text such as `patience=10m,bounds=0.3`, "" for the settings of the queues; raises ValueError."""
     policy = Policy(text)
-    for part in text.split(","):
+    for part in filter(None, text.split(",")):
         name, _, value = part.strip().partition("=")
         seconds = duration_of(value)
         match name:

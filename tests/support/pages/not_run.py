@@ -56,6 +56,8 @@ SENTENCES: dict[str, dict[str, str]] = {
         "muster hold KIND/NAME": "the form of a command",
         "muster migrate-queues --to SOURCE": "the form of a command",
         "muster plan -f FILE": "the form of a command",
+        "muster record --out FILE": "the form of a command",
+        "muster record --out day.jsonl.gz": "tests/unit/muster/cli/replay/test_record.py holds what it writes",
         "muster replay LOG": "the form of a command",
         "muster test FILE": "the form of a command",
         "muster resume KIND/NAME": "the form of a command",

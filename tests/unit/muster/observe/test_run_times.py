@@ -224,7 +224,7 @@ def test_what_stays_until_it_is_deleted_does_not_end_whatever_is_said() -> None:
 @pytest.mark.parametrize(
     ("job", "expected"),
     [
-        pytest.param({}, Run(7800.0, ABOUT, (4 * HOUR, 9 * HOUR)), id="alone"),
+        pytest.param({}, Run(4 * HOUR, ABOUT, (7800.0, 4 * HOUR, 9 * HOUR)), id="alone"),
         pytest.param({"annotations": said("12h")}, Run(12 * HOUR, SAID), id="beside a bound"),
     ],
 )

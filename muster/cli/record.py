@@ -1,0 +1,155 @@
+"""`muster record`: writes down which gangs come, start and end, for `muster replay` and `muster test`.
+
+All names are hashed with a salt that is written nowhere, so that a record can be shown to others. The hashes of queues
+are printed at the end, for policies that name them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+import json
+import secrets
+import sys
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
+
+import msgspec
+
+from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.following import followed
+from muster.cli.output import say
+from muster.cli.picture import Picture
+from muster.model.names import RECLAIM
+from muster.model.texts import printable
+from muster.process.lifecycle import spare_collector, stop_signal
+from muster.queueing.entries import EndKind
+from muster.queueing.sources import FIELDS
+from muster.resources.amounts import as_text
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+
+    from muster.cli.picture import LedgerSnapshot
+    from muster.model.objects import Queue
+    from muster.queueing.entries import EntryKey
+    from muster.queueing.ledger import Ledger
+    from muster.resources.amounts import Resources
+
+__all__ = ["Recorder", "run"]
+
+_CANNOT = 2
+# Seconds between two looks at what has changed: a gang that comes and ends in between is not seen.
+_EVERY = 2.0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster record`, which ends with Ctrl-C; 2 when the cluster does not answer."""
+    try:
+        with gzip.open(arguments.out, "xt") as out:
+            recorder = Recorder(cast("TextIO", out))
+            asyncio.run(_record(arguments, recorder))
+    except (*NO_ANSWER, OSError) as error:
+        print(f"muster record: {printable(str(error))}", file=sys.stderr)
+        return _CANNOT
+    for name, hashed in recorder.queues.items():
+        say(f"queue {name} is {hashed} in the record")
+    return 0
+
+
+async def _record(arguments: argparse.Namespace, recorder: Recorder) -> None:
+    async with connected(arguments) as client:
+        picture = Picture.begun(arguments)
+        async with followed(client, picture, arguments.namespace or client.namespace) as following:
+            spare_collector()
+            stop = stop_signal()
+            while not stop.is_set():
+                following.changed.clear()
+                snapshot = await picture.ledger_snapshot_in_slices(time.time())
+                recorder.look(list(picture.cluster.queues), snapshot)
+                try:
+                    async with asyncio.timeout(_EVERY):
+                        await stop.wait()
+                except TimeoutError:
+                    pass
+
+
+class _Gang(NamedTuple):
+    said: dict[str, Any]
+    holds: bool
+
+
+class Recorder:
+    """Writes a line for each queue, and for each gang that comes, starts or ends."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.queues: dict[str, str] = {}
+        """The hashes of the queues, by name."""
+        self._out = out
+        self._salt = secrets.token_bytes(16)
+        self._said: dict[str, Any] = {}
+        self._state: dict[EntryKey, bool] = {}
+
+    def look(self, queues: list[Queue], snapshot: LedgerSnapshot) -> None:
+        """Write down what has changed since the last look."""
+        for queue in queues:
+            self._queue(queue)
+        now, there = snapshot.now, dict(self._gangs(snapshot.ledger))
+        for key, gang in there.items():
+            before = self._state.get(key)
+            if before is None:
+                self._write(now, "comes", key, gang.said)
+            if gang.holds and not before:
+                self._write(now, "starts", key)
+        for key, held in self._state.items():
+            if key not in there or (held and not there[key].holds):
+                self._write(now, "ends" if held else "goes", key)
+        self._state = {key: gang.holds for key, gang in there.items()}
+        self._out.flush()
+
+    def _gangs(self, ledger: Ledger) -> Iterator[tuple[EntryKey, _Gang]]:
+        """The gangs that wait or hold, without what they wait for beside what they hold."""
+        for queue in ledger.queues_in_use():
+            for key in ledger.waiting(queue):
+                waits = ledger.candidate(key)
+                if waits is not None and key == key.gang:
+                    limit = waits.run.seconds if waits.run is not None and waits.run.kind < EndKind.ABOUT else None
+                    yield key, _Gang(self._said_of(key, queue, waits.priority, waits.need, limit), holds=False)
+            for key, claim in ledger.claims(queue).items():
+                if key == key.gang:
+                    limit = claim.end.seconds if claim.end is not None and claim.end.kind < EndKind.ABOUT else None
+                    priority = -claim.order.urgency
+                    yield key, _Gang(self._said_of(key, queue, priority, claim.resources, limit), holds=True)
+
+    def _said_of(
+        self, key: EntryKey, queue: str, priority: int, need: Resources, limit: float | None
+    ) -> dict[str, Any]:
+        namespace = self._named(f"namespace {key.namespace}")
+        said = {"namespace": namespace, "queue": self._named(queue), "priority": priority, "need": as_text(need)}
+        return said if limit is None else {**said, "limit": limit}
+
+    def _queue(self, queue: Queue) -> None:
+        name = queue.metadata.name
+        said = {key: text for key, text in queue.metadata.annotations.items() if key in FIELDS or key == RECLAIM}
+        spec = {key: value for key, value in msgspec.to_builtins(queue.spec).items() if value not in ("", {}, None)}
+        if parent := spec.get("parent"):
+            spec["parent"] = self._named(parent)
+        self.queues[name] = self._named(name)
+        manifest = {
+            "metadata": {"name": self.queues[name], "annotations": said},
+            "spec": spec,
+            "status": {"state": queue.status.state},
+        }
+        if self._said.get(name) != manifest:
+            self._said[name] = manifest
+            print(json.dumps({"queue": manifest}), file=self._out)
+
+    def _write(self, now: float, event: str, key: EntryKey, more: dict[str, Any] | None = None) -> None:
+        name = self._named(f"gang {key}")
+        print(json.dumps({"at": round(now, 1), event: name, **(more or {})}), file=self._out)
+
+    def _named(self, name: str) -> str:
+        # The root has the same name everywhere, and is no one's.
+        return name if name == "root" else hashlib.blake2b(name.encode(), key=self._salt, digest_size=6).hexdigest()

@@ -1,0 +1,76 @@
+"""What `muster record` writes of a ledger, and what `muster replay` makes of it."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from muster.cli.picture import LedgerSnapshot
+from muster.cli.record import Recorder
+from muster.cli.replay.engine import replay
+from muster.cli.replay.load import read_load
+from muster.cli.replay.policy import parse_policy
+from muster.model.objects import Queue, convert
+from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
+from muster.queueing.queue_view import read_queue
+from tests.support.manifests.observed import amounts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+QUEUE = convert(
+    {
+        "metadata": {"name": "research", "annotations": {"muster.dev/patience": "1m", "note": "secret"}},
+        "spec": {"capability": {"cpu": "4"}, "weight": 2},
+        "status": {"state": "Open"},
+    },
+    Queue,
+)
+FIRST, SECOND = GangKey("team-a", "first"), GangKey("team-b", "second")
+
+
+def recorded(path: Path) -> str:
+    """A gang comes at 0, starts at 2 and ends at 100; a second one comes at 10, starts at 100 and still runs at 160."""
+    out, ledger = io.StringIO(), Ledger()
+    recorder = Recorder(out)
+
+    def look(now: float) -> None:
+        recorder.look([QUEUE], LedgerSnapshot(ledger, {}, now))
+
+    ledger.set_queue(read_queue(QUEUE))
+    ledger.wait(Candidate(FIRST, "research", 5, "0", amounts(cpu="4"), run=Run(120.0, EndKind.ENFORCED)))
+    look(0)
+    ledger.start("research", 2)
+    look(2)
+    ledger.wait(Candidate(SECOND, "research", 0, "1", amounts(cpu="3")))
+    look(10)
+    ledger.forget(FIRST)
+    ledger.start("research", 100)
+    look(100)
+    look(160)
+    ledger.wait(Candidate(GangKey("team-a", "late"), "research", 0, "2", amounts(cpu="3")))
+    look(160)
+    path.write_text(out.getvalue())
+    return out.getvalue()
+
+
+def test_a_record_is_replayed_as_it_was(tmp_path: Path) -> None:
+    recorded(tmp_path / "day.jsonl")
+    load = read_load(str(tmp_path / "day.jsonl"))
+    (view,) = load.queues
+    assert (view.limit, view.patience, view.weight, load.left_out) == (amounts(cpu="4"), 60.0, 2, 1)
+    assert [(one.at, one.runs, one.limit, one.priority) for one in load.arrivals] == [
+        (0, 98, 120, 5),
+        (10, 60, None, 0),
+    ]
+    started = replay(load, parse_policy(""), lambda _: None).started
+    assert [(one.gang.need["cpu"], one.at) for one in started] == [
+        (amounts(cpu="4")["cpu"], 0),
+        (amounts(cpu="3")["cpu"], 98),
+    ]
+
+
+def test_a_record_has_no_names_and_no_notes(tmp_path: Path) -> None:
+    text = recorded(tmp_path / "day.jsonl")
+    assert not [word for word in ("research", "team", "first", "second", "late", "secret") if word in text]
+    assert text != recorded(tmp_path / "day.jsonl"), "each has a salt of its own"
