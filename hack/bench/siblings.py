@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from muster.gangs.history import History, lineage_of
 from muster.process.lifecycle import spare_collector
-from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
+from muster.queueing.ledger import Candidate, GangKey, Ledger, Run
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, parse_resources
 
@@ -118,7 +118,7 @@ class _Simulation:
                     self._alone.add(key)
                 candidate = self._arrivals[key].candidate
                 about = self._history.estimates(lineage_of(candidate.queue, "", candidate.queue), candidate.queue)
-                run = Run(about[0], EndKind.ABOUT, about[1:]) if about else None
+                run = Run.about(about)
                 self._wait(replace(candidate, run=run))
             elif what == 1:
                 queue = self._arrivals[key].candidate.queue

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from muster.model.times import durations_of, seconds_of
 from muster.observe.ends import lasts
 from muster.observe.terminating import GONE_IN
-from muster.queueing.entries import End, EndKind, Run, middle
+from muster.queueing.entries import End, EndKind, Run
 from muster.workloads import PLAIN_POD
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def run_of(view: View, mark: Mark) -> Run | None:
     if bounds := [run for run, _ in _bounds(view)]:
         return min(bounds)
     about = durations_of((view.mark.runs_about if view.ours else "") or mark.runs_about)
-    return Run(middle(about), EndKind.ABOUT, about) if about else None
+    return Run.about(about)
 
 
 def end_of(view: View, mark: Mark, now: float) -> End | None:

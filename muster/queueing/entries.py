@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from muster.queueing.queue_view import QueueView
     from muster.resources.amounts import Resources
 
-__all__ = ["Candidate", "Claim", "End", "EndKind", "EntryKey", "GangKey", "Order", "PartKey", "Run", "middle"]
+__all__ = ["Candidate", "Claim", "End", "EndKind", "EntryKey", "GangKey", "Order", "PartKey", "Run"]
 
 
 class GangKey(NamedTuple):
@@ -89,6 +89,11 @@ class Run(NamedTuple):
     former: tuple[float, ...] = ()
     """Of an estimate: the run times that it rests on, in order. It is their median."""
 
+    @classmethod
+    def about(cls, former: tuple[float, ...]) -> Run | None:
+        """The estimate by run times in order; None without any."""
+        return cls(_median(former), EndKind.ABOUT, former) if former else None
+
     def from_(self, start: float) -> End:
         """The end of a gang that starts then (seconds of the wall clock)."""
         return End(start, *self)
@@ -109,7 +114,7 @@ class End(NamedTuple):
         counts twice as long, as often as needed.
         """
         if longer := self._longer(now):
-            return self.start + middle(longer)
+            return self.start + _median(longer)
         seconds = max((self.seconds, *self.former[-1:]))
         if self.start + seconds <= now and (self.kind is not EndKind.ABOUT or seconds <= 0):
             return inf
@@ -127,7 +132,7 @@ class End(NamedTuple):
         return self.former[bisect_right(self.former, now, key=lambda seconds: self.start + seconds) :]
 
 
-def middle(ordered: Sequence[float]) -> float:
+def _median(ordered: Sequence[float]) -> float:
     """The median of numbers in order."""
     return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
 

@@ -12,7 +12,6 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from muster.gangs.history import History, lineage_of
-from muster.queueing.entries import middle
 from muster.queueing.forecast import forecast
 from muster.queueing.ledger import Candidate, EndKind, Ledger, Run
 from muster.queueing.usage import amounts_of
@@ -140,8 +139,7 @@ class _Run:
         gang = self.load.arrivals[number]
         if gang.limit is not None and self.policy.bounded(number):
             return Run(gang.limit, EndKind.ENFORCED)
-        seconds = self.history.estimates(_lineage(gang), gang.queue)
-        return Run(middle(seconds), EndKind.ABOUT, seconds) if seconds else None
+        return Run.about(self.history.estimates(_lineage(gang), gang.queue))
 
     def _ask(self, number: int, now: float) -> None:
         gang = self.load.arrivals[number]

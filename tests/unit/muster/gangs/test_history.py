@@ -8,7 +8,7 @@ import pytest
 
 from muster.gangs.history import SHARDS, History, Lineage, lineage_of, sample
 from muster.model.objects import InvalidObjectError
-from muster.queueing.entries import middle
+from muster.queueing.entries import Run
 
 MINUTE, HOUR = 60.0, 3600.0
 OWN = lineage_of("team", "RayCronJob", "nightly")
@@ -33,7 +33,9 @@ def read(texts: list[str]) -> History:
 
 
 def about(history: History, lineage: Lineage, queue: str) -> float:
-    return middle(history.estimates(lineage, queue))
+    run = Run.about(history.estimates(lineage, queue))
+    assert run is not None
+    return run.seconds
 
 
 @pytest.mark.parametrize(
