@@ -259,6 +259,9 @@ def leader(cluster: Cluster, *, shown: bool = False) -> Leader:
     async def nothing(*_: object) -> Any:  # noqa: ANN401 - answers what is never asked
         raise AssertionError
 
+    async def gone(*_: object) -> bool:
+        return False
+
     written = Written(cluster, shown=shown)
     client: Any = written
     writer = Writer(client, lambda: 60.0)
@@ -270,7 +273,7 @@ def leader(cluster: Cluster, *, shown: bool = False) -> Leader:
         work,
         Defaults(),
         said,
-        alive=nothing,
+        alive=gone,
         jobs=nothing,
         admitted=nothing,
         metrics=Metrics(CollectorRegistry()),

@@ -102,7 +102,7 @@ class Cluster:
         self.namespaces: Store[Namespace] = Store()
         self.nodes: Store[Node] = Store()
         # Of the nodes that are known those that take no pods.
-        self.away: frozenset[str] = frozenset()
+        self.away: set[str] = set()
         self.unmanaged_pods = UnmanagedPods()
         self.added = Added()
         self._asks_kueue = Admitter.KUEUE in tuple(admitters)
@@ -261,9 +261,9 @@ class Cluster:
             for pod in self.pods_on(name):
                 self.members.pop(pod.metadata.uid, None)
         if node is not None and not node.takes_pods:
-            self.away |= {name}
-        elif name in self.away:
-            self.away -= {name}
+            self.away.add(name)
+        else:
+            self.away.discard(name)
 
     def pod_group(self, key: GangKey) -> PodGroup | None:
         """The PodGroup of the gang of that name; of several muster's own, and of these the youngest."""

@@ -13,6 +13,7 @@ from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, enter_ledger, waits_for_a_node
 from muster.observe.observing import observe
 from muster.observe.phases import Phase
+from muster.observe.terminating import GONE_IN
 from muster.observe.view import Mark, View
 from muster.queueing.entries import End, EndKind
 from muster.queueing.ledger import Candidate, Ledger
@@ -455,4 +456,7 @@ def test_a_claim_has_the_end_of_its_gang_and_pods_that_are_deleted_have_their_ow
     view = observe(key, filled(workloads=[says], pods=[*runs, *going], groups=[group]), DEFAULTS, now=NOW)
     entered(view, ledger)
     ends = {one: claim.end for one, claim in ledger.claims("q").items()}
-    assert ends == {key: End(NOW, 7200.0, EndKind.SAID), key.part("leaving"): End(NOW + 30, 0.0, EndKind.ENFORCED)}
+    assert ends == {
+        key: End(NOW, 7200.0, EndKind.SAID),
+        key.part("leaving"): End(NOW + 30 + GONE_IN, 0.0, EndKind.ENFORCED),
+    }
