@@ -31,7 +31,7 @@ from muster.workloads import PLAIN_POD
 from muster.workloads.plain import run_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
+    from collections.abc import Collection, Mapping
 
     from muster.admitters import Yes
     from muster.gangs.gang import Gang
@@ -180,7 +180,7 @@ class View:
     """What Kueue says of it; None where Kueue is not asked."""
     above: Above = field(default_factory=Above)
     """The owners of the workload, and when its work was first asked for."""
-    away: Set[str] = frozenset()
+    away: Collection[str] = frozenset()
     """The nodes that are known to take no pods, whether members are there or not."""
     on_hold_by: OnHold | None = None
     """What its user, or somebody above, has put on hold; None where it may start when it is its turn."""
