@@ -266,3 +266,29 @@ def test_a_large_gang_waits_no_longer_than_its_queue_takes_to_drain(seed: int, a
         passed = waits.passed_since if waits else None
         assert passed is None or now <= passed + 3000 + 500
     assert ledger.holds(large.key)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_lies_about_run_times_delay_a_large_gang_by_no_more_than_they_run(seed: int) -> None:
+    """All small gangs say a minute, and run for up to 500 s; another one comes whenever one ends."""
+    chance, ledger, ends = random.Random(seed), Ledger(), [(NOW, GangKey("team", "first"))]  # noqa: S311 - the same
+    ledger.set_queue(QueueView("q", "Open", amounts(cpu="8"), patience=60.0, trusts_estimates=False))
+    run = Run(60.0, EndKind.SAID)
+    large = Candidate(GangKey("team", "large"), "q", 0, "2026", amounts(cpu="8"), run=run)
+    for number in range(400):
+        now = ends[0][0]
+        ledger.forget(heapq.heappop(ends)[1])
+        for name in (f"small-{number}-a", f"small-{number}-b"):
+            ledger.wait(Candidate(GangKey("team", name), "q", 0, f"2027-{number:03}", amounts(cpu="1"), run=run))
+        if number == 9:
+            ledger.wait(large)
+        for key in ledger.start("q", now):
+            assert isinstance(key, GangKey)
+            heapq.heappush(ends, (now + chance.uniform(50, 500), key))
+        waits = ledger.candidate(large.key)
+        if number > 9 and waits is None:
+            break
+        passed = waits.passed_since if waits else None
+        # The patience, the minute that is believed, and the longest run.
+        assert passed is None or now <= passed + 60 + 60 + 500
+    assert ledger.holds(large.key)
