@@ -12,6 +12,7 @@ from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.names import ADMITTED_AT, PATIENCE, QUEUE_LABEL
 from muster.model.times import seconds_of
 from muster.observe.resources import resource_of
+from muster.observe.terminating import GONE_IN
 from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from tests.support.cluster.ray_dashboards import RayDashboards
 from tests.support.cluster.recorder import JOBS, RAY_CLUSTERS, Manifest
@@ -273,10 +274,10 @@ def test_behind_a_time_limit_of_a_ray_job_a_start_is_promised(ray: Scene, dashbo
     assert promise is not None
     status = (ray.recorder.get(resource_of(RAY_JOB), "first") or {})["status"]
     began, latest = seconds_of(status["startTime"]), seconds_of(f"{promise[1]}T{promise[2]}:00Z")
-    grace = 30
+    gone = 30 + GONE_IN
     assert began is not None
     assert latest is not None
-    assert 0 <= latest - (began + _LIMIT + grace) < 60, "the limit, its pods' grace period, and the minute in full"
+    assert 0 <= latest - (began + _LIMIT + gone) < 60, "the limit, until its pods are gone, and the minute in full"
     ray.await_running("ray-large-pg", 5)
     admitted_at = seconds_of(ray.pod_group("ray-large-pg")["metadata"]["annotations"][ADMITTED_AT])
     assert admitted_at is not None

@@ -159,6 +159,7 @@ _COUNTED = (
         "to 1440h («60 days»)",
         ("muster.gangs.said_run:LONGEST_RUN",),
     ),
+    Row(_GANGS, "of the pods is added, and «1 minute».", ("muster.observe.terminating:GONE_IN",)),
     Row(_GANGS, "no quantities, or have more than «128» characters", ("muster.resources.quantity:_MAX_LENGTH",)),
     Row(_GANGS, "or an exponent above «64»,", ("muster.resources.quantity:_MAX_EXPONENT",)),
     Row(_GANGS, "with a hash of «10» characters", ("muster.model.names:_HASH_LENGTH",)),
