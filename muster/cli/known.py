@@ -12,7 +12,7 @@ from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, Surroundings
 from muster.model.findings import Finding, Reason
 from muster.model.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
-from muster.queueing.namespace_limits import NamespaceLimits, limit_of
+from muster.queueing.namespace_quota import NamespaceLimits, limit_of
 from muster.queueing.queue_tree import QueueTree, labels_of
 from muster.queueing.queue_view import read_queue
 from muster.queueing.sources import QUEUE_SOURCES, GangQueue, QueueSource

@@ -12,7 +12,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.resource import ELASTIC_QUOTAS
 from muster.kube.store import Store
 from muster.model.objects import InvalidObjectError
-from muster.queueing.namespace_limits import NamespaceLimits, limit_of
+from muster.queueing.namespace_quota import NamespaceLimits, limit_of
 from muster.resources.elastic_quotas import ElasticQuota
 
 if TYPE_CHECKING:

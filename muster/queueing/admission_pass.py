@@ -4,7 +4,7 @@ A pass visits the gangs in order (`muster.queueing.turns`), and each gang that f
 started. Smaller gangs pass one that does not fit, unless its queue is strict; once it has been passed for longer than
 its queue's patience, as far as its reservation lets them (see `muster.queueing.reservations`). The rest of a gang that
 has begun ignores reservations: what it holds comes back only when it has run. A gang for which its namespace has no
-room holds up no gang in its queue, strict or not (see `muster.queueing.namespace_room`).
+room holds up no gang in its queue, strict or not (see `muster.queueing.namespace_quota`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from muster.queueing.reservations import Reservation, Reservations
 from muster.queueing.run_ends import RunEnds, ended_by, first_time
 from muster.queueing.turns import Turns
 from muster.queueing.unplaced_claims import is_soft
-from muster.queueing.usage import plus
+from muster.queueing.usage import plus, signed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from muster.queueing.bypassed import BypassedBelow
     from muster.queueing.entries import Candidate, Claim, End, EntryKey, Order
     from muster.queueing.holdings import Room
-    from muster.queueing.namespace_room import NamespaceRoom
+    from muster.queueing.namespace_quota import NamespaceRoom
     from muster.queueing.queue_state import Holds, QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.shares import Shares
@@ -77,7 +77,7 @@ class AdmissionPass:
     _free: dict[str, Mapping[str, int]] = field(default_factory=dict)
     _free_at: int = -1
     # The gangs that start in the pass, and those for which it keeps room: what is to end of them, and at which levels.
-    _own_ends: list[tuple[tuple[str, ...], str, EntryKey, End, Amounts]] = field(default_factory=list)
+    _own_ends: list[tuple[tuple[str, ...], EntryKey, End, Amounts]] = field(default_factory=list)
     _own_needs: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
@@ -130,13 +130,12 @@ class AdmissionPass:
 
     def blocking(self, candidate: Candidate, amounts: Amounts) -> Reservation | None:
         """The first reservation of another gang that keeps this one from what it needs."""
-        others = (one for one in self.reservations.made if one.order != candidate.order and not candidate.begun)
-        return next((one for one in others if self._keeps_out(one, candidate, amounts)), None)
-
-    def _keeps_out(self, reservation: Reservation, candidate: Candidate, amounts: Amounts) -> bool:
-        if self.kept_by(reservation, candidate, amounts):
-            return True
-        return not self._has_in_namespace(reservation, candidate, amounts)
+        for one in () if candidate.begun else self.reservations.made:
+            if one.order == candidate.order:
+                continue
+            if self.kept_by(one, candidate, amounts) or not self._leaves_in_namespace(one, candidate, amounts):
+                return one
+        return None
 
     def kept_by(self, reservation: Reservation, candidate: Candidate, amounts: Amounts) -> dict[str, list[str]]:
         """The resources that a reservation keeps from a candidate, by queue."""
@@ -152,21 +151,24 @@ class AdmissionPass:
 
     def has_in_namespace(self, candidate: Candidate, amounts: Amounts) -> bool:
         """Whether the ElasticQuotas of its namespace leave it room, beside the reservations as well."""
-        if not candidate.limited:
-            return True
-        if not self.namespaces.has(candidate.key.namespace, amounts):
+        namespace = self._limited_by(candidate)
+        if not self.namespaces.has(namespace, amounts):
             return False
-        return candidate.begun or all(
-            self._has_in_namespace(one, candidate, amounts) for one in self.reservations.of_namespace(candidate.key)
-        )
+        made = self.reservations.made if namespace and not candidate.begun else ()
+        return all(self._leaves_in_namespace(one, candidate, amounts) for one in made)
 
-    def _has_in_namespace(self, reservation: Reservation, candidate: Candidate, amounts: Amounts) -> bool:
-        namespace = candidate.key.namespace
-        if not candidate.limited or reservation.namespace != namespace:
+    def _leaves_in_namespace(self, reservation: Reservation, candidate: Candidate, amounts: Amounts) -> bool:
+        namespace = self._limited_by(candidate)
+        if not namespace or reservation.namespace != namespace:
             return True
         if reservation.passed_in_time(candidate.end(self.now)):
             return True
         return self.namespaces.has(namespace, amounts, reservation.kept)
+
+    def _limited_by(self, candidate: Candidate) -> str:
+        """The namespace whose ElasticQuotas limit a gang; "" where none do."""
+        namespace = candidate.key.namespace
+        return namespace if candidate.limited and namespace in self.namespaces else ""
 
     def _given_back(
         self, candidate: Candidate, amounts: Amounts, names: Sequence[str], *, lasting: bool = False
@@ -186,9 +188,8 @@ class AdmissionPass:
 
     def could_fit(self, candidate: Candidate, amounts: Amounts) -> bool:
         """Whether it would fit after all gangs that end by themselves had ended."""
-        if candidate.limited and not self.namespaces.could_have(candidate.key.namespace, amounts):
-            return False
-        return not self.lacking(candidate, amounts, lasting=True)
+        in_namespace = self.namespaces.could_have(self._limited_by(candidate), amounts)
+        return in_namespace and not self.lacking(candidate, amounts, lasting=True)
 
     def patience_is_over(self, candidate: Candidate) -> bool:
         """Whether it has been passed for longer than its queue's patience."""
@@ -217,33 +218,34 @@ class AdmissionPass:
                 reservation.take(path, amounts)
             elif end is not None and reservation.namespace == namespace:
                 # It is gone by then.
-                reservation.kept = plus(reservation.kept, ((name, -amount) for name, amount in amounts))
+                reservation.kept = plus(reservation.kept, signed(amounts, -1))
         if candidate.lasts:
             self.lasting.take(queue, amounts, running=())
         elif end is not None:
-            self._own_ends.append((path, namespace, candidate.key, end, amounts))
+            self._own_ends.append(((*path, *self.namespaces.levels(namespace)), candidate.key, end, amounts))
 
     def reserve(self, candidate: Candidate, amounts: Amounts, lacking: Mapping[str, list[str]]) -> None:
         """Keep room for a gang that lacks it: at the levels of its queue, or of its namespace alone."""
-        path, namespace = self.tree.path(candidate.queue), candidate.key.namespace if candidate.limited else ""
+        path, namespace = self.tree.path(candidate.queue), self._limited_by(candidate)
         short = next((one for one in path if one in lacking), "")
         levels = [one for one in path if self.tree.ceiling(one)] if short else []
         trust = EndKind.ABOUT if self._trusts_estimates(candidate) else EndKind.SAID
         start, kind = self._first_fit(candidate, amounts, trust)
-        if start == inf:
-            levels = levels[: levels.index(short) + 1] if short else []
+        if start == inf and short:
+            levels = levels[: levels.index(short) + 1]
         reservation = Reservation(candidate.order, short, tuple(lacking.get(short, ())), start, kind)
         for level in levels:
             lacks = self._lacks_at(level, amounts)
             ended = ended_by(self._ends_at(level), start, kind) if start < inf else {}
             reservation.spare[level] = {name: ended.get(name, 0) - more for name, more in lacks.items()}
-        if namespace:
+        in_namespace = self.namespaces.levels(namespace)
+        for own in in_namespace[:1]:
             reservation.namespace = namespace
-            ended = ended_by(self._ends_in(namespace), start, kind) if start < inf else {}
-            needs = plus(dict(amounts), self._own_needs.get(_of(namespace), {}).items())
-            reservation.kept = plus(needs, ((name, -amount) for name, amount in ended.items()))
+            ended = ended_by(self._ends_at(own), start, kind) if start < inf else {}
+            needs = plus(self._own_needs.get(own, {}), amounts)
+            reservation.kept = plus(needs, signed(ended.items(), -1))
         self.reservations.add(reservation)
-        for level in (*levels, *((_of(namespace),) if namespace else ())):
+        for level in (*levels, *in_namespace[:1]):
             self._own_needs[level] = plus(self._own_needs.get(level, {}), amounts)
         if candidate.lasts:
             if levels:
@@ -252,39 +254,35 @@ class AdmissionPass:
         elif candidate.run is not None and start < inf:
             kind = max(kind, candidate.run.kind)
             end = candidate.run._replace(kind=kind).from_(start)
-            self._own_ends.append((tuple(levels), namespace, candidate.key, end, amounts))
+            self._own_ends.append(((*levels, *in_namespace), candidate.key, end, amounts))
 
     def _trusts_estimates(self, candidate: Candidate) -> bool:
         return self.now < candidate.drains(self.tree.settings(candidate.queue))
 
     def _first_fit(self, candidate: Candidate, amounts: Amounts, trust: EndKind) -> tuple[float, EndKind]:
         """The first time at which a gang fits at all levels, and how sure that is."""
+        namespace = self._limited_by(candidate)
+        in_namespace = self.namespaces.levels(namespace)
         needs = {level: self._lacks_at(level, amounts) for level in self.tree.path(candidate.queue)}
         short = [level for level, more in needs.items() if any(amount > 0 for amount in more.values())]
-        ends = {level: self._ends_at(level) for level in short}
-        namespace = candidate.key.namespace if candidate.limited else ""
-        in_namespace, in_all = (self._ends_in(namespace), self._ends_in("")) if namespace else ([], [])
+        ends = {level: self._ends_at(level) for level in (*short, *in_namespace)}
 
         def enough(level: str, kind: EndKind, time: float) -> bool:
             ended = ended_by(ends[level], time, kind)
-            return all(ended.get(name, 0) >= more for name, more in needs[level].items())
-
-        def enough_in_namespace(kind: EndKind, time: float) -> bool:
-            ended, both = ended_by(in_namespace, time, kind), ended_by(in_all, time, kind)
-            return self.namespaces.has(namespace, amounts, self._own_needs.get(_of(namespace), {}), ended, both)
+            if level not in in_namespace:
+                return all(ended.get(name, 0) >= more for name, more in needs[level].items())
+            of_all = ended_by(ends[in_namespace[1]], time, kind)
+            return self.namespaces.has(namespace, amounts, self._own_needs.get(level, {}), ended, of_all)
 
         times = [first_time(ends[level], partial(enough, level, trust)) for level in short]
-        if namespace and not enough_in_namespace(trust, self.now):
-            times.append(first_time([*in_namespace, *in_all], partial(enough_in_namespace, trust)))
+        for own in in_namespace[:1]:
+            if not enough(own, trust, self.now):
+                both = [one for level in in_namespace for one in ends[level]]
+                times.append(first_time(both, partial(enough, own, trust)))
+                short.append(own)
         start = max(times, default=inf)
-        if start == inf:
-            return inf, trust
-        for kind in list(EndKind)[:trust]:
-            if (not namespace or enough_in_namespace(kind, start)) and all(
-                enough(level, kind, start) for level in short
-            ):
-                return start, kind
-        return start, trust
+        sure = (kind for kind in EndKind if kind < trust and all(enough(level, kind, start) for level in short))
+        return start, trust if start == inf else next(sure, trust)
 
     def _lacks_at(self, level: str, amounts: Amounts) -> dict[str, int]:
         """What would have to end before a gang fits there, of the resources that it needs; below zero: what is spare.
@@ -299,25 +297,14 @@ class AdmissionPass:
         }
 
     def _ends_at(self, level: str) -> list[RunEnds]:
-        """The ends of all claims below a level, and of the starts of the pass itself."""
-        own = RunEnds()
-        for levels, _, key, end, amounts in self._own_ends:
+        """The ends of all claims at a level, and of the starts of the pass itself."""
+        own, ends = RunEnds(), self.ends(level)
+        for levels, key, end, amounts in self._own_ends:
             if level in levels:
                 own.add(key, end, amounts)
-        return [self._now_on(self.ends(level)), own]
-
-    def _ends_in(self, namespace: str) -> list[RunEnds]:
-        """The ends of all claims in a namespace that ElasticQuotas limit; of all such ("")."""
-        own = RunEnds()
-        for _, one, key, end, amounts in self._own_ends:
-            if one in self.namespaces and namespace in ("", one):
-                own.add(key, end, amounts)
-        return [self._now_on(self.namespaces.ends(namespace)), own]
-
-    def _now_on(self, ends: RunEnds) -> RunEnds:
-        """These ends as they are now; where the first is overrun another pass will see."""
+        # Where the first is overrun another pass will see.
         self.until = min(self.until, ends.advance(self.now))
-        return ends
+        return [ends, own]
 
     # --- shares -------------------------------------------------------------------------------------------------------
 
@@ -373,9 +360,7 @@ def run_admission_pass(
     The pass takes of the room.
     """
     tree = shares.tree
-    outcome = AdmissionPass(
-        shares, states, room.usage, room.lasting, room.namespaces, room.hard, room.asked, room.ends, now, at_once
-    )
+    outcome = AdmissionPass(shares, states, *room, now, at_once)
     if tree.settings(ROOT).reclaims:
         of_all = Reclaimable(shares, states, outcome.usage)
         outcome.given_back = of_all, Reclaimable(shares, states, outcome.lasting, lasting=True)
@@ -433,8 +418,3 @@ def _wait(
 
 def _within(needs: Amounts, free: Iterable[Mapping[str, int]]) -> bool:
     return all(amount <= most.get(name, amount) for most in free for name, amount in needs)
-
-
-def _of(namespace: str) -> str:
-    """The level of a namespace's ElasticQuotas; no queue has such a name."""
-    return f"namespace {namespace}"

@@ -10,19 +10,19 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from muster.queueing.namespace_room import NamespaceUse
+from muster.queueing.namespace_quota import NamespaceUse
 from muster.queueing.queue_tree import own_leaf
 from muster.queueing.queue_view import ROOT
 from muster.queueing.run_ends import EndsByPlace, RunEnds
 from muster.queueing.unplaced_claims import SoftClaims, lasting_part, soft_where, take_hard_parts
-from muster.queueing.usage import Usage
+from muster.queueing.usage import Usage, signed
 from muster.resources.quantity import Quantity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from muster.queueing.entries import Claim
-    from muster.queueing.namespace_room import NamespaceRoom
+    from muster.queueing.namespace_quota import NamespaceLimit, NamespaceRoom
     from muster.queueing.queue_state import Holds, QueueState
     from muster.queueing.queue_tree import QueueTree
     from muster.queueing.unplaced_claims import HardParts
@@ -66,7 +66,8 @@ class Holdings:
         soft, running = signed(claim.soft_amounts, sign), signed(claim.running, sign)
         self._take(queue, signed(claim.amounts, sign), soft, running, idle=claim.idle, lasts=claim.lasts)
         self.namespaces.enter(claim, sign)
-        self._ends.enter(self._tree.gang_path(queue), claim, sign)
+        levels = *self._tree.gang_path(queue), *self.namespaces.levels(claim.order.key.namespace)
+        self._ends.enter(levels, claim, sign)
         if soft:
             self.soft.enter(queue, claim, sign)
         for name, amount in claim.resources.items():
@@ -75,6 +76,13 @@ class Holdings:
             self._asking[queue] += sign
             if not self._asking[queue]:
                 del self._asking[queue]
+
+    def limit(self, namespace: str, limit: NamespaceLimit | None, *, whole: bool) -> bool:
+        """Limit a namespace, or no longer (None); True when that changed anything."""
+        changed = self.namespaces.limit(namespace, limit, whole=whole)
+        if changed:
+            self._ends.forget()
+        return changed
 
     def runs(self, queue: str, old: Claim, new: Claim) -> bool:
         """Count that another part of a claim runs; True where that makes a difference to others."""
@@ -148,15 +156,19 @@ class Holdings:
                 usage.take(queue, counts, running=())
                 if like.lasts:
                     lasting.take(queue, counts, running=())
-        return Room(usage, lasting, self.namespaces.room(states), hard, asked, partial(self._ends_at, states))
+        return Room(usage, lasting, self.namespaces.room(), hard, asked, partial(self._ends_at, states))
 
     def _ends_at(self, states: Mapping[str, QueueState], level: str) -> RunEnds:
-        """The expected ends of claims below a level of the tree; all of its subtree are in these queues."""
+        """The expected ends of claims at a level, of the tree or of namespaces; all of these are in these queues."""
 
         def claims() -> Iterator[Claim]:
             for queue, state in states.items():
                 if level in self._tree.gang_path(queue):
                     yield from state.held.values()
+                elif self.namespaces:
+                    for key, claim in state.held.items():
+                        if level in self.namespaces.levels(key.namespace):
+                            yield claim
 
         return self._ends.at(level, claims)
 
@@ -177,7 +189,7 @@ class Room(NamedTuple):
     :ivar namespaces: The room in namespaces with ElasticQuotas.
     :ivar hard: The soft parts of claims that count all the same, by queue.
     :ivar asked: As much of what claims only ask for as counts, by queue.
-    :ivar ends: Gives the expected ends of the claims below a level of the tree.
+    :ivar ends: Gives the expected ends of the claims at a level, of the tree or of namespaces.
     """
 
     usage: Usage
@@ -186,8 +198,3 @@ class Room(NamedTuple):
     hard: Mapping[str, HardParts]
     asked: Mapping[str, Sequence[tuple[Holds, Amounts]]]
     ends: Callable[[str], RunEnds]
-
-
-def signed(amounts: Iterable[tuple[str, int]], sign: int) -> Amounts:
-    """The amounts, or with the sign -1 as much below zero."""
-    return tuple((name, sign * amount) for name, amount in amounts)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.namespace_limits import NamespaceLimit
+    from muster.queueing.namespace_quota import NamespaceLimit
     from muster.queueing.queue_view import QueueView
     from muster.queueing.reservations import Reservation
     from muster.queueing.turns import Visitor
@@ -126,12 +126,11 @@ class Ledger:
     def limit_namespace(self, namespace: str, limit: NamespaceLimit | None, *, whole: bool = True) -> bool:
         """Limit what gangs of a namespace hold in all queues, or no longer (None); True when anything changed.
 
-        Not `whole` are those of somebody who does not know the ElasticQuotas of all namespaces: no sum bounds them.
+        Not `whole` where the ElasticQuotas of some namespaces are not known: their sum bounds nothing.
         """
-        namespaces = self._holdings.namespaces
-        if not namespaces.limit(namespace, limit, whole=whole):
+        if not self._holdings.limit(namespace, limit, whole=whole):
             return False
-        self._passes.together = bool(namespaces)
+        self._passes.together = bool(self._holdings.namespaces)
         self._passes.regroup(self._states)
         return True
 

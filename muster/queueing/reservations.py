@@ -25,7 +25,7 @@ from muster.queueing.entries import EndKind
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from muster.queueing.entries import End, EntryKey, Order
+    from muster.queueing.entries import End, Order
     from muster.queueing.usage import Amounts
 
 __all__ = ["Reservation", "Reservations"]
@@ -129,10 +129,6 @@ class Reservations:
     def of(self, order: Order) -> Reservation | None:
         """The reservation of a gang, but for that of a strict queue."""
         return next((one for one in self.made if one.order == order and not one.nothing_passes), None)
-
-    def of_namespace(self, key: EntryKey) -> Iterator[Reservation]:
-        """The reservations that are kept in the namespace of a gang."""
-        return (one for one in self.made if one.namespace == key.namespace)
 
     def at(self, path: Iterable[str]) -> Iterator[Reservation]:
         """The reservations that have one of these levels."""

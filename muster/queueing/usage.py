@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from muster.queueing.queue_tree import QueueTree
     from muster.resources.amounts import Resources
 
-__all__ = ["RUN", "Amounts", "Usage", "amounts_of", "plus"]
+__all__ = ["RUN", "Amounts", "Usage", "amounts_of", "plus", "signed"]
 
 RUN = "(run time)"
 """Stands for the seconds of a run among amounts that are compared as one; no resource has such a name."""
@@ -44,6 +44,11 @@ def plus(first: Mapping[str, int], second: Iterable[tuple[str, int]]) -> dict[st
     for name, amount in second:
         sums[name] = sums.get(name, 0) + amount
     return sums
+
+
+def signed(amounts: Iterable[tuple[str, int]], sign: int) -> Amounts:
+    """The amounts, or with the sign -1 as much below zero."""
+    return tuple((name, sign * amount) for name, amount in amounts)
 
 
 class _Row:

@@ -16,7 +16,7 @@ from muster.resources.amounts import Resources, describe, minus
 if TYPE_CHECKING:
     from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.entries import Candidate, Order
-    from muster.queueing.namespace_limits import Ceiling
+    from muster.queueing.namespace_quota import Ceiling
     from muster.queueing.queue_tree import Place, QueueLevel
     from muster.queueing.reservations import Reservation
     from muster.queueing.usage import Usage

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from muster.admitters.kueue_quota import ClusterQueue
     from muster.model.objects import ObjectMeta
     from muster.model.strictness import Validation
-    from muster.queueing.namespace_limits import Ceiling
+    from muster.queueing.namespace_quota import Ceiling
     from muster.queueing.queue_tree import Place
     from muster.resources.amounts import Resources
     from muster.workloads import Decoded, Kind, Reference, Workload

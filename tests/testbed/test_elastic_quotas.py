@@ -11,7 +11,7 @@ import pytest
 from hack.testbed import Nodes, Testbed
 from muster.kube.resource import ELASTIC_QUOTAS, PODS
 from muster.model.objects import convert
-from muster.queueing.namespace_limits import NamespaceLimits, limit_of
+from muster.queueing.namespace_quota import NamespaceLimits, limit_of
 from muster.resources.amounts import parse_resources
 from muster.resources.elastic_quotas import ElasticQuota
 from tests.support.cluster.backends import cluster, elastic_quota, scheduled

@@ -11,7 +11,7 @@ from hypothesis.stateful import invariant, rule
 
 from muster.queueing.entries import EndKind
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.namespace_limits import NamespaceLimit
+from muster.queueing.namespace_quota import NamespaceLimit
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import Resources, total
 from muster.resources.quantity import ZERO

@@ -8,7 +8,7 @@ import pytest
 
 from muster.model.gang_states import GangState
 from muster.queueing.ledger import Candidate, Decision, GangKey, Ledger
-from muster.queueing.namespace_limits import NamespaceLimit
+from muster.queueing.namespace_quota import NamespaceLimit
 from muster.queueing.queue_view import QueueView
 from tests.support.manifests.observed import amounts
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.model.objects import InvalidObjectError, convert
-from muster.queueing.namespace_limits import Ceiling, NamespaceLimit, NamespaceLimits, limit_of
+from muster.queueing.namespace_quota import Ceiling, NamespaceLimit, NamespaceLimits, limit_of
 from muster.resources.amounts import as_text, parse_resources
 from muster.resources.elastic_quotas import ElasticQuota
 
