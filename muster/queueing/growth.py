@@ -1,17 +1,16 @@
-"""Gangs that run and want more than they hold: what room they were refused, and who of them may grow now.
+"""Gangs that run and want more than they hold: what room they were refused, and which of them may grow now.
 
 Whatever happens in a queue may let one of them grow, and thousands may want to. Each stands in line with the growth
-that was refused, so that a change leads to the first who may have it, and to nobody else. Queues have their turns as
-among those who wait (`muster.queueing.turns`): the one that has least of its share is first.
+that was refused, so that a change leads to the first that may have it, and to no other. Queues have their turns as
+among gangs that wait (`muster.queueing.turns`): the one that has least of its share is first.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from muster.queueing.turns import Visitor
+from muster.queueing.turns import QueueVisitor
 from muster.queueing.waiting_line import WaitingLine
 
 if TYPE_CHECKING:
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from muster.resources.amounts import Resources
 
 __all__ = ["Growing", "Growth", "Turn"]
+
+_MayGrow: TypeAlias = "Callable[[GangKey], bool]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,40 +48,23 @@ class Turn(NamedTuple):
     passed: Mapping[str, Order]
 
 
-class _GrowthVisitor(Visitor):
-    """Goes along those of a queue who want to grow, from one who may to the next."""
+class _GrowthVisitor(QueueVisitor):
+    """Goes along the gangs of a queue that want to grow, from one that may to the next."""
 
     def __init__(
-        self,
-        queue: str,
-        first: Order,
-        last: Order | None,
-        next_behind: Callable[[Order | None], tuple[Order, Amounts] | None],
-        may_grow: Callable[[GangKey], bool],
+        self, queue: str, line: WaitingLine, last: Order | None, most: Mapping[str, int], may_grow: _MayGrow
     ) -> None:
-        self.first = first
-        self.last = last
-        """Up to this place everybody was visited, or may not grow."""
-        self._queue = queue
-        self._next_behind = next_behind
+        super().__init__(queue, line.first, last)
+        self._line = line
+        self._most = most
         self._may_grow = may_grow
-        self._found = False
 
-    def settle(self) -> bool:
-        while not self._found and (next_one := self._next_behind(self.last)) is not None:
-            self._found = self._may_grow(next_one[0].key.gang)
-            if self._found:
-                self.first = next_one[0]
-            else:
-                self.last = next_one[0]
-        return self._found
-
-    def next(self) -> tuple[str, Order] | None:
-        return (self._queue, self.first) if self.settle() else None
-
-    def visited(self) -> None:
-        self.last = self.first
-        self._found = False
+    def find(self) -> Order | None:
+        while (found := self._line.next_within(self.last, self._most)) is not None:
+            if self._may_grow(found[0].key.gang):
+                return found[0]
+            self.last = found[0]
+        return None
 
 
 class Growing:
@@ -123,10 +107,9 @@ class Growing:
         passed = passed or {}
         visitors = {}
         for queue in self._lines.keys() & queues:
-            line, last = self._lines[queue], passed.get(queue)
-            first, most = line.next_behind(last), self._ledger.room_to_grow(queue, now)
-            if first is not None and most is not None:
-                visitors[queue] = _GrowthVisitor(queue, first, last, partial(_next_within, line, most), may_grow)
+            most = self._ledger.room_to_grow(queue, now)
+            if most is not None:
+                visitors[queue] = _GrowthVisitor(queue, self._lines[queue], passed.get(queue), most, may_grow)
         if not visitors:
             return None
         turns = self._ledger.turns({queue: [one] for queue, one in visitors.items()}, now)
@@ -148,10 +131,6 @@ class Growing:
             )
             for claim, _ in growth.refused
         )
-
-
-def _next_within(line: WaitingLine, most: Mapping[str, int], last: Order | None) -> tuple[Order, Amounts] | None:
-    return line.next_within(last, most)
 
 
 def _entries(growth: Growth) -> Iterator[tuple[Order, Amounts]]:

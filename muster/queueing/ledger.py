@@ -21,7 +21,7 @@ from muster.model.gang_states import GangState
 from muster.queueing.admission_pass import run_admission_pass
 from muster.queueing.bypassed import first_bypassed
 from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, GangKey, Order, Run
-from muster.queueing.growth_room import Own, growth_may_pass, may_grow
+from muster.queueing.growth_room import growth_may_pass, may_grow
 from muster.queueing.holdings import Holdings
 from muster.queueing.passes import Passes
 from muster.queueing.queue_state import QueueState
@@ -484,14 +484,18 @@ class Ledger:
     ) -> bool:
         """Whether the claim of an admitted gang may grow to this, beside everything that is held or may start now.
 
-        Growth stands behind all who wait: it may pass them as a small gang may, but nobody whom nobody passes. Where it
-        stands in line itself, under the key `waits_as`, what it may take there is its own; so is what is held in the
-        same queue under the key `replaces`, where that is not above its limits already. `limited` as a candidate is.
+        Growth stands behind all gangs that wait: it may pass them as a small gang may. Where it stands in line itself,
+        under the key `waits_as`, what it may take there is its own; so is what is held in the same queue under the key
+        `replaces`, where that is not above its limits already. `limited` as a candidate is.
         """
-        held = self._claim(key) if self._queue_of.get(key) == queue else None
-        gone = self._claim(replaces) if replaces and self._queue_of.get(replaces) == queue else None
-        own = Own(key, held, waits_as, gone.amounts if gone else (), limited=limited)
-        return may_grow(self._passes.of(queue, now), queue, claim, own)
+        outcome = self._passes.of(queue, now)
+        held, gone = (self._claim(one) if one and self._queue_of.get(one) == queue else None for one in (key, replaces))
+        return may_grow(
+            *(outcome, queue, claim, held),
+            in_line=outcome.fits.get(waits_as) if waits_as else None,
+            replaced=gone.amounts if gone else (),
+            namespace=key.namespace if limited else "",
+        )
 
     def room_to_grow(self, queue: str, now: float) -> dict[str, int] | None:
         """What growth may take at most in a queue, of the resources that are limited; None where it may take nothing.

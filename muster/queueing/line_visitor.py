@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from muster.queueing.queue_state import Stage
 from muster.queueing.queue_view import ROOT
-from muster.queueing.turns import Visitor
+from muster.queueing.turns import QueueVisitor
 from muster.queueing.usage import RUN
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["LineVisitor", "lower"]
 
 
-class LineVisitor(Visitor):
+class LineVisitor(QueueVisitor):
     """Finds those of a line who can change anything when they are visited; what they may need only shrinks in a pass.
 
     That are those who may fit, and those whose patience is over where a reservation may help them. In a strict queue
@@ -29,11 +29,10 @@ class LineVisitor(Visitor):
     """
 
     def __init__(self, outcome: AdmissionPass, queue: str, key: LineKey, line: WaitingLine) -> None:
+        super().__init__(queue, line.first)
         self.outcome = outcome
-        self.queue = queue
         self.key = key
         self.line = line
-        self.first = line.first
         # Where gangs are visited only if they fit what is free: the limits, from the root down. Many a queue has no
         # gang that fits what is free for all.
         self._limits: tuple[str, ...] = ()
@@ -41,8 +40,7 @@ class LineVisitor(Visitor):
             self._limits = outcome.tree.limiting(queue)
             if outcome.given_back is not None and self._limits[:1] == (ROOT,):
                 self._limits = self._limits[1:]
-        # Who was visited last, or can change nothing any more; and how much had changed when the next one was found.
-        self._last: Order | None = None
+        # How much had changed when the next one was found.
         self._found_at = -1
 
     def settle(self) -> bool:
@@ -50,32 +48,20 @@ class LineVisitor(Visitor):
         if self.is_full():
             return False
         if self._found_at != self.outcome.changes:
-            found = self._next()
-            if found is None:
-                return False
-            self.first = found
-            self._found_at = self.outcome.changes
-        return True
+            self.found, self._found_at = False, self.outcome.changes
+        return super().settle()
 
-    def next(self) -> tuple[str, Order] | None:
-        """The queue, and who is to be visited there; None for nobody."""
-        return (self.queue, self.first) if self.settle() else None
-
-    def visited(self) -> None:
-        """Go on behind the one who was visited."""
-        self._last = self.first
-        self._found_at = -1
-
-    def _next(self) -> Order | None:
+    def find(self) -> Order | None:
+        """The next behind the last, as the pass stands."""
         options, helped = self._options()
         while True:
-            found = [self.line.next_within(self._last, *options)]
+            found = [self.line.next_within(self.last, *options)]
             if helped is not None and (unreserved := self._unreserved()) != []:
-                found.append(self.line.next_within(self._last, helped, beyond=unreserved))
+                found.append(self.line.next_within(self.last, helped, beyond=unreserved))
             first = min((one[0] for one in found if one is not None), default=None)
             if first is None or not self._is_irrelevant(first):
                 return first
-            self._last = first
+            self.last = first
 
     def _is_irrelevant(self, order: Order) -> bool:
         """True if it cannot start in this pass, and no room is kept for it either."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from muster.queueing.shares import Shares
     from muster.queueing.usage import Usage
 
-__all__ = ["Turns", "Visitor"]
+__all__ = ["QueueVisitor", "Turns", "Visitor"]
 
 
 class Visitor(ABC):
@@ -42,6 +42,35 @@ class Visitor(ABC):
     @abstractmethod
     def visited(self) -> None:
         """Go on behind the gang that `next` gave; what is taken has changed for no other queue."""
+
+
+class QueueVisitor(Visitor):
+    """Goes along gangs of one queue, from one that a visit can change to the next."""
+
+    def __init__(self, queue: str, first: Order, last: Order | None = None) -> None:
+        """`first` stands before all of them, `last` is the place behind which they are looked for; None: at all."""
+        self.queue = queue
+        self.first = first
+        self.last = last
+        self.found = False
+
+    @abstractmethod
+    def find(self) -> Order | None:
+        """The first of them behind `last`; what is found to be of no use on the way may be left behind that."""
+
+    def settle(self) -> bool:
+        """Have `first` be the first of those that are left."""
+        if not self.found and (found := self.find()) is not None:
+            self.first, self.found = found, True
+        return self.found
+
+    def next(self) -> tuple[str, Order] | None:
+        """The queue and the place of the gang whose turn it is."""
+        return (self.queue, self.first) if self.settle() else None
+
+    def visited(self) -> None:
+        """Go on behind the gang that `next` gave."""
+        self.last, self.found = self.first, False
 
 
 class Turns:
