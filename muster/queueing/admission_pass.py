@@ -202,6 +202,44 @@ class AdmissionPass:
             return False
         return candidate.follows or not self.could_fit(candidate, candidate.amounts)
 
+    # --- decisions ----------------------------------------------------------------------------------------------------
+
+    def step(self, candidate: Candidate) -> Callable[[], None] | None:
+        """What the pass does when it comes to a gang: start it, or keep room for it; None for neither.
+
+        If it is None now, then so it is later in the pass. A gang that lacks room in its namespace holds up no gang of
+        its queue; nor does it keep room in the namespace while what it lacks in the queue is kept for one before it.
+        """
+        late = candidate.deadline is not None and candidate.deadline <= self.now
+        if late or (not candidate.begun and self.behind(candidate.queue, candidate.order) is not None):
+            return None
+        amounts, reservations = candidate.amounts, self.reservations
+        lacking, has_room = self.lacking(candidate, amounts), self.has_in_namespace(candidate, amounts)
+        if has_room and not lacking and self.blocking(candidate, amounts) is None:
+            return partial(self.start, candidate, amounts)
+        if candidate.follows:
+            return None
+        path = self.tree.path(candidate.queue)
+        strict = [one for one in path if has_room and self.tree.strict(one) and one not in reservations.strict]
+        reserves = (
+            (lacking or not has_room)
+            and self.patience_is_over(candidate)
+            and next((one for one in path if one in lacking), "") not in reservations.by_level
+            and (has_room or candidate.key.namespace not in reservations.by_namespace)
+            and self.could_fit(candidate, amounts)
+        )
+        if not strict and not reserves:
+            return None
+
+        def wait() -> None:
+            if strict:
+                spare: dict[str, dict[str, int]] = {one: {} for one in strict}
+                reservations.add(Reservation(candidate.order, strict[0], spare=spare, nothing_passes=True))
+            if reserves:
+                self.reserve(candidate, amounts, lacking if has_room else {})
+
+        return wait
+
     # --- reservations -------------------------------------------------------------------------------------------------
 
     def start(self, candidate: Candidate, amounts: Amounts) -> None:
@@ -371,49 +409,12 @@ def run_admission_pass(
             lines = (LineVisitor(outcome, queue, key, line) for key, line in state.lines.items())
             visitors[queue] = [one for one in lines if not one.is_full()]
     turns = Turns(shares, outcome.usage, visitors)
-    while (turn := turns.next()) is not None:
+    while turns.next() is not None:
         if len(outcome.fits) == at_once:
             outcome.more = True
             break
-        _visit(outcome, *turn)
         turns.visited()
     return outcome
-
-
-def _visit(outcome: AdmissionPass, queue: str, order: Order) -> None:
-    """Decide one gang."""
-    candidate = outcome.states[queue].waits(order.key)
-    if not candidate.begun and outcome.behind(queue, order) is not None:
-        return
-    amounts = candidate.amounts
-    lacking = outcome.lacking(candidate, amounts)
-    has_room = outcome.has_in_namespace(candidate, amounts)
-    if has_room and not lacking and outcome.blocking(candidate, amounts) is None:
-        outcome.start(candidate, amounts)
-    elif not candidate.follows:
-        _wait(outcome, candidate, amounts, lacking, has_room=has_room)
-
-
-def _wait(
-    outcome: AdmissionPass, candidate: Candidate, amounts: Amounts, lacking: dict[str, list[str]], *, has_room: bool
-) -> None:
-    """Keep room for a gang that has to wait, where its patience is over, or its queue is strict.
-
-    One that lacks room in its namespace holds up no gang of its queue; nor does it keep room in the namespace while
-    what it lacks in the queue is kept for another one, which is first.
-    """
-    reservations, path = outcome.reservations, outcome.tree.path(candidate.queue)
-    strict = [one for one in path if outcome.tree.strict(one) and one not in reservations.strict]
-    if has_room and strict:
-        spare: dict[str, dict[str, int]] = {one: {} for one in strict}
-        reservations.add(Reservation(candidate.order, strict[0], spare=spare, nothing_passes=True))
-    if not outcome.patience_is_over(candidate):
-        return
-    short = next((one for one in path if one in lacking), "")
-    if short in reservations.by_level or (not has_room and candidate.key.namespace in reservations.by_namespace):
-        return
-    if (lacking or not has_room) and outcome.could_fit(candidate, amounts):
-        outcome.reserve(candidate, amounts, lacking if has_room else {})
 
 
 def _within(needs: Amounts, free: Iterable[Mapping[str, int]]) -> bool:

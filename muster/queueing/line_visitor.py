@@ -11,7 +11,7 @@ from muster.queueing.turns import QueueVisitor
 from muster.queueing.usage import RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from muster.queueing.admission_pass import AdmissionPass
     from muster.queueing.entries import Order
@@ -31,6 +31,7 @@ class LineVisitor(QueueVisitor):
     def __init__(self, outcome: AdmissionPass, queue: str, key: LineKey, line: WaitingLine) -> None:
         super().__init__(queue, line.first)
         self.outcome = outcome
+        self._waiting = outcome.states[queue]
         self.key = key
         self.line = line
         # Where gangs are visited only if they fit what is free: the limits, from the root down. Many a queue has no
@@ -40,7 +41,8 @@ class LineVisitor(QueueVisitor):
             self._limits = outcome.tree.limiting(queue)
             if outcome.given_back is not None and self._limits[:1] == (ROOT,):
                 self._limits = self._limits[1:]
-        # How much had changed when the next one was found.
+        # What is to be done at the turn of the next one, and how much had changed when that was found.
+        self._step: Callable[[], None] | None = None
         self._found_at = -1
 
     def settle(self) -> bool:
@@ -51,6 +53,12 @@ class LineVisitor(QueueVisitor):
             self.found, self._found_at = False, self.outcome.changes
         return super().settle()
 
+    def visited(self) -> None:
+        """Start the next, or keep room for it, and go on behind it."""
+        if self._step is not None:
+            self._step()
+        super().visited()
+
     def find(self) -> Order | None:
         """The next behind the last, as the pass stands."""
         options, helped = self._options()
@@ -59,26 +67,12 @@ class LineVisitor(QueueVisitor):
             if helped is not None and (unreserved := self._unreserved()) != []:
                 found.append(self.line.next_within(self.last, helped, beyond=unreserved))
             first = min((one[0] for one in found if one is not None), default=None)
-            if first is None or not self._is_irrelevant(first):
+            if first is None:
+                return None
+            self._step = self.outcome.step(self._waiting.waits(first.key))
+            if self._step is not None:
                 return first
             self.last = first
-
-    def _is_irrelevant(self, order: Order) -> bool:
-        """True if it cannot start in this pass, and no room is kept for it either."""
-        outcome = self.outcome
-        candidate = outcome.states[self.queue].waits(order.key)
-        if candidate.deadline is not None and candidate.deadline <= outcome.now:
-            return True
-        if not outcome.has_in_namespace(candidate, candidate.amounts):
-            return candidate.follows or not outcome.patience_is_over(candidate)
-        if self.key.stage is not Stage.OVER or self._first_of_strict:
-            return False
-        lacking = outcome.lacking(candidate, candidate.amounts)
-        if not lacking:
-            return outcome.blocking(candidate, candidate.amounts) is not None
-        short = next(one for one in outcome.tree.path(self.queue) if one in lacking)
-        reserved = short in outcome.reservations.by_level
-        return reserved or candidate.follows or not outcome.could_fit(candidate, candidate.amounts)
 
     @property
     def _first_of_strict(self) -> bool:

@@ -41,7 +41,7 @@ class Visitor(ABC):
 
     @abstractmethod
     def visited(self) -> None:
-        """Go on behind the gang that `next` gave; what is taken has changed for no other queue."""
+        """Have the gang that `next` gave its turn, and go on behind it; what is taken changes for its queue alone."""
 
 
 class QueueVisitor(Visitor):
@@ -90,7 +90,7 @@ class Turns:
         return None if self._all is None else self._all.next()
 
     def visited(self) -> None:
-        """Go on: the gang that `next` gave has started, or waits."""
+        """Have the gang that `next` gave its turn, and go on."""
         if self._all is not None:
             self._all.visited()
 
