@@ -92,23 +92,24 @@ class Ledger:
 
     def set_queue(self, view: QueueView) -> bool:
         """Add or update a queue; True when anything changed."""
-        name, old = view.name, self._tree.get(view.name)
-        if old is not None and _role(old) == _role(view):
-            # Who competes with whom, and what is held where, is as before.
-            if not self._tree.set(view):
-                return False
-            self._passes.forget(name)
-        else:
-            self._replant(name, view)
-        self._have_terms(name)
-        return True
+        return self._put(view.name, view)
 
     def drop_queue(self, name: str) -> bool:
         """Remove a queue; True when it was known. Gangs that hold or wait there stay known."""
-        if self._tree.get(name) is None:
+        return self._put(name, None)
+
+    def _put(self, name: str, new: QueueView | None) -> bool:
+        old = self._tree.get(name)
+        if old == new:
             return False
-        self._replant(name, None)
-        self._have_terms(name)
+        if old is not None and new is not None and _role(old) == _role(new):
+            # Which queues compete, and what is held where, is as before.
+            self._tree.put(name, new)
+            self._passes.forget(name)
+        else:
+            self._replant(name, new)
+        if name in self._states:
+            self._states[name].set_view(self._tree.settings(name))
         return True
 
     def bound(self, nodes: Resources | None) -> bool:
@@ -148,7 +149,7 @@ class Ledger:
         """
         if name == ROOT:
             # Also queues that are not there stand below it.
-            self._change(name, new)
+            self._tree.put(name, new)
             self._replant_all()
             return
         below = self._tree.with_below(name)
@@ -156,23 +157,13 @@ class Ledger:
         states = {one: self._states[one] for one in (*below, *parents) if one in self._states}
         self._holdings.uproot(below, states)
         self._passes.uproot((*below, *self._tree.path(name)), used=states)
-        self._change(name, new)
+        self._tree.put(name, new)
         self._holdings.plant(states)
         self._passes.plant(self._tree.path(name), used=states)
-
-    def _change(self, name: str, new: QueueView | None) -> None:
-        if new is None:
-            self._tree.drop(name)
-        else:
-            self._tree.set(new)
 
     def _replant_all(self) -> None:
         self._holdings.replant(self._states)
         self._passes.regroup(self._states)
-
-    def _have_terms(self, name: str) -> None:
-        if name in self._states:
-            self._states[name].set_view(self._tree.settings(name))
 
     # --- gangs ------------------------------------------------------------------------------------------------------
 

@@ -127,27 +127,30 @@ class QueueTree:
 
     def set(self, view: QueueView) -> bool:
         """Enter a queue, or what has changed in it; True when anything did."""
-        old = self._views.get(view.name)
-        if old == view:
-            return False
-        self._take_out(view.name)
-        self._views[view.name] = view
-        if view.on_hold:
-            self._on_hold.add(view.name)
-        if view.strict:
-            self._strict.add(view.name)
-        if view.parent:
-            self._children.setdefault(view.parent, set()).add(view.name)
-        self._changed(view.name, old, view)
-        return True
+        return self.put(view.name, view)
 
     def drop(self, name: str) -> bool:
         """Take out a queue that is gone; True when it was there."""
+        return self.put(name, None)
+
+    def put(self, name: str, new: QueueView | None) -> bool:
+        """Have this be what is known of a queue, None for nothing; True when that changed anything."""
         old = self._views.get(name)
-        if old is None:
+        if old == new:
             return False
-        self._take_out(name)
-        self._changed(name, old, None)
+        self._views.pop(name, None)
+        if new is not None:
+            self._views[name] = new
+        if old is not None and old.parent:
+            siblings = self._children[old.parent]
+            siblings.discard(name)
+            if not siblings:
+                del self._children[old.parent]
+        if new is not None and new.parent:
+            self._children.setdefault(new.parent, set()).add(name)
+        for few, among in ((self._on_hold, new and new.on_hold), (self._strict, new and new.strict)):
+            (few.add if among else few.discard)(name)
+        self._changed(name, old, new)
         return True
 
     def copy(self) -> QueueTree:
@@ -197,16 +200,6 @@ class QueueTree:
             else:
                 for one in of:
                     known.pop(one, None)
-
-    def _take_out(self, name: str) -> None:
-        old = self._views.pop(name, None)
-        self._on_hold.discard(name)
-        self._strict.discard(name)
-        if old is not None and old.parent:
-            siblings = self._children[old.parent]
-            siblings.discard(name)
-            if not siblings:
-                del self._children[old.parent]
 
     def bound(self, nodes: Resources | None) -> bool:
         """Bound the root by what the nodes can give, or no longer; True when that changed anything."""

@@ -66,11 +66,9 @@ class Reservation:
 
     def passed_in_time(self, end: End | None) -> bool:
         """True if a gang with this end may be passed off as ended when the reservation starts."""
-        if self.nothing_passes:
-            return False
-        if self.kind is EndKind.ABOUT and (end is None or self.start == inf):
-            return True
-        return end is not None and end.kind <= self.kind and end.start + end.seconds <= self.start < inf
+        if end is None:
+            return self.latest(None) == inf
+        return end.start + end.seconds <= self.latest(end.kind)
 
     def latest(self, kind: EndKind | None) -> float:
         """The time by which a gang with an end of this kind must have ended to pass; -infinity where it may not so."""

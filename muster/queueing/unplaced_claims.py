@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from muster.queueing.queue_view import ROOT
+from muster.queueing.usage import signed
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -61,13 +62,11 @@ def lasting_part(amounts: Amounts, soft: Amounts, *, idle: bool, lasts: bool) ->
 class HardParts:
     """The `gangs` below one queue whose soft parts count all the same, and the sums of these parts.
 
-    `taken` is by the queue in which claims are held, and whether they are idle; `lasting` as much of it as does not end
-    by itself (see `lasting_part`).
+    `taken` is by the queue in which claims are held, whether they are idle, and whether they last.
     """
 
     gangs: set[EntryKey] = field(default_factory=set)
-    taken: dict[tuple[str, bool], dict[str, int]] = field(default_factory=dict)
-    lasting: dict[tuple[str, bool], dict[str, int]] = field(default_factory=dict)
+    taken: dict[tuple[str, bool, bool], dict[str, int]] = field(default_factory=dict)
 
 
 def is_soft(hard: Mapping[str, HardParts], queue: str, claim: Claim) -> bool:
@@ -82,11 +81,11 @@ def take_hard_parts(tree: QueueTree, hard: Mapping[str, HardParts], usage: Usage
     `lasting` is the usage of the claims that do not end by themselves.
     """
     for parts in dict.fromkeys(hard.values()):
-        for taking, sums in ((usage, parts.taken), (lasting, parts.lasting)):
-            for (queue, idle), amounts in sums.items():
-                more = tuple(amounts.items())
+        for (queue, idle, lasts), amounts in parts.taken.items():
+            soft = tuple(amounts.items())
+            for taking, more in ((usage, soft), (lasting, lasting_part(soft, soft, idle=idle, lasts=lasts))):
                 # Where a soft part counts already it counts once.
-                less = tuple((name, -amount) for name, amount in more)
+                less = signed(more, -1)
                 taking.take(queue, more, beside=() if idle else less, running=())
                 if idle and tree.counts_nodes:
                     taking.take_in((ROOT,), less)
@@ -208,7 +207,6 @@ class SoftClaims:
         left = {one: dict(limit) for one, limit in self._exceeded.items()}
         # By queue and `idle`: thousands of claims have the same.
         places: dict[tuple[str, bool], tuple[HardParts | None, list[dict[str, int]]]] = {}
-        sums: dict[tuple[str, bool, bool], dict[str, int]] = {}
         for queue, claim in self._claims:
             place = queue, claim.idle
             if place not in places:
@@ -218,12 +216,10 @@ class SoftClaims:
             parts, rooms = places[place]
             if parts is not None and not _taken(rooms, claim.soft_amounts):
                 parts.gangs.add(claim.order.key)
-                _add(sums.setdefault((*place, claim.lasts), {}), claim.soft_amounts)
+                sums = parts.taken.setdefault((*place, claim.lasts), {})
+                for name, amount in claim.soft_amounts:
+                    sums[name] = sums.get(name, 0) + amount
         self._hard.update(new)
-        for (queue, idle, lasts), amounts in sums.items():
-            parts, soft = self._hard[self._top(queue) or ""], tuple(amounts.items())
-            _add(parts.taken.setdefault((queue, idle), {}), soft)
-            _add(parts.lasting.setdefault((queue, idle), {}), lasting_part(soft, soft, idle=idle, lasts=lasts))
 
 
 def _order(entry: tuple[str, Claim]) -> Order:
@@ -241,8 +237,3 @@ def _taken(rooms: Iterable[dict[str, int]], amounts: Amounts) -> bool:
             if name in room:
                 room[name] -= amount
     return True
-
-
-def _add(sums: dict[str, int], amounts: Iterable[tuple[str, int]]) -> None:
-    for name, amount in amounts:
-        sums[name] = sums.get(name, 0) + amount

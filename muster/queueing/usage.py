@@ -7,7 +7,6 @@ comparing `Quantity` (hack/bench/ledger.py).
 from __future__ import annotations
 
 from functools import lru_cache
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from muster.resources.quantity import Quantity
@@ -150,28 +149,18 @@ class Usage:
         """Nothing is taken of this queue; of those above it as much as before."""
         self._rows.pop(queue, None)
 
-    def lacking(
-        self,
-        queues: Iterable[str],
-        amounts: Amounts,
-        left_out: Amounts = (),
-        kept: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
-    ) -> dict[str, list[str]]:
-        """The resources of these amounts for which there is no room, by queue.
-
-        `left_out` counts as free, and `kept` of each queue as taken. What is not asked for is not looked at.
-        """
+    def lacking(self, queues: Iterable[str], amounts: Amounts, left_out: Amounts = ()) -> dict[str, list[str]]:
+        """The resources of these amounts for which there is no room, by queue; `left_out` counts as free."""
         lacking = {}
         spared = dict(left_out)
         for one in queues:
             limit = self._tree.ceiling(one)
             if limit:
-                used, more = self.taken(one), kept.get(one, {})
+                used = self.taken(one)
                 names = [
                     name
                     for name, amount in amounts
-                    if name in limit
-                    and used.get(name, 0) + more.get(name, 0) + amount - spared.get(name, 0) > limit[name]
+                    if name in limit and used.get(name, 0) + amount - spared.get(name, 0) > limit[name]
                 ]
                 if names:
                     lacking[one] = names
