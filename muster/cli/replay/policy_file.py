@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from muster.queueing.queue_view import QueueView
 
-__all__ = ["Expected", "PolicyFile", "read_policy_file"]
+__all__ = ["Expected", "read_policy_file"]
 
 _MEASURES = re.compile(r"mean|max|p\d{1,2}")
 _SHORT = frozenset({"name", *(one.encode_name for one in msgspec.structs.fields(type(GangQueue().spec)))})
@@ -70,31 +70,19 @@ class Expected:
     gang: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyFile:
-    """What a file says."""
-
-    load: Load
-    expected: tuple[Expected, ...]
-
-
-def read_policy_file(path: str) -> PolicyFile:
-    """Read a file, and the load that it names by a path beside it; raises InputError."""
+def read_policy_file(path: str) -> tuple[Load, list[Expected]]:
+    """The load of a file, which it names by a path beside it, and what it expects; raises InputError."""
     file = _decoded(path)
     try:
         load = _load(file, path)
-        names = {view.name for view in load.queues}
-        gangs = {gang.name for gang in load.arrivals}
-        expected = tuple(
-            found
-            for number, one in enumerate(file.expect)
-            for found in _expected(one, f"expect[{number}]", names, gangs)
-        )
+        expected = [
+            one for number, each in enumerate(file.expect) for one in _expected(each, f"expect[{number}]", load)
+        ]
     except InvalidObjectError as error:
         raise InputError(f"{path}: {error}") from error
     if not expected:
         raise InputError(f"{path}: expect: is empty; write at least one expectation, such as used: 0.8")
-    return PolicyFile(load, expected)
+    return load, expected
 
 
 def _decoded(path: str) -> _File:
@@ -119,8 +107,7 @@ def _load(file: _File, path: str) -> Load:
         load = read_load(file.load if is_generated(file.load) else str(Path(path).parent / file.load))
     queues = {view.name: view for view in load.queues}
     for number, one in enumerate(file.given.queues):
-        view = _queue(one, f"given.queues[{number}]")
-        queues[view.name] = view
+        queues |= {(view := _queue(one, f"given.queues[{number}]")).name: view}
     begin = load.arrivals[0].at if load.arrivals else 0.0
     given = [_gang(one, f"given.gangs[{number}]", begin) for number, one in enumerate(file.given.gangs)]
     for number, gang in enumerate(given):
@@ -162,7 +149,8 @@ def _gang(one: _Gang, where: str, begin: float) -> Arrival:
     return Arrival(one.name, one.namespace, at, seconds["runs"], need, one.queue, one.name, limit, one.priority)
 
 
-def _expected(one: _Expect, where: str, queues: set[str], gangs: set[str]) -> Iterator[Expected]:
+def _expected(one: _Expect, where: str, load: Load) -> Iterator[Expected]:
+    queues = {view.name for view in load.queues}
     subjects = [name for name, value in (("queue", one.queue), ("gang", one.gang), ("used", one.used)) if value]
     if len(subjects) != 1 or bool(one.wait) != bool(one.queue) or bool(one.starts_within) != bool(one.gang):
         raise InvalidObjectError(where, "is no expectation; write queue with wait, gang with startsWithin, or used")
@@ -171,7 +159,7 @@ def _expected(one: _Expect, where: str, queues: set[str], gangs: set[str]) -> It
             _refuse(f"{where}.used", one.used, "is no part; write a number above 0 and up to 1, such as 0.8")
         yield Expected(f"used while any gang waits: at least {one.used:.1%}", one.used)
     elif one.gang:
-        if one.gang not in gangs:
+        if all(gang.name != one.gang for gang in load.arrivals):
             _refuse(f"{where}.gang", one.gang, "is no gang of the load; add it to given.gangs")
         seconds = _seconds(one.starts_within, f"{where}.startsWithin")
         yield Expected(f"gang {one.gang}: starts within {one.starts_within}", seconds, gang=one.gang)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from muster.cli.replay.engine import Replayed
-    from muster.cli.replay.policy_file import Expected, PolicyFile
+    from muster.cli.replay.policy_file import Expected
 
 __all__ = ["run"]
 
@@ -34,11 +34,12 @@ _FAILED, _UNREADABLE = 1, 2
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster test`: 1 when an expectation fails, 2 when the file cannot be read."""
     try:
-        file = read_policy_file(arguments.policy)
+        load, expected = read_policy_file(arguments.policy)
     except InputError as error:
         print(f"muster test: {printable(str(error))}", file=sys.stderr)
         return _UNREADABLE
-    results = tested(file)
+    replayed, tree = replay(load, Policy(""), lambda _: None), QueueTree(load.queues)
+    results = [_result(one, replayed, tree) for one in expected]
     with as_long_as_read():
         if not print_data(results, arguments.output, sys.stdout):
             rows = [[one["expected"], one["found"], "passed" if one["passed"] else "FAILED"] for one in results]
@@ -52,14 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if all(one["passed"] for one in results) else _FAILED
 
 
-def tested(file: PolicyFile) -> list[dict[str, Any]]:
-    """Each expectation in words, what was found instead, and whether it holds."""
-    replayed = replay(file.load, Policy(""), lambda _: None)
-    tree = QueueTree(file.load.queues)
-    return [_result(one, replayed, tree) for one in file.expected]
-
-
 def _result(expected: Expected, replayed: Replayed, tree: QueueTree) -> dict[str, Any]:
+    """An expectation in words, what was found, and whether it holds."""
     if not (expected.queue or expected.gang):
         found, text = replayed.busy, f"{replayed.busy:.1%}"
         return {"expected": expected.words, "found": text, "value": found, "passed": found >= expected.limit}
