@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from controller.fenced_writes import NotLeaderError
-from muster.gangs.history import SHARDS, History, Lineage, lineage_of
+from muster.gangs.history import SHARDS, History
 from muster.kube.errors import ApiError
 from muster.kube.resource import CONFIG_MAPS
 from muster.model.objects import InvalidObjectError, LocalObject, decode
@@ -22,11 +22,12 @@ from muster.model.times import duration_text, seconds_of
 from muster.observe.candidates import queue_held
 from muster.observe.ends import lasts
 from muster.observe.phases import Phase
-from muster.workloads import PLAIN_POD
+from muster.observe.run_times import lineage
 
 if TYPE_CHECKING:
     from controller.fenced_writes import Writer
     from controller.memory import Memory
+    from muster.gangs.history import Lineage
     from muster.kube.client import Client
     from muster.model.objects import OwnerReference
     from muster.observe.cluster import Cluster
@@ -73,7 +74,7 @@ class RunTimes:
             if since is None or (ran is not None and ran.since == since):
                 return
             maker = view.decoded.metadata.controller if view.decoded is not None else None
-            memory.runs = Runs(view.uid, _lineage(view), queue_held(view), since, maker)
+            memory.runs = Runs(view.uid, lineage(view), queue_held(view), since, maker)
             return
         memory.runs = None
         if ran is not None and self._has_ended(view, phase, ran):
@@ -99,22 +100,12 @@ class RunTimes:
         known = view.mark.admitted or (memory.runs_about and not renew)
         if known or view.intent is None or not view.members or lasts(view):
             return
-        memory.runs_about = " ".join(map(duration_text, self._history.estimates(_lineage(view), view.intent.queue)))
+        memory.runs_about = " ".join(map(duration_text, self._history.estimates(lineage(view), view.intent.queue)))
 
     def drain_after(self, queue: str) -> str:
         """When a queue drains for a gang that is passed, by its runs; "" where too little is known of them."""
         seconds = self._history.drain_after(queue) if self._history is not None else None
         return duration_text(60 * round(seconds / 60)) if seconds is not None else ""
-
-
-def _lineage(view: View) -> Lineage:
-    """The lineage of a gang: of what stands highest above its workload; of plain pods, of the first that made them."""
-    makers = view.above.makers
-    if view.kind is PLAIN_POD or view.kind is None or view.decoded is None:
-        kind, name = (makers[0].kind, makers[0].name) if makers else ("Pod", view.key.name)
-    else:
-        kind, name = (makers[-1].kind, makers[-1].name) if makers else (view.kind.kind, view.decoded.metadata.name)
-    return lineage_of(view.key.namespace, kind, name)
 
 
 class _ConfigMap(LocalObject, frozen=True):

@@ -22,9 +22,12 @@ from muster.cli.following import followed
 from muster.cli.output import say
 from muster.cli.picture import Picture
 from muster.model.names import RECLAIM
+from muster.model.objects import ObjectMeta, Queue, QueueStatus
 from muster.model.texts import printable
+from muster.observe.run_times import lineage
 from muster.process.lifecycle import spare_collector, stop_signal
 from muster.queueing.entries import EndKind
+from muster.queueing.queue_view import ROOT
 from muster.queueing.sources import FIELDS
 from muster.resources.amounts import as_text
 
@@ -33,9 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from muster.cli.picture import LedgerSnapshot
-    from muster.model.objects import Queue
     from muster.queueing.entries import EntryKey
-    from muster.queueing.ledger import Ledger
     from muster.resources.amounts import Resources
 
 __all__ = ["Recorder", "run"]
@@ -74,6 +75,7 @@ async def _record(arguments: argparse.Namespace, recorder: Recorder) -> None:
                         await stop.wait()
                 except TimeoutError:
                     pass
+            recorder.finish(time.time())
 
 
 class _Gang(NamedTuple):
@@ -94,9 +96,14 @@ class Recorder:
 
     def look(self, queues: list[Queue], snapshot: LedgerSnapshot) -> None:
         """Write down what has changed since the last look."""
+        # What the nodes can give is known only here.
+        tree = snapshot.ledger.tree
+        most = as_text(tree.limit(ROOT)) if tree.counts_nodes else None
+        if most and all(queue.metadata.name != ROOT for queue in queues):
+            queues = [*queues, Queue(metadata=ObjectMeta(name=ROOT), status=QueueStatus(state="Open"))]
         for queue in queues:
-            self._queue(queue)
-        now, there = snapshot.now, dict(self._gangs(snapshot.ledger))
+            self._queue(queue, most if queue.metadata.name == ROOT else None)
+        now, there = snapshot.now, dict(self._gangs(snapshot))
         for key, gang in there.items():
             before = self._state.get(key)
             if before is None:
@@ -106,22 +113,32 @@ class Recorder:
         for key, held in self._state.items():
             if key not in there or (held and not there[key].holds):
                 self._write(now, "ends" if held else "goes", key)
+                if key in there:
+                    # It has given its place back, and stands in line again.
+                    self._write(now, "comes", key, there[key].said)
         self._state = {key: gang.holds for key, gang in there.items()}
         self._out.flush()
 
-    def _gangs(self, ledger: Ledger) -> Iterator[tuple[EntryKey, _Gang]]:
+    def finish(self, now: float) -> None:
+        """Write down until when what runs has run."""
+        print(json.dumps({"at": round(now, 1)}), file=self._out)
+
+    def _gangs(self, snapshot: LedgerSnapshot) -> Iterator[tuple[EntryKey, _Gang]]:
         """The gangs that wait or hold, without what they wait for beside what they hold."""
+        ledger = snapshot.ledger
         for queue in ledger.queues_in_use():
             for key in ledger.waiting(queue):
                 waits = ledger.candidate(key)
                 if waits is not None and key == key.gang:
                     limit = waits.run.seconds if waits.run is not None and waits.run.kind < EndKind.ABOUT else None
-                    yield key, _Gang(self._said_of(key, queue, waits.priority, waits.need, limit), holds=False)
+                    said = self._said_of(key, queue, waits.priority, waits.need, limit)
+                    yield key, _Gang(said | self._lineage(snapshot, key), holds=False)
             for key, claim in ledger.claims(queue).items():
                 if key == key.gang:
                     limit = claim.end.seconds if claim.end is not None and claim.end.kind < EndKind.ABOUT else None
                     priority = -claim.order.urgency
-                    yield key, _Gang(self._said_of(key, queue, priority, claim.resources, limit), holds=True)
+                    said = self._said_of(key, queue, priority, claim.resources, limit)
+                    yield key, _Gang(said | self._lineage(snapshot, key), holds=True)
 
     def _said_of(
         self, key: EntryKey, queue: str, priority: int, need: Resources, limit: float | None
@@ -130,10 +147,19 @@ class Recorder:
         said = {"namespace": namespace, "queue": self._named(queue), "priority": priority, "need": as_text(need)}
         return said if limit is None else {**said, "limit": limit}
 
-    def _queue(self, queue: Queue) -> None:
+    def _lineage(self, snapshot: LedgerSnapshot, key: EntryKey) -> dict[str, str]:
+        """What it has in common with former runs, by which its own run is estimated."""
+        view = snapshot.views.get(key.gang)
+        return {"lineage": self._named(f"lineage {lineage(view).name}")} if view is not None else {}
+
+    def _queue(self, queue: Queue, most: dict[str, str] | None) -> None:
         name = queue.metadata.name
         said = {key: text for key, text in queue.metadata.annotations.items() if key in FIELDS or key == RECLAIM}
         spec = {key: value for key, value in msgspec.to_builtins(queue.spec).items() if value not in ("", {}, None)}
+        # It has names of namespaces.
+        spec.pop("namespaceSelector", None)
+        if most:
+            spec["capability"] = most
         if parent := spec.get("parent"):
             spec["parent"] = self._named(parent)
         self.queues[name] = self._named(name)
@@ -152,4 +178,4 @@ class Recorder:
 
     def _named(self, name: str) -> str:
         # The root has the same name everywhere, and is no one's.
-        return name if name == "root" else hashlib.blake2b(name.encode(), key=self._salt, digest_size=6).hexdigest()
+        return name if name == ROOT else hashlib.blake2b(name.encode(), key=self._salt, digest_size=6).hexdigest()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from muster.gangs.history import lineage_of
 from muster.model.times import durations_of, seconds_of
 from muster.observe.ends import lasts
 from muster.observe.terminating import GONE_IN
@@ -18,12 +19,13 @@ from muster.workloads import PLAIN_POD
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from muster.gangs.history import Lineage
     from muster.gangs.intent import Intent
     from muster.observe.view import Mark, View
     from muster.workloads import Workload
     from muster.workloads.model import TimeLimit
 
-__all__ = ["bounds_of", "end_of", "run_of", "said_end", "with_limits"]
+__all__ = ["bounds_of", "end_of", "lineage", "run_of", "said_end", "with_limits"]
 
 
 def with_limits(workload: Workload, view: View) -> Workload:
@@ -95,3 +97,13 @@ def bounds_of(workload: Workload | None, intent: Intent | None, grace: int = 0) 
             yield Run(limit.seconds + limit.frees_after + grace + GONE_IN, kind), limit.since
     if intent is not None and intent.said_run is not None:
         yield Run(intent.said_run.seconds, EndKind.SAID), None
+
+
+def lineage(view: View) -> Lineage:
+    """The lineage of a gang: of what stands highest above its workload; of plain pods, of the first that made them."""
+    makers = view.above.makers
+    if view.kind is PLAIN_POD or view.kind is None or view.decoded is None:
+        kind, name = (makers[0].kind, makers[0].name) if makers else ("Pod", view.key.name)
+    else:
+        kind, name = (makers[-1].kind, makers[-1].name) if makers else (view.kind.kind, view.decoded.metadata.name)
+    return lineage_of(view.key.namespace, kind, name)

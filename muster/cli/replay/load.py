@@ -8,7 +8,6 @@ import zlib
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,7 +141,8 @@ def read_record(path: str) -> Load:
     """What `muster record` wrote; gangs that had not started when it ended are left out. Raises InputError."""
     queues: dict[str, QueueView] = {}
     came: dict[str, _Line] = {}
-    ran: dict[str, tuple[float, float]] = {}
+    started: dict[str, float] = {}
+    arrivals: list[Arrival] = []
     last = 0.0
     for number, text in enumerate(lines_of(path), 1):
         try:
@@ -156,24 +156,11 @@ def read_record(path: str) -> Load:
         if line.comes:
             came[line.comes] = line
         elif line.starts in came:
-            ran[line.starts] = line.at, inf
-        elif line.ends in ran:
-            ran[line.ends] = ran[line.ends][0], line.at
-    arrivals = [
-        Arrival(
-            name,
-            one.namespace,
-            one.at,
-            min(ran[name][1], last) - ran[name][0],
-            _resources(one.need),
-            str(one.queue),
-            limit=one.limit,
-            priority=one.priority,
-        )
-        for name, one in came.items()
-        if name in ran
-    ]
-    return Load(tuple(queues.values()), tuple(sorted(arrivals, key=_place)), len(came) - len(arrivals))
+            started[line.starts] = line.at
+        elif line.ends in started:
+            arrivals.append(_recorded(came.pop(line.ends), started.pop(line.ends), line.at))
+    arrivals += [_recorded(came.pop(name), at, last) for name, at in started.items()]
+    return Load(tuple(queues.values()), tuple(sorted(arrivals, key=_place)), len(came))
 
 
 class _Line(msgspec.Struct):
@@ -185,10 +172,26 @@ class _Line(msgspec.Struct):
     ends: str = ""
     goes: str = ""
     namespace: str = ""
+    lineage: str = ""
     queue: str | dict[str, Any] | None = None
     priority: int = 0
     need: dict[str, str] = {}
     limit: float | None = None
+
+
+def _recorded(one: _Line, started: float, ended: float) -> Arrival:
+    """A gang that has run; of one that comes again, or of another one with its name, this run."""
+    return Arrival(
+        f"{one.comes}-{one.at:.1f}",
+        one.namespace,
+        one.at,
+        ended - started,
+        _resources(one.need),
+        str(one.queue),
+        one.lineage,
+        one.limit,
+        one.priority,
+    )
 
 
 def _resources(need: Mapping[str, str]) -> Resources:

@@ -12,11 +12,15 @@ from muster.cli.replay.load import read_load
 from muster.cli.replay.policy import parse_policy
 from muster.model.objects import Queue, convert
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
+from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import read_queue
+from muster.queueing.sources import GangQueue
 from tests.support.manifests.observed import amounts
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from muster.cli.replay.load import Load
 
 QUEUE = convert(
     {
@@ -74,3 +78,38 @@ def test_a_record_has_no_names_and_no_notes(tmp_path: Path) -> None:
     text = recorded(tmp_path / "day.jsonl")
     assert not [word for word in ("research", "team", "first", "second", "late", "secret") if word in text]
     assert text != recorded(tmp_path / "day.jsonl"), "each has a salt of its own"
+
+
+def looks(path: Path, queue: Queue, *ledgers: tuple[float, Ledger]) -> Load:
+    with path.open("w") as out:
+        recorder = Recorder(out)
+        for now, ledger in ledgers:
+            recorder.look([queue], LedgerSnapshot(ledger, {}, now))
+        recorder.finish(ledgers[-1][0] + 7)
+    return read_load(str(path))
+
+
+def test_a_gang_that_comes_again_or_another_one_of_its_name_is_a_run_of_its_own(tmp_path: Path) -> None:
+    holds, waits, gone = Ledger(), Ledger(), Ledger()
+    holds.hold(FIRST, "research", amounts(cpu="4"))
+    waits.wait(Candidate(FIRST, "research", 5, "0", amounts(cpu="4")))
+    at = ((0.0, holds), (10.0, waits), (15.0, holds), (20.0, gone), (30.0, holds))
+    load = looks(tmp_path / "day.jsonl", QUEUE, *at)
+    assert [(one.at, one.runs) for one in load.arrivals] == [(0, 10), (10, 5), (30, 7)]
+    assert len({one.key for one in load.arrivals}) == 3
+
+
+def test_what_the_nodes_can_give_is_the_capability_of_the_root(tmp_path: Path) -> None:
+    ledger = Ledger()
+    ledger.bound(amounts(cpu="96"))
+    load = looks(tmp_path / "day.jsonl", QUEUE, (0.0, ledger))
+    assert QueueTree(load.queues).limit("root") == amounts(cpu="96")
+
+
+def test_the_namespaces_of_a_queue_are_not_written(tmp_path: Path) -> None:
+    queue = convert(
+        {"metadata": {"name": "q"}, "spec": {"namespaceSelector": {"matchLabels": {"team": "secret"}}}}, GangQueue
+    )
+    path = tmp_path / "day.jsonl"
+    looks(path, queue, (0.0, Ledger()))
+    assert "secret" not in path.read_text()
