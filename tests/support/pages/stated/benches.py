@@ -51,7 +51,7 @@ ELSEWHERE = (
     ),
     Elsewhere(_README, "or after «ten minutes» | none", "how long hack.bench.gang waits for that"),
     Elsewhere(_README, "«1 kB» for each gang is what", "a row of docs/operations.md"),
-    Elsewhere(_README, "when shared; 18 beside «99 %» |", "printed by hack.bench.siblings"),
+    Elsewhere(_README, "when shared; 17 beside «99 %» |", "printed by hack.bench.siblings"),
     Elsewhere(_README, "longer than «ten seconds», where", "how hack.bench.peers tells halves"),
     Elsewhere(_README, "| below «50 ms», as any step", "the goal of hack.bench.steps"),
     Elsewhere(_README, "| below «1 ms», and no gang is", "a goal of hack.bench.waiting"),
