@@ -48,7 +48,7 @@ class AdmissionPass:
     It holds until the time `until` (seconds of the wall clock), if nothing happens. `lasting` is the usage of the
     claims that do not end by themselves. `told` tells whether the result has been read. `hard` are, by queue, the soft
     parts of claims that count all the same. `given_back` is what others can be made to give back, now and after all had
-    ended that end by themselves; None where nobody is. No more than `at_once` gangs are let start in one pass; `more`
+    ended that end by themselves, where the root says so. No more than `at_once` gangs are let start in one pass; `more`
     tells that others may follow in the next one. `turns` holds, for each queue that competes, what it had of its share
     at the turn of each gang below it that fits.
     """
@@ -116,9 +116,9 @@ class AdmissionPass:
     # --- room ---------------------------------------------------------------------------------------------------------
 
     def lacking(self, candidate: Candidate, amounts: Amounts, *, lasting: bool = False) -> dict[str, list[str]]:
-        """The resources that a candidate lacks beside current claims, by queue: its own and those above it.
+        """The resources that a candidate lacks next to current claims, by queue: its own and those above it.
 
-        With `lasting`, beside those claims alone that do not end by themselves.
+        With `lasting`, next to those claims alone that do not end by themselves.
         """
         usage = self.lasting if lasting else self.usage
         left_out = self._left_out(candidate, lasting=lasting)
@@ -150,7 +150,7 @@ class AdmissionPass:
         return kept
 
     def has_in_namespace(self, candidate: Candidate, amounts: Amounts) -> bool:
-        """Whether the ElasticQuotas of its namespace leave it room, beside the reservations as well."""
+        """Whether the ElasticQuotas of its namespace leave it room, and the reservations there do."""
         namespace = self._limited_by(candidate)
         if not self.namespaces.has(namespace, amounts):
             return False

@@ -1,6 +1,6 @@
-"""Who is passed when a gang starts or grows: those before it, whom nobody has passed yet, that wait for what it takes.
+"""The gangs that are passed when one starts or grows: those before it, not passed yet, that wait for what it takes.
 
-Of those who lack it in the same queue the first in order is passed, for only the first can have a reservation there.
+Of those that lack it in the same queue the first in order is passed, for only the first can have a reservation there.
 The next one is passed by the next start: to note thousands at one would be thousands of writes. Among siblings that
 compete by share a start passes the gangs whose turn came before its own: their queue had less of its share, or as much
 and they are older.
@@ -26,10 +26,10 @@ __all__ = ["Bypassed", "BypassedBelow", "first_bypassed"]
 
 
 class Bypassed:
-    """Those who lack, at one queue, what gangs take there; as long as one admission pass holds."""
+    """The gangs that lack, at one queue, what others take there; as long as one admission pass holds."""
 
     def __init__(self, lines: Iterable[WaitingLine], free: Mapping[str, int]) -> None:
-        """`lines` are of those below the queue whom nobody has passed, `free` is what it has of what is taken."""
+        """`lines` are of gangs below the queue that were not passed yet, `free` is what it has of what is taken."""
         # The pass holds on when the last of a line starts or is passed.
         self._lines = [line for line in lines if line]
         self._free = free
@@ -70,7 +70,7 @@ class _Turn(NamedTuple):
 
 
 class BypassedBelow:
-    """Those who lack, at the queue `level`, what gangs take there, by the queue directly below in which they wait.
+    """The gangs that lack, at the queue `level`, what others take there, by the queue directly below where they wait.
 
     The pass keeps them, so that they do not keep the pass: a circle of objects would stay for ever.
     """
@@ -135,7 +135,7 @@ class BypassedBelow:
         return None
 
     def _before(self, outcome: AdmissionPass, below: str, turn: _Turn) -> Iterator[str]:
-        """The queues in which anybody may have had an earlier turn; its own is one."""
+        """The queues in which a gang may have had an earlier turn; its own is one."""
         grown = dict.fromkeys((below, *outcome.turns))
         for share, queue in self._queues:
             if share > turn.share:
@@ -171,7 +171,7 @@ def first_bypassed(
     namespace: str,
     may_be_passed: Callable[[EntryKey], bool],
 ) -> Iterator[Order]:
-    """Who is passed where something starts in a queue that takes these resources, at this place (None: behind all).
+    """The gangs that a start in a queue passes that takes these resources, at this place (None: behind all).
 
     One for each queue on the way to the root, and one of its `namespace` where that is limited ("": where not).
     """

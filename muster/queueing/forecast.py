@@ -8,16 +8,17 @@ the near future than for the far one, so that the passes go with the length of t
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 from math import ceil, inf, log
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from muster.queueing.entries import End, EntryKey
+    from muster.queueing.entries import Candidate, End, EntryKey
     from muster.queueing.ledger import Ledger
 
-__all__ = ["Start", "forecast"]
+__all__ = ["Start", "forecast", "start"]
 
 _STEP = 60.0
 _FACTOR = 1.1
@@ -43,10 +44,11 @@ def forecast(ledger: Ledger, now: float) -> Iterator[Start]:
                 _note(ends, key, claim.end, now, begin=now)
     time = now
     while time < inf:
-        for start, end in _started(ledger, time):
-            yield start
-            if end is not None:
-                _note(ends, start.key, end, now, begin=time)
+        while changed := ledger.changed_subtrees(time):
+            for waits in (one for queue in changed for one in start(ledger, queue, time).values()):
+                yield Start(waits.key, time)
+                if not waits.lasts and (end := waits.end(time)) is not None:
+                    _note(ends, waits.key, end, now, begin=time)
         following = min(ends[0][0] if ends else inf, ledger.next_moment())
         # Between two points of the grid nothing happens, so that no claim overruns its end in a pass.
         time = max(_rounded(following, now), time)
@@ -54,12 +56,27 @@ def forecast(ledger: Ledger, now: float) -> Iterator[Start]:
             ledger.forget(heapq.heappop(ends)[1])
 
 
-def _started(ledger: Ledger, time: float) -> Iterator[tuple[Start, End | None]]:
-    """Have all start that may at a time; gives their starts, and their ends as far as they end by themselves."""
-    while changed := ledger.changed_subtrees(time):
-        for queue in changed:
-            for key, waits in ledger.start(queue, time).items():
-                yield Start(key, time), None if waits.lasts else waits.end(time)
+def start(ledger: Ledger, queue: str, now: float) -> dict[EntryKey, Candidate]:
+    """Have all gangs of the queue's subtree that may start hold what they waited for, and note which they pass.
+
+    Gives them as they waited.
+    """
+    started: dict[EntryKey, Candidate] = {}
+    while fits := [key for key in ledger.startable(queue, now) if key not in started]:
+        key = fits[0]
+        for other in filter(None, map(ledger.candidate, ledger.passed_by(key, now))):
+            ledger.wait(replace(other, passed_since=now))
+        if (waits := ledger.candidate(key)) is not None:
+            ledger.hold(
+                *(key, waits.queue, waits.need),
+                priority=waits.priority,
+                since=waits.since,
+                lasts=waits.lasts,
+                end=waits.end(now),
+            )
+            started[key] = waits
+    ledger.newly_startable(queue, now)
+    return started
 
 
 def _note(ends: list[tuple[float, EntryKey]], key: EntryKey, end: End, now: float, *, begin: float) -> None:

@@ -42,7 +42,7 @@ class Growth:
 
 
 class Turn(NamedTuple):
-    """The gang that may grow, and by queue the place up to which nobody else may."""
+    """The gang that may grow, and by queue the place up to which no other may."""
 
     gang: GangKey
     passed: Mapping[str, Order]

@@ -37,7 +37,7 @@ def may_grow(
     replaced: Amounts,
     namespace: str,
 ) -> bool:
-    """Whether the claim that a gang has `held` in a queue may grow to this, beside all that is held or may start now.
+    """Whether the claim that a gang has `held` in a queue may grow to this, with all that is held or may start now.
 
     What it may take where it stands `in_line` itself is its own, and no gang is before it there; `replaced` is what
     those claims of its hold that go. `namespace` is that whose ElasticQuotas limit it; "" where none do.

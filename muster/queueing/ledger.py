@@ -2,7 +2,7 @@
 
 The ledger is a value in memory: everything in it comes from objects in the cluster, so that the same objects give the
 same ledger in any order of events. It never reads a clock and does no I/O: `now` is seconds of the wall clock, and is
-passed in. Whoever asks it to admit a gang must write that down in the cluster before acting on it.
+passed in. A caller that has it admit a gang must write that down in the cluster before acting on it.
 
 It has three parts: the gangs of each queue (`queue_state`), what their claims take of the tree (`holdings`), and, for
 the gangs that compete for the same room, what was decided of them last (`passes`, which says how long that holds).
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Candidate", "Decision", "End", "EndKind", "GangKey", "Ledger", "Run", "queue_not_found"]
 
-# A pass that lets gangs start takes some 20 us for each of them: as many as are not much beside its other work.
+# A pass that lets gangs start takes some 20 us for each of them: as many as are not much next to its other work.
 _AT_ONCE = 128
 
 
@@ -186,15 +186,14 @@ class Ledger:
         """Record the claim of an admitted gang and its `soft` part; True when anything changed for other gangs.
 
         `spare` is what its scheduler may take back of it, `running` what really runs of it (None: all), `asked` what is
-        claimed beside it only as far as its queue has it free, `end` its expected end.
+        claimed as well, but only as far as its queue has it free, `end` its expected end.
         """
-        unplaced = soft or {}
         new = Claim(
             total((claim, asked)) if asked else claim,
             amounts_of(claim),
             Order(-priority, since, key),
-            unplaced,
-            amounts_of(unplaced),
+            soft or {},
+            amounts_of(soft or {}),
             idle=idle,
             lasts=lasts,
             spare=amounts_of(spare or {}),
@@ -298,14 +297,14 @@ class Ledger:
         return [order.key for order in state.in_order()] if state else []
 
     def next_waiting(self, queue: str, behind: Order | None) -> Order | None:
-        """The first gang that waits in a queue, or the first behind that place; None where nobody does."""
+        """The first gang that waits in a queue, or the first behind that place; None where there is none."""
         state = self._states.get(queue)
         return state.next_behind(behind) if state else None
 
     def position(self, key: EntryKey, now: float) -> tuple[int, int] | None:
         """Its place among the gangs of its queue that wait and may not start yet, and how many wait; else None.
 
-        Those before it who may start now are as good as gone.
+        Gangs before it that may start now are as good as gone.
         """
         candidate = self.candidate(key)
         if candidate is None:
@@ -349,7 +348,7 @@ class Ledger:
         return self._passes.next_moment()
 
     def changed_subtrees(self, now: float) -> list[str]:
-        """One queue of each subtree in which any gang holds or waits, where something has changed for who may start."""
+        """One queue of each subtree in which any gang holds or waits, where other gangs may start now."""
         return list(self._passes.changed(now))
 
     def startable(self, queue: str, now: float) -> list[EntryKey]:
@@ -370,28 +369,6 @@ class Ledger:
             return None
         outcome.told = True
         return list(outcome.fits)
-
-    def start(self, queue: str, now: float) -> dict[EntryKey, Candidate]:
-        """Have all gangs of the queue's subtree that may start hold what they waited for, and note whom they pass.
-
-        Gives them as they waited. For those who try out what would happen: nothing is written down.
-        """
-        started: dict[EntryKey, Candidate] = {}
-        while fits := [key for key in self.startable(queue, now) if key not in started]:
-            key = fits[0]
-            waits = self._states[self._queue_of[key]].waits(key)
-            for other in self.passed_by(key, now):
-                self.wait(replace(self._states[self._queue_of[other]].waits(other), passed_since=now))
-            self.hold(
-                *(key, waits.queue, waits.need),
-                priority=waits.priority,
-                since=waits.since,
-                lasts=waits.lasts,
-                end=waits.end(now),
-            )
-            started[key] = waits
-        self._passes.of(queue, now).told = True
-        return started
 
     def decide(self, key: EntryKey, now: float) -> Decision | None:
         """The decision on a waiting gang, given all gangs that wait with it; None when it does not wait."""
@@ -414,7 +391,7 @@ class Ledger:
         return refused(candidate, self._tree.place(candidate.queue), self._holdings.namespaces.ceiling(candidate), now)
 
     def patience_ends(self, key: EntryKey) -> float | None:
-        """When the patience of a waiting gang is over (seconds of the wall clock); None where nobody has passed it."""
+        """When the patience of a waiting gang is over (seconds of the wall clock); None where it was not passed."""
         candidate = self.candidate(key)
         view = self._tree.get(candidate.queue) if candidate else None
         since = candidate.passed_since if candidate else None
@@ -424,7 +401,7 @@ class Ledger:
         """The gangs that this gang passes: in its queue and those above, the first before it that lacks what it takes.
 
         A gang of a sibling stands before it if its turn came first. This is asked of a gang that may start, or that has
-        grown; `growth` passes everybody who waits.
+        grown; `growth` passes all gangs that wait.
         """
         queue, claim = self._queue_of.get(key), self._claim(key)
         if queue is None:
@@ -473,7 +450,7 @@ class Ledger:
         replaces: EntryKey | None = None,
         limited: bool = False,
     ) -> bool:
-        """Whether the claim of an admitted gang may grow to this, beside everything that is held or may start now.
+        """Whether the claim of an admitted gang may grow to this, with all that is held or may start now.
 
         Growth stands behind all gangs that wait: it may pass them as a small gang may. Where it stands in line itself,
         under the key `waits_as`, what it may take there is its own; so is what is held in the same queue under the key
@@ -497,10 +474,7 @@ class Ledger:
         return outcome.room(queue) if growth_may_pass(outcome, queue) else None
 
     def outcome(self, queue: str, now: float) -> AdmissionPass:
-        """What is decided now of all gangs that compete with those of a queue: which may start, and who has room kept.
-
-        To be read only.
-        """
+        """What is decided now of all gangs that compete with those of a queue; to be read only."""
         return self._passes.of(queue, now)
 
     def turns(self, visitors: Mapping[str, Sequence[Visitor]], now: float) -> Turns:
@@ -519,5 +493,5 @@ class Ledger:
 
 
 def _role(view: QueueView) -> tuple[str, bool, bool, bool]:
-    """What of a queue decides who competes with whom, and whether any gang of queues below it starts."""
+    """What of a queue decides which queues compete, and whether any gang of queues below it starts."""
     return view.parent, bool(view.limit), view.strict, view.on_hold

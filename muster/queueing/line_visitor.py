@@ -1,4 +1,4 @@
-"""Goes along a line of waiting gangs in a pass, from one whom a visit can change to the next."""
+"""Goes along a line of waiting gangs in a pass, from one that starts, or for which room is kept, to the next."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["LineVisitor", "lower"]
 
 
 class LineVisitor(QueueVisitor):
-    """Finds those of a line who can change anything when they are visited; what they may need only shrinks in a pass.
+    """Finds the gangs of a line that change anything when their turn comes; what they may need only shrinks in a pass.
 
-    That are those who may fit, and those whose patience is over where a reservation may help them. In a strict queue
-    it is everybody, until one has to wait.
+    That are those that may fit, and those whose patience is over where a reservation may help them. In a strict queue
+    it is all of them, until one has to wait.
     """
 
     def __init__(self, outcome: AdmissionPass, queue: str, key: LineKey, line: WaitingLine) -> None:
@@ -155,7 +155,7 @@ class LineVisitor(QueueVisitor):
         return False
 
     def _most_of_namespace(self, *, helps: bool) -> dict[str, int]:
-        """The same, beside the ElasticQuotas of its namespace."""
+        """The most that a gang may need for the ElasticQuotas of its namespace."""
         room, namespace = self.outcome.namespaces, self.key.namespace
         if namespace not in room:
             return {}
@@ -191,7 +191,7 @@ class LineVisitor(QueueVisitor):
         return self.outcome.given_back[lasting].given
 
     def _spared(self, *, lasting: bool) -> Mapping[str, int]:
-        """What those hold whom Volcano preempts for this line; a line has one priority then."""
+        """What gangs hold that Volcano preempts for this line; a line has one priority then."""
         urgency = self.key.urgency
         return {} if urgency is None else self.outcome.less_urgent(self.queue, -urgency, lasting=lasting)
 

@@ -1,4 +1,4 @@
-"""What ElasticQuotas let the gangs of a namespace hold, beside the limits of their queues, and what these have free.
+"""What ElasticQuotas let the gangs of a namespace hold, next to the limits of their queues, and what these have free.
 
 As CapacityScheduling of scheduler-plugins (v0.34.7) refuses pods: for good where the namespace would use more than its
 `max`, and where all namespaces with a quota would use more than the sum of all `min`. A namespace within its own `min`
@@ -292,7 +292,7 @@ class NamespaceUse:
         return set(self._holders.get(namespace, ()))
 
     def ceiling(self, candidate: Candidate) -> Ceiling | None:
-        """What bounds this gang beside its queue; None where nothing does."""
+        """What bounds this gang other than its queue; None where nothing does."""
         return self._limits.ceiling(candidate.key.namespace) if candidate.limited else None
 
     def room(self) -> NamespaceRoom:

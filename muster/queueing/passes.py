@@ -1,7 +1,7 @@
 """The admission passes that hold now, one for each subtree: the queues that compete for the same room.
 
 One rule says how long a pass holds: until anything changes in its subtree (a gang comes, goes, or holds something
-else; a queue; what namespaces have left), or until its own time `until`. Whoever changes anything says so here
+else; a queue; what namespaces have left), or until its own time `until`. A change is said here
 (`forget`). Two changes are none for the others, and the pass holds on: a gang that it lets start holds what it waited
 for (`starts`), until all of them do, for one decision lets all of them start, in any order; and a waiting gang is
 passed for the first time (`passed`).
@@ -39,7 +39,7 @@ class Passes:
         self._queues: dict[str, set[str]] = {}
         self._passes: dict[str, AdmissionPass] = {}
 
-    # --- who competes -------------------------------------------------------------------------------------------------
+    # --- which queues compete -----------------------------------------------------------------------------------------
 
     def subtree(self, queue: str) -> str:
         """The subtree of a queue: the highest queue above it that limits anything. All below it compete."""
@@ -53,11 +53,11 @@ class Passes:
         return known
 
     def join(self, queue: str) -> None:
-        """Somebody holds or waits in this queue."""
+        """A gang holds or waits in this queue."""
         self._queues.setdefault(self.subtree(queue), set()).add(queue)
 
     def leave(self, queue: str) -> None:
-        """Nobody does any more."""
+        """None does any more."""
         subtree = self.subtree(queue)
         queues = self._queues[subtree]
         queues.discard(queue)
@@ -67,17 +67,17 @@ class Passes:
             self._passes.pop(subtree, None)
 
     def competing(self, queue: str) -> set[str]:
-        """The queues of the same subtree in which anybody holds or waits."""
+        """The queues of the same subtree in which any gang holds or waits."""
         return set(self._queues.get(self.subtree(queue), ()))
 
     def regroup(self, queues: Iterable[str]) -> None:
-        """All has changed about who competes; these are the queues in which anybody holds or waits."""
+        """All has changed about which queues compete; these are the queues in which any gang holds or waits."""
         self._subtrees, self._queues, self._passes = {}, {}, {}
         for queue in queues:
             self.join(queue)
 
     def uproot(self, queues: Iterable[str], *, used: Collection[str]) -> None:
-        """These queues are to move in the tree, or to have another limit; in those `used` anybody holds or waits."""
+        """These queues are to move in the tree, or to have another limit; in those `used` any gang holds or waits."""
         for queue in used:
             self.forget(queue)
             self.leave(queue)
@@ -138,7 +138,7 @@ class Passes:
         return min((known.until for known in self._passes.values()), default=inf)
 
     def changed(self, now: float) -> Iterator[str]:
-        """One queue of each subtree in which anybody holds or waits, where no pass was told that holds now."""
+        """One queue of each subtree in which any gang holds or waits, where no pass was told that holds now."""
         for subtree, queues in self._queues.items():
             known = self._passes.get(subtree)
             if queues and not (known is not None and known.told and known.until > now):

@@ -38,7 +38,7 @@ class LineKey(NamedTuple):
 
     Those for which gangs of lower priority are preempted have lines of their own for each priority (`urgency` is its
     negative, None for the others); so have the gangs of each `namespace` that its ElasticQuotas limit ("" for the
-    others), and those whose ends are as sure (`kind`, None for those of which none is known).
+    others), and gangs whose ends are as sure (`kind`, None for those of which none is known).
     """
 
     urgency: int | None
@@ -79,7 +79,7 @@ class Sum:
 class QueueState:
     """The claims and the waiting gangs of one queue; `sums` are what the claims hold together.
 
-    `_moments` are times at which what holds for a candidate may change without anybody's doing, the soonest first;
+    `_moments` are times at which what holds for a candidate may change by time alone, the soonest first;
     among them are some of candidates that have changed since.
     """
 
@@ -161,11 +161,11 @@ class QueueState:
         return self._candidates[key]
 
     def in_order(self) -> Iterator[Order]:
-        """All who wait, first in order first."""
+        """All gangs that wait, first in order first."""
         return heapq.merge(*self.lines.values())
 
     def next_behind(self, place: Order | None) -> Order | None:
-        """The first who waits behind that place, or at all; None where nobody does."""
+        """The first gang that waits behind that place, or at all; None where there is none."""
         found = (line.next_behind(place) for line in self.lines.values())
         return min((order for order in found if order is not None), default=None)
 

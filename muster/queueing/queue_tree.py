@@ -1,4 +1,4 @@
-"""The tree that the queues form: what each can hold there, whether it takes new work, and who may use it.
+"""The tree that the queues form: what each can hold there, whether it takes new work, and which namespaces may use it.
 
 Every queue stands below `root`, directly or further down, and a gang takes room of its queue and of all above it. Under
 Volcano's hierarchical capacity what is guaranteed to a queue's siblings is out of its reach, and what is guaranteed to
@@ -8,7 +8,7 @@ need not be the parent's own.
 A queue that has queues below it takes no new gangs. Those that it holds all the same, from a time before, stand in a
 leaf below it (`own_leaf`): a sibling of the queues there, for which all rules are the same.
 
-Who may not use a queue may not use those below it either. To all others it does not exist.
+A namespace that may not use a queue may not use those below it either. To it they do not exist.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Place", "QueueLevel", "QueueTree", "exceeding", "labels_of", "own_le
 
 # What holds in a queue that is not there.
 _SILENT = QueueView("", "", {})
-# Among more queues nobody looks for the one that may be meant: a refusal is to cost little.
+# Among more queues the one that may be meant is not looked for: a refusal is to cost little.
 _MOST_NAMED = 256
 
 
@@ -166,7 +166,7 @@ class QueueTree:
         return QueueTree([*(one for one in self._views.values() if one.name != view.name), view])
 
     def occupy(self, name: str, *, held: bool) -> None:
-        """Note whether any gang stands in this very queue: its own leaf then has a share beside the queues below it."""
+        """Note whether any gang stands in this very queue: its own leaf then has a share among the queues below it."""
         (self._occupied.add if held else self._occupied.discard)(name)
         if name in self._children:
             self._weights.pop(name, None)
@@ -368,7 +368,7 @@ class QueueTree:
     def open_to(self, name: str, namespace: Mapping[str, str]) -> bool:
         """Whether there is a queue of that name for a namespace with these labels.
 
-        One below a queue that is not known is open to nobody: whoever that is there for, it may not be this namespace.
+        One below a queue that is not known is open to none: which namespaces that is for is not known.
         """
         if name not in self._views:
             return False

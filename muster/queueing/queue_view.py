@@ -54,7 +54,7 @@ DRAINS = 43200.0
 
 
 class Problem(NamedTuple):
-    """A field of a queue that cannot be read: what is wrong with it, and what holds meanwhile."""
+    """A field of a queue that cannot be read: what is wrong with it, and what holds until it is mended."""
 
     field: str
     wrong: str

@@ -1,4 +1,4 @@
-"""How much a queue has of its share, beside the queues with the same parent.
+"""How much a queue has of its share, among the queues with the same parent.
 
 A queue's share of a resource is what its `deserved` names. Where that names nothing it is the part of the room below
 the parent that its weight (1 where it says none) gives it among its siblings; Volcano's plugin `capacity` reads the

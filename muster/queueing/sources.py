@@ -87,13 +87,13 @@ class GangQueue(Queue, frozen=True):
         spec = self.spec
         said = {key: getattr(spec, name) for key, name in FIELDS.items()}
         annotations = {key: text for key, text in said.items() if text not in _DEFAULTS}
-        # The one that has no field: it is set and taken off by hand, beside manifests that say nothing of it.
+        # The one that has no field: it is set and taken off by hand, next to manifests that say nothing of it.
         if HOLD in self.metadata.annotations:
             annotations[HOLD] = self.metadata.annotations[HOLD]
         if spec.namespace_selector is not None and (text := selector_text(spec.namespace_selector)):
             annotations[NAMESPACE_SELECTOR] = text
         force_setattr(self, "metadata", replace(self.metadata, annotations=annotations))
-        # Nobody else decides whether it takes new work.
+        # Nothing else decides whether it takes new work.
         force_setattr(self, "status", QueueStatus(state="Closed" if spec.closed else "Open"))
 
 

@@ -25,19 +25,18 @@ __all__ = ["QueueVisitor", "Turns", "Visitor"]
 class Visitor(ABC):
     """Goes through gangs in order.
 
-    `first` is the first of those that are left, or stands before it: who is left stands never further in front than
-    who was left before.
+    `first` is the first of those that are left, or stands before it; it never moves to the front.
     """
 
     first: Order
 
     @abstractmethod
     def settle(self) -> bool:
-        """Have `first` be the first of those that are left; False where nobody is, nor will be."""
+        """Have `first` be the first of those that are left; False where none is, nor will be."""
 
     @abstractmethod
     def next(self) -> tuple[str, Order] | None:
-        """The queue and the place of the gang whose turn it is; None where nobody is left."""
+        """The queue and the place of the gang whose turn it is; None where none is left."""
 
     @abstractmethod
     def visited(self) -> None:
@@ -86,7 +85,7 @@ class Turns:
         self._all = self._below(paths, -1) if paths else None
 
     def next(self) -> tuple[str, Order] | None:
-        """The queue and the place of the gang whose turn it is; None where nobody is left."""
+        """The queue and the place of the gang whose turn it is; None where none is left."""
         return None if self._all is None else self._all.next()
 
     def visited(self) -> None:
@@ -149,7 +148,7 @@ class _ByShare(Visitor):
             for number, (queue, visitor) in enumerate(queues.items())
         ]
         heapq.heapify(self._heap)
-        # The same, whoever has how much; only a queue with siblings of its own is asked for it.
+        # The same, whatever queues have; only a queue with siblings of its own is asked for it.
         self._in_order: _ByAge | None = None
         self.first = min(entry[1] for entry in self._heap)
 

@@ -6,14 +6,14 @@ nodes have no limit to enforce: there a soft part counts like any other. A gang 
 could be placed behind muster's back, and is soft in all queues but a root that is bound by nodes. One that has lost all
 its pods is not: they come again, and are opened at once.
 
-The soft claims of a queue never sum to more than its limit: beside what runs there at most one more queue-full is
+The soft claims of a queue never sum to more than its limit: next to what runs there at most one more queue-full is
 opened, however long nodes take to come. In the order of gangs each claim is soft that stays within what is left of the
 limits; the others are hard, and their soft parts count like the rest of them.
 
 Where a soft part counts, it counts as what does not end by itself, also that of a Job: pods without a node never end.
-So nobody is held up for a gang that waits for them to end.
+So no gang is held up for one that waits for them to end.
 
-`SoftClaims` keeps who is hard. Where the sum of all soft parts exceeds no limit nobody is, and nobody needs to be
+`SoftClaims` keeps which are hard. Where the sum of all soft parts exceeds no limit none is, and none needs to be
 looked at. Of those below a queue whose limit is exceeded one rule says how long an answer holds: until a claim with a
 soft part enters, leaves or changes below that queue, until other limits are exceeded, or until the tree changes.
 """
@@ -100,7 +100,7 @@ class SoftClaims:
         self._sums: _Sums = {}
         # Queues whose own claims have changed since the last question.
         self._changed: set[str] = set()
-        # What follows from the rest: the limits that are exceeded, by queue and resource, and who is hard below these
+        # What follows from the rest: the limits that are exceeded, by queue and resource, and what is hard below these
         # queues; by the highest of them, which `_tops` has for each queue that was asked for.
         self._exceeded: _Sums = {}
         self._tops: dict[str, str | None] = {}
@@ -140,7 +140,7 @@ class SoftClaims:
         """The tree has changed, and all that is soft will be taken where it stands now."""
         self._sums.clear()
 
-    # --- who is hard --------------------------------------------------------------------------------------------------
+    # --- what is hard -------------------------------------------------------------------------------------------------
 
     def hard(self, queues: Collection[str]) -> dict[str, HardParts]:
         """The hard parts of claims in these queues, by queue; of one that is not named all soft parts are soft.
@@ -198,7 +198,7 @@ class SoftClaims:
         return self._tops[queue]
 
     def _judge(self) -> None:
-        """Find who is hard wherever that is not known, in one walk.
+        """Find which claims are hard wherever that is not known, in one walk.
 
         Limits that all soft parts together do not exceed need no look: no amount is below zero.
         """

@@ -76,7 +76,7 @@ class _Row:
 
 
 class Usage:
-    """What is taken of the queues of a tree, as it stands; whoever changes the tree makes a new one.
+    """What is taken of the queues of a tree, as it stands; a change of the tree needs a new one.
 
     A queue hands up to its parent at most its limit and what really runs of it: claims of which more is never placed
     take nothing from others. Where only limits have changed, `settle` has that count.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Decision", "planned", "queue_not_found", "queue_on_hold", "refused", "why"]
 
-# Why one whose patience is over holds up nobody all the same.
+# Why one whose patience is over holds up no gang all the same.
 _IN_VAIN = "what does not end by itself leaves it no room"
 _IN_VAIN_BEHIND = "it waits for the end of the cluster that it replaces"
 

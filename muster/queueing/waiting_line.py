@@ -1,7 +1,7 @@
 """Gangs that wait, in order, and a way to the next of them that needs no more than there is.
 
 Thousands may wait, each for a little more or less than the others. They stand in blocks, and a block knows the least
-that any of its gangs needs of each resource, and the most: where nobody in a block fits, it is passed over as one.
+that any of its gangs needs of each resource, and the most: where no gang of a block fits, it is passed over as one.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class WaitingLine:
             yield from block.orders
 
     def entries(self) -> Iterator[tuple[Order, Amounts]]:
-        """Everybody in order, and what each needs."""
+        """All gangs in order, and what each needs."""
         for block in self._blocks:
             yield from zip(block.orders, block.needs, strict=True)
 

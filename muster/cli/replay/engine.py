@@ -12,7 +12,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from muster.gangs.history import History, lineage_of
-from muster.queueing.forecast import forecast
+from muster.queueing.forecast import forecast, start
 from muster.queueing.ledger import Candidate, EndKind, Ledger, Run
 from muster.queueing.usage import amounts_of
 
@@ -121,7 +121,7 @@ class _Run:
     def _start(self, now: float) -> Iterator[int]:
         while changed := self.ledger.changed_subtrees(now):
             for queue in changed:
-                for key in self.ledger.start(queue, now):
+                for key in start(self.ledger, queue, now):
                     number = self.waiting.pop(key)
                     self.of_namespace[key.namespace].discard(key)
                     gang = self.load.arrivals[number]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.queueing.forecast import forecast
+from muster.queueing.forecast import forecast, start
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import DRAINS, ROOT, QueueView
 from tests.support.manifests.observed import amounts
@@ -116,7 +116,7 @@ def test_a_start_behind_a_reservation_moves_it_no_later() -> None:
             continue
         told = {one.order.key: one.start for one in reservations(ledger)}
         for queue in LEAVES:
-            ledger.start(queue, NOW)
+            start(ledger, queue, NOW)
         after = {one.order.key: one.start for one in reservations(ledger)}
         for key in told.keys() & after.keys():
             assert after[key] <= told[key], f"scene {seed}"
@@ -208,7 +208,7 @@ class _History:
     def start(self) -> None:
         """Have all start that may, and hear what is told to the others."""
         while changed := self.ledger.changed_subtrees(self.now):
-            for key, waits in self.ledger.start(changed[0], self.now).items():
+            for key, waits in start(self.ledger, changed[0], self.now).items():
                 assert waits.run is not None
                 assert isinstance(key, GangKey)
                 heapq.heappush(self.ends, (self.now + waits.run.seconds * self.chance.choice([0.5, 1.0, 1.0]), key))
@@ -257,7 +257,7 @@ def test_a_large_gang_waits_no_longer_than_its_queue_takes_to_drain(seed: int, a
             ledger.wait(Candidate(GangKey("team", name), "q", 0, f"2027-{number:03}", amounts(cpu="1"), run=run))
         if number == 9:
             ledger.wait(large)
-        for key in ledger.start("q", now):
+        for key in start(ledger, "q", now):
             assert isinstance(key, GangKey)
             heapq.heappush(ends, (now + chance.uniform(50, 500), key))
         waits = ledger.candidate(large.key)
@@ -282,7 +282,7 @@ def test_lies_about_run_times_delay_a_large_gang_by_no_more_than_they_run(seed: 
             ledger.wait(Candidate(GangKey("team", name), "q", 0, f"2027-{number:03}", amounts(cpu="1"), run=run))
         if number == 9:
             ledger.wait(large)
-        for key in ledger.start("q", now):
+        for key in start(ledger, "q", now):
             assert isinstance(key, GangKey)
             heapq.heappush(ends, (now + chance.uniform(50, 500), key))
         waits = ledger.candidate(large.key)

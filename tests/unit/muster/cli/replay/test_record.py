@@ -11,6 +11,7 @@ from muster.cli.replay.engine import replay
 from muster.cli.replay.load import read_load
 from muster.cli.replay.policy import parse_policy
 from muster.model.objects import Queue, convert
+from muster.queueing.forecast import start
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import read_queue
@@ -44,12 +45,12 @@ def recorded(path: Path) -> str:
     ledger.set_queue(read_queue(QUEUE))
     ledger.wait(Candidate(FIRST, "research", 5, "0", amounts(cpu="4"), run=Run(120.0, EndKind.ENFORCED)))
     look(0)
-    ledger.start("research", 2)
+    start(ledger, "research", 2)
     look(2)
     ledger.wait(Candidate(SECOND, "research", 0, "1", amounts(cpu="3")))
     look(10)
     ledger.forget(FIRST)
-    ledger.start("research", 100)
+    start(ledger, "research", 100)
     look(100)
     look(160)
     ledger.wait(Candidate(GangKey("team-a", "late"), "research", 0, "2", amounts(cpu="3")))
