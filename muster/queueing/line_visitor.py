@@ -111,7 +111,9 @@ class LineVisitor(QueueVisitor):
         options = self._passing(free, path, spared)
         if not over:
             return options, None
-        self._lower_to_what_helps(most)
+        spared = self._spared(lasting=True)
+        for one in path:
+            lower(most, self._free(one, spared, lasting=True))
         return options, most
 
     def _unreserved(self) -> list[dict[str, int]] | None:
@@ -162,26 +164,13 @@ class LineVisitor(QueueVisitor):
         helps = helps and namespace not in self.outcome.reservations.by_namespace
         return room.largest(namespace, in_the_end=helps)
 
-    def _lower_to_what_helps(self, most: dict[str, int]) -> None:
-        """What would be free after all had ended that end by themselves."""
-        tree, lasting = self.outcome.tree, self.outcome.lasting
-        in_the_end = self._spared(lasting=True)
-        for one in tree.path(self.queue):
-            limit = tree.ceiling(one)
-            if limit:
-                taken, more = lasting.taken(one), self._given_back(one, lasting=True)
-                free = {
-                    name: up - taken.get(name, 0) + in_the_end.get(name, 0) + more.get(name, 0)
-                    for name, up in limit.items()
-                }
-                lower(most, free)
-
-    def _free(self, queue: str, spared: Mapping[str, int]) -> dict[str, int]:
-        taken = self.outcome.usage.taken(queue)
-        more = self._given_back(queue)
+    def _free(self, level: str, spared: Mapping[str, int], *, lasting: bool = False) -> dict[str, int]:
+        """What is free there for gangs of this line, with what is `spared`; or what would be when others have ended."""
+        taken = (self.outcome.lasting if lasting else self.outcome.usage).taken(level)
+        more = self._given_back(level, lasting=lasting)
         return {
             name: limit - taken.get(name, 0) + spared.get(name, 0) + more.get(name, 0)
-            for name, limit in self.outcome.tree.ceiling(queue).items()
+            for name, limit in self.outcome.tree.ceiling(level).items()
         }
 
     def _given_back(self, level: str, *, lasting: bool = False) -> Mapping[str, int]:
