@@ -13,6 +13,7 @@ import json
 import secrets
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
 
 import msgspec
@@ -52,8 +53,12 @@ def run(arguments: argparse.Namespace) -> int:
         with gzip.open(arguments.out, "xt") as out:
             recorder = Recorder(cast("TextIO", out))
             asyncio.run(_record(arguments, recorder))
-    except (*NO_ANSWER, OSError) as error:
+    except NO_ANSWER as error:
+        Path(arguments.out).unlink()
         print(f"muster record: {printable(str(error))}", file=sys.stderr)
+        return _CANNOT
+    except OSError as error:
+        print(f"muster record: {arguments.out}: {error.strerror}", file=sys.stderr)
         return _CANNOT
     for name, hashed in recorder.queues.items():
         say(f"queue {name} is {hashed} in the record")
