@@ -8,6 +8,7 @@ import subprocess
 import sys
 import uuid
 import zlib
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hack.testbed import wait_for
@@ -33,7 +34,7 @@ def test_queues_are_recorded_as_they_come_and_change(desk: Desk, tmp_path: Path)
                 desk.create(applied.queue(name, cpu=cpu))
             else:
                 desk.patch(QUEUES, name, {"spec": {"capability": {"cpu": cpu}}})
-            wait_for("the record", lambda cpu=cpu: f'"{cpu}"' in written(out), PATIENCE)
+            wait_for("the record", partial(is_written, out, f'"{cpu}"'), PATIENCE)
     finally:
         recording.send_signal(signal.SIGINT)
         said, _ = recording.communicate(timeout=PATIENCE)
@@ -53,6 +54,10 @@ def test_a_file_that_is_there_is_not_written_over(desk: Desk, tmp_path: Path) ->
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE)
     assert (done.returncode, out.read_bytes()) == (2, b"mine")
     assert done.stderr == f"muster record: {out}: File exists\n"
+
+
+def is_written(path: Path, text: str) -> bool:
+    return text in written(path)
 
 
 def written(path: Path) -> str:

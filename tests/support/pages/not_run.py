@@ -88,6 +88,8 @@ SENTENCES: dict[str, dict[str, str]] = {
         "muster plan -f": "a name; docs/tutorial.md has the command",
     },
     "docs/performance.md": {
+        "muster replay KTH-SP2-1996.swf.gz": "the log is no part of the project; "
+        "tests/unit/muster/cli/replay/test_replay.py replays others",
         "python -m hack.bench.churn --minutes 120 --rate 0.3 --plot docs/images/churn.svg": _BENCH,
         "python -m hack.bench.drain --waiting 500,2000,8000": _BENCH,
         "python -m hack.bench.drain.model": "tests/docs/test_performance.py calls what it calls",

@@ -22,6 +22,7 @@ _BENCHMARKS = (
     Row(_PERFORMANCE, "a flood of «105» gangs", ("hack.bench.siblings:_FLOOD",)),
     Row(_PERFORMANCE, "the loop made that takes «5 ms» or", ("muster.process.event_loop:_LONG",)),
     Row(_PERFORMANCE, "the patience of «ten minutes» that", ("muster.queueing.queue_view:_PATIENCE",)),
+    Row(_PERFORMANCE, "the patience is «ten minutes» (2026", ("muster.queueing.queue_view:_PATIENCE",)),
     Row(
         _PERFORMANCE,
         "whose calls take «4» to",
