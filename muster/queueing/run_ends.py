@@ -88,6 +88,9 @@ class RunEnds:
         self._insert(ending)
         moment = self._change_of[ending.key] = ending.end.holds_until(now)
         heappush(self._changes, (moment, ending.key))
+        if len(self._changes) > 2 * len(self._change_of) + _MOST:
+            # Claims come and go long before anything of them would change.
+            self._changes = sorted((moment, key) for key, moment in self._change_of.items())
 
     def advance(self, now: float) -> float:
         """Estimate again what has run longer than some of its former runs; limits that were overrun are no known ends.

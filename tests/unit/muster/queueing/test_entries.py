@@ -1,11 +1,12 @@
-"""Ends of claims: an estimate never lies in the past."""
+"""Ends of claims: an estimate never lies in the past, and what has gone is forgotten."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.queueing.entries import End, EndKind
+from muster.queueing.entries import End, EndKind, GangKey
+from muster.queueing.run_ends import RunEnds
 
 SECONDS = st.floats(0.001, 1e7)
 
@@ -30,3 +31,15 @@ def test_an_estimate_holds_until_it_is_said_to(former: list[float], start: float
     until = end.holds_until(now)
     assert until > now
     assert end.after(until) > end.after(now) or until in map(start.__add__, former)
+
+
+def test_claims_that_come_and_go_leave_nothing_behind() -> None:
+    ends = RunEnds()
+    for number in range(1000):
+        ends.add(GangKey("team", f"{number}"), End(number, 1e6, EndKind.ABOUT, (1e5, 1e6)), (("cpu", 1),))
+        ends.remove(GangKey("team", f"{number}"))
+    ends.add(GangKey("team", "last"), End(0, 50, EndKind.ENFORCED), (("cpu", 1),))
+    assert len(ends._changes) < 200
+    assert ends.advance(20) == 50
+    assert ends.ended(49, EndKind.ABOUT) == {}
+    assert ends.ended(50, EndKind.ABOUT) == {"cpu": 1}
