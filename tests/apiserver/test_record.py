@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import uuid
 import zlib
 from functools import partial
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from hack.testbed import wait_for
 from muster.cli.replay.load import read_load
-from muster.kube.resource import QUEUES
+from muster.kube.resource import PODS, QUEUES, Resource
+from muster.model.names import QUEUE_LABEL
+from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.manifests import applied
 from tests.support.manifests.observed import amounts
@@ -21,7 +24,16 @@ from tests.support.manifests.observed import amounts
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from hack.testbed.muster import MusterInstall
+
+JOBS = Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
 MUSTER = (sys.executable, "-m", "muster.cli", "record")
+
+
+def gang(desk: Desk, name: str) -> list[str]:
+    """Make a job, and play its operator; gives the names of its pods."""
+    made = desk.create(applied.pytorch_job(name).master().workers(1).label(QUEUE_LABEL, desk.namespace).manifest())
+    return [desk.create(desk.member(made, role))["metadata"]["name"] for role in ("master", "worker")]
 
 
 def test_queues_are_recorded_as_they_come_and_change(desk: Desk, tmp_path: Path) -> None:
@@ -58,6 +70,41 @@ def test_a_file_that_is_there_is_not_written_over(desk: Desk, tmp_path: Path) ->
 
 def is_written(path: Path, text: str) -> bool:
     return text in written(path)
+
+
+def test_gangs_that_start_and_end_are_recorded_and_replayed(desk: Desk, webhook: MusterInstall, tmp_path: Path) -> None:
+    """Of two gangs one has room at a time."""
+    path = tmp_path / "day.jsonl.gz"
+    desk.create(applied.queue(desk.namespace, cpu="3"))
+    desk.patch(QUEUES, desk.namespace, {"status": {"state": "Open"}}, "status")
+    process = webhook.start_controller()
+    command = [*MUSTER, f"--kubeconfig={desk.testbed.kubeconfig}", f"--out={path}"]
+    recording = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    began = time.monotonic()
+    try:
+        wait_for("the record to begin", lambda: "queue" in written(path), PATIENCE)
+        before = written(path).count('"starts"')
+        first = gang(desk, "first")
+        wait_for("the first gang", lambda: written(path).count('"starts"') == before + 1, PATIENCE)
+        gang(desk, "second")
+        desk.delete(JOBS, "first")
+        desk.delete(PODS, *first, grace_seconds=0)
+        wait_for("the second gang", lambda: written(path).count('"starts"') == before + 2, PATIENCE)
+    finally:
+        recording.send_signal(signal.SIGINT)
+        told, _ = recording.communicate(timeout=PATIENCE)
+        webhook.controllers.remove(process)
+        process.stop()
+        desk.delete(QUEUES, desk.namespace)
+    assert recording.returncode == 0
+    hashed = re.search(rf"^queue {desk.namespace} is (\w+) in the record$", told, re.MULTILINE)
+    assert hashed is not None
+    own = [one for one in read_load(str(path)).arrivals if one.queue == hashed[1]]
+    assert [one.need["cpu"] for one in own] == [amounts(cpu="2")["cpu"]] * 2
+    assert all(0 <= one.runs <= time.monotonic() - began for one in own)
+    assert len({one.lineage for one in own} - {""}) == 2
+    done = muster("replay", str(path), "--policy", "patience=10m")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def written(path: Path) -> str:
