@@ -37,6 +37,8 @@ SENTENCES: dict[str, dict[str, str]] = {
     "CHANGELOG.md": {
         "kubectl get podgroups -L muster.dev/state": "docs/reasons.md has it, too",
         "muster doctor --probe": "tests/pairs/test_probe.py",
+        "muster explain --what-would-help": "tests/unit/muster/cli/test_what_helps.py",
+        "muster plan --cluster --what-if": "tests/unit/muster/cli/test_what_if.py",
         "muster plan --schedulers kai": "for a manifest of the reader's; tests/unit/muster/schedulers/test_kai.py",
         "python -m hack.testbed": "the name of a program; CONTRIBUTING.md has its commands",
     },
