@@ -90,6 +90,7 @@ SENTENCES: dict[str, dict[str, str]] = {
         "muster plan -f": "a name; docs/tutorial.md has the command",
     },
     "docs/performance.md": {
+        "muster replay generated:2": "it takes minutes; tests/unit/muster/cli/replay/test_replay.py replays others",
         "muster replay KTH-SP2-1996.swf.gz": "the log is no part of the project; "
         "tests/unit/muster/cli/replay/test_replay.py replays others",
         "python -m hack.bench.churn --minutes 120 --rate 0.3 --plot docs/images/churn.svg": _BENCH,
