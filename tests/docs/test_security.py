@@ -21,6 +21,7 @@ def test_every_threat_has_its_row() -> None:
         "16b",
         "16c",
         "16d",
+        "16e",
         "19a",
         "19b",
         "20a",

@@ -60,6 +60,7 @@ cluster: Tests on a control plane: fixtures, what happens there on record, and w
 - image_fixtures: The image as it was built, and its files in a folder, whose programs are run as a container runtime
   would.
 - judge: Who asks the judge of `open_claims`: every scene at the end of its test, whether the test does or not.
+- leaders: The controller that leads, and its end.
 - kernel_connections: Who really speaks with whom: the connections that the kernel sees around a real node, noted with
   nftables.
 - kueue_scene: A scene whose gangs Kueue admits: a namespace that says so, with a LocalQueue and a ClusterQueue of its
@@ -89,6 +90,7 @@ cluster: Tests on a control plane: fixtures, what happens there on record, and w
 - registry: A real registry on loopback (distribution): what is published there, and what a node pulls from it.
 - recorder: Records every state of a namespace's objects from the apiserver's own watches, so that order can be
   proved.
+- reservation_story: The story of a reservation, as each scheduler must tell it.
 - reviews: How many reviews the webhook has answered, by its own metrics.
 - rollout: The phases of a rollout, from the record of its pods: when the first new one was Ready, and the last old
   one gone.
