@@ -29,6 +29,7 @@ from tests.support.cluster.policy_actors import (
     labelled,
 )
 from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.verbs import own_name
 from tests.support.manifests import applied
 from webhook.certificates.bundles import CLOSED
 
@@ -83,7 +84,7 @@ def test_the_controller_changes_nothing_else_of_a_pod(acting: Acting, patch: Man
 
 
 def test_the_controller_deletes_only_pods_of_gangs_without_a_node(acting: Acting) -> None:
-    placed = acting.member(nodeName="somewhere")
+    placed = acting.member(nodeName=own_name("node"))
     for name in (acting.stranger(), placed):
         answer = acting.api("DELETE", acting.path(PODS, name), user=CONTROLLER)
         assert (answer.status, "deletes no pods but those" in answer.message) == (FORBIDDEN, True)
@@ -93,7 +94,7 @@ def test_the_controller_deletes_only_pods_of_gangs_without_a_node(acting: Acting
 @pytest.mark.parametrize(("text", "may"), [("30m,not-ready", True), ("30m", False)])
 def test_the_controller_deletes_placed_pods_that_ask_for_it(acting: Acting, text: str, *, may: bool) -> None:
     """The annotation comes with the pod, from its workload."""
-    name = acting.member(nodeName="somewhere")
+    name = acting.member(nodeName=own_name("node"))
     assert acting.change(ADMINISTRATOR, name, annotated(**{REQUEUE_AFTER: text})).ok
     assert acting.api("DELETE", acting.path(PODS, name), user=CONTROLLER).ok is may
 
