@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -268,18 +268,19 @@ class AdmissionPass:
         short = next((one for one in path if one in lacking), "")
         levels = [one for one in path if self.tree.ceiling(one)] if short else []
         trust = EndKind.ABOUT if self._trusts_estimates(candidate) else EndKind.SAID
-        start, kind = self._first_fit(candidate, amounts, trust)
+        # Nothing is taken or kept until all of this is known.
+        lacks_at, ends_at = cache(partial(self._lacks_at, amounts=amounts)), cache(self._ends_at)
+        start, kind = self._first_fit(candidate, amounts, trust, lacks_at, ends_at)
         if start == inf and short:
             levels = levels[: levels.index(short) + 1]
         reservation = Reservation(candidate.order, short, tuple(lacking.get(short, ())), start, kind)
         for level in levels:
-            lacks = self._lacks_at(level, amounts)
-            ended = ended_by(self._ends_at(level), start, kind) if start < inf else {}
-            reservation.spare[level] = {name: ended.get(name, 0) - more for name, more in lacks.items()}
+            ended = ended_by(ends_at(level), start, kind) if start < inf else {}
+            reservation.spare[level] = {name: ended.get(name, 0) - more for name, more in lacks_at(level).items()}
         in_namespace = self.namespaces.levels(namespace)
         for own in in_namespace[:1]:
             reservation.namespace = namespace
-            ended = ended_by(self._ends_at(own), start, kind) if start < inf else {}
+            ended = ended_by(ends_at(own), start, kind) if start < inf else {}
             needs = plus(self._own_needs.get(own, {}), amounts)
             reservation.kept = plus(needs, signed(ended.items(), -1))
         self.reservations.add(reservation)
@@ -297,25 +298,30 @@ class AdmissionPass:
     def _trusts_estimates(self, candidate: Candidate) -> bool:
         return self.now < candidate.drains(self.tree.settings(candidate.queue))
 
-    def _first_fit(self, candidate: Candidate, amounts: Amounts, trust: EndKind) -> tuple[float, EndKind]:
+    def _first_fit(
+        self,
+        candidate: Candidate,
+        amounts: Amounts,
+        trust: EndKind,
+        lacks_at: Callable[[str], Mapping[str, int]],
+        ends_at: Callable[[str], list[RunEnds]],
+    ) -> tuple[float, EndKind]:
         """The first time at which a gang fits at all levels, and how sure that is."""
         namespace = self._limited_by(candidate)
         in_namespace = self.namespaces.levels(namespace)
-        needs = {level: self._lacks_at(level, amounts) for level in self.tree.path(candidate.queue)}
-        short = [level for level, more in needs.items() if any(amount > 0 for amount in more.values())]
-        ends = {level: self._ends_at(level) for level in (*short, *in_namespace)}
+        short = [one for one in self.tree.path(candidate.queue) if any(more > 0 for more in lacks_at(one).values())]
 
         def enough(level: str, kind: EndKind, time: float) -> bool:
-            ended = ended_by(ends[level], time, kind)
+            ended = ended_by(ends_at(level), time, kind)
             if level not in in_namespace:
-                return all(ended.get(name, 0) >= more for name, more in needs[level].items())
-            of_all = ended_by(ends[in_namespace[1]], time, kind)
+                return all(ended.get(name, 0) >= more for name, more in lacks_at(level).items())
+            of_all = ended_by(ends_at(in_namespace[1]), time, kind)
             return self.namespaces.has(namespace, amounts, self._own_needs.get(level, {}), ended, of_all)
 
-        times = [first_time(ends[level], partial(enough, level, trust)) for level in short]
+        times = [first_time(ends_at(level), partial(enough, level, trust)) for level in short]
         for own in in_namespace[:1]:
             if not enough(own, trust, self.now):
-                both = [one for level in in_namespace for one in ends[level]]
+                both = [one for level in in_namespace for one in ends_at(level)]
                 times.append(first_time(both, partial(enough, own, trust)))
                 short.append(own)
         start = max(times, default=inf)

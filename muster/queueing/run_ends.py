@@ -31,6 +31,10 @@ class _Ending(NamedTuple):
     end: End
     amounts: Amounts
 
+    @classmethod
+    def of(cls, key: EntryKey, end: End, amounts: Amounts) -> _Ending:
+        return cls(end.start + end.seconds, key, end, amounts)
+
     @property
     def place(self) -> tuple[float, EntryKey]:
         return self.at, self.key
@@ -55,8 +59,7 @@ class RunEnds:
 
     def __init__(self, claims: Iterable[Claim] = ()) -> None:
         """Those of these claims."""
-        known = (_Ending(*one) for one in map(_ending_of, claims) if one is not None)
-        endings = sorted(known, key=lambda one: one.place)
+        endings = sorted(filter(None, map(_ending_of, claims)), key=lambda one: one.place)
         self._blocks = [_Block(endings[at : at + _MOST // 2]) for at in range(0, len(endings), _MOST // 2)]
         self._at = {one.key: one.at for one in endings}
         # When what is known of an end changes, by time and by claim; what is in the first and not in the second is old.
@@ -67,7 +70,7 @@ class RunEnds:
 
     def add(self, key: EntryKey, end: End, amounts: Amounts) -> None:
         """Note the end of a claim of which nothing is noted."""
-        self._note(_Ending(end.start + end.seconds, key, end, amounts), end.start)
+        self._note(_Ending.of(key, end, amounts), end.start)
 
     def remove(self, key: EntryKey) -> None:
         """Forget the end of a claim, where one is noted."""
@@ -162,7 +165,7 @@ class RunEnds:
 
 
 class EndsByPlace:
-    """The ends of claims in queues or namespaces: found when somebody asks, and kept up to date from then on."""
+    """The ends of claims in queues or namespaces: found when they are asked for, and kept up to date from then on."""
 
     def __init__(self) -> None:
         self._known: dict[str, RunEnds] = {}
@@ -172,9 +175,9 @@ class EndsByPlace:
         if (ending := _ending_of(claim)) is not None:
             for known in (self._known[one] for one in places if one in self._known):
                 if sign > 0:
-                    known.add(*ending[1:])
+                    known.add(ending.key, ending.end, ending.amounts)
                 else:
-                    known.remove(claim.order.key)
+                    known.remove(ending.key)
 
     def at(self, place: str, claims: Callable[[], Iterable[Claim]]) -> RunEnds:
         """The ends there, where these claims count."""
@@ -206,13 +209,13 @@ def first_time(several: Sequence[RunEnds], holds: Callable[[float], bool]) -> fl
     return times[bisect_left(times, True, key=holds)]
 
 
-def _ending_of(claim: Claim) -> tuple[float, EntryKey, End, Amounts] | None:
+def _ending_of(claim: Claim) -> _Ending | None:
     """What is noted of a claim: it gives back what counts wherever it does; its soft part may not."""
     if claim.end is None or claim.lasts:
         return None
     soft = dict(claim.soft_amounts)
     amounts = tuple((name, left) for name, amount in claim.amounts if (left := amount - soft.get(name, 0)))
-    return claim.end.start + claim.end.seconds, claim.order.key, claim.end, amounts
+    return _Ending.of(claim.order.key, claim.end, amounts)
 
 
 def _sum(sums: dict[str, int], endings: Iterable[_Ending], trust: EndKind) -> dict[str, int]:
