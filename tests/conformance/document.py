@@ -12,7 +12,7 @@ from tests.conformance.prediction import ALL_RULES, Prediction
 from tests.conformance.rules import MUSTER, NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tests.conformance.case import Case, Operator
     from tests.conformance.observed import Observed
@@ -21,31 +21,29 @@ __all__ = ["Row", "beginning", "line", "render", "row"]
 
 _RULES = {rule.number: rule for rule in ALL_RULES}
 _HEAD = """\
-# muster beside the operators' own gang flags
+# muster and the operators' own gang flags
 
-What muster counts, KubeRay, the Training operator and the MPI operator can count themselves when they are started with
-their gang flag, and the Trainer when a runtime says so. This page says where both come to the same PodGroup and where
-not. It is written by a test that runs the real operators that way, on every sample manifest of their own (a TrainJob
-for every runtime of the Trainer's) and on variants of some, and compares the PodGroups with those of `muster plan`:
-name, minMember, minResources, queue, priorityClassName, networkTopology. Each difference follows from one of the rules
-below, which the test computes; one that no rule predicts fails it. That muster is right about what pods ask for is
-tested too: on the pods that the operators make.
+KubeRay, the Training operator and the MPI operator make PodGroups themselves when they are started with their gang
+flag, and the Trainer when a runtime asks for it. This page shows where these PodGroups differ from muster's, and why. A
+test runs the real operators on all of their own sample manifests (for the Trainer, a TrainJob for each runtime) and on
+variants, and compares name, minMember, minResources, queue, priorityClassName and networkTopology with `muster plan`.
+Every difference follows from a rule below; the test fails for a difference that no rule predicts. It also compares the
+requests that muster counts with the pods that the operators create.
 
-`pytest tests/conformance` compares, `MUSTER_REWRITE=1 pytest tests/conformance` also rewrites this page.
+`pytest tests/conformance` compares, `MUSTER_REWRITE=1 pytest tests/conformance` writes this page.
 
 ## Rules
 
-*muster* in the last column: muster is right and the operator is not; *both*: two answers to two questions.
+The last column says which result is right; *both* where two results answer two questions.
 
 | rule | operator | what differs | right |
 |---|---|---|---|
 """
-_CASES = """\
-Where two values stand, the first is muster's and the second the operator's. Manifests are below `{folder}` of
-`{module}`.
+_CASES = """
+Samples are in `{folder}` of `{module}`. The first value is muster's, the second the operator's.
 
-| manifest | kind | minMember | minResources | other fields | rules | right |
-|---|---|---|---|---|---|---|
+| manifest | kind | what differs | rules |
+|---|---|---|---|
 """
 
 
@@ -96,13 +94,11 @@ def render(rows: Sequence[Row]) -> str:
         better = sum(_right(row) == MUSTER for row in own)
         switch = operator.switch or f"`{' '.join(operator.flags)}`"
         parts.append(f"\n## {operator.name} {_version(operator)}\n\nStarted with {switch}. ")
-        parts.append(f"Of {len(own)} manifests {equal} come to the same; in {better} muster is right.\n")
+        parts.append(f"Of {len(own)} manifests, {equal} give the same PodGroup and are not listed; ")
+        parts.append(f"in {better} muster is right.\n")
         generated = [row for row in every if row.case.generated]
         differing = sum(bool(row.prediction.rules) for row in generated)
-        parts.append(
-            f"Of {len(generated)} more, in which three variants meet by chance and which are not listed, {differing} "
-            "differ, as the rules foresee.\n\n"
-        )
+        parts.append(f"Of {len(generated)} random combinations of three variants, {differing} differ, as predicted.\n")
         parts.append(_CASES.format(folder=operator.folder, module=operator.module))
         parts += [line(row) for row in own]
     return "".join(parts)
@@ -118,41 +114,43 @@ def _right(row: Row) -> str:
 
 
 def line(row: Row) -> str:
-    """The row of the table that shows a case."""
+    """The row of the table that shows a difference; empty where no rule predicts one."""
+    if not row.prediction.rules:
+        return ""
     ours = row.prediction.muster.facts if isinstance(row.prediction.muster, Group) else None
     theirs = [row.seen] if isinstance(row.seen, str) else [group.facts for group in row.prediction.groups]
-    cells = [f"{row.case.title}", row.case.kind]
-    cells.append(_both(_members(ours), [_members(one) for one in theirs]))
-    cells.append(_both(_resources(ours), [_resources(one) for one in theirs]))
-    cells.append(_others(ours, next((one for one in theirs if isinstance(one, Facts)), None)))
-    cells += [", ".join(row.prediction.rules), _right(row)]
+    other = next((one for one in theirs if isinstance(one, Facts)), None)
+    differences = [_members(ours, theirs), *_resources(ours, theirs), *_others(ours, other)]
+    cells = [row.case.title, row.case.kind, "; ".join(filter(None, differences)), ", ".join(row.prediction.rules)]
     return f"| {' | '.join(cells)} |\n"
 
 
-def _both(ours: str, theirs: Iterable[str]) -> str:
-    distinct = sorted(set(theirs))
-    return ours if distinct == [ours] else f"{ours} → {' or '.join(distinct)}"
+def _members(ours: Facts | None, theirs: Sequence[Facts | str]) -> str:
+    """The difference in minMember, or that one of the two has no PodGroup."""
+    mine = str(ours.min_member) if ours else NONE
+    others = [one if isinstance(one, str) else str(one.min_member) for one in theirs]
+    return _both("" if ours is None else "minMember ", mine, others)
 
 
-def _members(facts: Facts | str | None) -> str:
-    if facts is None:
-        return NONE
-    return facts if isinstance(facts, str) else str(facts.min_member)
+def _resources(ours: Facts | None, theirs: Sequence[Facts | str]) -> Iterator[str]:
+    """The resources of minResources that differ."""
+    others = [dict(one.min_resources) for one in theirs if isinstance(one, Facts)]
+    mine = dict(ours.min_resources) if ours else {}
+    names = dict.fromkeys([*mine, *(name for one in others for name in one)])
+    if ours and others:
+        for name in names:
+            yield _both(f"{name} ", mine.get(name, "none"), [one.get(name, "none") for one in others])
 
 
-def _resources(facts: Facts | str | None) -> str:
-    if not isinstance(facts, Facts):
-        return "–"  # noqa: RUF001 (a dash)
-    return ", ".join(f"{name} {amount}" for name, amount in facts.min_resources) or "nothing"
+def _both(what: str, mine: str, others: Iterable[str]) -> str:
+    distinct = sorted(set(others))
+    return "" if distinct == [mine] else f"{what}{mine} → {' or '.join(distinct)}"
 
 
-def _others(ours: Facts | None, theirs: Facts | None) -> str:
-    if ours is None or theirs is None:
-        return ""
-    pairs = (
-        ("name", ours.name, theirs.name),
-        ("queue", ours.queue, theirs.queue),
-        ("priority", ours.priority_class or "none", theirs.priority_class or "none"),
-        ("topology", ours.topology or "none", theirs.topology or "none"),
-    )
-    return ", ".join(f"{what} {mine} → {other}" for what, mine, other in pairs if mine != other)
+def _others(ours: Facts | None, theirs: Facts | None) -> Iterator[str]:
+    """The names that differ."""
+    if ours and theirs:
+        yield _both("name ", ours.name, [theirs.name])
+        yield _both("queue ", ours.queue, [theirs.queue])
+        yield _both("priority ", ours.priority_class or "none", [theirs.priority_class or "none"])
+        yield _both("topology ", ours.topology or "none", [theirs.topology or "none"])
