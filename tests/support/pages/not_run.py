@@ -81,10 +81,6 @@ SENTENCES: dict[str, dict[str, str]] = {
         "python -m hack.bench.start": _BENCH,
         "python -m hack.image --architecture": "the name of an option; tests/image/test_arm64.py",
     },
-    "docs/kubectl.md": {
-        "kubectl get podgroups -A -l muster.dev/state=WaitingForQuota": "docs/reasons.md has it, too",
-        "kubectl get podgroups -L muster.dev/state": "docs/reasons.md has it, too",
-    },
     "docs/migrating.md": {
         "muster hold queue/NAME": "the form of a command; docs/tutorial.md has one, which runs",
         "muster plan -f": "a name; docs/tutorial.md has the command",

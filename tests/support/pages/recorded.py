@@ -40,10 +40,10 @@ PAGE = whole("docs/kubectl.md")
 """It shows nothing but what these tests have recorded."""
 
 STATES: dict[GangState, str] = {
-    GangState.ASSEMBLING: "A ResourceQuota of three pods, of which a notebook is one; the RayCluster wants three.",
+    GangState.ASSEMBLING: "A ResourceQuota of three pods, one used by a notebook; the RayCluster needs three.",
     GangState.WAITING_FOR_QUOTA: "A RayJob of three pods, and another job that holds 3 of the 4 cpu of their queue.",
     GangState.WAITING_FOR_KUEUE: "Kueue admits the gangs of this namespace, and its ClusterQueue is full.",
-    GangState.EXCEEDS_KUEUE_QUOTA: "Kueue admits, and no flavor of its ClusterQueue has as much.",
+    GangState.EXCEEDS_KUEUE_QUOTA: "Kueue admits, and the gang is larger than every flavor of its ClusterQueue.",
     GangState.EXCEEDS_CAPABILITY: "The capability of the queue was lowered while the gang waited.",
     GangState.EXCEEDS_ELASTIC_QUOTA: "The ElasticQuota of the namespace was lowered while the gang waited.",
     GangState.QUEUE_NOT_FOUND: "The queue was deleted while the gang waited.",
@@ -52,7 +52,7 @@ STATES: dict[GangState, str] = {
     GangState.ON_HOLD: "The user has put the RayCluster on hold.",
     GangState.DEADLINE_NEAR: "A PyTorchJob with `activeDeadlineSeconds: 20` in a full queue, just created.",
     GangState.DEADLINE_PASSED: "The same job, 20 seconds later.",
-    GangState.ADMITTED: "The queue has room, and no node has the memory that the head asks for.",
+    GangState.ADMITTED: "The queue has room, and no node has the memory that the head requests.",
     GangState.UNSCHEDULABLE: "The same gang, later: the queue says `muster.dev/unplaced-after: 10s`.",
     GangState.REQUEUED: "The same with `muster.dev/requeue-after: 5s` on the RayCluster.",
     GangState.RUNNING: "A RayService whose RayCluster runs.",
@@ -62,13 +62,13 @@ STATES: dict[GangState, str] = {
     GangState.STILL_HELD: "The label of the queue was taken off the RayCluster while its gang waited.",
     GangState.SUSPENDED: "A PyTorchJob that waited, and was suspended.",
     GangState.INVALID: "A ResourceQuota of the namespace allows no PodGroup.",
-    GangState.FOREIGN_POD_GROUP: "Somebody has made a PodGroup of the name that the gang's would have.",
+    GangState.FOREIGN_POD_GROUP: "A PodGroup with the gang's name exists already.",
     GangState.EXTERNAL: "The pod templates of the RayCluster name a PodGroup themselves.",
     GangState.NOT_MANAGED: "The RayCluster was labelled `muster.dev/managed: false` while it ran.",
 }
 """How each state came to be."""
 
-MORE = {"TrainJob": "A TrainJob that waits: its JobSet, the Jobs and the pods are made by others."}
+MORE = {"TrainJob": "A TrainJob that waits; the Trainer makes its JobSet, JobSet the Jobs, and the Jobs the pods."}
 """Further transcripts of what users write."""
 
 REFUSALS: dict[Reason, str] = {
@@ -82,29 +82,27 @@ REFUSALS: dict[Reason, str] = {
     Reason.REQUIRED_BY_RESOURCE_QUOTA: "A RayCluster without limits in a namespace whose ResourceQuota counts them.",
     Reason.OUTSIDE_LIMIT_RANGE: "A RayCluster whose pods ask for less than the `min` of the LimitRange.",
     Reason.SCHEDULER_CANNOT: "An elastic PyTorchJob for kube-scheduler's PodGroups.",
-    Reason.POD_GROUP_TAKEN: "A PyTorchJob of the name that the PodGroup of a RayCluster has.",
+    Reason.POD_GROUP_TAKEN: "A PyTorchJob with the name of a RayCluster's PodGroup.",
     Reason.UNKNOWN_PRIORITY_CLASS: "A RayCluster with a misspelled priority class.",
     Reason.TRAINING_RUNTIME_NOT_FOUND: "A TrainJob whose runtime does not exist.",
-    Reason.QUEUE_HIERARCHY: "A Queue that is to have more than the queue above it.",
+    Reason.QUEUE_HIERARCHY: "A Queue with a higher capability than its parent.",
 }
 """What is refused."""
 
-_HEAD = f"""\
+_HEAD = """\
 <!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_kubectl.py from tests/docs/recorded/. -->
 
 # What kubectl shows
 
-Each state of a gang and each refusal, as kubectl showed it on a real cluster. A test makes each of them and compares:
-reasons and messages must be these, while ages, numbers and the random ends of names differ. [reasons.md](reasons.md)
-says what each state means and what to do, [denials.md](denials.md) the same of refusals and warnings.
+muster's events for each state of a gang, and each refusal, as kubectl printed them on a real cluster. Ages, numbers and
+the random ends of names differ from run to run. [reasons.md](reasons.md) explains each state,
+[denials.md](denials.md) each refusal and warning.
 
-Two commands show a gang without any command of muster's:
-
-- `kubectl describe` of what you have written. Its events say how it stands, also where operators have made the gang
-  from it: a RayJob and a RayService have the events of their RayClusters. Only the events are shown here.
-- `kubectl get podgroups -L {STATE}`. The state of each gang is a label of its PodGroup, and so selects:
-  `kubectl get podgroups -A -l {STATE}=WaitingForQuota` shows every gang that waits for quota.
+`kubectl describe` of a workload shows the events, also for a RayJob, RayService or TrainJob whose gang an operator
+creates. The events of other components are left out here. The state is also a label of the PodGroup:
 """
+_LISTED = GangState.WAITING_FOR_QUOTA
+"""The state whose PodGroups the page shows."""
 _MUSTERS = re.compile(r"^ +(Normal|Warning) +(\w+) +(.+?) +muster\.dev/controller +(.+)$", re.MULTILINE)
 
 
@@ -189,10 +187,21 @@ def refusal(reason: Reason) -> str:
 
 def page() -> str:
     """The text of docs/kubectl.md."""
-    parts = [_HEAD, "## States\n", *(_section(state, STATES[state], recorded(state)) for state in GangState)]
-    parts += ["## More of what users write\n", *(_section(name, how, recorded(name)) for name, how in MORE.items())]
-    parts += ["## Refusals\n", *(_section(one, REFUSALS[one], refusal(one)) for one in refusing())]
+    _, command, listed = recorded(_LISTED).partition("$ kubectl get podgroups")
+    parts = [_HEAD, f"```console\n{command}{listed}```\n", "## States\n"]
+    parts += [_section(state, STATES[state], _events(recorded(state))) for state in GangState]
+    parts += ["## More of what users write\n"]
+    parts += [_section(name, how, _events(recorded(name))) for name, how in MORE.items()]
+    parts += ["## Refusals\n"]
+    parts += [_section(one, REFUSALS[one], refusal(one)) for one in refusing()]
     return "\n".join(parts)
+
+
+def _events(transcript: str) -> str:
+    """The command of a transcript, and muster's events in what it printed: type, reason and message."""
+    command, _, printed = transcript.partition("\n")
+    events = [(kind, reason, message) for kind, reason, _, message in _MUSTERS.findall(printed)]
+    return "\n".join([command, *(f"  {kind}  {reason}  {message}" for kind, reason, message in events), ""])
 
 
 def _section(name: str, how: str, transcript: str) -> str:
