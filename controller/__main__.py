@@ -10,7 +10,6 @@ import time
 import uuid
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import muster
 from controller.events import Announcer, maker_of_job
@@ -30,15 +29,13 @@ from muster.model.times import duration_of
 from muster.observe.alive import somebodys
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeWatch
+from muster.process.event_loop import Turns
 from muster.process.health import serve_health
 from muster.process.lifecycle import add_common_arguments, identity, parsed, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, Watches, new_registry, unread
+from muster.queueing.ledger import GangKey
 from muster.queueing.sources import QUEUE_SOURCES
-
-if TYPE_CHECKING:
-    from muster.process.event_loop import Turns
-    from muster.queueing.ledger import GangKey
 
 logger = logging.getLogger("controller")
 

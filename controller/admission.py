@@ -7,31 +7,25 @@ taken: so no other decision takes the same room. No gate is opened here.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
+from controller.admission_queue import AdmissionQueue
+from controller.bypass import BypassTracker
+from controller.deadlines import Deadlines
+from controller.gates import Gates
+from controller.kueue import Kueue
+from controller.memory import Memory
+from controller.metrics import Metrics
+from controller.pod_group_writer import PodGroupWriter
+from controller.reports import Reporter
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from controller.admission_queue import AdmissionQueue
-    from controller.bypass import BypassTracker
-    from controller.deadlines import Deadlines
-    from controller.gates import Gates
-    from controller.kueue import Kueue
-    from controller.memory import Memory
-    from controller.metrics import Metrics
-    from controller.pod_group_writer import PodGroupWriter
-    from controller.reports import Reporter
-    from muster.observe.ledger_entry import Standing
-    from muster.observe.quota_use import QuotaUse
-    from muster.observe.view import View
-    from muster.queueing.ledger import Decision, GangKey
-
-__all__ = ["Admission"]
+from muster.observe.ledger_entry import Standing
+from muster.observe.quota_use import QuotaUse
+from muster.observe.view import View
+from muster.queueing.ledger import Decision, GangKey
 
 
 class Admission:

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from controller.lost import LostGangs
 from controller.status_updates import StatusUpdateSchedule
 from muster.admitters import Admitter
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
+from muster.model.objects import PodGroup, Queue
 from muster.observe.admitted_terms import recorded_queue
 from muster.observe.candidates import candidate, queue_held
-from muster.observe.ledger_entry import enter_ledger, part_keys
+from muster.observe.context import EntryContext
+from muster.observe.ledger_entry import Standing, enter_ledger, part_keys
 from muster.observe.messages import not_by_kueue, of_kueue
 from muster.observe.phases import lost_in
 from muster.observe.pod_groups import claim_of, scheduler_of
 from muster.observe.queues import view_of
+from muster.observe.view import View
+from muster.queueing.entries import Order
 from muster.queueing.growth import Growing
 from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-
-    from muster.model.objects import PodGroup, Queue
-    from muster.observe.context import EntryContext
-    from muster.observe.ledger_entry import Standing
-    from muster.observe.view import View
-    from muster.queueing.entries import Order
-    from muster.resources.amounts import Resources
-
-__all__ = ["AdmissionQueue"]
+from muster.resources.amounts import Resources
 
 logger = logging.getLogger(__name__)
 

@@ -9,32 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from controller.quota_shares import Shares
+from controller.fenced_writes import Writer
+from controller.memory import Memory
+from controller.nudges import Nudges
+from controller.pod_group_writer import PodGroupWriter
+from controller.quota_shares import Shares, Shortage
+from controller.reports import Reporter
 from controller.requeue import delete_unplaced, requeued_at
 from muster.model.gang_states import GangState
 from muster.observe.candidates import candidate
+from muster.observe.cluster import Cluster
+from muster.observe.context import EntryContext
 from muster.observe.messages import lacking
-from muster.observe.view import Mark
+from muster.observe.view import Mark, View
+from muster.queueing.ledger import GangKey
 from muster.workloads import PLAIN_POD
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from controller.fenced_writes import Writer
-    from controller.memory import Memory
-    from controller.nudges import Nudges
-    from controller.pod_group_writer import PodGroupWriter
-    from controller.quota_shares import Shortage
-    from controller.reports import Reporter
-    from muster.observe.cluster import Cluster
-    from muster.observe.context import EntryContext
-    from muster.observe.view import View
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["SILENCE", "Assembling"]
 
 SILENCE = 5.0
 """Seconds for which a gang may lack pods before it is said."""

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from controller.memory import Memories, Memory
 from muster.model.times import duration_of, seconds_of, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from controller.memory import Memories, Memory
-    from muster.queueing.entries import EntryKey
-    from muster.queueing.ledger import GangKey, Ledger
-
-__all__ = ["BypassTracker"]
+from muster.queueing.entries import EntryKey
+from muster.queueing.ledger import GangKey, Ledger
 
 
 class BypassTracker:

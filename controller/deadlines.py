@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from controller.admission_queue import AdmissionQueue
+from controller.memory import Memory
+from controller.reports import Reporter
 from muster.model.gang_states import GangState
 from muster.model.names import STATE
 from muster.model.times import duration_text, text_of
 from muster.observe.messages import taken_back
 from muster.observe.run_times import said_end
+from muster.observe.view import View
+from muster.queueing.ledger import GangKey
 from muster.workloads.model import TimeLimit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from controller.admission_queue import AdmissionQueue
-    from controller.memory import Memory
-    from controller.reports import Reporter
-    from muster.observe.view import View
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["Deadlines"]
 
 
 class Deadlines:

@@ -7,19 +7,13 @@ queue would stay closed, and all other gangs would pay for it.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from controller.admission_queue import AdmissionQueue
+from controller.memory import Memories
+from muster.observe.cluster import Cluster
 from muster.observe.pod_groups import newer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from controller.admission_queue import AdmissionQueue
-    from controller.memory import Memories
-    from muster.observe.cluster import Cluster
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["Entering"]
+from muster.queueing.ledger import GangKey
 
 logger = logging.getLogger(__name__)
 

@@ -11,25 +11,17 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from controller.fenced_writes import NotLeaderError
+from controller.fenced_writes import NotLeaderError, Writer
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.events import EventSource, Regarding
 from muster.kube.listing import list_objects
 from muster.kube.resource import EVENTS, JOBS
-from muster.model.objects import Job
+from muster.model.objects import Job, OwnerReference
 from muster.observe.users_objects import tellable
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from controller.fenced_writes import Writer
-    from muster.kube.client import Client
-    from muster.model.objects import OwnerReference
-
-__all__ = ["GANG_AT_ONCE", "GANG_PER_SECOND", "REPORTING_CONTROLLER", "Announcer", "Budget", "Budgets", "maker_of_job"]
 
 logger = logging.getLogger(__name__)
 

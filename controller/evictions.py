@@ -9,20 +9,14 @@ as they are there.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from muster.kube.store import Change
 from muster.model.names import GANG, GROUP_NAME
+from muster.model.objects import Pod
 from muster.observe.view import Pause
 from muster.queueing.ledger import GangKey
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from muster.kube.store import Change
-    from muster.model.objects import Pod
-
-__all__ = ["Evictions"]
 
 # Seconds, after an evicted pod has gone; Volcano looks at everything once a second. Where that was too short for a
 # scheduler that is slow, and it evicts again, twice as long, up to so many seconds.

@@ -7,17 +7,13 @@ then after the lease was given back, and another leader has begun.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-    from muster.model.objects import ObjectMeta
-
-__all__ = ["NotLeaderError", "Writer"]
+from muster.kube.client import Client
+from muster.kube.resource import Resource
+from muster.model.objects import ObjectMeta
 
 _LONGEST_WRITE = 10.0
 

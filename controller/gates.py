@@ -5,10 +5,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from controller.bypass import BypassTracker
+from controller.evictions import Evictions
+from controller.fenced_writes import Writer
+from controller.memory import Memory
+from controller.metrics import Metrics
+from controller.pod_group_writer import PodGroupWriter
 from controller.refused import Part
 from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
@@ -17,22 +24,10 @@ from muster.kube.resource import PODS
 from muster.model.gang_states import GangState
 from muster.observe import messages
 from muster.observe.admitted_terms import units_of
+from muster.observe.ledger_entry import Standing
+from muster.observe.view import Mark, Member, View
+from muster.queueing.ledger import GangKey, Ledger
 from muster.resources.amounts import describe
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from controller.bypass import BypassTracker
-    from controller.evictions import Evictions
-    from controller.fenced_writes import Writer
-    from controller.memory import Memory
-    from controller.metrics import Metrics
-    from controller.pod_group_writer import PodGroupWriter
-    from muster.observe.ledger_entry import Standing
-    from muster.observe.view import Mark, Member, View
-    from muster.queueing.ledger import GangKey, Ledger
-
-__all__ = ["Failure", "Gates", "open_gates"]
 
 # A gang may have thousands of members.
 _ROLE = attrgetter("role")

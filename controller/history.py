@@ -9,31 +9,24 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from controller.fenced_writes import NotLeaderError
-from muster.gangs.history import SHARDS, History
+from controller.fenced_writes import NotLeaderError, Writer
+from controller.memory import Memory
+from muster.gangs.history import SHARDS, History, Lineage
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.resource import CONFIG_MAPS
-from muster.model.objects import InvalidObjectError, LocalObject, decode
+from muster.model.objects import InvalidObjectError, LocalObject, OwnerReference, decode
 from muster.model.times import duration_text, seconds_of
 from muster.observe.candidates import queue_held
+from muster.observe.cluster import Cluster
 from muster.observe.ends import lasts
 from muster.observe.phases import Phase
 from muster.observe.run_times import lineage
-
-if TYPE_CHECKING:
-    from controller.fenced_writes import Writer
-    from controller.memory import Memory
-    from muster.gangs.history import Lineage
-    from muster.kube.client import Client
-    from muster.model.objects import OwnerReference
-    from muster.observe.cluster import Cluster
-    from muster.observe.view import View
-
-__all__ = ["HistoryStore", "RunTimes", "Runs"]
+from muster.observe.view import View
 
 logger = logging.getLogger(__name__)
 

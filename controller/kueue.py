@@ -6,25 +6,19 @@ by seconds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
+from controller.reports import Reporter
 from muster.admitters import KueueWorkload
 from muster.kube.burst import burst
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
+from muster.model.gang_states import GangState
 from muster.model.objects import decode
 from muster.model.times import seconds_of
 from muster.observe.kueue import KUEUE_WORKLOADS
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from controller.reports import Reporter
-    from muster.kube.client import Client
-    from muster.model.gang_states import GangState
-    from muster.observe.view import View
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["Kueue", "still_admitted"]
+from muster.observe.view import View
+from muster.queueing.ledger import GangKey
 
 _SECONDS = 5.0
 # Seconds in which Kueue may not have looked at a new workload yet.

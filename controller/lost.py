@@ -6,14 +6,9 @@ that was deleted and comes back may have thousands, so that they enter one by on
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
-
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["LostGangs"]
+from muster.queueing.ledger import GangKey
 
 
 class LostGangs:

@@ -6,6 +6,7 @@ muster's own writes from changes that others made to them.
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from controller.refused import Refused
 from muster.admitters import Admitter
 from muster.model.gang_states import BEFORE_ADMISSION
 from muster.model.names import MESSAGE, STATE
+from muster.model.objects import PodGroup, PodGroupSpec
 from muster.model.times import seconds_of, text_of
 from muster.observe.admitted_terms import admitted_for, units_of, with_need, without_units
 from muster.observe.candidates import candidate, gang_and_intent, passed_since, requested
@@ -20,18 +22,13 @@ from muster.observe.pod_groups import Repairs, newer
 from muster.observe.readiness import Unready, followed
 from muster.observe.units import being_opened
 from muster.observe.unplaced import nowhere_since
-from muster.observe.view import Mark
+from muster.observe.view import Mark, View
+from muster.queueing.ledger import Candidate, GangKey
 from muster.resources.amounts import total
 
 if TYPE_CHECKING:
-    from collections.abc import Set as AbstractSet
-
     from controller.history import Runs
-    from muster.model.objects import PodGroup, PodGroupSpec
-    from muster.observe.view import View
-    from muster.queueing.ledger import Candidate, GangKey
 
-__all__ = ["Memories", "Memory"]
 
 # Seconds after which a PodGroup that was written, and that the watch does not show, is gone again.
 _WATCH_PATIENCE = 5.0

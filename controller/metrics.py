@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter as Tally
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-from prometheus_client import Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from controller.events import Announcer
+from muster.kube.store import Change
+from muster.kube.workqueue import WorkQueue
 from muster.model.gang_states import GangState
 from muster.model.names import STATE
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
-
-    from prometheus_client import CollectorRegistry, Metric
-
-    from controller.events import Announcer
-    from muster.kube.store import Change
-    from muster.kube.workqueue import WorkQueue
-    from muster.model.objects import PodGroup
-    from muster.observe.cluster import Cluster
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["Metrics", "Term"]
+from muster.model.objects import PodGroup
+from muster.observe.cluster import Cluster
+from muster.queueing.ledger import GangKey
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _WAITS = (1, 5, 15, _MINUTE, 5 * _MINUTE, 15 * _MINUTE, _HOUR, 4 * _HOUR, 12 * _HOUR, _DAY, 7 * _DAY)

@@ -13,9 +13,12 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from controller.fenced_writes import Writer
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.kube.resource import JOBS
@@ -23,16 +26,8 @@ from muster.model.names import NUDGE
 from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, decode, is_true
 from muster.model.times import text_of
 from muster.observe.resources import resource_of
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-    from controller.fenced_writes import Writer
-    from muster.kube.client import Client
-    from muster.observe.view import View
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["Nudges", "Touch", "Turns", "short_jobs"]
+from muster.observe.view import View
+from muster.queueing.ledger import GangKey
 
 logger = logging.getLogger(__name__)
 

@@ -8,14 +8,10 @@ some looks in a row and then few in a second.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["Pace"]
+from muster.queueing.ledger import GangKey
 
 # Pods of a gang that is looked at whenever something changes.
 _SMALL = 50

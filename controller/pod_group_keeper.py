@@ -5,34 +5,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from controller.admission_queue import AdmissionQueue
 from controller.assembling import SILENCE
+from controller.deadlines import Deadlines
+from controller.memory import Memory
+from controller.pod_group_writer import PodGroupWriter
 from controller.refused import Part, manifest_of
+from controller.reports import Reporter
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
+from muster.model.objects import Pod
 from muster.observe import messages
 from muster.observe.admitted_terms import carried, terms_of
+from muster.observe.context import EntryContext
+from muster.observe.ledger_entry import Standing
 from muster.observe.phases import Phase
 from muster.observe.pod_groups import desired, unreserved, while_assembling
-from muster.observe.view import Mark
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-
-    from controller.admission_queue import AdmissionQueue
-    from controller.deadlines import Deadlines
-    from controller.memory import Memory
-    from controller.pod_group_writer import PodGroupWriter
-    from controller.reports import Reporter
-    from muster.model.objects import Pod
-    from muster.observe.context import EntryContext
-    from muster.observe.ledger_entry import Standing
-    from muster.observe.view import View
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["PodGroupKeeper"]
+from muster.observe.view import Mark, View
+from muster.queueing.ledger import GangKey
 
 
 class PodGroupKeeper:

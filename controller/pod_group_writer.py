@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from controller.fenced_writes import Writer
+from controller.history import RunTimes
+from controller.memory import Memory
 from controller.refused import Part, version_of
-from controller.reports import annotations_of, says
+from controller.reports import Reporter, annotations_of, says
 from muster.kube.errors import ApiError
-from muster.model.gang_states import BEFORE_ADMISSION
-from muster.model.objects import decode
+from muster.model.gang_states import BEFORE_ADMISSION, GangState
+from muster.model.objects import ObjectMeta, PodGroup, decode
 from muster.observe import messages
-from muster.observe.pod_groups import WORKLOAD_MANAGER, applicable, up_to_date
+from muster.observe.pod_groups import WORKLOAD_MANAGER, Wanted, applicable, up_to_date
 from muster.observe.resources import resource_of_group
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from controller.fenced_writes import Writer
-    from controller.history import RunTimes
-    from controller.memory import Memory
-    from controller.reports import Reporter
-    from muster.model.gang_states import GangState
-    from muster.model.objects import ObjectMeta, PodGroup
-    from muster.observe.pod_groups import Wanted
-    from muster.observe.view import Mark, View
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["PodGroupWriter"]
+from muster.observe.view import Mark, View
+from muster.queueing.ledger import GangKey
 
 logger = logging.getLogger(__name__)
 

@@ -7,25 +7,17 @@ for ever. Nothing of it is seen but what each of them said when it was looked at
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from muster.gangs.gang import charge_of
-from muster.resources.amounts import describe, times, total, within
-from muster.resources.quota_charges import short_of
+from muster.observe.view import View
+from muster.queueing.entries import Order
+from muster.queueing.ledger import GangKey
+from muster.resources.amounts import Resources, describe, times, total, within
+from muster.resources.pod_defaults import PodDefaults
+from muster.resources.quota_charges import PodCharge, short_of
 from muster.resources.resource_quotas import LIMITS, charge, left_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from muster.observe.view import View
-    from muster.queueing.entries import Order
-    from muster.queueing.ledger import GangKey
-    from muster.resources.amounts import Resources
-    from muster.resources.pod_defaults import PodDefaults
-    from muster.resources.quota_charges import PodCharge
-
-__all__ = ["Shares", "Shortage"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from controller.admission import Admission
 from controller.admission_queue import AdmissionQueue
@@ -17,11 +17,14 @@ from controller.assembling import Assembling
 from controller.bypass import BypassTracker
 from controller.deadlines import Deadlines
 from controller.entering import Entering
+from controller.events import Announcer
 from controller.evictions import Evictions
+from controller.fenced_writes import Writer
 from controller.gates import Gates
 from controller.history import RunTimes
 from controller.kueue import Kueue
 from controller.memory import Memories, Memory
+from controller.metrics import Metrics
 from controller.nudges import Nudges
 from controller.pace import Pace
 from controller.pod_group_keeper import PodGroupKeeper
@@ -33,13 +36,20 @@ from controller.set_aside import SetAside
 from controller.sweeps import Sweeps
 from controller.takeover import Takeover
 from controller.wakes import Wakes
+from muster.admitters import KueueWorkload
+from muster.gangs.history import History
+from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
+from muster.kube.store import Change
+from muster.kube.workqueue import WorkQueue
 from muster.model.gang_states import GangState
 from muster.model.names import GATE, REQUEUE_AFTER
+from muster.model.objects import Namespace, ObjectMeta, PodGroup, Queue
 from muster.model.times import steady
 from muster.observe import messages
 from muster.observe.admitted_terms import without_units
 from muster.observe.candidates import queue_held
+from muster.observe.cluster import Cluster
 from muster.observe.context import DOUBLINGS, EntryContext
 from muster.observe.ledger_entry import Standing, waits_for_a_node
 from muster.observe.observing import observe
@@ -51,23 +61,7 @@ from muster.observe.terminating import look_again_in
 from muster.observe.view import Mark, View
 from muster.queueing.ledger import GangKey, queue_not_found
 from muster.queueing.queue_view import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
-
-    from controller.events import Announcer
-    from controller.fenced_writes import Writer
-    from controller.metrics import Metrics
-    from muster.admitters import KueueWorkload
-    from muster.gangs.history import History
-    from muster.gangs.intent import Defaults
-    from muster.kube.store import Change
-    from muster.kube.workqueue import WorkQueue
-    from muster.model.objects import Namespace, ObjectMeta, PodGroup, Queue
-    from muster.observe.cluster import Cluster
-    from muster.resources.amounts import Resources
-
-__all__ = ["Reconciler"]
+from muster.resources.amounts import Resources
 
 logger = logging.getLogger(__name__)
 

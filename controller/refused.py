@@ -10,18 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from muster.kube.errors import ApiError
+from muster.model.objects import PodGroup
 from muster.observe.pod_groups import desired
-
-if TYPE_CHECKING:
-    from muster.kube.errors import ApiError
-    from muster.model.objects import PodGroup
-    from muster.observe.view import View
-
-__all__ = ["Part", "Refused", "manifest_of", "version_of"]
+from muster.observe.view import View
 
 # Attempts of a write that fails; in each the client tries again for up to ten seconds.
 _ATTEMPTS = 3

@@ -8,30 +8,24 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer, Budget
+from controller.fenced_writes import Writer
+from controller.memory import Memory
 from muster.kube.events import Regarding
 from muster.model.gang_states import GangState
 from muster.model.names import MANAGED_BY, MESSAGE, MUSTER, STATE
-from muster.model.objects import decode
+from muster.model.objects import ObjectMeta, PodGroup, decode
 from muster.observe.messages import aside, kept_class, not_ready, still_held, to_a_maker, to_a_rival
 from muster.observe.resources import resource_of, resource_of_group
 from muster.observe.users_objects import Above
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from controller.fenced_writes import Writer
-    from controller.memory import Memory
-    from muster.model.objects import ObjectMeta, PodGroup
-    from muster.observe.view import Mark, View
-    from muster.queueing.ledger import GangKey
-    from muster.workloads import Kind
-
-__all__ = ["Reporter", "annotations_of", "says"]
+from muster.observe.view import Mark, View
+from muster.queueing.ledger import GangKey
+from muster.workloads import Kind
 
 logger = logging.getLogger(__name__)
 

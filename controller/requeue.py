@@ -7,20 +7,14 @@ placed stays.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from controller.fenced_writes import Writer
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.resource import PODS
 from muster.model.times import seconds_of, text_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from controller.fenced_writes import Writer
-    from muster.observe.view import Member, View
-
-__all__ = ["delete_unplaced", "requeued_at"]
+from muster.observe.view import Member, View
 
 
 def requeued_at(view: View, now: float) -> str:

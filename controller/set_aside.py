@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from controller.memory import Memories, Memory
 from controller.refused import Part, version_of
-from controller.reports import says
+from controller.reports import Reporter, says
 from muster.kube.errors import ApiError
+from muster.kube.workqueue import WorkQueue
 from muster.model.gang_states import GangState
 from muster.observe import messages
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from controller.memory import Memories, Memory
-    from controller.reports import Reporter
-    from muster.kube.workqueue import WorkQueue
-    from muster.observe.ledger_entry import Standing
-    from muster.observe.view import View
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["SetAside"]
+from muster.observe.ledger_entry import Standing
+from muster.observe.view import View
+from muster.queueing.ledger import GangKey
 
 
 class SetAside:

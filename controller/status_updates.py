@@ -8,17 +8,13 @@ them are told one after another.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+from muster.queueing.entries import EntryKey, Order
 
-    from muster.queueing.entries import EntryKey, Order
+Line = Callable[[str, Order | None], Order | None]
 
-    Line = Callable[[str, Order | None], Order | None]
-
-__all__ = ["StatusUpdateSchedule"]
 
 _PER_SECOND = 5  # gangs of all queues together
 _HEAD = 10  # gangs of a queue

@@ -8,14 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterable, Iterator
 
 from muster.kube.slices import in_slices
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
-
-__all__ = ["Sweeps"]
 
 logger = logging.getLogger(__name__)
 

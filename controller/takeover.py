@@ -7,21 +7,15 @@ otherwise than the stores.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
+from controller.admission_queue import AdmissionQueue
+from controller.memory import Memories
+from muster.model.objects import PodGroup
+from muster.observe.cluster import Cluster
 from muster.observe.gang_keys import gang_of_group
 from muster.observe.observing import read_ahead
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from controller.admission_queue import AdmissionQueue
-    from controller.memory import Memories
-    from muster.model.objects import PodGroup
-    from muster.observe.cluster import Cluster
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["Takeover"]
+from muster.queueing.ledger import GangKey
 
 
 class Takeover:

@@ -9,22 +9,16 @@ often the longer no node is found.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from controller.fenced_writes import Writer
 from controller.nudges import Touch, Turns
 from muster.kube.errors import ApiError
 from muster.model.names import NUDGE
 from muster.model.times import text_of
 from muster.observe.resources import resource_of_group
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from controller.fenced_writes import Writer
-    from muster.observe.view import View
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["Wakes"]
+from muster.observe.view import View
+from muster.queueing.ledger import GangKey
 
 logger = logging.getLogger(__name__)
 

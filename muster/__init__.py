@@ -1,5 +1,3 @@
 """What a gang is: rules without I/O, and the command line."""
 
-__all__ = ["__version__"]
-
 __version__ = "0.1.0"

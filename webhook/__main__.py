@@ -6,31 +6,27 @@ import argparse
 import asyncio
 import logging
 import sys
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import muster
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.model.findings import Severity
 from muster.model.strictness import Validation, read_validation
+from muster.process.event_loop import Turns
 from muster.process.health import serve_health
 from muster.process.lifecycle import add_common_arguments, identity, parsed, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, Watches, new_registry, unread
 from muster.queueing.sources import QUEUE_SOURCES
 from webhook.certificates.options import add_certificate_arguments, trust_of
+from webhook.certificates.serving import CertificateSource
 from webhook.metrics import CertificateDates, Metrics, show_load
 from webhook.reviews.knowledge import Knowledge
 from webhook.server.app import make_handler
 from webhook.server.intake import Intake, Limits
 from webhook.server.listener import Listener
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from muster.process.event_loop import Turns
-    from webhook.certificates.serving import CertificateSource
 
 logger = logging.getLogger("webhook")
 

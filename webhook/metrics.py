@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
 
-from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from muster.model.findings import Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from prometheus_client import CollectorRegistry, Metric
-
-    from webhook.certificates.serving import CertificateSource
-    from webhook.reviews.admission_review import AdmissionResponse
-
-__all__ = ["CertificateDates", "Metrics", "Reviews", "show_load"]
+from webhook.certificates.serving import CertificateSource
+from webhook.reviews.admission_review import AdmissionResponse
 
 # From what a decision takes (a fraction of a millisecond) to what the apiserver ever waits.
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

@@ -7,19 +7,14 @@ workload's for ever.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from muster.model.names import read_key
 from muster.model.objects import LocalObject, ObjectMeta, PodTemplate, ResourceList, TimedCondition
 from muster.model.times import seconds_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-__all__ = ["JOB_UID", "KueueWorkload", "Yes", "answer_of", "newest", "reverted"]
 
 JOB_UID = read_key("kueue.x-k8s.io/job-uid")  # label on Workloads: the UID of what they are made of
 # Annotation on the next Workload of an elastic workload: which one it takes the place of, `namespace/name`.

@@ -6,21 +6,14 @@ set takes one flavor of each resource group. Where a ClusterQueue is in a cohort
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
+from muster.admitters.kueue import KueueWorkload, PodSet
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, ResourceList
 from muster.resources.amounts import Resources, describe, minus, parse_resources, times, total, within
 from muster.resources.pod_requests import pod_requests
 from muster.resources.quantity import ZERO, Quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from muster.admitters.kueue import KueueWorkload, PodSet
-    from muster.model.objects import ResourceList
-
-__all__ = ["ClusterQueue", "LocalQueue", "PodSetNeed", "needs_of", "never_fits"]
 
 # How many choices of flavors are tried; where that is too few, the gang may fit.
 _TRIES = 20_000

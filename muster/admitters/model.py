@@ -6,16 +6,11 @@ Namespace chooses among them. Nothing that a workload says does. A gang keeps th
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from muster.model.modes import GateMode
 from muster.model.names import ADMITTER
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-__all__ = ["Admitter", "chosen_admitter", "gate_by", "listed"]
 
 
 class Admitter(StrEnum):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -11,9 +13,6 @@ from muster.cli.options import CONNECT_TIMEOUT
 from muster.cli.streams import UnwritableError, prepare
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Mapping, Sequence
-
     from muster.schedulers import GangScheduler
 
 __all__ = ["CONNECT_TIMEOUT", "main", "parser"]

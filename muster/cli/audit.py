@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.cli.audited import print_audit
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.known import PlanContext
+from muster.cli.manifests import InputError
 from muster.cli.output import as_long_as_read
 from muster.cli.queue_audit import QueueAudit
 from muster.cli.reading import PATIENCE, learn_all
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, is_managed
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
-from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES
+from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, Resource
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode
 from muster.model.names import GANG
@@ -30,24 +34,11 @@ from muster.model.texts import printable
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.queueing.queue_tree import labels_of
 from muster.queueing.sources import QUEUE_SOURCES
-from muster.schedulers import PRODUCTS
-from muster.validation.workload import is_judged, judge
-from muster.workloads import KINDS, PLAIN_POD, SchedulingPolicy, kind_of_owner
+from muster.schedulers import PRODUCTS, GangScheduler
+from muster.validation.workload import Context, is_judged, judge
+from muster.workloads import KINDS, PLAIN_POD, Kind, SchedulingPolicy, kind_of_owner
 from muster.workloads.owners import OwnerWalk
 from muster.workloads.plain import PlainJob, PlainStatefulSet
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Sequence
-
-    from muster.cli.manifests import InputError
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-    from muster.schedulers import GangScheduler
-    from muster.validation.workload import Context
-    from muster.workloads import Kind
-
-__all__ = ["Audit", "run"]
 
 _REFUSED, _CANNOT_LOOK = 1, 2
 # Owners come before the objects that they own, because their labels count for these. Plain pods are not checked again.

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Mapping
+from typing import Any, TextIO
 
 from muster.cli.output import print_data
 from muster.cli.terminal import GREEN, RED, YELLOW, colours, painted, width, wrapped
 from muster.model.findings import Severity
 from muster.model.texts import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["print_audit"]
 
 _WORDS = {Severity.DENY: ("  refused", RED), Severity.WARN: ("  warning", YELLOW)}
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Sequence
 
 from muster.model.texts import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-__all__ = ["aligned"]
 
 
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:

@@ -22,8 +22,6 @@ from muster.cli.options import (
 )
 from muster.cli.page.options import add_page
 
-__all__ = ["parser", "print_version"]
-
 
 def parser() -> argparse.ArgumentParser:
     """The commands and their options."""

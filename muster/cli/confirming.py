@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["asks", "confirmed"]
-
 _YES = {"y", "yes"}
 
 

@@ -5,20 +5,15 @@ Every later request has its own deadline and retries, which add up to a minute w
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.resource import BadNameError
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import AsyncIterator
-
-__all__ = ["NO_ANSWER", "NoClusterError", "connected", "probe"]
 
 _UNAUTHORIZED = 401
 _SUCCESS = 200

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import NamedTuple
 
-__all__ = ["EXAMPLES", "Example", "Formatter", "epilog"]
-
 _HEAD = "examples:\n"
 
 

@@ -6,10 +6,12 @@ same code: the controller knows its latest decisions, and a user may not be allo
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from muster.admitters import Admitter
 from muster.cli.connecting import NO_ANSWER, connected
@@ -27,16 +29,16 @@ from muster.cli.standing import (
     standing,
     unread,
 )
-from muster.cli.subjects import Subject, find, gang_name
+from muster.cli.subjects import Said, Subject, find, gang_name
 from muster.cli.what_helps import what_helps
 from muster.cli.when import ExpectedStarts
 from muster.gangs.gang import Gang, gang_of
-from muster.gangs.intent import find_intent
+from muster.gangs.intent import Intent, find_intent
 from muster.kube.errors import ApiError
 from muster.kube.resource import BadNameError
 from muster.model.gang_states import GangState
 from muster.model.names import GATE
-from muster.model.objects import InvalidObjectError
+from muster.model.objects import InvalidObjectError, Pod
 from muster.model.texts import printable
 from muster.observe.candidates import candidate
 from muster.observe.observing import observe
@@ -45,16 +47,6 @@ from muster.queueing.ledger import Decision, GangKey, queue_not_found
 from muster.resources.amounts import Resources, as_text, minus
 from muster.validation.not_managed import why_not_managed
 from muster.workloads import GANG_KINDS
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
-    from muster.cli.subjects import Said
-    from muster.gangs.intent import Intent
-    from muster.model.objects import Pod
-
-__all__ = ["explain", "explain_group", "run"]
 
 _CANNOT_ASK = 2
 # Seconds of CPU for the forecast of all workloads of one command.

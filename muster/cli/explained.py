@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TextIO
 
 from muster.cli.columns import aligned
 from muster.cli.table import amounts
@@ -12,11 +13,6 @@ from muster.cli.when import when_lines
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
 from muster.model.times import seconds_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-__all__ = ["print_explained"]
 
 _PAINTS = {
     GangState.RUNNING: GREEN,

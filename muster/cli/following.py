@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from muster.cli.picture import look
+from muster.cli.picture import Picture, look
+from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Sequence
-
-    from muster.cli.picture import Picture
-    from muster.kube.client import Client
-
-__all__ = ["Followed", "beside", "followed"]
 
 
 class Followed:

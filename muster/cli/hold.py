@@ -6,34 +6,27 @@ stands for its workload. What a workload has made may have a copy of the annotat
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.cli.connecting import NO_ANSWER, connected
-from muster.cli.names import UnknownSubjectError, kinds_of, parse_names, pod_groups_meant, queues_meant
+from muster.cli.names import ObjectName, UnknownSubjectError, kinds_of, parse_names, pod_groups_meant, queues_meant
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.subjects import made_by
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
+from muster.kube.resource import Resource
 from muster.model.names import GANG, HOLD
-from muster.model.objects import InvalidObjectError, ObjectMeta, PartialObjectMetadata, Pod, decode
+from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, PartialObjectMetadata, Pod, decode
 from muster.model.texts import printable
 from muster.observe.holds import asks_to_wait
 from muster.observe.resources import resource_of
 from muster.workloads import PLAIN_POD, WATCHED_KINDS, kind_of_owner, owner_of
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
-    from muster.cli.names import ObjectName
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-    from muster.model.objects import OwnerReference
-
-__all__ = ["run"]
 
 _NOT_ALL, _CANNOT = 1, 2
 _POD_GROUP = "PodGroup"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.cli.malformed import unreadable
+from muster.cli.manifests import Document
 from muster.cli.schemas import Schemas
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, Surroundings
@@ -24,13 +26,6 @@ from muster.resources.resource_quotas import ResourceQuota
 from muster.resources.resource_quotas import limits as limits_of
 from muster.validation.workload import Context
 from muster.workloads import SOURCES, Reference
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from muster.cli.manifests import Document
-
-__all__ = ["PlanContext"]
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ The webhook sees every queue, and no workload of a kind that the cluster does no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,14 +14,10 @@ from muster.model.findings import Finding, Reason
 from muster.model.objects import InvalidObjectError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from muster.cli.known import PlanContext
     from muster.cli.manifests import Document
     from muster.validation.workload import Verdict
     from muster.workloads import Decoded, Kind, Workload
-
-__all__ = ["as_of_input", "default_queue_unknown", "readable", "unserved"]
 
 
 def default_queue_unknown(verdict: Verdict, known: PlanContext) -> str:

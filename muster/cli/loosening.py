@@ -8,30 +8,24 @@ from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from muster.cli.output import say
 from muster.kube.burst import burst
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
+from muster.kube.resource import Resource
 from muster.model.names import GANG, GROUP_NAME, MANAGED_BY, MUSTER, TASK_SPEC, WORKLOAD, queue_named
 from muster.model.objects import InvalidObjectError, OwnerReference, Pod, PodGroup, decode
 from muster.model.texts import printable
 from muster.observe.resources import pod_groups_of
-from muster.schedulers import gang_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-    from muster.schedulers import GangScheduler
-
-__all__ = ["is_whole", "loosen", "make_missing", "substitute"]
+from muster.schedulers import GangScheduler, gang_name
 
 
 async def loosen(client: Client, pods: Iterable[Pod], schedulers: Mapping[str, GangScheduler]) -> bool:

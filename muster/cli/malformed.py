@@ -7,19 +7,15 @@ replaced by something plausible, in a copy, and the copy is judged once more.
 from __future__ import annotations
 
 import types
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
 from muster.cli.manifests import InputError
 from muster.model.findings import Finding, Reason
 from muster.model.objects import InvalidObjectError, convert
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-__all__ = ["further", "unreadable"]
 
 T = TypeVar("T")
 

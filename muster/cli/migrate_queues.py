@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.cli.confirming import asks, confirmed
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.output import say
 from muster.cli.queue_migration import gang_queue_of, queue_of
 from muster.cli.words import counted
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
+from muster.kube.resource import Resource
 from muster.model.objects import InvalidObjectError, decode
 from muster.model.selectors import InvalidSelectorError
 from muster.model.texts import printable
 from muster.observe.resources import queues_of
 from muster.queueing.sources import QUEUE_SOURCES, GangQueue
-
-if TYPE_CHECKING:
-    import argparse
-
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-
-__all__ = ["run"]
 
 _NOT_ALL, _CANNOT = 1, 2
 # Seconds for which a queue is tried again whose parent was made just before, and between two tries.

@@ -2,29 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
+from muster.kube.resource import Resource
 from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import SCHEDULERS
-from muster.workloads import KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from muster.kube.resource import Resource
-    from muster.workloads import Kind
-
-__all__ = [
-    "ObjectName",
-    "UnknownSubjectError",
-    "is_pod_group",
-    "is_queue",
-    "kinds_of",
-    "parse_names",
-    "pod_groups_meant",
-    "queues_meant",
-]
+from muster.workloads import KINDS, Kind
 
 _SHORT_QUEUE = {"volcano": "q", "muster": "gq"}
 _SHORT = {"Pod": "po", "StatefulSet": "sts"}

@@ -10,8 +10,6 @@ from muster.workloads import KINDS
 if TYPE_CHECKING:
     from muster.cli.manifests import Document
 
-__all__ = ["near_kind"]
-
 
 def near_kind(document: Document) -> str:
     """The probable intention of the document, in a sentence; "" when no kind is near."""

@@ -12,20 +12,6 @@ if TYPE_CHECKING:
     from muster.model.selectors import Selector
     from muster.schedulers import GangScheduler
 
-__all__ = [
-    "CONNECT_TIMEOUT",
-    "SCHEDULERS",
-    "bound",
-    "caution",
-    "chosen_schedulers",
-    "cluster",
-    "connection",
-    "installed",
-    "output",
-    "scope",
-    "seconds",
-    "selector",
-]
 
 CONNECT_TIMEOUT = "MUSTER_CONNECT_TIMEOUT"
 """The environment variable with the default of --connect-timeout."""

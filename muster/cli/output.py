@@ -6,19 +6,14 @@ import errno
 import json
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import yaml
 
 from muster.cli.parsing import stays_text
 from muster.cli.streams import UnwritableError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["as_long_as_read", "print_data", "say"]
-
 
 _FULL = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 

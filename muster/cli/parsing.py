@@ -9,17 +9,13 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import yaml
 
 from muster.model.texts import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["InputError", "parse", "stays_text"]
 
 # Real manifests have a handful of levels and thousands of values, not millions.
 _DEEPEST = 100

@@ -5,11 +5,14 @@ The ledger is built as a new leader builds it: from the same objects, by the sam
 
 from __future__ import annotations
 
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.admitters import Admitter
 from muster.gangs.intent import Defaults
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import ELASTIC_QUOTAS, NAMESPACES, NODES, PODS
@@ -26,20 +29,11 @@ from muster.observe.observing import observe
 from muster.observe.phases import lost_in
 from muster.observe.pod_groups import scheduler_of
 from muster.observe.quota_use import QuotaUse
-from muster.observe.view import Mark
+from muster.observe.view import Mark, View
 from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
 from muster.queueing.queue_view import ROOT, read_queue
 from muster.queueing.sources import QUEUE_SOURCES
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from muster.kube.client import Client
-    from muster.observe.view import View
-    from muster.resources.amounts import Resources
-
-__all__ = ["LedgerSnapshot", "Picture", "look", "look_at_nodes"]
+from muster.resources.amounts import Resources
 
 _CONSEQUENCES = {
     **{f"{one.plural}.{one.group}": "limits and free resources are unknown" for one in QUEUE_SOURCES.values()},

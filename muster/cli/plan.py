@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonpatch
 import msgspec
 
+from muster.admitters import Admitter
 from muster.cli.known import PlanContext
 from muster.cli.lacking import as_of_input, default_queue_unknown, readable, unserved
 from muster.cli.malformed import further, unreadable
@@ -18,9 +21,9 @@ from muster.cli.output import as_long_as_read, print_data
 from muster.cli.queue_audit import queue_faults
 from muster.cli.summary import print_junit, print_summary, print_wide
 from muster.cli.table import print_table
-from muster.gangs.gang import as_its_pods
-from muster.gangs.intent import Defaults
-from muster.gangs.pod_patch import inject, is_free, membership
+from muster.gangs.gang import Gang, as_its_pods
+from muster.gangs.intent import Defaults, Intent
+from muster.gangs.pod_patch import Membership, inject, is_free, membership
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode
 from muster.model.names import GATE, NAMESPACE_SELECTOR, is_object_name
@@ -34,19 +37,7 @@ from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
 from muster.validation.not_managed import why_not_managed
 from muster.validation.workload import Context, Verdict, judge
-from muster.workloads import Kind, kind_of
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterable, Sequence
-
-    from muster.admitters import Admitter
-    from muster.gangs.gang import Gang
-    from muster.gangs.intent import Intent
-    from muster.gangs.pod_patch import Membership
-    from muster.workloads import Decoded, RoleSpec, Workload
-
-__all__ = ["plan", "run"]
+from muster.workloads import Decoded, Kind, RoleSpec, Workload, kind_of
 
 _REFUSED, _UNREADABLE, _NOT_MANAGED = 1, 2, 3
 # The findings that `--strict` counts, beside workloads that muster does not manage.

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from muster.model.findings import Finding
 from muster.model.gang_states import GangState
 from muster.model.names import STATE
-from muster.model.objects import InvalidObjectError
+from muster.model.objects import InvalidObjectError, PodGroup, Queue
+from muster.model.strictness import Validation
 from muster.queueing.queue_tree import QueueTree, exceeding
 from muster.queueing.queue_view import ROOT, read_queue
 from muster.resources.amounts import parse_resources
 from muster.schedulers import gang_name
 from muster.validation.queue import burdened, faults, kept_out, left_outside
 from muster.validation.workload import no_way_in
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.model.objects import PodGroup, Queue
-    from muster.model.strictness import Validation
-
-__all__ = ["QueueAudit", "queue_faults"]
 
 Findings = tuple[tuple[Finding, ...], tuple[Finding, ...]]
 """The refusals and the warnings of an object."""

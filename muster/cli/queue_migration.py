@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.model.names import HOLD, NAMESPACE_SELECTOR
-from muster.model.selectors import parse_selector
+from muster.model.objects import Queue
+from muster.model.selectors import Requirement, parse_selector
 from muster.queueing.queue_view import ROOT
 from muster.queueing.sources import FIELDS, QUEUE_SOURCES, GangQueue, selector_text
-
-if TYPE_CHECKING:
-    from muster.model.objects import Queue
-    from muster.model.selectors import Requirement
-
-__all__ = ["gang_queue_of", "queue_of"]
 
 
 def gang_queue_of(queue: Queue) -> dict[str, Any]:

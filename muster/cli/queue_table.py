@@ -5,19 +5,15 @@ Box and block characters are for terminals with colours; files, pipes and other 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from muster.cli.table import rounded
 from muster.cli.terminal import GREEN, RED, YELLOW, painted
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
 from muster.resources.quantity import parse_quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-__all__ = ["ASCII", "BLOCKS", "Glyphs", "Share", "queue_lines", "share_of"]
 
 _HEAD = ("QUEUE", "STATE", "SHARE", "GANGS", "WAITING", "RESOURCE", "USED / LIMIT")
 _SHARE_COLUMN = 2

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TextIO
 
 from muster.cli.columns import aligned
 from muster.cli.connecting import NO_ANSWER, connected
@@ -19,21 +21,13 @@ from muster.model.names import MESSAGE, STATE
 from muster.model.texts import printable
 from muster.model.times import minute_of, seconds_of
 from muster.observe.messages import in_the_way
+from muster.observe.view import View
+from muster.queueing.entries import EntryKey
 from muster.queueing.queue_view import ROOT
+from muster.queueing.reservations import Reservation
 from muster.queueing.shares import percent
-from muster.resources.amounts import as_text
+from muster.resources.amounts import Resources, as_text
 from muster.resources.quantity import Quantity
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from muster.observe.view import View
-    from muster.queueing.entries import EntryKey
-    from muster.queueing.reservations import Reservation
-    from muster.resources.amounts import Resources
-
-__all__ = ["gang_entries", "queue_entries", "remarks", "reservations_of", "run", "said_of", "tree_lines"]
 
 _CANNOT_ASK = 2
 _RESTS_ON = {

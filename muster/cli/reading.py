@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 from urllib.parse import quote
 
 import msgspec
@@ -12,6 +14,8 @@ import msgspec
 from muster.cli.connecting import NoClusterError, connected
 from muster.cli.known import PlanContext
 from muster.cli.manifests import Document, InputError
+from muster.cli.schemas import Schemas
+from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
@@ -22,20 +26,11 @@ from muster.kube.resource import (
     PRIORITY_CLASSES,
     RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
+    Resource,
 )
 from muster.observe.resources import queues_of, resource_of_source
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.workloads import SOURCES
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterable
-
-    from muster.cli.schemas import Schemas
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-
-__all__ = ["PATIENCE", "from_cluster", "learn_all", "learn_fields"]
 
 PATIENCE = 15.0
 """Seconds for one page of a list; a user is waiting at a terminal."""

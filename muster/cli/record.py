@@ -6,6 +6,7 @@ are printed at the end, for policies that name them.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gzip
 import hashlib
@@ -13,34 +14,25 @@ import json
 import secrets
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, cast
+from typing import Any, NamedTuple, TextIO, cast
 
 import msgspec
 
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.following import followed
 from muster.cli.output import say
-from muster.cli.picture import Picture
+from muster.cli.picture import LedgerSnapshot, Picture
 from muster.model.names import RECLAIM
 from muster.model.objects import ObjectMeta, Queue, QueueStatus
 from muster.model.texts import printable
 from muster.observe.run_times import lineage
 from muster.process.lifecycle import spare_collector, stop_signal
-from muster.queueing.entries import EndKind
+from muster.queueing.entries import EndKind, EntryKey
 from muster.queueing.queue_view import ROOT
 from muster.queueing.sources import FIELDS
-from muster.resources.amounts import as_text
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-
-    from muster.cli.picture import LedgerSnapshot
-    from muster.queueing.entries import EntryKey
-    from muster.resources.amounts import Resources
-
-__all__ = ["Recorder", "run"]
+from muster.resources.amounts import Resources, as_text
 
 _CANNOT = 2
 # Seconds between two looks at what has changed: a gang that comes and ends in between is not seen.

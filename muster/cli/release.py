@@ -8,12 +8,13 @@ counts as admitted, and muster never adds a gate to an existing pod.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import re
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from muster.cli.confirming import asks, confirmed
 from muster.cli.connecting import NO_ANSWER, connected
@@ -22,6 +23,7 @@ from muster.cli.output import say
 from muster.cli.words import counted
 from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import PODS
@@ -29,14 +31,6 @@ from muster.model.names import GANG, GATE, label_value
 from muster.model.objects import Pod
 from muster.model.texts import printable
 from muster.schedulers import SCHEDULERS
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
-    from muster.kube.client import Client
-
-__all__ = ["Outcomes", "open_gates", "run", "say_failures", "say_opened"]
 
 _NOT_ALL, _CANNOT_ASK = 1, 2
 # The characters of a label's value; a longer name stands there in short.

@@ -7,6 +7,7 @@ not.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,8 @@ from muster.model.nearest import did_you_mean
 from muster.workloads import SchedulingPolicy, kind_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from muster.cli.manifests import Document
 
-__all__ = ["Schemas"]
 
 JSON = Any
 _CRD = "CustomResourceDefinition"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from muster.cli.subjects import HOW_TO_READ
+from muster.cli.subjects import HOW_TO_READ, Subject
+from muster.gangs.intent import Intent
 from muster.kube.resource import PODS
 from muster.model.gang_states import GangState
 from muster.model.names import GANG, GATE, MESSAGE, STATE, UNNAMED_SCHEDULERS
@@ -16,18 +17,15 @@ from muster.observe.holds import OnHold, asks_to_wait, held_back
 from muster.observe.messages import at_rest, in_the_way, left_alone
 from muster.observe.phases import gate_in
 from muster.observe.resources import pod_groups_of, resource_of_source
+from muster.observe.view import View
+from muster.queueing.ledger import Decision
+from muster.queueing.queue_tree import QueueTree
+from muster.workloads import Workload
 from muster.workloads.ray_parents import RayCronJob
 
 if TYPE_CHECKING:
     from muster.cli.picture import Picture
-    from muster.cli.subjects import Subject
-    from muster.gangs.intent import Intent
-    from muster.observe.view import View
-    from muster.queueing.ledger import Decision
-    from muster.queueing.queue_tree import QueueTree
-    from muster.workloads import Workload
 
-__all__ = ["hidden_parts", "hold_of_maker", "hold_on", "of_maker", "other_scheduler", "recorded", "standing", "unread"]
 
 _STATES = frozenset(map(str, GangState))
 

@@ -6,8 +6,6 @@ import io
 import os
 import sys
 
-__all__ = ["UnwritableError", "prepare"]
-
 
 class UnwritableError(Exception):
     """The output cannot be written; the message says why."""

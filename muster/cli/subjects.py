@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of, pod_groups_meant
+from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, kinds_of, pod_groups_meant
 from muster.cli.timeline import TimedPod
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import EVENTS, PODS, Resource
@@ -17,13 +19,8 @@ from muster.observe.resources import resource_of
 from muster.workloads import KINDS, Decoded, Kind, kind_of, owner_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from muster.cli.names import ObjectName
     from muster.cli.picture import Picture
-    from muster.kube.client import Client
 
-__all__ = ["HOW_TO_READ", "Event", "Said", "Subject", "events_about", "find", "gang_name", "made_by", "subject_of"]
 
 _OF_MUSTER = "muster.dev/controller"
 # Groups of kinds that Kubernetes' own role `view` has.

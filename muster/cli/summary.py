@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from html import escape  # of xml.sax.saxutils the import takes 15 ms
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from muster.cli.columns import aligned
 from muster.cli.table import amounts
@@ -11,11 +12,6 @@ from muster.cli.terminal import GREEN, RED, YELLOW, colours, painted
 from muster.cli.words import counted
 from muster.model.texts import printable
 from muster.schedulers import spec_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-__all__ = ["print_junit", "print_summary", "print_wide"]
 
 _HEAD = ("NAMESPACE", "KIND", "NAME", "VERDICT", "QUEUE", "PRIORITY", "PODS", "MIN", "MIN RESOURCES", "WARNINGS")
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TextIO
 
 from muster.cli.terminal import GREEN, RED, YELLOW, colours, painted, width, wrapped
 from muster.model.texts import printable
 from muster.schedulers import spec_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-__all__ = ["amounts", "print_table", "rounded"]
 
 # An indent that says: never wrap this line.
 _WHOLE = 10_000

@@ -6,12 +6,8 @@ Elsewhere, in a file or a pipe, lines have 80 columns and no colours.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, TextIO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["GREEN", "RED", "WIDTH", "YELLOW", "clears", "colours", "draws", "painted", "width", "wrapped"]
+from collections.abc import Iterator
+from typing import TextIO
 
 WIDTH = 80
 """Columns where there is no terminal."""

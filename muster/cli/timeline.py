@@ -6,6 +6,7 @@ The timeline is what can still be read.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,10 @@ from muster.model.objects import Pod, PodStatus, TimedCondition
 from muster.model.times import seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
     from muster.cli.subjects import Said
     from muster.observe.view import View
     from muster.workloads import Decoded
 
-__all__ = ["Moment", "TimedPod", "timeline", "untimed"]
 
 # Events with the same words that are fewer seconds apart are one.
 _SAME = 2.0

@@ -7,6 +7,7 @@ help is found.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -15,17 +16,13 @@ from muster.cli.words import counted, listed
 from muster.gangs.said_run import LONGEST_RUN
 from muster.model.names import RUNS_AT_MOST
 from muster.model.times import duration_text
-from muster.queueing.entries import EndKind, Run
+from muster.queueing.entries import Candidate, EndKind, EntryKey, Run
 from muster.resources.amounts import minus, positive, times
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from muster.gangs.gang import Role
-    from muster.queueing.entries import Candidate, EntryKey
     from muster.queueing.ledger import GangKey, Ledger
 
-__all__ = ["NOTHING_HELPS", "what_helps"]
 
 NOTHING_HELPS = "nothing was found: neither fewer pods, nor another queue, nor a time limit, nor the end of a few gangs"
 # Questions of all kinds together, then of each: the rest is for the ends of other gangs.

@@ -5,9 +5,11 @@ The ledger of the cluster and a copy with the change are both forecast; what is 
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,20 +24,14 @@ from muster.model.objects import InvalidObjectError
 from muster.model.texts import printable
 from muster.model.times import minute_of, stamp_of
 from muster.observe.run_times import bounds_of
+from muster.queueing.entries import EntryKey
 from muster.queueing.forecast import forecast
-from muster.queueing.ledger import Candidate, GangKey
-from muster.resources.amounts import parse_resources
+from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.resources.amounts import Resources, parse_resources
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Mapping, Sequence
-
-    from muster.queueing.entries import EntryKey
-    from muster.queueing.ledger import Ledger
-    from muster.resources.amounts import Resources
     from muster.validation.workload import Verdict
 
-__all__ = ["Change", "changes", "expected_starts", "run"]
 
 _CANNOT_ASK = 2
 # A start that moves by less than a tenth of the wait is none that anybody could notice: run times are guessed worse.

@@ -7,22 +7,16 @@ run times that it knows: where it knows fewer than half of those that a gang wai
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, inf
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from muster.cli.words import ago
 from muster.model.times import minute_of, seconds_of, stamp_of
-from muster.queueing.entries import EndKind
+from muster.queueing.entries import Candidate, EndKind, EntryKey, Order
 from muster.queueing.forecast import forecast
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from muster.queueing.entries import Candidate, EntryKey, Order
-    from muster.queueing.ledger import GangKey, Ledger
-    from muster.queueing.reservations import Reservation
-
-__all__ = ["ExpectedStarts", "basis_of", "expected_words", "starts_by", "when_lines"]
+from muster.queueing.ledger import GangKey, Ledger
+from muster.queueing.reservations import Reservation
 
 _ASSUMES = (
     "no gang comes, goes or grows",

@@ -7,10 +7,10 @@ cannot revert a change; then it opens gates until every review in flight has end
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import time
-from typing import TYPE_CHECKING
 
 from muster.cli.confirming import asks, confirmed
 from muster.cli.connecting import NO_ANSWER, connected
@@ -19,6 +19,7 @@ from muster.cli.loosening import loosen
 from muster.cli.output import say
 from muster.cli.release import Outcomes, open_gates, say_failures, say_opened
 from muster.cli.words import counted
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
@@ -26,13 +27,6 @@ from muster.model.names import GANG, GATE
 from muster.model.objects import PartialObjectMetadata, Pod
 from muster.model.texts import printable
 from muster.schedulers import named
-
-if TYPE_CHECKING:
-    import argparse
-
-    from muster.kube.client import Client
-
-__all__ = ["run"]
 
 _NOT_ALL, _CANNOT = 1, 2
 _PAUSE_SECONDS = 1.0

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["ago", "counted", "lasting", "listed"]
+from collections.abc import Sequence
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 # A unit is used from two of it on: `90 minutes`, then `2 hours`.

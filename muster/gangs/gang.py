@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from muster.model.names import LONGEST_NAME, label_value
-from muster.model.objects import InvalidObjectError
+from muster.model.objects import InvalidObjectError, PriorityClass
 from muster.resources.amounts import Resources, check_few, largest, parse_resources, times, total
-from muster.resources.pod_defaults import NOTHING_ADDED
+from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.pod_requests import check_size, pod_requests
+from muster.resources.quantity import Quantity
 from muster.resources.quota_charges import PodCharge, pod_charge
+from muster.workloads import RoleSpec, Workload
+from muster.workloads.model import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from muster.gangs.intent import Intent
-    from muster.model.objects import PriorityClass
-    from muster.resources.pod_defaults import PodDefaults
-    from muster.resources.quantity import Quantity
-    from muster.workloads import RoleSpec, Workload
-    from muster.workloads.model import Unit
 
-__all__ = ["Gang", "Role", "as_its_pods", "charge_of", "gang_of", "priority_value", "priority_values"]
 
 # minMember is an int32.
 _MOST_PODS = 2**31 - 1

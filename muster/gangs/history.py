@@ -13,17 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable, Iterator
 from math import ceil
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from muster.model.objects import decode
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-__all__ = ["SHARDS", "SHORTEST", "History", "Lineage", "lineage_of", "sample"]
 
 SHARDS = 8
 """In so many parts the history is stored; a namespace is in one of them."""

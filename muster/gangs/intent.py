@@ -9,8 +9,8 @@ names a scheduler muster is not configured for.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from muster.admitters import Admitter
 from muster.gangs.said_run import SaidRun, said_run
@@ -32,29 +32,9 @@ from muster.model.requeueing import requeue_after
 from muster.model.selectors import Selector
 from muster.model.strictness import Validation
 from muster.model.topology import Topology, read_topology
-from muster.queueing.sources import QUEUE_SOURCES
-from muster.schedulers import SCHEDULERS
-from muster.workloads import SchedulingPolicy, Voice
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.queueing.sources import QueueSource
-    from muster.schedulers import GangScheduler
-    from muster.workloads import Workload
-
-__all__ = [
-    "Defaults",
-    "Intent",
-    "Surroundings",
-    "find_intent",
-    "foreign_scheduler",
-    "is_managed",
-    "may_run_beside",
-    "named_queue",
-    "required",
-    "required_since",
-]
+from muster.queueing.sources import QUEUE_SOURCES, QueueSource
+from muster.schedulers import SCHEDULERS, GangScheduler
+from muster.workloads import SchedulingPolicy, Voice, Workload
 
 
 @dataclass(frozen=True, slots=True)

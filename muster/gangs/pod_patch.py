@@ -8,12 +8,15 @@ children; never a `test`; a second round over the patched pod adds nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from muster.gangs.gang import Gang, Role
+from muster.gangs.intent import Intent
 from muster.model.modes import GateMode
 from muster.model.names import (
     GANG,
@@ -26,17 +29,8 @@ from muster.model.names import (
     WORKLOAD,
     read_key,
 )
-from muster.model.objects import Pod, convert
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.gangs.gang import Gang, Role
-    from muster.gangs.intent import Intent
-    from muster.model.objects import ObjectMeta, OwnerReference
-    from muster.schedulers import GangScheduler
-
-__all__ = ["Membership", "Operation", "disown", "inject", "is_certain", "is_free", "membership", "opening"]
+from muster.model.objects import ObjectMeta, OwnerReference, Pod, convert
+from muster.schedulers import GangScheduler
 
 Operation = dict[str, Any]
 

@@ -6,17 +6,12 @@ it costs the bound, and never the gang.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from muster.model.names import KUEUE_MOST_RUN, RUNS_AT_MOST
 from muster.model.times import duration_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from muster.workloads import Voice, Workload
-
-__all__ = ["LONGEST_RUN", "SaidRun", "said_run", "unreadable_runs"]
+from muster.workloads import Voice, Workload
 
 _SHORTEST_RUN, LONGEST_RUN = 60.0, 60 * 24 * 3600.0
 _MOST_DIGITS = 9

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import random
 
-__all__ = ["Backoff", "Rate"]
-
 
 class Backoff:
     """Growing delays in seconds: base, base x factor, … up to `cap`, each lengthened by up to `jitter` of itself.

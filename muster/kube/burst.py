@@ -6,12 +6,8 @@ The apiserver's own limits (429) are obeyed by the client; this only bounds what
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
-
-__all__ = ["CONCURRENT", "burst"]
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
 
 CONCURRENT = 32
 

@@ -6,23 +6,18 @@ objects costs a hundred times as much (docs/design-notes.md).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack
 
 import msgspec
 
-from muster.kube.config import load_connection
+from muster.kube.config import Connection, load_connection
 from muster.kube.errors import ApiError, OversizedLine, Silence, Unreachable
+from muster.kube.resource import Resource
 from muster.kube.transport import Call, Transport
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-    from contextlib import AbstractAsyncContextManager
-    from datetime import datetime
-    from types import TracebackType
-    from typing import Unpack
-
-    from muster.kube.config import Connection
-    from muster.kube.resource import Resource
 
 __all__ = [
     "MAX_LINE_BYTES",

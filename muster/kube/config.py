@@ -13,18 +13,14 @@ import logging
 import os
 import ssl
 import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import yaml
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Mapping
-
-__all__ = ["SERVICE_ACCOUNT", "ConfigError", "Connection", "load_connection"]
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["ApiError", "OversizedLine", "Silence", "Unreachable", "error_from_response"]
-
 _EXCERPT = 200  # characters of a foreign body that a message quotes
 
 

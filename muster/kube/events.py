@@ -9,8 +9,6 @@ from typing import Any
 from muster.kube.resource import EVENTS
 from muster.model.times import text_of
 
-__all__ = ["EventSource", "Regarding"]
-
 _LONGEST_NOTE = 1024  # bytes; the apiserver refuses more
 _LONGEST_NAME = 200  # characters of the object's name in that of its event
 

@@ -12,23 +12,18 @@ import asyncio
 import logging
 import math
 import random
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from muster.kube.client import Client
 from muster.kube.clock import boottime
 from muster.kube.errors import ApiError
 from muster.kube.resource import LEASES
 from muster.model.objects import InvalidObjectError, LocalObject, decode
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from muster.kube.client import Client
-
-__all__ = ["LeaseElector", "LeaseLost", "LeaseRules", "LeaseTiming"]
 
 logger = logging.getLogger(__name__)
 

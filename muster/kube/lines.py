@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from muster.kube.errors import OversizedLine
 
-__all__ = ["LineSplitter"]
-
 
 class LineSplitter:
     """Collects chunks and gives whole lines, without their newline; empty lines are passed over.

@@ -10,23 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
-from muster.kube.client import MAX_PAGE_BYTES
+from muster.kube.client import MAX_PAGE_BYTES, Client
 from muster.kube.errors import ApiError, OversizedAnswer, Unreachable
+from muster.kube.resource import Resource
+from muster.model.keep import Keep
 from muster.model.objects import InvalidObjectError, LocalObject, decode
 from muster.model.projection import Projection
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-    from muster.model.keep import Keep
-
-__all__ = ["Listing", "Pages", "list_all", "list_into", "list_objects"]
 
 logger = logging.getLogger(__name__)
 

@@ -6,14 +6,9 @@ Pure: what happened is told to it, with the time where time matters.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
 
+from muster.kube.backoff import Backoff
 from muster.kube.errors import ApiError, Unreachable
-
-if TYPE_CHECKING:
-    from muster.kube.backoff import Backoff
-
-__all__ = ["Progress"]
 
 # After so many resumptions in vain the resource version itself is doubted.
 _RESUMPTIONS = 5

@@ -10,26 +10,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from muster.kube.backoff import Backoff
+from muster.kube.client import Client
 from muster.kube.errors import ApiError, Silence, Unreachable, error_from_response
 from muster.kube.listing import Pages, list_into
 from muster.kube.progress import Progress
+from muster.kube.resource import Resource
 from muster.kube.slices import Turns, in_slices
-from muster.kube.store import HasMetadata, Store
+from muster.kube.store import ChangeKind, HasMetadata, Store
 from muster.model.keep import Keep
 from muster.model.objects import InvalidObjectError, LocalObject, decode
 from muster.model.projection import Projection
-
-if TYPE_CHECKING:
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-    from muster.kube.store import ChangeKind
-
-__all__ = ["Reflector", "ReflectorStatistics"]
 
 logger = logging.getLogger(__name__)
 

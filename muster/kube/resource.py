@@ -5,34 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote
 
-__all__ = [
-    "ACCESS_REVIEWS",
-    "ADMISSION_POLICIES",
-    "ADMISSION_POLICY_BINDINGS",
-    "CLUSTER_ROLE_BINDINGS",
-    "CONFIG_MAPS",
-    "DEPLOYMENTS",
-    "ELASTIC_QUOTAS",
-    "EVENTS",
-    "JOBS",
-    "LEASES",
-    "LIMIT_RANGES",
-    "MUTATING_WEBHOOKS",
-    "NAMESPACES",
-    "NODES",
-    "PODS",
-    "POD_GROUPS",
-    "PRIORITY_CLASSES",
-    "QUEUES",
-    "RESOURCE_QUOTAS",
-    "RUNTIME_CLASSES",
-    "SECRETS",
-    "SELF_REVIEWS",
-    "VALIDATING_WEBHOOKS",
-    "BadNameError",
-    "Resource",
-]
-
 
 class BadNameError(ValueError):
     """A name, or the name of a namespace, that no object has: it would lead elsewhere, or cannot be written."""

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-__all__ = ["SLICE", "Turns", "in_slices"]
+from collections.abc import Callable, Iterable
 
 SLICE = 0.01
 """Seconds of a core; with the chart's request of 100m, and no more than that, a tenth of a second."""

@@ -7,15 +7,11 @@ becomes a change, and an object deleted and recreated under its name (another UI
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
-
-    from muster.model.objects import ObjectMeta
-
-__all__ = ["Change", "ChangeKind", "HasMetadata", "Relist", "Store", "StoreStatistics", "is_version"]
+from muster.model.objects import ObjectMeta
 
 logger = logging.getLogger(__name__)
 

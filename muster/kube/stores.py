@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Generic, TypeVar
 
-from muster.kube.store import HasMetadata, Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator
-
-    from muster.kube.store import Change
-
-__all__ = ["Stores"]
+from muster.kube.store import Change, HasMetadata, Store
 
 T = TypeVar("T", bound=HasMetadata)
 

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import math
 import re
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,11 +26,8 @@ from muster.kube.errors import ApiError, OversizedAnswer, Silence, Unreachable, 
 from muster.kube.lines import LineSplitter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-
     from aiohttp.abc import AbstractStreamWriter
 
-__all__ = ["Call", "Transport"]
 
 logger = logging.getLogger(__name__)
 

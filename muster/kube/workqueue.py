@@ -11,16 +11,12 @@ import asyncio
 import heapq
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, NamedTuple, TypeVar
 
 from muster.kube.backoff import Rate
 from muster.kube.errors import ApiError
 from muster.kube.slices import Turns
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable
-
-__all__ = ["QueueCore", "QueueShutDown", "QueueStatistics", "WorkQueue", "work"]
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import msgspec
 
-__all__ = ["Affinity"]
-
 
 class _Decoded(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
     """As `objects.LocalObject`, which imports this module."""

@@ -6,14 +6,9 @@ gravest first; `ABOUT` says of each what comes of it where nothing is configured
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["ABOUT", "About", "Finding", "Reason", "Severity"]
 
 
 class Severity(StrEnum):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["BEFORE_ADMISSION", "GangState"]
-
 
 class GangState(StrEnum):
     """Where a gang stands, and why it waits; docs/reasons.md says of each what to do."""

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections import OrderedDict
+from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from muster.model.objects import LocalObject, PodTemplate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.model.objects import PodSpec
-
-__all__ = ["TEXT_MAPS", "Keep", "Stubbed", "copied", "entries", "shared_template"]
+from muster.model.objects import LocalObject, PodSpec, PodTemplate
 
 TEXT_MAPS = ("labels", "annotations")
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from itertools import islice
 from operator import attrgetter
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin
+from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import Raw, Struct, structs
@@ -32,11 +33,6 @@ from muster.model.objects import (
     SchedulingGate,
     decode,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["MOST_CONTAINERS", "MOST_ITEMS", "LargeObjects", "struct_in"]
 
 T = TypeVar("T")
 

@@ -6,15 +6,10 @@ The queue's is first because all who wait there share its room: whoever keeps th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from muster.model.names import GATE_MODE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["GateMode", "gate_mode", "read_gate_mode"]
 
 
 class GateMode(StrEnum):

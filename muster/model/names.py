@@ -4,73 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = [
-    "ADMITTED",
-    "ADMITTED_AT",
-    "ADMITTED_FOR",
-    "ADMITTER",
-    "BOUND",
-    "DRAIN_AFTER",
-    "GANG",
-    "GANG_COMPLETIONS",
-    "GANG_SIZE",
-    "GANG_SPEC",
-    "GANG_TIME_LIMIT",
-    "GATE",
-    "GATE_MODE",
-    "GROUP_NAME",
-    "HOLD",
-    "KUEUE_MOST_RUN",
-    "KUEUE_PARTIAL",
-    "KUEUE_QUEUE",
-    "LONGEST_NAME",
-    "MANAGED",
-    "MANAGED_BY",
-    "MARKS",
-    "MESSAGE",
-    "MUSTER",
-    "NAMESPACE_NAME",
-    "NAMESPACE_SELECTOR",
-    "NUDGE",
-    "PASSED_IN",
-    "PASSED_SINCE",
-    "PATIENCE",
-    "POD_GROUP_LABEL",
-    "PREEMPTABLE",
-    "PREEMPTION",
-    "PRIORITY_CLASS_LABEL",
-    "QUEUEING",
-    "QUEUE_ANNOTATION",
-    "QUEUE_LABEL",
-    "READ_KEYS",
-    "RECLAIM",
-    "REQUEUED_AT",
-    "REQUEUE_AFTER",
-    "REQUIRED",
-    "RESERVES",
-    "RUNS_ABOUT",
-    "RUNS_AT_MOST",
-    "SCHEDULER",
-    "SCHEDULER_LABEL",
-    "SIBLINGS",
-    "STATE",
-    "TASK_SPEC",
-    "TOPOLOGY_MODE_LABEL",
-    "TOPOLOGY_TIER_LABEL",
-    "UNNAMED_SCHEDULERS",
-    "UNPLACED_AFTER",
-    "WORKLOAD",
-    "is_object_name",
-    "label_of_queue",
-    "label_value",
-    "queue_named",
-    "read_key",
-]
+from collections.abc import Mapping
 
 # muster's own
 GATE = "muster.dev/gang"  # scheduling gate on pods

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-__all__ = ["did_you_mean", "nearest", "nearest_key", "unread_keys"]
 
 # From 0, nothing in common, to 1: one wrong, missing or additional letter in five.
 _ALIKE = 0.8

@@ -7,52 +7,13 @@ the module that decoded it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from collections.abc import Iterable
+from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
 from muster.model.affinity import Affinity
 from muster.model.names import MANAGED_BY, MARKS, MUSTER
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-__all__ = [
-    "Condition",
-    "Container",
-    "ContainerStatus",
-    "InvalidObjectError",
-    "Job",
-    "LocalObject",
-    "ManagedFields",
-    "Namespace",
-    "Node",
-    "ObjectMeta",
-    "OwnedFields",
-    "OwnerReference",
-    "PartialObjectMetadata",
-    "Pod",
-    "PodGroup",
-    "PodGroupSpec",
-    "PodGroupStatus",
-    "PodResourceClaim",
-    "PodSpec",
-    "PodStatus",
-    "PodTemplate",
-    "PriorityClass",
-    "Queue",
-    "QueueSpec",
-    "RawQuantity",
-    "ResourceList",
-    "ResourceRequirements",
-    "SchedulingGate",
-    "TemplateMeta",
-    "TemplateSpec",
-    "TimedCondition",
-    "convert",
-    "decode",
-    "is_true",
-]
 
 # A quantity as it stands in a manifest: custom resources keep integers and floats as the user wrote them.
 RawQuantity = str | int | float

@@ -7,8 +7,9 @@ a large one `LargeObjects` decodes no more than that.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, get_origin
+from typing import Any, Generic, TypeVar, get_origin
 
 from msgspec import structs
 
@@ -16,11 +17,6 @@ from muster.model.keep import TEXT_MAPS, Keep, copied, shared_template
 from muster.model.large_objects import LargeObjects, struct_in
 from muster.model.names import MUSTER, READ_KEYS
 from muster.model.objects import ManagedFields, Pod, PodTemplate, decode
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["Projection"]
 
 T = TypeVar("T")
 Value = Any  # any part of a decoded object, or a type of one

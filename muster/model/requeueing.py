@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from muster.model.times import duration_of
 
-__all__ = ["LEAST_REQUEUE", "NOT_READY", "RequeueAfter", "requeue_after"]
-
 LEAST_REQUEUE = 5.0
 """Seconds that an admitted gang has at least, whatever its workload says."""
 NOT_READY = "not-ready"

@@ -8,13 +8,8 @@ Kubernetes means everything and in another nothing.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["NOTHING", "InvalidSelectorError", "Requirement", "Selector", "parse_selector"]
 
 _LONGEST_NAME, _LONGEST_PREFIX, _LONGEST_TEXT = 63, 253, 4096
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from muster.model.findings import ABOUT, Finding, Reason, Severity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-__all__ = ["Validation", "read_validation"]
 
 _Word = TypeVar("_Word", Reason, Severity)
 

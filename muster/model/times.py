@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from math import ceil
 from operator import le
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["duration_of", "duration_text", "durations_of", "minute_of", "seconds_of", "stamp_of", "steady", "text_of"]
 
 # No number of more digits: annotations may have thousands, which neither `int` nor `float` takes.
 _DURATION = re.compile(r"(?:(\d{1,18})h)?(?:(\d{1,18})m)?(?:(\d{1,18})s)?")

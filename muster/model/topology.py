@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from muster.model.names import TOPOLOGY_MODE_LABEL, TOPOLOGY_TIER_LABEL
 from muster.model.objects import InvalidObjectError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-__all__ = ["MODES", "Topology", "read_topology"]
 
 MODES = ("hard", "soft")
 _LONGEST_TIER = 9  # digits; the field is an int32

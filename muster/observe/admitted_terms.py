@@ -5,13 +5,15 @@ The PodGroup's spec says the same, but others may write PodGroups, too.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from muster.gangs.gang import Role
 from muster.model.names import ADMITTED_FOR
-from muster.model.objects import InvalidObjectError, LocalObject, PodGroupSpec, ResourceList, convert, decode
+from muster.model.objects import InvalidObjectError, LocalObject, PodGroup, PodGroupSpec, ResourceList, convert, decode
+from muster.observe.view import Mark, View
 from muster.resources.amounts import (
     Resources,
     as_text,
@@ -25,27 +27,6 @@ from muster.resources.amounts import (
     within,
 )
 from muster.resources.quantity import ZERO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from muster.gangs.gang import Role
-    from muster.model.objects import PodGroup
-    from muster.observe.view import Mark, View
-
-__all__ = [
-    "AdmittedTerms",
-    "admitted_for",
-    "as_admitted",
-    "carried",
-    "granted",
-    "recorded_queue",
-    "recorded_terms",
-    "terms_of",
-    "units_of",
-    "with_need",
-    "without_units",
-]
 
 # All annotations of an object may have 256 KiB together; for a workload of thousands of roles its spec counts.
 _LONGEST = 16_384

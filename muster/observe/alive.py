@@ -6,8 +6,9 @@ that name the workload before it. A PodGroup that is deleted from under a runnin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.resource import PODS
@@ -15,13 +16,6 @@ from muster.model.names import GANG, GANG_SIZE, label_value
 from muster.model.objects import LocalObject, ObjectMeta, Pod, decode
 from muster.observe.resources import resource_of
 from muster.workloads import kind_of_owner
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from muster.kube.client import Client
-
-__all__ = ["somebodys"]
 
 
 class _Pods(LocalObject, frozen=True):

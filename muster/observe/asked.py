@@ -5,23 +5,15 @@ Otherwise removing a label, or creating one pod without muster, would open the g
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from muster.gangs.gang import priority_value
-from muster.gangs.intent import Intent, named_queue
+from muster.gangs.intent import Defaults, Intent, Surroundings, named_queue
 from muster.model.names import queue_named
-from muster.model.objects import InvalidObjectError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from muster.gangs.intent import Defaults, Surroundings
-    from muster.model.objects import Pod
-    from muster.observe.view import View
-    from muster.workloads import Workload
-
-__all__ = ["class_of_pods", "last_asked", "of_its_scheduler"]
+from muster.model.objects import InvalidObjectError, Pod
+from muster.observe.view import View
+from muster.workloads import Workload
 
 
 def last_asked(

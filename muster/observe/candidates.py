@@ -2,43 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from itertools import filterfalse
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
-from muster.gangs.gang import priority_value
+from muster.gangs.gang import Gang, priority_value
+from muster.gangs.intent import Intent
 from muster.model.names import queue_named
 from muster.model.times import duration_of, seconds_of
 from muster.observe.admitted_terms import recorded_queue
+from muster.observe.context import EntryContext
 from muster.observe.ends import lasts
 from muster.observe.opening import minimum_of
 from muster.observe.pod_groups import scheduler_of
 from muster.observe.run_times import run_of
+from muster.observe.view import Mark, View
 from muster.queueing.ledger import Candidate
 from muster.resources.amounts import Resources, largest, minus, positive, times, total
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.gangs.gang import Gang
-    from muster.gangs.intent import Intent
-    from muster.observe.context import EntryContext
-    from muster.observe.view import Mark, View
-
-__all__ = [
-    "candidate",
-    "gang_and_intent",
-    "limited",
-    "passed_since",
-    "preempts",
-    "priority_held",
-    "queue_counted",
-    "queue_held",
-    "requested",
-    "waiting_since",
-]
-
 
 # A gang may have thousands of members.
 _HELD, _MADE = attrgetter("held"), attrgetter("pod.metadata.creation_timestamp", "pod.metadata.name")

@@ -6,23 +6,16 @@ Pure functions of a view; `muster.observe.ledger_entry` enters what they give in
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+from muster.gangs.gang import Role
+from muster.model.objects import PodGroup, PodGroupSpec
 from muster.observe.admitted_terms import as_admitted, carried, granted, recorded_terms, terms_of
 from muster.observe.candidates import gang_and_intent
+from muster.observe.opening import Opening
 from muster.observe.phases import Phase
-from muster.observe.pod_groups import claim_of, desired, of_what_is_open, own_claim
-from muster.resources.amounts import largest, minus, positive, total
-
-if TYPE_CHECKING:
-    from muster.gangs.gang import Role
-    from muster.model.objects import PodGroup, PodGroupSpec
-    from muster.observe.opening import Opening
-    from muster.observe.pod_groups import Wanted
-    from muster.observe.view import View
-    from muster.resources.amounts import Resources
-
-__all__ = ["Grant", "asked_by_others", "departed", "grant_of", "left_over", "still_leaving"]
+from muster.observe.pod_groups import Wanted, claim_of, desired, of_what_is_open, own_claim
+from muster.observe.view import View
+from muster.resources.amounts import Resources, largest, minus, positive, total
 
 # Phases in which Volcano keeps room for a group that is not muster's.
 _HOLDING = frozenset({"Inqueue", "Running", "Unknown"})

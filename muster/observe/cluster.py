@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from muster.admitters import Admitter
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Surroundings
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.reflector import Reflector
@@ -21,14 +23,25 @@ from muster.kube.resource import (
     PRIORITY_CLASSES,
     RESOURCE_QUOTAS,
     RUNTIME_CLASSES,
+    Resource,
 )
 from muster.kube.store import Change, Store
 from muster.kube.stores import Stores
 from muster.model.keep import Keep
 from muster.model.names import GANG
-from muster.model.objects import InvalidObjectError, Namespace, Node, ObjectMeta, Pod, PodGroup, PriorityClass, Queue
+from muster.model.objects import (
+    InvalidObjectError,
+    Namespace,
+    Node,
+    ObjectMeta,
+    OwnerReference,
+    Pod,
+    PodGroup,
+    PriorityClass,
+    Queue,
+)
 from muster.model.selectors import Selector
-from muster.observe.concerned import Concerned
+from muster.observe.concerned import Concerned, Gangs
 from muster.observe.elastic_quotas import ElasticQuotas
 from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
 from muster.observe.kueue import KueueObjects, job_of_pod
@@ -36,32 +49,19 @@ from muster.observe.pod_defaults import Added
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.observe.running_pods import RunningPods
 from muster.observe.unmanaged_pods import UNFINISHED, UnmanagedPods
+from muster.observe.view import Member
+from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
-from muster.queueing.sources import QUEUE_SOURCES
-from muster.resources.amounts import shared
+from muster.queueing.sources import QUEUE_SOURCES, QueueSource
+from muster.resources.amounts import Resources, shared
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
 from muster.resources.pod_requests import pod_requests
 from muster.resources.resource_quotas import ResourceQuota
-from muster.schedulers import SCHEDULERS
+from muster.schedulers import SCHEDULERS, GangScheduler
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
 from muster.workloads.owners import OwnerWalk
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-    from muster.model.objects import OwnerReference
-    from muster.observe.concerned import Gangs
-    from muster.observe.view import Member
-    from muster.queueing.ledger import GangKey
-    from muster.queueing.sources import QueueSource
-    from muster.resources.amounts import Resources
-    from muster.schedulers import GangScheduler
-
-__all__ = ["Cluster", "Watched"]
 
 
 class Watched(NamedTuple):

@@ -6,31 +6,26 @@ gangs is told of as one, to be gone through later.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from muster.kube.resource import NODES
+from muster.kube.store import Change, Store
 from muster.model.names import ADMITTER, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER
-from muster.model.objects import ObjectMeta
+from muster.model.objects import Namespace, Node, ObjectMeta, Pod, PodGroup
 from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
 from muster.observe.holds import asks_to_wait
 from muster.observe.kueue import kueue_told
 from muster.queueing.ledger import GangKey
-from muster.workloads import GANG_KINDS, WATCHED_KINDS, Reference
+from muster.workloads import GANG_KINDS, WATCHED_KINDS, Decoded, Kind, Reference, Source
 from muster.workloads.owners import MOST_OWNERS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-
-    from muster.kube.store import Change, Store
-    from muster.model.objects import Namespace, Node, Pod, PodGroup
     from muster.observe.cluster import Cluster
-    from muster.workloads import Decoded, Kind, Source
 
-    Gangs = Callable[[Hashable, Iterable[GangKey | None]], None]
-
-__all__ = ["Concerned", "Gangs"]
+Gangs = Callable[[Hashable, Iterable[GangKey | None]], None]
 
 
 class Concerned:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from muster.observe.view import Mark
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from collections.abc import Set as AbstractSet
-
-__all__ = ["DOUBLINGS", "EntryContext"]
 
 DOUBLINGS = 6
 """How often the time doubles after which a gang gives its place back that never finds a node."""

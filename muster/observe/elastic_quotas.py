@@ -6,22 +6,15 @@ Webhook and controller watch them, and a plan lists them, where the scheduler he
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.resource import ELASTIC_QUOTAS
-from muster.kube.store import Store
+from muster.kube.store import Change, Store
 from muster.model.objects import InvalidObjectError
 from muster.queueing.namespace_quota import NamespaceLimits, limit_of
 from muster.resources.elastic_quotas import ElasticQuota
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from muster.kube.client import Client
-    from muster.kube.store import Change
-
-__all__ = ["ElasticQuotas"]
 
 logger = logging.getLogger(__name__)
 

@@ -5,17 +5,11 @@ A gang that waits for quota of the former starts some day; whether the latter gi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from muster.model.objects import Pod
+from muster.observe.cluster import Cluster
+from muster.observe.view import View
+from muster.workloads import Decoded, Kind
 from muster.workloads.ray import RAY_CLUSTER
-
-if TYPE_CHECKING:
-    from muster.observe.cluster import Cluster
-    from muster.observe.view import View
-    from muster.workloads import Decoded, Kind
-
-__all__ = ["follows", "lasts"]
 
 
 def lasts(view: View) -> bool:

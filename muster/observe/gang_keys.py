@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 from muster.model.names import GROUP_NAME, is_object_name
+from muster.model.objects import Pod, PodGroup
 from muster.queueing.ledger import GangKey
 from muster.schedulers import gang_name
 from muster.workloads import GANG_KINDS, Decoded, Kind, kind_of_owner
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from muster.model.objects import Pod, PodGroup
-
-__all__ = ["gang_of_group", "gang_of_workload", "gangs_of_pod"]
 
 
 def gangs_of_pod(pod: Pod) -> Iterable[GangKey]:

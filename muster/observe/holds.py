@@ -6,25 +6,21 @@ of its queue. It comes back by its priority and its age. What runs stays, and wh
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.admitters import Admitter
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
 from muster.model.names import HOLD
+from muster.model.objects import ObjectMeta
+from muster.observe.view import View
+from muster.queueing.queue_tree import QueueTree
 from muster.queueing.verdicts import Decision, queue_on_hold
-from muster.workloads import PLAIN_POD
+from muster.workloads import PLAIN_POD, Decoded, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from muster.model.objects import ObjectMeta
     from muster.observe.cluster import Cluster
-    from muster.observe.view import View
-    from muster.queueing.queue_tree import QueueTree
-    from muster.workloads import Decoded, Kind
-
-__all__ = ["OnHold", "asks_to_wait", "held_back", "on_hold_by", "on_hold_itself"]
 
 
 class OnHold(NamedTuple):

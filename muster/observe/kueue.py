@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from muster.admitters import Admitter, KueueWorkload, Yes, answer_of, chosen_admitter, newest, reverted
 from muster.admitters.kueue_quota import ClusterQueue, LocalQueue, needs_of, never_fits
+from muster.gangs.intent import Defaults
 from muster.kube.resource import Resource
-from muster.kube.store import Store
+from muster.kube.store import Change, Store
+from muster.kube.stores import Stores
 from muster.model.names import KUEUE_QUEUE
-from muster.model.objects import InvalidObjectError
+from muster.model.objects import InvalidObjectError, Pod
 from muster.observe.gang_keys import gangs_of_pod
+from muster.observe.view import View
 from muster.queueing.ledger import GangKey
-from muster.workloads import GANG_KINDS, PLAIN_POD
+from muster.workloads import GANG_KINDS, PLAIN_POD, Decoded, Kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from muster.gangs.intent import Defaults
-    from muster.kube.store import Change
-    from muster.kube.stores import Stores
-    from muster.model.objects import Pod
     from muster.observe.cluster import Cluster
-    from muster.observe.view import View
-    from muster.workloads import Decoded, Kind
 
-__all__ = [
-    "CLUSTER_QUEUES",
-    "KUEUE_WORKLOADS",
-    "LOCAL_QUEUES",
-    "KueueObjects",
-    "admitter_of",
-    "job_of_pod",
-    "kueue_told",
-    "with_kueue",
-]
 
 # The kind of which Kueue makes a Workload while its pods are plain gangs, which speak for themselves.
 _JOB = "Job"

@@ -8,11 +8,13 @@ all gangs at the beginning of a leader's term.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from muster.gangs.gang import priority_value
+from muster.gangs.gang import Role, priority_value
 from muster.model.modes import GateMode
 from muster.model.times import duration_of, seconds_of
 from muster.observe.admitted_terms import units_of
@@ -25,41 +27,25 @@ from muster.observe.candidates import (
     queue_counted,
     waiting_since,
 )
-from muster.observe.claims import asked_by_others, departed, grant_of, left_over, still_leaving
-from muster.observe.context import DOUBLINGS
+from muster.observe.claims import Grant, asked_by_others, departed, grant_of, left_over, still_leaving
+from muster.observe.context import DOUBLINGS, EntryContext
 from muster.observe.ends import lasts
 from muster.observe.holds import held_back, on_hold_itself
 from muster.observe.opening import Opening, plan_opening, plan_pause
 from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
-from muster.observe.pod_groups import scheduler_of
+from muster.observe.pod_groups import Wanted, scheduler_of
 from muster.observe.run_times import end_of, run_of
 from muster.observe.spare import spare
 from muster.observe.terminating import RUNNING
 from muster.observe.units import rest_of_units
 from muster.observe.unplaced import unplaced
-from muster.observe.view import Pause
-from muster.queueing.entries import End, EndKind, Order
+from muster.observe.view import Pause, View
+from muster.queueing.entries import End, EndKind, EntryKey, Order, PartKey
 from muster.queueing.growth import Growth
-from muster.queueing.ledger import Candidate, GangKey
-from muster.queueing.usage import amounts_of
-from muster.resources.amounts import NOTHING, largest, minus, smallest, total
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from collections.abc import Set as AbstractSet
-
-    from muster.gangs.gang import Role
-    from muster.observe.claims import Grant
-    from muster.observe.context import EntryContext
-    from muster.observe.pod_groups import Wanted
-    from muster.observe.view import View
-    from muster.queueing.entries import EntryKey, PartKey
-    from muster.queueing.ledger import Ledger
-    from muster.queueing.usage import Amounts
-    from muster.queueing.verdicts import Decision
-    from muster.resources.amounts import Resources
-
-__all__ = ["Standing", "enter_ledger", "part_keys", "waits_for_a_node"]
+from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.usage import Amounts, amounts_of
+from muster.queueing.verdicts import Decision
+from muster.resources.amounts import NOTHING, Resources, largest, minus, smallest, total
 
 _HELD = attrgetter("held")
 _STAYING = frozenset({Phase.FOREIGN, Phase.RELEASED, Phase.NOT_MANAGED, Phase.INVALID})

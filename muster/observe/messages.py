@@ -3,52 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from muster.admitters import reverted
+from muster.admitters import Yes, reverted
+from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
+from muster.model.objects import Pod
 from muster.model.times import text_of
+from muster.observe.ledger_entry import Standing
+from muster.observe.opening import Opening
 from muster.observe.pod_groups import deferred, desired
-from muster.resources.amounts import describe, total
+from muster.observe.view import View
+from muster.queueing.verdicts import Decision
+from muster.resources.amounts import Resources, describe, total
 from muster.schedulers import SCHEDULERS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from muster.admitters import Yes
-    from muster.kube.errors import ApiError
-    from muster.model.objects import Pod
-    from muster.observe.ledger_entry import Standing
-    from muster.observe.opening import Opening
-    from muster.observe.view import View
-    from muster.queueing.verdicts import Decision
-    from muster.resources.amounts import Resources
-    from muster.workloads import Workload
-
-__all__ = [
-    "admitted",
-    "aside",
-    "at_rest",
-    "beyond",
-    "given_back",
-    "in_the_way",
-    "kept_class",
-    "lacking",
-    "left_alone",
-    "not_by_kueue",
-    "not_ready",
-    "of_kueue",
-    "of_the_scheduler",
-    "set_aside",
-    "shut",
-    "still_held",
-    "taken_back",
-    "to_a_maker",
-    "to_a_rival",
-    "too_large",
-    "unmarked",
-    "without_pod_group",
-]
+from muster.workloads import Workload
 
 # How many pods a sentence names.
 _NAMED = 3

@@ -11,23 +11,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING
 
+from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS
-from muster.kube.store import Store
+from muster.kube.store import Change, Store
 from muster.model.objects import InvalidObjectError, Node, Pod
+from muster.observe.cluster import Cluster
 from muster.observe.terminating import requests_of
 from muster.resources.amounts import Resources, minus, parse_resources, times, total
 from muster.resources.pod_requests import pod_requests
-
-if TYPE_CHECKING:
-    from muster.kube.client import Client
-    from muster.kube.store import Change
-    from muster.observe.cluster import Cluster
-    from muster.resources.quantity import Quantity
-
-__all__ = ["NodeRoom", "NodeWatch"]
+from muster.resources.quantity import Quantity
 
 logger = logging.getLogger(__name__)
 

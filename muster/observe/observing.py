@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
-from muster.gangs.gang import gang_of
-from muster.gangs.intent import Defaults, find_intent, is_managed, may_run_beside
+from muster.gangs.gang import Gang, gang_of
+from muster.gangs.intent import Defaults, Intent, Surroundings, find_intent, is_managed, may_run_beside
 from muster.model.modes import gate_mode
 from muster.model.names import (
     GANG,
@@ -20,6 +20,7 @@ from muster.model.names import (
 from muster.model.objects import InvalidObjectError, Pod, PodGroup
 from muster.observe.admitted_terms import granted, terms_of
 from muster.observe.asked import class_of_pods, last_asked, of_its_scheduler
+from muster.observe.cluster import Cluster
 from muster.observe.ends import follows
 from muster.observe.holds import on_hold_by
 from muster.observe.kueue import admitter_of, with_kueue
@@ -30,23 +31,13 @@ from muster.observe.run_times import with_limits
 from muster.observe.terminating import RUNNING, ends_soon, gone_by, leaving, requests_of
 from muster.observe.users_objects import above
 from muster.observe.view import Member, View
+from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
 from muster.resources.amounts import check_few, largest, total
 from muster.resources.pod_defaults import NOTHING_ADDED
 from muster.resources.pod_requests import check_size
-from muster.workloads import PLAIN_POD, owner_of
+from muster.workloads import PLAIN_POD, Decoded, Kind, RoleSpec, Workload, owner_of
 from muster.workloads.plain import completions_of, of_size, run_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from muster.gangs.gang import Gang
-    from muster.gangs.intent import Intent, Surroundings
-    from muster.observe.cluster import Cluster
-    from muster.queueing.ledger import GangKey
-    from muster.workloads import Decoded, Kind, RoleSpec, Workload
-
-__all__ = ["observe", "read_ahead"]
 
 # Pods that are read before others get their turn: some ten milliseconds.
 _AT_ONCE = 500

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from muster.gangs.gang import Role
 from muster.observe.units import mark_of_unit, unit_of
+from muster.observe.view import Member
 from muster.resources.amounts import NOTHING, Resources, largest, minus, part_of, smallest, times, total
 from muster.resources.quantity import ZERO
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-
-    from muster.gangs.gang import Role
-    from muster.observe.view import Member
-    from muster.workloads.model import Unit
-
-__all__ = ["Opening", "Places", "minimum_of", "plan_opening", "plan_pause"]
-
+from muster.workloads.model import Unit
 
 _OPEN_FIRST = attrgetter("held", "pod.metadata.name")
 

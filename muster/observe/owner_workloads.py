@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from muster.model.names import GANG, GANG_SIZE, GATE
-from muster.model.objects import Pod
-from muster.workloads import PLAIN_POD, owner_of
+from muster.model.objects import Pod, PodGroup
+from muster.observe.cluster import Cluster
+from muster.queueing.ledger import GangKey
+from muster.workloads import PLAIN_POD, Decoded, Kind, owner_of
 from muster.workloads.plain import run_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from muster.model.objects import PodGroup
-    from muster.observe.cluster import Cluster
-    from muster.queueing.ledger import GangKey
-    from muster.workloads import Decoded, Kind
-
-__all__ = ["age", "belongs", "owned", "rivals_of", "workload_behind"]
 
 
 def workload_behind(

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING
 
 from muster.admitters import Admitter, gate_by
 from muster.model.modes import GateMode
+from muster.model.objects import PodGroupSpec
 from muster.model.times import seconds_of
 from muster.observe.candidates import queue_held
 from muster.observe.pod_groups import desired, outgrown, scheduler_of
-
-if TYPE_CHECKING:
-    from muster.model.objects import PodGroupSpec
-    from muster.observe.view import Mark, Member, View
-    from muster.queueing.queue_tree import QueueTree
-
-__all__ = ["Phase", "Place", "gate_in", "given_back", "lost_in", "place_of"]
+from muster.observe.view import Mark, Member, View
+from muster.queueing.queue_tree import QueueTree
 
 
 class Phase(Enum):

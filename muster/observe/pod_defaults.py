@@ -6,23 +6,16 @@ by those that its pods will have.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
+from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.resource import LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES
-from muster.kube.store import Store
+from muster.kube.store import Change, Store
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from muster.kube.client import Client
-    from muster.kube.store import Change
-
-__all__ = ["Added"]
 
 
 class Added:

@@ -2,46 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import structs
 
+from muster.gangs.gang import Gang
 from muster.model.names import MANAGED_BY, MUSTER, queue_named
 from muster.model.objects import InvalidObjectError, PodGroup, PodGroupSpec, convert
 from muster.observe.admitted_terms import terms_of
 from muster.observe.resources import resource_of
+from muster.observe.view import View
 from muster.resources.amounts import Resources, as_text, parse_resources, times, total
 from muster.resources.quantity import ZERO
-from muster.schedulers import SCHEDULERS, asked, group_metadata, owner_reference, scheduler_of_group
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.gangs.gang import Gang
-    from muster.observe.view import View
-    from muster.schedulers import GangScheduler
-
-__all__ = [
-    "RESERVING",
-    "WORKLOAD_MANAGER",
-    "Repairs",
-    "Wanted",
-    "applicable",
-    "claim_of",
-    "deferred",
-    "desired",
-    "lenient",
-    "newer",
-    "of_what_is_open",
-    "outgrown",
-    "own_claim",
-    "scheduler_of",
-    "shown",
-    "unreserved",
-    "up_to_date",
-]
+from muster.schedulers import SCHEDULERS, GangScheduler, asked, group_metadata, owner_reference, scheduler_of_group
 
 RESERVING = frozenset({"Pending", "Inqueue"})
 """Phases in which Volcano keeps room for a group that nothing runs of, or may from the next moment on."""

@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
-from muster.model.objects import InvalidObjectError
-from muster.queueing.queue_view import read_queue
-
-if TYPE_CHECKING:
-    from muster.model.objects import Queue
-    from muster.queueing.queue_view import QueueView
-
-__all__ = ["view_of"]
+from muster.model.objects import InvalidObjectError, Queue
+from muster.queueing.queue_view import QueueView, read_queue
 
 logger = logging.getLogger(__name__)
 

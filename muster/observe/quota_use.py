@@ -10,21 +10,13 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
-from muster.model.objects import InvalidObjectError
-from muster.resources.amounts import largest, minus
-from muster.resources.elastic_quotas import used
-
-if TYPE_CHECKING:
-    from muster.kube.store import Change
-    from muster.model.objects import Pod
-    from muster.observe.cluster import Cluster
-    from muster.queueing.ledger import Ledger
-    from muster.resources.amounts import Resources
-    from muster.resources.elastic_quotas import ElasticQuota
-
-__all__ = ["QuotaUse"]
+from muster.kube.store import Change
+from muster.model.objects import InvalidObjectError, Pod
+from muster.observe.cluster import Cluster
+from muster.queueing.ledger import Ledger
+from muster.resources.amounts import Resources, largest, minus
+from muster.resources.elastic_quotas import ElasticQuota, used
 
 # So often it is counted, about once a second, until what others use is what the last counts say. The controller counts
 # again for each pod that begins to run.

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from muster.model.objects import Pod
-    from muster.observe.view import Member
-
-__all__ = ["Unready", "followed", "ready_in", "too_long", "unready"]
+from muster.model.objects import Pod
+from muster.observe.view import Member
 
 # What any new pod waits for.
 _USUAL = frozenset({"", "ContainerCreating", "PodInitializing"})

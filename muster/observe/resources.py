@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from muster.kube.resource import Resource
-from muster.schedulers import scheduler_of_group
-
-if TYPE_CHECKING:
-    from muster.model.objects import PodGroup
-    from muster.queueing.sources import QueueSource
-    from muster.schedulers import GangScheduler
-    from muster.workloads import Kind, Source
-
-__all__ = ["pod_groups_of", "queues_of", "resource_of", "resource_of_group", "resource_of_source"]
+from muster.model.objects import PodGroup
+from muster.queueing.sources import QueueSource
+from muster.schedulers import GangScheduler, scheduler_of_group
+from muster.workloads import Kind, Source
 
 
 def resource_of(kind: Kind) -> Resource:

@@ -6,26 +6,18 @@ pods. It may have begun before the gang: its whole length bounds the run, and th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from muster.gangs.history import lineage_of
+from muster.gangs.history import Lineage, lineage_of
+from muster.gangs.intent import Intent
 from muster.model.times import durations_of, seconds_of
 from muster.observe.ends import lasts
 from muster.observe.terminating import GONE_IN
+from muster.observe.view import Mark, View
 from muster.queueing.entries import End, EndKind, Run
-from muster.workloads import PLAIN_POD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from muster.gangs.history import Lineage
-    from muster.gangs.intent import Intent
-    from muster.observe.view import Mark, View
-    from muster.workloads import Workload
-    from muster.workloads.model import TimeLimit
-
-__all__ = ["bounds_of", "end_of", "lineage", "run_of", "said_end", "with_limits"]
+from muster.workloads import PLAIN_POD, Workload
+from muster.workloads.model import TimeLimit
 
 
 def with_limits(workload: Workload, view: View) -> Workload:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from muster.kube.store import Change
-from muster.model.objects import InvalidObjectError
+from muster.kube.stores import Stores
+from muster.model.objects import InvalidObjectError, Pod
 from muster.observe.gang_keys import gangs_of_pod
 from muster.observe.terminating import RUNNING
-from muster.queueing.usage import amounts_of
+from muster.queueing.ledger import GangKey
+from muster.queueing.usage import Amounts, amounts_of
+from muster.resources.amounts import Resources
 from muster.resources.quantity import Quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from collections.abc import Set as AbstractSet
-
-    from muster.kube.stores import Stores
-    from muster.model.objects import Pod
-    from muster.queueing.ledger import GangKey
-    from muster.queueing.usage import Amounts
-    from muster.resources.amounts import Resources
-
-__all__ = ["RunningPods"]
 
 
 class RunningPods:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
+from muster.gangs.gang import Role
 from muster.model.names import PREEMPTABLE
+from muster.observe.view import Member, View
 from muster.resources.amounts import Resources, times, total
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from muster.gangs.gang import Role
-    from muster.observe.view import Member, View
-
-__all__ = ["spare"]
 
 
 def spare(view: View, roles: Iterable[Role]) -> Resources:

@@ -7,20 +7,17 @@ only if it ends soon.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from muster.model.objects import InvalidObjectError
+from muster.model.objects import InvalidObjectError, Pod
 from muster.model.times import seconds_of
 from muster.resources.amounts import Resources, total
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from muster.model.objects import Pod
     from muster.observe.cluster import Cluster
 
-__all__ = ["GONE_IN", "RUNNING", "ends_soon", "gone_by", "leaving", "look_again_in", "requests_of"]
 
 RUNNING = "Running"
 """The phase of a pod that really runs, as its kubelet says; a node may be named in any pod."""

@@ -8,16 +8,11 @@ host, which the scheduler may have taken back for others, was given nothing, and
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from muster.gangs.gang import Role
-    from muster.observe.view import Member
-    from muster.workloads.model import Unit
-
-__all__ = ["being_opened", "mark_of_unit", "rest_of_units", "unit_of"]
+from muster.gangs.gang import Role
+from muster.observe.view import Member
+from muster.workloads.model import Unit
 
 _HASH_LENGTH = 16
 

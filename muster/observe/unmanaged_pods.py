@@ -7,25 +7,16 @@ first needs no read for a new pod and both say the same. What muster made carrie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
+from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.resource import JOBS, PODS
-from muster.kube.store import Store
+from muster.kube.store import Change, Store
 from muster.model.names import GANG
-from muster.model.objects import Pod
+from muster.model.objects import ObjectMeta, OwnerReference, Pod
 from muster.queueing.ledger import GangKey
-from muster.workloads import GANG_KINDS, kind_of_owner
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from muster.kube.client import Client
-    from muster.kube.store import Change
-    from muster.model.objects import ObjectMeta, OwnerReference
-    from muster.workloads import Kind
-
-__all__ = ["UNFINISHED", "UnmanagedPods"]
+from muster.workloads import GANG_KINDS, Kind, kind_of_owner
 
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 """The field selector for pods that may still run: pods of finished jobs stay for long, and there may be many."""

@@ -7,17 +7,12 @@ for which the gang was admitted: an elastic gang runs without them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from muster.model.times import seconds_of
+from muster.observe.context import EntryContext
+from muster.observe.opening import Opening
+from muster.observe.view import Member, View
 from muster.resources.amounts import Resources, largest, minus, total
-
-if TYPE_CHECKING:
-    from muster.observe.context import EntryContext
-    from muster.observe.opening import Opening
-    from muster.observe.view import Member, View
-
-__all__ = ["Unplaced", "nowhere_since", "unplaced"]
 
 
 @dataclass(frozen=True, slots=True)

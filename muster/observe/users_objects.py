@@ -6,22 +6,19 @@ owners above it are not known here.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from muster.model.names import is_object_name
-from muster.workloads import PLAIN_POD, kind_of_owner
+from muster.model.objects import ObjectMeta, OwnerReference
+from muster.workloads import PLAIN_POD, Decoded, Kind, kind_of_owner
+from muster.workloads.model import TimeLimit
 from muster.workloads.ray_parents import RayJob
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from muster.model.objects import ObjectMeta, OwnerReference
     from muster.observe.cluster import Cluster
-    from muster.workloads import Decoded, Kind
-    from muster.workloads.model import TimeLimit
 
-__all__ = ["Above", "above", "tellable"]
 
 # Plain pods of one name may have several makers, a Job for each role; more than these need not be told.
 _MOST_MAKERS = 4

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from muster.admitters import Admitter
+from muster.admitters import Admitter, Yes
+from muster.gangs.gang import Gang
+from muster.gangs.intent import Intent
 from muster.gangs.pod_patch import is_free
 from muster.model.modes import GateMode
 from muster.model.names import (
@@ -23,26 +26,18 @@ from muster.model.names import (
     REQUEUED_AT,
     RUNS_ABOUT,
 )
-from muster.model.objects import Pod
+from muster.model.objects import OwnerReference, Pod, PodGroup, PodGroupSpec
 from muster.model.requeueing import requeue_after
 from muster.model.times import seconds_of
 from muster.observe.users_objects import Above
-from muster.workloads import PLAIN_POD
+from muster.queueing.ledger import GangKey
+from muster.resources.amounts import Resources
+from muster.workloads import PLAIN_POD, Decoded, Kind, Workload
 from muster.workloads.plain import run_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from muster.admitters import Yes
-    from muster.gangs.gang import Gang
-    from muster.gangs.intent import Intent
-    from muster.model.objects import OwnerReference, PodGroup, PodGroupSpec
     from muster.observe.holds import OnHold
-    from muster.queueing.ledger import GangKey
-    from muster.resources.amounts import Resources
-    from muster.workloads import Decoded, Kind, Workload
 
-__all__ = ["Mark", "Member", "Pause", "View"]
 
 # A gang may have thousands of members, and is looked at for each of them.
 _HELD = attrgetter("held")

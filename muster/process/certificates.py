@@ -10,33 +10,17 @@ import base64
 import datetime as dt
 import ssl
 import tempfile
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-__all__ = [
-    "Certificates",
-    "InvalidCertificateError",
-    "KeyPair",
-    "Lives",
-    "authorities_in",
-    "issue",
-    "made_at",
-    "renewal_due",
-    "server_context",
-    "valid_at",
-]
 
 _AUTHORITY_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "muster webhook CA")])
 # Clocks differ, among apiservers too.

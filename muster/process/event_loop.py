@@ -12,13 +12,8 @@ import gc
 import selectors
 import time
 from bisect import bisect_left
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from typing import Any
-
-__all__ = ["BUCKETS", "Turns", "run_measured"]
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """The ends of the buckets in which turns are counted, in seconds; the last bucket has none."""

@@ -18,20 +18,14 @@ import ipaddress
 import logging
 import threading
 import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
 
 from aiohttp import web
+from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from muster.process.logs import set_level
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
-
-    from prometheus_client import CollectorRegistry
-
-__all__ = ["Pulse", "is_loopback", "serve_health"]
 
 logger = logging.getLogger(__name__)
 

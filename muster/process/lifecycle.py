@@ -9,35 +9,18 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import muster
 from muster.admitters import Admitter, listed
 from muster.kube.config import ConfigError
 from muster.model.modes import GateMode
-from muster.process.event_loop import run_measured
+from muster.process.event_loop import Turns, run_measured
 from muster.process.logs import FORMATS, LEVELS
 from muster.queueing.sources import QUEUE_SOURCES
-from muster.schedulers import named
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
-    from muster.process.event_loop import Turns
-    from muster.schedulers import GangScheduler
-
-
-__all__ = [
-    "Identity",
-    "add_common_arguments",
-    "chosen",
-    "identity",
-    "parsed",
-    "run",
-    "spare_collector",
-    "stop_signal",
-]
+from muster.schedulers import GangScheduler, named
 
 logger = logging.getLogger(__name__)
 

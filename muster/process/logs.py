@@ -12,13 +12,8 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["FORMATS", "LEVELS", "configure_logging", "review_uid", "set_level"]
 
 LEVELS = ("debug", "info", "warning", "error")
 

@@ -7,26 +7,18 @@ workload or a pod, so that the number of series is bounded by kinds, queues and 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
+from prometheus_client import CollectorRegistry, Gauge, Metric, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 import muster
-from muster.process.event_loop import BUCKETS
+from muster.kube.reflector import Reflector
+from muster.process.event_loop import BUCKETS, Turns
 from muster.process.revision import baked
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from prometheus_client import Metric
-
-    from muster.kube.reflector import Reflector
-    from muster.process.event_loop import Turns
-
-__all__ = ["LoopTurns", "Watches", "new_registry", "unread"]
 
 
 def new_registry(component: str) -> CollectorRegistry:

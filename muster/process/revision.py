@@ -9,8 +9,6 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-__all__ = ["BAKED", "UNKNOWN", "baked", "in_checkout", "revision"]
-
 UNKNOWN = "unknown"
 # The file's name; the image's build writes it into the package, so a checkout has none.
 BAKED = "COMMIT"

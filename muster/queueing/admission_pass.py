@@ -10,35 +10,26 @@ room holds up no gang in its queue, strict or not (see `muster.queueing.namespac
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from math import inf
-from typing import TYPE_CHECKING
 
-from muster.queueing.entries import EndKind
+from muster.queueing.bypassed import BypassedBelow
+from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, Order
+from muster.queueing.holdings import Room
 from muster.queueing.line_visitor import LineVisitor, lower
+from muster.queueing.namespace_quota import NamespaceRoom
+from muster.queueing.queue_state import Holds, QueueState
+from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT
 from muster.queueing.reclaim import Reclaimable
 from muster.queueing.reservations import Reservation, Reservations
 from muster.queueing.run_ends import RunEnds, ended_by, first_time
+from muster.queueing.shares import Shares
 from muster.queueing.turns import Turns
-from muster.queueing.unplaced_claims import is_soft
-from muster.queueing.usage import plus, signed
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from muster.queueing.bypassed import BypassedBelow
-    from muster.queueing.entries import Candidate, Claim, End, EntryKey, Order
-    from muster.queueing.holdings import Room
-    from muster.queueing.namespace_quota import NamespaceRoom
-    from muster.queueing.queue_state import Holds, QueueState
-    from muster.queueing.queue_tree import QueueTree
-    from muster.queueing.shares import Shares
-    from muster.queueing.unplaced_claims import HardParts
-    from muster.queueing.usage import Amounts, Usage
-
-__all__ = ["AdmissionPass", "run_admission_pass"]
+from muster.queueing.unplaced_claims import HardParts, is_soft
+from muster.queueing.usage import Amounts, Usage, plus, signed
 
 
 @dataclass(slots=True)

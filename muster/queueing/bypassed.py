@@ -9,20 +9,17 @@ and they are older.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
+from muster.queueing.entries import EntryKey, Order
 from muster.queueing.queue_state import Stage
 from muster.queueing.queue_view import ROOT
+from muster.queueing.waiting_line import WaitingLine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
     from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.entries import EntryKey, Order
-    from muster.queueing.waiting_line import WaitingLine
-
-__all__ = ["Bypassed", "BypassedBelow", "first_bypassed"]
 
 
 class Bypassed:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from muster.queueing.queue_view import DRAINS
+from muster.queueing.queue_view import DRAINS, QueueView
 from muster.queueing.usage import Amounts, amounts_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from muster.queueing.queue_view import QueueView
-    from muster.resources.amounts import Resources
-
-__all__ = ["Candidate", "Claim", "End", "EndKind", "EntryKey", "GangKey", "Order", "PartKey", "Run"]
+from muster.resources.amounts import Resources
 
 
 class GangKey(NamedTuple):

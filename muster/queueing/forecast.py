@@ -8,17 +8,13 @@ the near future than for the far one, so that the passes go with the length of t
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil, inf, log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from muster.queueing.entries import Candidate, End, EntryKey
-    from muster.queueing.ledger import Ledger
-
-__all__ = ["Start", "forecast", "start"]
+from muster.queueing.entries import Candidate, End, EntryKey
+from muster.queueing.ledger import Ledger
 
 _STEP = 60.0
 _FACTOR = 1.1

@@ -7,21 +7,16 @@ among gangs that wait (`muster.queueing.turns`): the one that has least of its s
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from muster.queueing.entries import GangKey, Order, PartKey
+from muster.queueing.ledger import Ledger
 from muster.queueing.turns import QueueVisitor
+from muster.queueing.usage import Amounts
 from muster.queueing.waiting_line import WaitingLine
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from muster.queueing.entries import GangKey, Order, PartKey
-    from muster.queueing.ledger import Ledger
-    from muster.queueing.usage import Amounts
-    from muster.resources.amounts import Resources
-
-__all__ = ["Growing", "Growth", "Turn"]
+from muster.resources.amounts import Resources
 
 _MayGrow: TypeAlias = "Callable[[GangKey], bool]"
 

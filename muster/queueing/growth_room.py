@@ -6,20 +6,13 @@ is still to be decided of.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
+from muster.queueing.admission_pass import AdmissionPass
+from muster.queueing.entries import Claim
 from muster.queueing.unplaced_claims import soft_in
-from muster.queueing.usage import amounts_of, plus, signed
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.entries import Claim
-    from muster.queueing.usage import Amounts
-    from muster.resources.amounts import Resources
-
-__all__ = ["growth_may_pass", "may_grow"]
+from muster.queueing.usage import Amounts, amounts_of, plus, signed
+from muster.resources.amounts import Resources
 
 
 def growth_may_pass(outcome: AdmissionPass, queue: str) -> bool:

@@ -7,30 +7,20 @@ tree, so that a change of the tree costs by the number of queues that it moves, 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from muster.queueing.namespace_quota import NamespaceUse
-from muster.queueing.queue_tree import own_leaf
+from muster.queueing.entries import Claim
+from muster.queueing.namespace_quota import NamespaceLimit, NamespaceRoom, NamespaceUse
+from muster.queueing.queue_state import Holds, QueueState
+from muster.queueing.queue_tree import QueueTree, own_leaf
 from muster.queueing.queue_view import ROOT
 from muster.queueing.run_ends import EndsByPlace, RunEnds
-from muster.queueing.unplaced_claims import SoftClaims, lasting_part, soft_where, take_hard_parts
-from muster.queueing.usage import Usage, signed
-from muster.resources.quantity import Quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-
-    from muster.queueing.entries import Claim
-    from muster.queueing.namespace_quota import NamespaceLimit, NamespaceRoom
-    from muster.queueing.queue_state import Holds, QueueState
-    from muster.queueing.queue_tree import QueueTree
-    from muster.queueing.unplaced_claims import HardParts
-    from muster.queueing.usage import Amounts
-    from muster.resources.amounts import Resources
-    from muster.resources.quantity import Format
-
-__all__ = ["Holdings", "Room"]
+from muster.queueing.unplaced_claims import HardParts, SoftClaims, lasting_part, soft_where, take_hard_parts
+from muster.queueing.usage import Amounts, Usage, signed
+from muster.resources.amounts import Resources
+from muster.resources.quantity import Format, Quantity
 
 
 class Holdings:

@@ -14,33 +14,26 @@ gang, then the older. Where any namespace has an ElasticQuota all gangs are one 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
-from muster.queueing.admission_pass import run_admission_pass
+from muster.queueing.admission_pass import AdmissionPass, run_admission_pass
 from muster.queueing.bypassed import first_bypassed
 from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, GangKey, Order, Run
 from muster.queueing.growth_room import growth_may_pass, may_grow
 from muster.queueing.holdings import Holdings
+from muster.queueing.namespace_quota import NamespaceLimit
 from muster.queueing.passes import Passes
 from muster.queueing.queue_state import QueueState
 from muster.queueing.queue_tree import QueueTree
-from muster.queueing.queue_view import ROOT
+from muster.queueing.queue_view import ROOT, QueueView
+from muster.queueing.reservations import Reservation
 from muster.queueing.shares import Shares
-from muster.queueing.turns import Turns
+from muster.queueing.turns import Turns, Visitor
 from muster.queueing.usage import amounts_of
 from muster.queueing.verdicts import Decision, queue_not_found, refused, why
 from muster.resources.amounts import Resources, describe, total
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.namespace_quota import NamespaceLimit
-    from muster.queueing.queue_view import QueueView
-    from muster.queueing.reservations import Reservation
-    from muster.queueing.turns import Visitor
 
 __all__ = ["Candidate", "Decision", "End", "EndKind", "GangKey", "Ledger", "Run", "queue_not_found"]
 

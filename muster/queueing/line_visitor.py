@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from math import floor, inf
 from typing import TYPE_CHECKING
 
-from muster.queueing.queue_state import Stage
+from muster.queueing.entries import Order
+from muster.queueing.queue_state import LineKey, Stage
 from muster.queueing.queue_view import ROOT
 from muster.queueing.turns import QueueVisitor
 from muster.queueing.usage import RUN
+from muster.queueing.waiting_line import WaitingLine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.entries import Order
-    from muster.queueing.queue_state import LineKey
-    from muster.queueing.waiting_line import WaitingLine
-
-__all__ = ["LineVisitor", "lower"]
 
 
 class LineVisitor(QueueVisitor):

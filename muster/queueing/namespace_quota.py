@@ -14,27 +14,18 @@ gang (`muster.queueing.reservations`), which does not keep room from other names
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
+from muster.queueing.entries import Candidate, Claim, EntryKey
+from muster.queueing.queue_tree import QueueTree
 from muster.queueing.unplaced_claims import lasting_part
-from muster.queueing.usage import Usage, amounts_of, signed
+from muster.queueing.usage import Amounts, Usage, amounts_of, signed
 from muster.resources.amounts import Resources, describe, minus, total, within
-from muster.resources.elastic_quotas import guaranteed, largest_use
-from muster.resources.quantity import ZERO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from muster.queueing.entries import Candidate, Claim, EntryKey
-    from muster.queueing.queue_tree import QueueTree
-    from muster.queueing.usage import Amounts
-    from muster.resources.elastic_quotas import ElasticQuota
-    from muster.resources.quantity import Quantity
-
-__all__ = ["Ceiling", "NamespaceLimit", "NamespaceLimits", "NamespaceRoom", "NamespaceUse", "limit_of"]
+from muster.resources.elastic_quotas import ElasticQuota, guaranteed, largest_use
+from muster.resources.quantity import ZERO, Quantity
 
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _TOGETHER = "the ElasticQuotas of all namespaces"

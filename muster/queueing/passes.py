@@ -9,20 +9,14 @@ passed for the first time (`passed`).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable, Iterator
 from math import inf
-from typing import TYPE_CHECKING
 
+from muster.queueing.admission_pass import AdmissionPass
+from muster.queueing.entries import Candidate, Claim
+from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-
-    from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.entries import Candidate, Claim
-    from muster.queueing.queue_tree import QueueTree
-    from muster.queueing.reservations import Reservation
-
-__all__ = ["Passes"]
+from muster.queueing.reservations import Reservation
 
 
 class Passes:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from muster.queueing.entries import Candidate, Claim, EndKind, EntryKey, Order
+from muster.queueing.queue_view import QueueView
 from muster.queueing.usage import RUN, Amounts
 from muster.queueing.waiting_line import WaitingLine
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from muster.queueing.entries import Candidate, Claim, EndKind, EntryKey, Order
-    from muster.queueing.queue_view import QueueView
-
-__all__ = ["Holds", "LineKey", "QueueState", "Stage", "Sum"]
 
 # Moments of candidates that have gone or changed stay in their heap until there are so many.
 _STALE = 64

@@ -13,21 +13,15 @@ A namespace that may not use a queue may not use those below it either. To it th
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from muster.model.names import NAMESPACE_NAME
+from muster.model.objects import ObjectMeta
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, describe, minus, total
-from muster.resources.quantity import ZERO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from muster.model.objects import ObjectMeta
-    from muster.resources.quantity import Quantity
-
-__all__ = ["Place", "QueueLevel", "QueueTree", "exceeding", "labels_of", "own_leaf"]
+from muster.resources.quantity import ZERO, Quantity
 
 # What holds in a queue that is not there.
 _SILENT = QueueView("", "", {})

@@ -7,7 +7,7 @@ other resource is none of it. A queue may name the namespaces that it is there f
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from muster.model.modes import GateMode, read_gate_mode
 from muster.model.names import (
@@ -25,17 +25,12 @@ from muster.model.names import (
     UNPLACED_AFTER,
 )
 from muster.model.nearest import unread_keys
+from muster.model.objects import Queue
 from muster.model.selectors import NOTHING, InvalidSelectorError, Selector, parse_selector
 from muster.model.times import duration_of
 from muster.queueing.sources import FIELDS
 from muster.resources.amounts import Resources, parse_resources
-from muster.resources.quantity import ZERO
-
-if TYPE_CHECKING:
-    from muster.model.objects import Queue
-    from muster.resources.quantity import Quantity
-
-__all__ = ["DRAINS", "ROOT", "UNPLACED", "Problem", "QueueView", "read_queue"]
+from muster.resources.quantity import ZERO, Quantity
 
 ROOT = "root"
 _Seconds = TypeVar("_Seconds", float, None)

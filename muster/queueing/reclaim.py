@@ -9,19 +9,14 @@ Volcano 1.14.1). Nor does it take a pod that would leave a queue less than its g
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import floor
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from muster.queueing.queue_state import QueueState
-    from muster.queueing.shares import Shares
-    from muster.queueing.usage import Amounts, Usage
-    from muster.resources.amounts import Resources
-
-__all__ = ["Reclaimable"]
+from muster.queueing.queue_state import QueueState
+from muster.queueing.shares import Shares
+from muster.queueing.usage import Amounts, Usage
+from muster.resources.amounts import Resources
 
 
 class Reclaimable:

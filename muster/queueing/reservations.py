@@ -16,19 +16,12 @@ with nothing spare, and no end helps to pass it. An ElasticQuota is one more lev
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING
 
-from muster.queueing.entries import EndKind
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from muster.queueing.entries import End, Order
-    from muster.queueing.usage import Amounts
-
-__all__ = ["Reservation", "Reservations"]
+from muster.queueing.entries import End, EndKind, Order
+from muster.queueing.usage import Amounts
 
 
 @dataclass(slots=True, eq=False)

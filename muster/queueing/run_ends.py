@@ -7,20 +7,13 @@ question costs by the logarithm of their number, and one block.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from muster.queueing.entries import EndKind
-from muster.queueing.usage import plus
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from muster.queueing.entries import Claim, End, EntryKey
-    from muster.queueing.usage import Amounts
-
-__all__ = ["EndsByPlace", "RunEnds", "ended_by", "first_time"]
+from muster.queueing.entries import Claim, End, EndKind, EntryKey
+from muster.queueing.usage import Amounts, plus
 
 _MOST = 128
 

@@ -9,17 +9,10 @@ resource of which it has most.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import floor, inf, isinf
-from typing import TYPE_CHECKING
 
-from muster.queueing.queue_tree import own_leaf
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.queueing.queue_tree import QueueTree
-
-__all__ = ["Shares", "percent"]
+from muster.queueing.queue_tree import QueueTree, own_leaf
 
 
 def percent(share: float) -> str:

@@ -6,8 +6,8 @@ annotations included, and is decoded as one: no rule below knows the difference.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import force_setattr, replace
@@ -26,11 +26,6 @@ from muster.model.names import (
     UNPLACED_AFTER,
 )
 from muster.model.objects import LocalObject, Queue, QueueSpec, QueueStatus
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["FIELDS", "QUEUE_SOURCES", "GangQueue", "QueueSource", "selector_text"]
 
 FIELDS = {
     QUEUEING: "queueing",

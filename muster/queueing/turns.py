@@ -10,16 +10,11 @@ from __future__ import annotations
 
 import heapq
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from muster.queueing.entries import Order
-    from muster.queueing.shares import Shares
-    from muster.queueing.usage import Usage
-
-__all__ = ["QueueVisitor", "Turns", "Visitor"]
+from muster.queueing.entries import Order
+from muster.queueing.shares import Shares
+from muster.queueing.usage import Usage
 
 
 class Visitor(ABC):

@@ -21,20 +21,13 @@ soft part enters, leaves or changes below that queue, until other limits are exc
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from muster.queueing.entries import Claim, EntryKey, Order
+from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT
-from muster.queueing.usage import signed
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from muster.queueing.entries import Claim, EntryKey, Order
-    from muster.queueing.queue_tree import QueueTree
-    from muster.queueing.usage import Amounts, Usage
-
-__all__ = ["HardParts", "SoftClaims", "is_soft", "lasting_part", "soft_in", "soft_where", "take_hard_parts"]
+from muster.queueing.usage import Amounts, Usage, signed
 
 _Sums = dict[str, dict[str, int]]
 """By queue and resource, in billionths."""

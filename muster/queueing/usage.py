@@ -6,18 +6,12 @@ comparing `Quantity` (hack/bench/ledger.py).
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from muster.queueing.queue_tree import QueueTree
+from muster.resources.amounts import Resources
 from muster.resources.quantity import Quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
-
-    from muster.queueing.queue_tree import QueueTree
-    from muster.resources.amounts import Resources
-
-__all__ = ["RUN", "Amounts", "Usage", "amounts_of", "plus", "signed"]
 
 RUN = "(run time)"
 """Stands for the seconds of a run among amounts that are compared as one; no resource has such a name."""

@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
 
 from muster.model.gang_states import GangState
 from muster.model.names import HOLD, RUNS_AT_MOST
 from muster.model.times import minute_of
-from muster.queueing.entries import EndKind
+from muster.queueing.admission_pass import AdmissionPass
+from muster.queueing.entries import Candidate, EndKind, Order
+from muster.queueing.namespace_quota import Ceiling
+from muster.queueing.queue_tree import Place, QueueLevel
+from muster.queueing.reservations import Reservation
 from muster.queueing.shares import percent
+from muster.queueing.usage import Usage
 from muster.resources.amounts import Resources, describe, minus
-
-if TYPE_CHECKING:
-    from muster.queueing.admission_pass import AdmissionPass
-    from muster.queueing.entries import Candidate, Order
-    from muster.queueing.namespace_quota import Ceiling
-    from muster.queueing.queue_tree import Place, QueueLevel
-    from muster.queueing.reservations import Reservation
-    from muster.queueing.usage import Usage
-
-__all__ = ["Decision", "planned", "queue_not_found", "queue_on_hold", "refused", "why"]
 
 # Why one whose patience is over holds up no gang all the same.
 _IN_VAIN = "what does not end by itself leaves it no room"

@@ -7,15 +7,10 @@ that any of its gangs needs of each resource, and the most: where no gang of a b
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from muster.queueing.entries import Order
-    from muster.queueing.usage import Amounts
-
-__all__ = ["WaitingLine"]
+from muster.queueing.entries import Order
+from muster.queueing.usage import Amounts
 
 # Gangs of a block at most: to look at them one by one costs as much as to look at so many blocks, with 16,000 waiting.
 _MOST = 128

@@ -12,26 +12,6 @@ from functools import lru_cache
 from muster.model.objects import InvalidObjectError, RawQuantity
 from muster.resources.quantity import ZERO, Format, InvalidQuantityError, Quantity, parse_quantity
 
-__all__ = [
-    "MOST_RESOURCES",
-    "NOTHING",
-    "Resources",
-    "as_text",
-    "check_few",
-    "describe",
-    "is_requestable",
-    "largest",
-    "minus",
-    "parse_resources",
-    "part_of",
-    "positive",
-    "shared",
-    "smallest",
-    "times",
-    "total",
-    "within",
-]
-
 Resources = Mapping[str, Quantity]
 NOTHING: Resources = {}
 

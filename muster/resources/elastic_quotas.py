@@ -7,16 +7,9 @@ What `min` does not name is guaranteed to nobody.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from muster.model.objects import LocalObject, ObjectMeta, ResourceList
 from muster.resources.amounts import parse_resources
-from muster.resources.quantity import ZERO
-
-if TYPE_CHECKING:
-    from muster.resources.quantity import Quantity
-
-__all__ = ["ElasticQuota", "guaranteed", "largest_use", "used"]
+from muster.resources.quantity import ZERO, Quantity
 
 # Plain fields of the scheduler's own type for amounts: they are 0 where nothing is said. All others stand in a map.
 _NEVER_UNNAMED = ("cpu", "memory", "ephemeral-storage")

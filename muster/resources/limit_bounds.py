@@ -6,11 +6,14 @@ have been given; and its validation, where a default that was given does not go 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from muster.resources.limit_ranges import with_limit_ranges
+from muster.model.objects import PodSpec
+from muster.resources.amounts import Resources
+from muster.resources.limit_ranges import LimitRange, LimitRangeItem, with_limit_ranges
 from muster.resources.pod_requests import (
     container_limits,
     container_requests,
@@ -20,17 +23,7 @@ from muster.resources.pod_requests import (
     pod_requests,
     rounded,
 )
-from muster.resources.quantity import ZERO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from muster.model.objects import PodSpec
-    from muster.resources.amounts import Resources
-    from muster.resources.limit_ranges import LimitRange, LimitRangeItem
-    from muster.resources.quantity import Quantity
-
-__all__ = ["OutOfBounds", "out_of_bounds"]
+from muster.resources.quantity import ZERO, Quantity
 
 _NANO = 10**9
 _MILLI = 10**6

@@ -7,22 +7,16 @@ therefore no longer changes. What is outside their bounds is judged in `muster.r
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterable
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from muster.model.objects import LocalObject, ObjectMeta, ResourceList, ResourceRequirements
+from muster.model.objects import Container, LocalObject, ObjectMeta, PodSpec, ResourceList, ResourceRequirements
 from muster.resources.amounts import as_text
 from muster.resources.pod_requests import pod_level_requests
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from muster.model.objects import Container, PodSpec
-
 Spec = TypeVar("Spec", bound="PodSpec")
-
-__all__ = ["LimitRange", "LimitRangeItem", "LimitRangeSpec", "with_limit_ranges"]
 
 
 class LimitRangeItem(LocalObject, frozen=True):

@@ -5,26 +5,19 @@ It happens when a pod is created, so that no template shows it, and yet it takes
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
 from muster.model.findings import Finding, Reason
-from muster.model.objects import LocalObject, ObjectMeta, ResourceList
+from muster.model.objects import LocalObject, ObjectMeta, PodSpec, ResourceList
 from muster.resources.amounts import describe, parse_resources
-from muster.resources.limit_ranges import with_limit_ranges
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from muster.model.objects import PodSpec
-    from muster.resources.limit_ranges import LimitRange
-    from muster.resources.resource_quotas import ResourceQuota
+from muster.resources.limit_ranges import LimitRange, with_limit_ranges
+from muster.resources.resource_quotas import ResourceQuota
 
 Spec = TypeVar("Spec", bound="PodSpec")
-
-__all__ = ["NOTHING_ADDED", "Overhead", "PodDefaults", "RuntimeClass"]
 
 
 class Overhead(LocalObject, frozen=True):

@@ -7,30 +7,20 @@ up to thousandths). They happen on pods only, so that a template must be read wi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator
 
 from muster.model.large_objects import MOST_CONTAINERS
-from muster.model.objects import InvalidObjectError
+from muster.model.objects import (
+    Container,
+    ContainerStatus,
+    InvalidObjectError,
+    PodSpec,
+    PodStatus,
+    ResourceList,
+    ResourceRequirements,
+)
 from muster.resources.amounts import Resources, check_few, largest, parse_resources, total
-from muster.resources.quantity import ZERO
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from muster.model.objects import Container, ContainerStatus, PodSpec, PodStatus, ResourceList, ResourceRequirements
-    from muster.resources.quantity import Quantity
-
-__all__ = [
-    "check_size",
-    "container_limits",
-    "container_requests",
-    "containers_of",
-    "has_pod_level",
-    "pod_level_requests",
-    "pod_limits",
-    "pod_requests",
-    "rounded",
-]
+from muster.resources.quantity import ZERO, Quantity
 
 _POD_LEVEL = ("cpu", "memory")
 _HUGE_PAGES = "hugepages-"

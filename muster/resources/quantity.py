@@ -10,12 +10,9 @@ import functools
 import re
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from muster.model.objects import RawQuantity
-
-__all__ = ["ZERO", "InvalidQuantityError", "Quantity", "parse_quantity"]
+from muster.model.objects import RawQuantity
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 

@@ -6,11 +6,12 @@ a quota may count, or may not, is taken for one that it does not: nothing is ref
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from muster.model.objects import Container, InvalidObjectError
+from muster.model.objects import Container, InvalidObjectError, PodSpec, TemplateSpec
+from muster.resources.amounts import Resources
 from muster.resources.pod_requests import (
     container_limits,
     container_requests,
@@ -19,17 +20,8 @@ from muster.resources.pod_requests import (
     pod_limits,
     pod_requests,
 )
-from muster.resources.quantity import ZERO
+from muster.resources.quantity import ZERO, Quantity
 from muster.resources.resource_quotas import LIMITS, ResourceQuota, Scope, charge, left
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from muster.model.objects import PodSpec, TemplateSpec
-    from muster.resources.amounts import Resources
-    from muster.resources.quantity import Quantity
-
-__all__ = ["PodCharge", "counts", "demands", "pod_charge", "short_of"]
 
 _COMPUTE = ("cpu", "memory")
 # By Kubernetes' own word a mistake, which it keeps for these and makes for no other resource.

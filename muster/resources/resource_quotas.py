@@ -7,17 +7,12 @@ apiserver's business. Which pods a quota with scopes counts is a matter of `must
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, ResourceList
 from muster.resources.amounts import Resources, parse_resources
 from muster.resources.quantity import ZERO, Quantity, parse_quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-__all__ = ["LIMITS", "PODS", "ResourceQuota", "Scope", "charge", "left", "left_of", "limits"]
 
 PODS = "pods"
 """As what the number of pods stands among resources."""

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
-from muster.model.objects import convert
+from muster.model.objects import PodGroup, PodGroupSpec, convert
 from muster.schedulers.coscheduling import Coscheduling
 from muster.schedulers.kai import Kai
 from muster.schedulers.kubernetes import Kubernetes
 from muster.schedulers.model import Binding, GangScheduler, asked, group_metadata, owner_reference
 from muster.schedulers.volcano import Volcano
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.model.objects import PodGroup, PodGroupSpec
 
 __all__ = [
     "PRODUCTS",

@@ -5,17 +5,12 @@ So queue, priority and the minimums of the roles stand where the next leader fin
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from muster.model.names import GANG_SPEC, GROUP_NAME
-from muster.model.objects import InvalidObjectError, LocalObject, ResourceList, decode
-
-if TYPE_CHECKING:
-    from muster.model.objects import PodGroup, PodGroupSpec
-
-__all__ = ["annotated", "completed"]
+from muster.model.objects import InvalidObjectError, LocalObject, PodGroup, PodGroupSpec, ResourceList, decode
 
 
 class _Rest(LocalObject, frozen=True, omit_defaults=True):

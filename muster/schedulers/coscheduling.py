@@ -9,18 +9,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import structs
 
+from muster.gangs.gang import Gang
 from muster.model.names import GROUP_NAME, POD_GROUP_LABEL, is_object_name, label_of_queue, label_value
-from muster.model.objects import PodGroup, PodGroupSpec, PodGroupStatus
+from muster.model.objects import ObjectMeta, Pod, PodGroup, PodGroupSpec, PodGroupStatus
 from muster.schedulers.annotated import annotated, completed
 from muster.schedulers.model import Binding, GangScheduler
+from muster.workloads import SchedulingPolicy
 
 if TYPE_CHECKING:
-    from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
-    from muster.model.objects import ObjectMeta, Pod
-    from muster.workloads import SchedulingPolicy
-
-__all__ = ["Coscheduling"]
 
 
 class _PodGroup(PodGroup, frozen=True):

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from muster.gangs.gang import Gang
 from muster.model.names import GROUP_NAME, label_of_queue, read_key
-from muster.model.objects import PodGroup
+from muster.model.objects import Pod, PodGroup, PodGroupSpec
 from muster.schedulers.annotated import annotated, completed
 from muster.schedulers.model import Binding, GangScheduler
+from muster.workloads import SchedulingPolicy
 
 if TYPE_CHECKING:
-    from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
-    from muster.model.objects import Pod, PodGroupSpec
-    from muster.workloads import SchedulingPolicy
 
-__all__ = ["Kai"]
 
 _GROUP = read_key("pod-group-name")
 _UNGROUPED, _SUBGROUP = "kai.scheduler/skip-podgrouper", "kai.scheduler/subgroup-name"

@@ -6,25 +6,22 @@ beyond the minimum belongs to it. docs/design-notes.md has what was seen of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from msgspec import structs
 
+from muster.gangs.gang import Gang
 from muster.model.names import GROUP_NAME, label_of_queue
-from muster.model.objects import LocalObject, PodGroup, PodGroupSpec
+from muster.model.objects import LocalObject, ObjectMeta, Pod, PodGroup, PodGroupSpec
 from muster.schedulers.annotated import annotated, completed
 from muster.schedulers.model import Binding, GangScheduler
+from muster.workloads import SchedulingPolicy, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
-    from muster.model.objects import ObjectMeta, Pod
-    from muster.workloads import SchedulingPolicy, Workload
 
-__all__ = ["Kubernetes"]
 
 # Characters of the owner's UID in the name of a PodGroup.
 _OF_UID = 8

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from muster.gangs.gang import Gang
 from muster.model.keep import copied
 from muster.model.names import MANAGED_BY, MUSTER
-from muster.model.objects import NetworkTopology, PodGroup, PodGroupSpec
+from muster.model.objects import NetworkTopology, ObjectMeta, Pod, PodGroup, PodGroupSpec
 from muster.resources.amounts import as_text
+from muster.workloads import Kind, SchedulingPolicy, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
-    from muster.model.objects import ObjectMeta, Pod
-    from muster.workloads import Kind, SchedulingPolicy, Workload
-
-__all__ = ["Binding", "GangScheduler", "asked", "group_metadata", "owner_reference"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from muster.gangs.gang import Gang
 from muster.model.names import GROUP_NAME, PREEMPTABLE, TASK_SPEC, label_of_queue
+from muster.model.objects import Pod, PodGroupSpec
 from muster.schedulers.model import Binding, GangScheduler
+from muster.workloads import SchedulingPolicy
 
 if TYPE_CHECKING:
-    from muster.gangs.gang import Gang
     from muster.gangs.intent import Intent
-    from muster.model.objects import Pod, PodGroupSpec
-    from muster.workloads import SchedulingPolicy
-
-__all__ = ["Volcano"]
 
 
 class Volcano(GangScheduler):

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterator
 
 from muster.admitters import Admitter
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import GATE_MODE, HOLD
-from muster.workloads import PLAIN_POD, WATCHED_KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from muster.model.objects import ObjectMeta
-    from muster.queueing.queue_view import QueueView
-    from muster.workloads import Kind
-
-__all__ = ["idle_hold", "idle_hold_of_queue"]
+from muster.model.objects import ObjectMeta
+from muster.queueing.queue_view import QueueView
+from muster.workloads import PLAIN_POD, WATCHED_KINDS, Kind
 
 _PATH = f"metadata.annotations[{HOLD}]"
 

@@ -6,8 +6,8 @@ after another without a word.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from muster.model.findings import Finding, Reason
 from muster.model.names import (
@@ -30,15 +30,9 @@ from muster.model.names import (
     TOPOLOGY_TIER_LABEL,
 )
 from muster.model.nearest import nearest_key
+from muster.model.objects import ObjectMeta
+from muster.workloads import Decoded, Kind
 from muster.workloads.model import SchedulingPolicy
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from muster.model.objects import ObjectMeta
-    from muster.workloads import Decoded, Kind
-
-__all__ = ["misspelled"]
 
 _LABELS = (
     QUEUE_LABEL,

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from muster.gangs.intent import foreign_scheduler
+from muster.gangs.intent import Defaults, Surroundings, foreign_scheduler
 from muster.model.names import GANG, GANG_SIZE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.validation.misspelled import misspelled
-
-if TYPE_CHECKING:
-    from muster.gangs.intent import Defaults, Surroundings
-    from muster.workloads import Decoded, Kind, Workload
-
-__all__ = ["why_not_managed"]
+from muster.workloads import Decoded, Kind, Workload
 
 
 def why_not_managed(

@@ -5,33 +5,25 @@ Volcano's own webhook, where it runs, knows some of the tree's rules; it knows n
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from muster.admitters import Admitter
 from muster.model.findings import Finding, Reason
 from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError, PodGroup, Queue
+from muster.model.strictness import Validation
 from muster.queueing.queue_tree import QueueTree, exceeding
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
-from muster.resources.amounts import describe, is_requestable, largest, parse_resources, total
-from muster.resources.quantity import ZERO
+from muster.resources.amounts import Resources, describe, is_requestable, largest, parse_resources, total
+from muster.resources.quantity import ZERO, Quantity
 from muster.resources.resource_quotas import PODS
 from muster.validation.holds import idle_hold_of_queue
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from muster.model.strictness import Validation
-    from muster.resources.amounts import Resources
-    from muster.resources.quantity import Quantity
 
 # How many names a line has, and how much of each.
 _NAMED = 8
 _LONGEST = 80
-
-__all__ = ["burdened", "faults", "kept_out", "left_outside", "new_faults", "new_parent", "tightened"]
 
 
 @dataclass(frozen=True, slots=True)

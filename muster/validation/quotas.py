@@ -8,6 +8,7 @@ The capability of the gang's own queue is judged in `muster.validation.workload`
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -16,37 +17,25 @@ from msgspec import structs
 
 from muster.admitters import Admitter
 from muster.admitters.kueue_quota import PodSetNeed, never_fits
-from muster.gangs.gang import charge_of
+from muster.gangs.gang import Gang, Role, charge_of
+from muster.gangs.intent import Intent
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import KUEUE_PARTIAL, KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError
 from muster.queueing.queue_tree import exceeding
-from muster.resources.amounts import times, total
+from muster.resources.amounts import Resources, times, total
 from muster.resources.limit_bounds import OutOfBounds, out_of_bounds
+from muster.resources.pod_defaults import PodDefaults
 from muster.resources.pod_requests import pod_requests
 from muster.resources.quantity import ZERO
 from muster.resources.quota_charges import PodCharge, counts, demands
 from muster.resources.resource_quotas import limits
+from muster.workloads import RoleSpec, Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from muster.gangs.gang import Gang, Role
-    from muster.gangs.intent import Intent
-    from muster.resources.amounts import Resources
-    from muster.resources.pod_defaults import PodDefaults
     from muster.validation.workload import Context
-    from muster.workloads import RoleSpec, Workload
 
-__all__ = [
-    "TooMuch",
-    "elastic_quota_findings",
-    "kueue_findings",
-    "limit_range_findings",
-    "needs",
-    "resource_quota_findings",
-]
 
 # How many roles a line names.
 _NAMED = 3

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from muster.gangs.intent import Intent, Surroundings
 from muster.gangs.said_run import unreadable_runs
 from muster.model.findings import Finding, Reason
 from muster.model.names import KUEUE_MOST_RUN
+from muster.workloads import Workload
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.volcano_job import VOLCANO_JOB
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from muster.gangs.intent import Intent, Surroundings
-    from muster.workloads import Workload
-
-__all__ = ["run_time_findings"]
 
 
 def run_time_findings(workload: Workload, intent: Intent, around: Surroundings) -> Iterator[Finding]:

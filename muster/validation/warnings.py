@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from muster.gangs.gang import Gang, Role
+from muster.gangs.intent import Intent
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL
 from muster.model.objects import ObjectMeta, Pod
 from muster.model.requeueing import LEAST_REQUEUE, requeue_after
 from muster.model.times import duration_of
+from muster.queueing.queue_tree import Place, QueueLevel
 from muster.queueing.verdicts import queue_on_hold
-from muster.resources.amounts import describe, times, total
+from muster.resources.amounts import Resources, describe, times, total
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.quantity import ZERO
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from muster.gangs.gang import Gang, Role
-    from muster.gangs.intent import Intent
-    from muster.queueing.queue_tree import Place, QueueLevel
-    from muster.resources.amounts import Resources
-    from muster.workloads import RoleSpec, Workload
-
-__all__ = ["Case", "surprises", "uncounted_claims"]
+from muster.workloads import RoleSpec, Workload
 
 # How many roles a line names.
 _NAMED = 3

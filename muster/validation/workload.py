@@ -5,10 +5,11 @@ Whether it is refused for that or taken with a warning is a matter of `muster.mo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from muster.admitters import Admitter, chosen_admitter, gate_by
+from muster.admitters.kueue_quota import ClusterQueue
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import (
     Defaults,
@@ -24,7 +25,11 @@ from muster.model.findings import Finding, Reason, Severity
 from muster.model.modes import GateMode, gate_mode
 from muster.model.names import ADMITTER, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
 from muster.model.nearest import nearest
-from muster.model.objects import InvalidObjectError
+from muster.model.objects import InvalidObjectError, ObjectMeta
+from muster.model.strictness import Validation
+from muster.queueing.namespace_quota import Ceiling
+from muster.queueing.queue_tree import Place
+from muster.resources.amounts import Resources
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.validation.holds import idle_hold
 from muster.validation.misspelled import misspelled
@@ -37,21 +42,7 @@ from muster.validation.quotas import (
 )
 from muster.validation.run_times import run_time_findings
 from muster.validation.warnings import Case, surprises
-from muster.workloads import Voice, kind_of_owner
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from muster.admitters.kueue_quota import ClusterQueue
-    from muster.model.objects import ObjectMeta
-    from muster.model.strictness import Validation
-    from muster.queueing.namespace_quota import Ceiling
-    from muster.queueing.queue_tree import Place
-    from muster.resources.amounts import Resources
-    from muster.workloads import Decoded, Kind, Reference, Workload
-
-
-__all__ = ["Context", "Verdict", "is_judged", "judge", "name_taken", "no_way_in"]
+from muster.workloads import Decoded, Kind, Reference, Voice, Workload, kind_of_owner
 
 # Schedulers and queueing systems of the field that a Ray label may name on purpose; nobody needs a warning for them.
 _WELL_KNOWN = frozenset({"yunikorn", "kai-scheduler", "scheduler-plugins-scheduler", "kubernetes-was"})

@@ -6,12 +6,12 @@ the owners of gangs, and the kinds above them that may speak for them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from muster.model.names import WORKLOAD
-from muster.model.objects import InvalidObjectError, OwnerReference, decode
+from muster.model.objects import InvalidObjectError, OwnerReference, Pod, decode
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.kubeflow import JAX_JOB, MPI_JOB_V1, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
 from muster.workloads.model import (
@@ -31,11 +31,6 @@ from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from muster.workloads.trainer import TRAIN_JOB
 from muster.workloads.volcano_job import VOLCANO_JOB
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.model.objects import Pod
 
 __all__ = [
     "GANG_KINDS",

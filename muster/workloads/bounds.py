@@ -7,19 +7,13 @@ read, and passes as it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
 
 import msgspec
 
 from muster.model.keep import Stubbed, entries
-from muster.model.objects import InvalidObjectError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from muster.model.objects import PodTemplate
-
-__all__ = ["MOST", "TEMPLATE", "Bounded"]
+from muster.model.objects import InvalidObjectError, PodTemplate
 
 MOST = 10_000
 """The sum over all templates, in some 30 bytes that are kept.

@@ -9,9 +9,10 @@ gang, and the room of the others is kept in the same way.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -29,21 +30,6 @@ from muster.model.objects import (
 )
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-__all__ = [
-    "JOB_SET",
-    "JobSet",
-    "JobSetSpec",
-    "JobsStatus",
-    "ReplicatedJob",
-    "late_followers",
-    "roles_left",
-    "time_limits",
-    "wave_roles",
-]
 
 _SET_LABEL = read_key("jobset.sigs.k8s.io/jobset-name")
 _JOB_LABEL = read_key("jobset.sigs.k8s.io/replicatedjob-name")

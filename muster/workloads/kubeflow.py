@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -25,11 +26,6 @@ from muster.model.objects import (
 from muster.model.times import seconds_of
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-__all__ = ["JAX_JOB", "MPI_JOB_V1", "PADDLE_JOB", "PYTORCH_JOB", "TF_JOB", "XGBOOST_JOB", "TrainingJob"]
 
 _JOB_LABEL = read_key("training.kubeflow.org/job-name")
 _ROLE_LABEL = read_key("training.kubeflow.org/replica-type")

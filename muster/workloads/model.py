@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from muster.model.findings import Finding
 from muster.model.objects import (
     InvalidObjectError,
     LocalObject,
@@ -15,28 +17,7 @@ from muster.model.objects import (
     ResourceList,
     TemplateMeta,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from muster.model.findings import Finding
-    from muster.model.topology import Topology
-
-__all__ = [
-    "Decoded",
-    "Growth",
-    "Kind",
-    "Origin",
-    "Reference",
-    "RoleSpec",
-    "SchedulingPolicy",
-    "Source",
-    "TimeLimit",
-    "Unit",
-    "Voice",
-    "Workload",
-]
-
+from muster.model.topology import Topology
 
 _MULTI_KUEUE = "kueue.x-k8s.io/multikueue"
 _WORKLOAD = "metadata"

@@ -7,20 +7,14 @@ that it is no member of the minimum, is never held, and its room is kept from th
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from muster.model.names import read_key
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate
 from muster.workloads.kubeflow import BoundedByPolicy, JobStatus, ReplicaSpec, check_mpi, roles_of
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from muster.model.objects import PodTemplate
-
-__all__ = ["MPI_JOB", "MPIJob"]
 
 _JOB_LABEL = read_key("training.kubeflow.org/job-name")
 _ROLE_LABEL = read_key("training.kubeflow.org/job-role")

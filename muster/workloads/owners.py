@@ -6,14 +6,9 @@ they have to find the same owners, or they would judge a workload differently.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from muster.model.objects import OwnerReference
-
-__all__ = ["MOST_OWNERS", "OwnerWalk"]
+from muster.model.objects import OwnerReference
 
 MOST_OWNERS = 4
 """Owners that are looked up on one walk. A pod of a TrainJob has three above it: a Job, a JobSet, the TrainJob."""

@@ -9,8 +9,8 @@ workflow) makes a gang of each run: the webhook gives its pods a name of their o
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -36,23 +36,6 @@ from muster.model.objects import (
 )
 from muster.model.times import seconds_of
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = [
-    "PLAIN_JOB",
-    "PLAIN_POD",
-    "PLAIN_STATEFUL_SET",
-    "PlainJob",
-    "PlainStatefulSet",
-    "completions_of",
-    "gang_of_run",
-    "of_size",
-    "run_of",
-    "runs",
-    "time_limit_of",
-]
 
 _ROLE = "member"
 _HASH_LENGTH = 10

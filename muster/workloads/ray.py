@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 import msgspec
 
@@ -19,11 +20,6 @@ from muster.model.objects import (
 )
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, Unit, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-__all__ = ["RAY_CLUSTER", "ClusterSpec", "RayCluster", "gang_of", "with_container"]
 
 _HEAD = "headgroup"
 _CLUSTER_LABEL = read_key("ray.io/cluster")

@@ -7,8 +7,8 @@ the line (`Kind.carried_on_by`), an upgrade its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,11 +26,6 @@ from muster.model.objects import (
 from muster.model.times import seconds_of
 from muster.workloads.model import RoleSpec, SchedulingPolicy, TimeLimit, Workload
 from muster.workloads.ray import RAY_CLUSTER, ClusterSpec, gang_of, with_container
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["RAY_CRON_JOB", "RAY_JOB", "RAY_SERVICE", "RayCronJob", "RayJob", "RayService"]
 
 _TIMEOUT = read_key("ray.io/initializing-timeout")  # annotation on RayServices
 # Five letters that the operator puts behind the name of what it makes.

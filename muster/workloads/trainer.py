@@ -8,8 +8,9 @@ but Flux's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from msgspec.structs import replace
 
@@ -42,11 +43,6 @@ from muster.workloads.jobset import (
 )
 from muster.workloads.model import Kind, Origin, Reference, SchedulingPolicy, Source, TimeLimit, Voice, Workload
 from muster.workloads.trainer_changes import Changes, JobSetTemplate, Override, RuntimePatch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["CLUSTER_TRAINING_RUNTIME", "TRAINING_RUNTIME", "TRAIN_JOB", "TrainJob", "TrainingRuntime"]
 
 _GROUP, _VERSION = "trainer.kubeflow.org", "v1alpha1"
 _FINAL = ("Complete", "Failed")

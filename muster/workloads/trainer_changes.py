@@ -6,8 +6,9 @@ scheduler, nor a container resources; the metadata of the JobSet, which a patch 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -15,11 +16,6 @@ from muster.model.objects import LocalObject, PodTemplate, SchedulingGate, Templ
 from muster.workloads.bounds import TEMPLATE
 from muster.workloads.jobset import JobSetSpec, ReplicatedJob
 from muster.workloads.model import Voice
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-__all__ = ["Changes", "JobSetTemplate", "Override", "RuntimePatch"]
 
 
 class JobSetTemplate(LocalObject, frozen=True):

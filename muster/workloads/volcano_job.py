@@ -5,7 +5,8 @@ Volcano makes its PodGroup and its pods; what it asks for is said in its own fie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 import msgspec
 
@@ -21,11 +22,6 @@ from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Po
 from muster.model.topology import MODES, Topology
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-__all__ = ["VOLCANO_JOB", "VolcanoJob"]
 
 _SCHEDULER, _DEFAULT_QUEUE = "volcano", "default"
 # What Volcano puts there is the UID of the Job.

@@ -11,7 +11,9 @@ from tests.docs.test_documents import CHECKOUT
 from tests.support.pages import commands, keys, metrics
 
 _PAGES = {"names": keys.page, "metrics": metrics.page, "commands": commands.page}
-_NAMES = {name for name in names.__all__ if isinstance(text := getattr(names, name), str) and "/" in text}
+_NAMES = {
+    name for name in vars(names) if name.isupper() and isinstance(text := getattr(names, name), str) and "/" in text
+}
 
 
 @pytest.mark.parametrize("name", _PAGES)

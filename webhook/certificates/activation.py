@@ -9,18 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from muster.kube.errors import ApiError
-from webhook.certificates.bundles import ChangedMeanwhileError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from webhook.certificates.bundles import Bundles, Configuration
-    from webhook.certificates.notices import Notices
-
-__all__ = ["WebhookActivation"]
+from webhook.certificates.bundles import Bundles, ChangedMeanwhileError, Configuration
+from webhook.certificates.notices import Notices
 
 logger = logging.getLogger(__name__)
 

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import Certificate
 
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.resource import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from muster.model.objects import LocalObject, ObjectMeta, decode
 from muster.process.certificates import authorities_in
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from cryptography.x509 import Certificate
-
-    from muster.kube.client import Client
-
-__all__ = ["CLOSED", "CONFIGURATIONS", "Bundles", "ChangedMeanwhileError", "Configuration", "in_all", "in_any"]
 
 CONFIGURATIONS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 

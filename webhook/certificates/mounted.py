@@ -8,26 +8,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+from cryptography.x509 import Certificate
+
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
+from muster.kube.reflector import Reflector
 from muster.process.certificates import InvalidCertificateError, KeyPair, authorities_in, valid_at
 from webhook.certificates.activation import WebhookActivation
 from webhook.certificates.bundles import CONFIGURATIONS, Bundles, in_all
+from webhook.certificates.notices import Notices
 from webhook.certificates.serving import CertificateSource, ends_soon
 from webhook.certificates.watching import watches
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from cryptography.x509 import Certificate
-
-    from muster.kube.client import Client
-    from muster.kube.reflector import Reflector
-    from webhook.certificates.notices import Notices
-
-__all__ = ["Mounted"]
 
 logger = logging.getLogger(__name__)
 

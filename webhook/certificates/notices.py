@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.events import EventSource, Regarding
 from muster.kube.resource import EVENTS, SECRETS
-
-if TYPE_CHECKING:
-    from muster.kube.client import Client
-
-__all__ = ["REPORTING_CONTROLLER", "Notices"]
 
 logger = logging.getLogger(__name__)
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from muster.kube.client import Client
 from muster.process.certificates import Lives
+from muster.process.lifecycle import Identity
 from webhook.certificates.mounted import Mounted
 from webhook.certificates.notices import Notices
 from webhook.certificates.trust import RotationTiming, Trust
-
-if TYPE_CHECKING:
-    from muster.kube.client import Client
-    from muster.process.lifecycle import Identity
-
-__all__ = ["add_certificate_arguments", "trust_of"]
 
 _SHORTEST_DAYS = 1.0
 # An authority is renewed when a third of its life is left: what it signs then must not outlive it.

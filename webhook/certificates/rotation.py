@@ -7,21 +7,14 @@ changes; and the old authority is removed when it has not been needed for long.
 
 from __future__ import annotations
 
+import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-from muster.process.certificates import issue, renewal_due, valid_at
+from cryptography.x509 import Certificate
 
-if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Sequence
-
-    from cryptography.x509 import Certificate
-
-    from muster.process.certificates import Certificates, KeyPair, Lives
-
-__all__ = ["ROTATE", "RotationStep", "Situation", "Step", "next_step"]
+from muster.process.certificates import Certificates, KeyPair, Lives, issue, renewal_due, valid_at
 
 # The annotation of the Secret by which people ask for a rotation; taken off when it is answered.
 ROTATE = "muster.dev/rotate"

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import logging
-from typing import TYPE_CHECKING
+import ssl
+from collections.abc import Mapping
+
+from cryptography.x509 import Certificate
 
 from muster.process.certificates import KeyPair, server_context, valid_at
-
-if TYPE_CHECKING:
-    import datetime as dt
-    import ssl
-    from collections.abc import Mapping
-
-    from cryptography.x509 import Certificate
-
-__all__ = ["CertificateSource", "Serving", "ends_soon"]
 
 logger = logging.getLogger(__name__)
 

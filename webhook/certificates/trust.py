@@ -12,31 +12,25 @@ import asyncio
 import datetime as dt
 import logging
 import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from cryptography.x509 import Certificate
 
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
+from muster.kube.reflector import Reflector
 from muster.kube.resource import SECRETS
 from muster.model.objects import LocalObject, ObjectMeta, decode
 from muster.process.certificates import Certificates, InvalidCertificateError, Lives, made_at
 from webhook.certificates.activation import WebhookActivation
 from webhook.certificates.bundles import CONFIGURATIONS, Bundles, ChangedMeanwhileError, Configuration, in_all, in_any
+from webhook.certificates.notices import Notices
 from webhook.certificates.rotation import ROTATE, RotationStep, Situation, next_step
 from webhook.certificates.serving import CertificateSource, ends_soon
 from webhook.certificates.watching import watches
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
-    from cryptography.x509 import Certificate
-
-    from muster.kube.client import Client
-    from muster.kube.reflector import Reflector
-    from webhook.certificates.notices import Notices
-
-__all__ = ["RotationTiming", "Trust"]
 
 logger = logging.getLogger(__name__)
 

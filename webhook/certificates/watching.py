@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import asyncio
+from collections.abc import Iterable
+from typing import Any
 
+from muster.kube.client import Client
 from muster.kube.reflector import Reflector
+from muster.kube.resource import Resource
 from muster.kube.store import Change, Store
 from muster.model.objects import PartialObjectMetadata
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Iterable
-
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-
-__all__ = ["watches"]
 
 
 def watches(

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from muster.gangs.pod_patch import Operation
+from muster.model.findings import Finding
 from muster.model.objects import Pod
 from muster.model.texts import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from muster.gangs.pod_patch import Operation
-    from muster.model.findings import Finding
-
-__all__ = [
-    "AdmissionCall",
-    "AdmissionRequest",
-    "AdmissionResponse",
-    "InvalidReviewError",
-    "PodRequest",
-    "allow",
-    "decode_pod_review",
-    "decode_review",
-    "deny",
-    "encode_answer",
-]
 
 T = TypeVar("T")
 

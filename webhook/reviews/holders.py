@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.model.objects import InvalidObjectError
+from muster.model.objects import InvalidObjectError, ObjectMeta
 from muster.observe.alive import somebodys
+from muster.workloads import Kind
 from webhook.server.deadlines import in_time
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from muster.kube.client import Client
-    from muster.model.objects import ObjectMeta
-    from muster.workloads import Kind
-
-__all__ = ["holder_of"]
 
 # A gang of thousands is not read for one review.
 _FIRST_PODS = 20

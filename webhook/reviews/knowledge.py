@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from muster.admitters import chosen_admitter, gate_by
 from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
-from muster.gangs.gang import priority_values
-from muster.gangs.intent import Surroundings
+from muster.gangs.gang import Gang, priority_values
+from muster.gangs.intent import Defaults, Intent, Surroundings
 from muster.gangs.pod_patch import Membership, membership
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
 from muster.kube.resource import JOBS, NAMESPACES, PRIORITY_CLASSES, Resource
@@ -22,6 +24,7 @@ from muster.model.objects import (
     Job,
     Namespace,
     ObjectMeta,
+    OwnerReference,
     PartialObjectMetadata,
     PodGroup,
     PriorityClass,
@@ -31,27 +34,16 @@ from muster.observe.kueue import CLUSTER_QUEUES, LOCAL_QUEUES
 from muster.observe.pod_defaults import Added
 from muster.observe.resources import pod_groups_of, resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UnmanagedPods
-from muster.queueing.queue_tree import labels_of
+from muster.queueing.queue_tree import Place, labels_of
+from muster.resources.amounts import Resources
 from muster.validation.workload import Context
 from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Source, kind_of_owner
 from muster.workloads.owners import OwnerWalk
+from webhook.reviews.admission_review import AdmissionResponse
 from webhook.reviews.holders import holder_of
 from webhook.reviews.known_queues import KnownQueues
 from webhook.reviews.memo import Memo
 from webhook.reviews.reads import Found, Reads, ask_again
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.gangs.gang import Gang
-    from muster.gangs.intent import Defaults, Intent
-    from muster.kube.client import Client
-    from muster.model.objects import OwnerReference
-    from muster.queueing.queue_tree import Place
-    from muster.resources.amounts import Resources
-    from webhook.reviews.admission_review import AdmissionResponse
-
-__all__ = ["GangTemplate", "Knowledge", "OwnerWorkload", "looked_at"]
 
 Named = TypeVar("Named", bound=HasMetadata)
 

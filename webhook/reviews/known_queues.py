@@ -5,29 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from functools import partial
-from typing import TYPE_CHECKING
 
+from muster.gangs.intent import Defaults
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.kube.reflector import Reflector
 from muster.kube.store import Change, Store
-from muster.model.objects import InvalidObjectError, PodGroup, Queue, decode
+from muster.model.objects import InvalidObjectError, ObjectMeta, PodGroup, Queue, decode
 from muster.observe.queues import view_of
 from muster.observe.resources import pod_groups_of, queues_of
-from muster.queueing.queue_tree import QueueTree, labels_of
+from muster.queueing.queue_tree import Place, QueueTree, labels_of
 from muster.queueing.queue_view import ROOT
-from muster.resources.amounts import parse_resources
+from muster.resources.amounts import Resources, parse_resources
+from webhook.reviews.reads import Reads
 from webhook.server.deadlines import in_time
-
-if TYPE_CHECKING:
-    from muster.gangs.intent import Defaults
-    from muster.kube.client import Client
-    from muster.model.objects import ObjectMeta
-    from muster.queueing.queue_tree import Place
-    from muster.resources.amounts import Resources
-    from webhook.reviews.reads import Reads
-
-__all__ = ["KnownQueues"]
 
 logger = logging.getLogger(__name__)
 

@@ -7,14 +7,10 @@ frozen, and replaced as a whole when it changes: it has to be the very same.
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Generic, TypeVar
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
 
 from muster.model.objects import ObjectMeta
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
-
-__all__ = ["Memo", "version"]
 
 T = TypeVar("T")
 

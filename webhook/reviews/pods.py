@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from muster.gangs.gang import gang_of
-from muster.gangs.intent import find_intent, is_managed, may_run_beside, required
-from muster.gangs.pod_patch import disown, inject, is_certain, is_free
+from muster.gangs.gang import Gang, gang_of
+from muster.gangs.intent import Defaults, Surroundings, find_intent, is_managed, may_run_beside, required
+from muster.gangs.pod_patch import Membership, disown, inject, is_certain, is_free
 from muster.model.findings import Finding, Reason
 from muster.model.names import GANG, GANG_COMPLETIONS, GANG_TIME_LIMIT, GATE, UNNAMED_SCHEDULERS
-from muster.model.objects import InvalidObjectError, Pod, decode
+from muster.model.objects import InvalidObjectError, Job, Pod, decode
+from muster.schedulers import GangScheduler
 from muster.validation.warnings import uncounted_claims
 from muster.workloads import PLAIN_POD
 from muster.workloads.plain import gang_of_run, runs
@@ -24,22 +25,10 @@ from webhook.reviews.admission_review import (
     allow,
     deny,
 )
-from webhook.reviews.knowledge import GangTemplate, OwnerWorkload
+from webhook.reviews.knowledge import GangTemplate, Knowledge, OwnerWorkload
 from webhook.reviews.memo import version
 from webhook.reviews.reads import ask_again
 from webhook.server.review_thread import in_review_thread
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.gangs.gang import Gang
-    from muster.gangs.intent import Defaults, Surroundings
-    from muster.gangs.pod_patch import Membership
-    from muster.model.objects import Job
-    from muster.schedulers import GangScheduler
-    from webhook.reviews.knowledge import Knowledge
-
-__all__ = ["bare", "left_alone", "review_pod"]
 
 
 async def review_pod(

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from muster.model.findings import Severity
+from muster.gangs.intent import Defaults
+from muster.model.findings import Finding, Severity
 from muster.model.names import QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.model.objects import LocalObject, TemplateMeta, decode
 from muster.validation.queue import burdened, faults, kept_out, left_outside, new_faults, new_parent, tightened
 from muster.validation.workload import no_way_in
-from webhook.reviews.admission_review import AdmissionResponse, allow, deny
+from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse, allow, deny
+from webhook.reviews.knowledge import Knowledge
 from webhook.server.review_thread import in_review_thread
-
-if TYPE_CHECKING:
-    from muster.gangs.intent import Defaults
-    from muster.model.findings import Finding
-    from webhook.reviews.admission_review import AdmissionRequest
-    from webhook.reviews.knowledge import Knowledge
-
-__all__ = ["review_named_queue", "review_pod_group", "review_queue"]
 
 
 class _Named(LocalObject, frozen=True):

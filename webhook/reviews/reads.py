@@ -12,20 +12,16 @@ import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
+from muster.kube.resource import Resource
 from muster.model.names import is_object_name
 from muster.model.objects import decode
 from webhook.server.deadlines import in_time
 from webhook.server.intake import Refused, grow
 from webhook.server.review_thread import in_review_thread
-
-if TYPE_CHECKING:
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-
-__all__ = ["Found", "Reads", "ask_again"]
 
 T = TypeVar("T")
 

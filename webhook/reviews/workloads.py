@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from muster.admitters import Admitter
-from muster.gangs.intent import find_intent, is_managed
+from muster.gangs.intent import Defaults, Intent, Surroundings, find_intent, is_managed
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.names import KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError, LocalObject, decode
+from muster.resources.amounts import Resources
 from muster.resources.quantity import ZERO
 from muster.validation.quotas import TooMuch
 from muster.validation.workload import Verdict, is_judged, judge, name_taken
 from muster.workloads import KINDS, Decoded, Kind, kind_of
-from webhook.reviews.admission_review import AdmissionResponse, allow, deny
+from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse, allow, deny
+from webhook.reviews.knowledge import Knowledge
 from webhook.server.review_thread import in_review_thread
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from muster.gangs.intent import Defaults, Intent, Surroundings
-    from muster.resources.amounts import Resources
-    from webhook.reviews.admission_review import AdmissionRequest
-    from webhook.reviews.knowledge import Knowledge
-
-__all__ = ["review_workload"]
 
 # What is wrong because of the size of the gang.
 _OF_QUEUES = (Reason.EXCEEDS_CAPABILITY, Reason.NO_ROOM_TO_UPGRADE)

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from aiohttp import web
 
+from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.model.objects import InvalidObjectError
 from muster.process.logs import review_uid
+from webhook.metrics import Metrics, Reviews
 from webhook.reviews.admission_review import (
     AdmissionCall,
     AdmissionRequest,
@@ -27,6 +30,7 @@ from webhook.reviews.admission_review import (
     decode_review,
     encode_answer,
 )
+from webhook.reviews.knowledge import Knowledge
 from webhook.reviews.pods import review_pod
 from webhook.reviews.queues import review_named_queue, review_pod_group, review_queue
 from webhook.reviews.workloads import review_scale, review_workload
@@ -34,15 +38,6 @@ from webhook.server.deadlines import answer_within
 from webhook.server.intake import Intake, Lane, Refused, grow
 from webhook.server.listener import heard, outlived, proven
 from webhook.server.review_thread import in_review_thread
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from muster.gangs.intent import Defaults
-    from webhook.metrics import Metrics, Reviews
-    from webhook.reviews.knowledge import Knowledge
-
-__all__ = ["make_handler"]
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 from contextvars import ContextVar
 
-__all__ = ["answer_within", "in_time"]
-
 # By the event loop's clock; a connection's next review has the same context.
 _answer_by: ContextVar[float | None] = ContextVar("answer_by", default=None)
 

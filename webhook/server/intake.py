@@ -23,7 +23,6 @@ from webhook.server.review_thread import ReviewThread, offered
 if TYPE_CHECKING:
     from aiohttp import StreamReader, web
 
-__all__ = ["Intake", "Lane", "Limits", "Refused", "grow"]
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|us|µs|ns|h|m|s)")

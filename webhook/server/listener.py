@@ -17,19 +17,15 @@ import asyncio
 import logging
 import random
 import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import web
 
-if TYPE_CHECKING:
-    import ssl
-    from collections.abc import Awaitable, Callable, Iterable
-
-    from webhook.server.intake import Intake
-
-__all__ = ["Listener", "Patience", "heard", "outlived", "proven"]
+from webhook.server.intake import Intake
 
 logger = logging.getLogger(__name__)
 

@@ -11,19 +11,14 @@ What runs here sees nothing that the loop may change meanwhile: only what has be
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from webhook.server.deadlines import in_time
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from concurrent.futures import Future
-
-__all__ = ["ReviewThread", "in_review_thread", "offered"]
 
 P = ParamSpec("P")
 T = TypeVar("T")

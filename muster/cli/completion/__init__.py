@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from muster.cli.output import as_long_as_read
-
-if TYPE_CHECKING:
-    import argparse
-
-__all__ = ["run", "script"]
 
 
 def script(shell: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from muster.admitters import Admitter
@@ -10,20 +11,15 @@ from muster.cli.words import counted
 from muster.model.modes import GateMode
 from muster.model.names import ADMITTER, GATE_MODE, HOLD, QUEUE_ANNOTATION, SCHEDULER
 from muster.model.nearest import unread_keys
-from muster.model.objects import Queue
+from muster.model.objects import Namespace, Queue
 from muster.queueing.queue_view import read_queue
-from muster.queueing.sources import QUEUE_SOURCES
+from muster.queueing.sources import QUEUE_SOURCES, QueueSource
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from muster.cli.doctor.installed import Installation
     from muster.cli.doctor.objects import QueueSeen
     from muster.cli.doctor.sight import Sight
-    from muster.model.objects import Namespace
-    from muster.queueing.sources import QueueSource
 
-__all__ = ["MOST", "unread_annotations"]
 
 MOST = 20
 """How many annotations are reported; of the others only the number."""

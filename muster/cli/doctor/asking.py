@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.doctor.diagnosis import Unseen
@@ -12,8 +13,9 @@ from muster.cli.doctor.trial import answer_of
 from muster.cli.doctor.volcano import program_of
 from muster.cli.reading import PATIENCE
 from muster.kube.burst import burst
+from muster.kube.client import Client
 from muster.kube.errors import ApiError, Unreachable
-from muster.kube.resource import ACCESS_REVIEWS, NAMESPACES
+from muster.kube.resource import ACCESS_REVIEWS, NAMESPACES, Resource
 from muster.model.names import MANAGED
 from muster.model.objects import InvalidObjectError, LocalObject, Namespace, decode
 from muster.queueing.sources import QUEUE_SOURCES
@@ -21,14 +23,9 @@ from muster.schedulers import PRODUCTS
 from muster.workloads import WATCHED_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from muster.cli.doctor.installed import Installation
     from muster.cli.doctor.objects import Deployment
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
 
-__all__ = ["accounts_of", "served_kinds", "try_out"]
 
 _RBAC = "cannot create resource"
 

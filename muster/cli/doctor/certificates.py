@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
@@ -19,14 +20,10 @@ from muster.process.certificates import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from cryptography.x509 import Certificate
 
     from muster.cli.doctor.installed import Installation
     from muster.cli.doctor.sight import Sight
-
-__all__ = ["certificates"]
 
 
 def certificates(sight: Sight) -> Iterator[Diagnosis]:

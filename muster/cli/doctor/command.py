@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import signal
 import sys
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.doctor.diagnosis import Unseen
@@ -14,20 +15,14 @@ from muster.cli.doctor.probed import found
 from muster.cli.doctor.probing import probe_all
 from muster.cli.doctor.reading import look, server_version
 from muster.cli.doctor.report import diagnose, print_report, report
+from muster.cli.doctor.sight import GangProbe, Sight
 from muster.cli.output import as_long_as_read
+from muster.kube.client import Client
 from muster.model.names import is_object_name
 from muster.model.objects import InvalidObjectError
 from muster.model.texts import printable
 from muster.model.times import duration_of
 from muster.schedulers import named
-
-if TYPE_CHECKING:
-    import argparse
-
-    from muster.cli.doctor.sight import GangProbe, Sight
-    from muster.kube.client import Client
-
-__all__ = ["run"]
 
 _PROBLEM, _CANNOT_LOOK = 1, 2
 

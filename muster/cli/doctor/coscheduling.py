@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity, Unseen, fine, unknown, warning
@@ -10,13 +11,10 @@ from muster.cli.doctor.volcano import program_of, readiness, version_of
 from muster.cli.words import counted, listed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from muster.cli.doctor.objects import Container, Deployment
     from muster.cli.doctor.sight import Sight
     from muster.resources.elastic_quotas import ElasticQuota
 
-__all__ = ["coscheduling"]
 
 _PROJECT = "scheduler-plugins"
 _SCHEDULER, _CONTROLLER = "scheduler", "controller"

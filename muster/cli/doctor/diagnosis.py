@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-__all__ = ["Check", "Diagnosis", "Severity", "Unseen", "fine", "problem", "unknown", "warning"]
-
 
 class Severity(StrEnum):
     """The severity of a diagnosis."""

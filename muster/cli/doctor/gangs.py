@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
@@ -9,11 +10,8 @@ from muster.cli.words import counted, lasting, listed
 from muster.model.gang_states import GangState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from muster.cli.doctor.sight import GangMember, Group, Sight
 
-__all__ = ["GROUP_DELAY", "LONG", "MOST", "gates", "pod_groups"]
 
 LONG = 3600.0
 """Seconds after which a held gang is reported, unless the caller sets another limit."""

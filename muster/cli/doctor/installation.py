@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,11 @@ from muster.cli.words import ago, listed
 from muster.model.times import seconds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from muster.cli.doctor.installed import Installation
     from muster.cli.doctor.objects import Deployment
     from muster.cli.doctor.rights import Right
     from muster.cli.doctor.sight import Sight
 
-__all__ = ["installation", "lease", "policies", "processes", "rights"]
 
 _VERSION = "app.kubernetes.io/version"
 _POLICIES = ("other-pods", "podgroups", "pods", "webhook", "workloads")

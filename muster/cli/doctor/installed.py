@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from muster.admitters import Admitter, chosen_admitter
 from muster.cli.doctor.diagnosis import Unseen
-from muster.cli.doctor.objects import flag
+from muster.cli.doctor.objects import Deployment, WebhookConfiguration, flag
 from muster.gangs.history import SHARDS
 from muster.model.findings import Reason, Severity
 from muster.model.names import SCHEDULER
 from muster.model.strictness import read_validation
 from muster.model.times import duration_of
-from muster.queueing.sources import QUEUE_SOURCES
-from muster.schedulers import PRODUCTS, named
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from muster.cli.doctor.objects import Deployment, WebhookConfiguration
-    from muster.queueing.sources import QueueSource
-    from muster.schedulers import GangScheduler
-
-__all__ = ["LABELS", "Installation", "installations"]
+from muster.queueing.sources import QUEUE_SOURCES, QueueSource
+from muster.schedulers import PRODUCTS, GangScheduler, named
 
 LABELS = "app.kubernetes.io/name=muster"
 """The label selector of all objects of the chart."""

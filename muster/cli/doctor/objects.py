@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from msgspec import field
 
 from muster.model.objects import LocalObject, ObjectMeta
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = [
-    "CLOSED",
-    "Binding",
-    "Container",
-    "Deployment",
-    "Lease",
-    "Policy",
-    "QueueSeen",
-    "Rule",
-    "Webhook",
-    "WebhookConfiguration",
-    "flag",
-]
 
 CLOSED = "muster-has-been-reached"
 """The matchCondition that keeps a webhook inactive until the apiserver reaches it (`webhook.certificates.bundles`)."""

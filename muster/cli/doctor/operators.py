@@ -5,23 +5,20 @@ Flags are read from the command lines of the Deployments; settings in a configur
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, unknown, warning
-from muster.cli.doctor.objects import flag
+from muster.cli.doctor.objects import Deployment, flag
 from muster.cli.words import listed
 from muster.model.times import duration_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from muster.cli.doctor.installed import Installation
-    from muster.cli.doctor.objects import Deployment
     from muster.cli.doctor.sight import Sight
 
-__all__ = ["is_kueue", "operators"]
 
 _FALSE = ("false", "0", "f")
 

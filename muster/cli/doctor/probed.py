@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.probing import LABEL, LONGEST
+from muster.cli.doctor.sight import GangProbe, Sight
 from muster.cli.words import lasting, listed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from muster.cli.doctor.sight import GangProbe, Sight
-
-__all__ = ["found", "kubernetes", "verdict"]
 
 _WHAT = "whether kube-scheduler holds gangs together"
 _API = "PodGroups of scheduling.k8s.io/v1beta1"

@@ -11,25 +11,19 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.sight import GangProbe
 from muster.cli.reading import PATIENCE
+from muster.kube.client import Client
 from muster.kube.errors import ApiError, Unreachable
-from muster.kube.resource import PODS
+from muster.kube.resource import PODS, Resource
 from muster.model.objects import InvalidObjectError, Pod, decode
 from muster.observe.resources import pod_groups_of
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-    from muster.schedulers import GangScheduler
-
-__all__ = ["LABEL", "LONGEST", "probe_all"]
+from muster.schedulers import GangScheduler
 
 LABEL = "muster.dev/probe"
 """The label of all objects of a probe, and the gate of its held pod. No webhook and no policy of muster's knows it."""

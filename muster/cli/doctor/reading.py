@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 from muster.cli.doctor.asking import accounts_of, served_kinds, try_out
 from muster.cli.doctor.diagnosis import Unseen
@@ -15,6 +15,7 @@ from muster.cli.doctor.seeing import data_of, listed, read_all, seen
 from muster.cli.doctor.sight import GangMember, Group, Sight
 from muster.cli.doctor.trial import JOB, POD
 from muster.cli.reading import PATIENCE
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.resource import (
     ADMISSION_POLICIES,
@@ -36,15 +37,7 @@ from muster.model.times import seconds_of
 from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.elastic_quotas import ElasticQuota
-from muster.schedulers import gang_name, named
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.kube.client import Client
-    from muster.schedulers import GangScheduler
-
-__all__ = ["look", "server_version"]
+from muster.schedulers import GangScheduler, gang_name, named
 
 # Seconds within which a reachable apiserver returns its version.
 _FIRST = 5.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.doctor.annotations import unread_annotations
@@ -12,6 +13,7 @@ from muster.cli.doctor.gangs import LONG, gates, pod_groups
 from muster.cli.doctor.installation import installation, lease, policies, rights
 from muster.cli.doctor.operators import operators
 from muster.cli.doctor.probed import kubernetes
+from muster.cli.doctor.sight import Sight
 from muster.cli.doctor.volcano import kinds, volcano
 from muster.cli.doctor.webhooks import answers, webhooks
 from muster.cli.output import print_data
@@ -20,12 +22,8 @@ from muster.cli.words import counted
 from muster.model.texts import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from muster.cli.doctor.installed import Installation
-    from muster.cli.doctor.sight import Sight
 
-__all__ = ["diagnose", "print_report", "report"]
 
 _GRAVEST = (Severity.PROBLEM, Severity.UNKNOWN, Severity.WARNING, Severity.OK)
 _PLACE = {check: place for place, check in enumerate(Check)}

@@ -6,16 +6,14 @@ part of its installer's permissions that gangs need.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from muster.cli.doctor.installed import Installation
 
-__all__ = ["KUEUE", "VOLCANO", "Right", "needed"]
 
 KUEUE = "kueue.x-k8s.io"
 """The API group of what Kueue makes."""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.reading import PATIENCE
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
+from muster.kube.resource import Resource
 from muster.model.objects import InvalidObjectError, LocalObject, decode
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from muster.kube.client import Client
-    from muster.kube.resource import Resource
-
-__all__ = ["data_of", "listed", "read_all", "seen"]
 
 T = TypeVar("T")
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from muster.cli.doctor.diagnosis import Unseen
     from muster.cli.doctor.installed import Installation
     from muster.cli.doctor.objects import Binding, Deployment, Lease, Policy, QueueSeen, WebhookConfiguration
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from muster.model.objects import Namespace
     from muster.resources.elastic_quotas import ElasticQuota
     from muster.schedulers import GangScheduler
-
-__all__ = ["Account", "GangMember", "GangProbe", "Group", "ProbeAnswer", "Sight"]
 
 
 @dataclass(frozen=True, slots=True)

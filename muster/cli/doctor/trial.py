@@ -11,8 +11,6 @@ from muster.cli.doctor.sight import ProbeAnswer
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, QUEUE_LABEL
 from muster.model.objects import Pod, decode
 
-__all__ = ["JOB", "NAME", "POD", "answer_of"]
-
 NAME = "muster-doctor"
 """The name of the gang, and of the queue that does not exist."""
 

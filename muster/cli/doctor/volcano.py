@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.rights import VOLCANO
 from muster.cli.words import lasting, listed
 from muster.model.times import seconds_of
-from muster.queueing.sources import QUEUE_SOURCES
+from muster.queueing.sources import QUEUE_SOURCES, QueueSource
 from muster.schedulers import PRODUCTS
 from muster.workloads import WATCHED_KINDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
     from muster.cli.doctor.installed import Installation
     from muster.cli.doctor.objects import Container, Deployment, QueueSeen
     from muster.cli.doctor.sight import Sight
-    from muster.queueing.sources import QueueSource
 
-__all__ = ["ADVISORIES", "kinds", "program_of", "readiness", "version_of", "volcano"]
 
 _OLDEST_KUBERNETES = (1, 30)
 _OLDEST_VOLCANO = (1, 11)

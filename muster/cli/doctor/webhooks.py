@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown
@@ -13,13 +14,10 @@ from muster.workloads.plain import PLAIN_JOB, PLAIN_STATEFUL_SET
 from muster.workloads.volcano_job import VOLCANO_JOB
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from muster.cli.doctor.installed import Installation
     from muster.cli.doctor.objects import Rule, Webhook, WebhookConfiguration
     from muster.cli.doctor.sight import ProbeAnswer, Sight
 
-__all__ = ["ENTRIES", "JUDGING", "OF_VOLCANO", "answers", "webhooks"]
 
 _CREATE = frozenset({"CREATE"})
 _WRITE = frozenset({"CREATE", "UPDATE"})

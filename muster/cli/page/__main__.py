@@ -13,7 +13,6 @@ import socket
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import muster
 from muster.cli.following import followed
@@ -27,15 +26,11 @@ from muster.kube.errors import ApiError
 from muster.kube.resource import SELF_REVIEWS
 from muster.model.objects import LocalObject, decode
 from muster.model.selectors import Selector
+from muster.process.event_loop import Turns
 from muster.process.health import serve_health
 from muster.process.lifecycle import add_common_arguments, parsed, run, spare_collector, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, new_registry
-
-if TYPE_CHECKING:
-    from muster.process.event_loop import Turns
-
-__all__ = ["listening", "main", "read_secret", "viewer"]
 
 logger = logging.getLogger("muster-page")
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.cli.words import counted
 from muster.model.times import minute_of, seconds_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-__all__ = ["Ahead", "ahead"]
 
 _SLOT, _WIDTH, _HEIGHT = 900, 96, 12
 

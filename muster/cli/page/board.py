@@ -6,27 +6,21 @@ say. What a row needs beyond that is worked out for the rows of one page, never 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from muster.cli.page.samples import Level
+from muster.cli.picture import LedgerSnapshot
 from muster.cli.queue_table import share_of
 from muster.cli.queues import gang_entries, queue_entries, said_of
 from muster.cli.table import amounts, rounded
-from muster.cli.when import expected_words
+from muster.cli.when import ExpectedStarts, expected_words
 from muster.model.gang_states import GangState
+from muster.observe.view import View
 from muster.queueing.ledger import GangKey
 from muster.resources.amounts import Resources, as_text, largest, minus
 from muster.resources.quantity import ZERO
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from muster.cli.picture import LedgerSnapshot
-    from muster.cli.when import ExpectedStarts
-    from muster.observe.view import View
-
-__all__ = ["EVERY", "ROWS", "Bar", "Board", "Filter", "GangRow", "Part", "QueueRow"]
 
 ROWS = 100
 """Rows of one table on one page."""

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-__all__ = ["HEIGHT", "Chart", "chart"]
 
 HEIGHT = 40
 """The height of the drawing; it is as wide as there are values."""

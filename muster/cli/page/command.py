@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import errno
 import secrets
 import socket
 import sys
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
@@ -22,12 +23,6 @@ from muster.cli.page.state import PageState
 from muster.cli.picture import Picture
 from muster.model.texts import printable
 from muster.process.lifecycle import spare_collector, stop_signal
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import AsyncIterator, Sequence
-
-__all__ = ["loopback", "run", "serving"]
 
 _CANNOT_ASK = 2
 # How often another free port is tried where one is free on 127.0.0.1 and taken on ::1.

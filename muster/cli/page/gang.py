@@ -7,26 +7,23 @@ watches know.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.explain import explain, explain_group
-from muster.cli.subjects import Subject, events_about, subject_of
+from muster.cli.picture import Picture
+from muster.cli.subjects import Said, Subject, events_about, subject_of
 from muster.cli.timeline import Moment, TimedPod, timeline, untimed
 from muster.cli.when import when_lines
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
+from muster.observe.view import View
+from muster.queueing.ledger import GangKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from muster.cli.page.state import PageState
-    from muster.cli.picture import Picture
-    from muster.cli.subjects import Said
-    from muster.kube.client import Client
-    from muster.observe.view import View
-    from muster.queueing.ledger import GangKey
 
-__all__ = ["HOLDERS", "MOMENTS", "GangPage", "gang_page"]
 
 HOLDERS = 20
 """How many of the gangs that hold the queue's resources are named."""

@@ -11,7 +11,6 @@ from aiohttp import web
 if TYPE_CHECKING:
     from muster.cli.page.state import PageState
 
-__all__ = ["MOST", "Listeners"]
 
 MOST = 32
 """How many pages are open at once."""

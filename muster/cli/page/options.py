@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["add_page"]
+from collections.abc import Callable
 
 _HIGHEST_PORT = 65535
 

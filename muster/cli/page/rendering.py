@@ -16,8 +16,6 @@ from muster.model.gang_states import GangState
 from muster.model.texts import printable
 from muster.model.times import seconds_of
 
-__all__ = ["STATIC", "render"]
-
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
 """The folder of the files that the page loads beside its HTML."""

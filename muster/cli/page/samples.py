@@ -7,12 +7,8 @@ looked, because the machine slept or the apiserver did not answer, stays unknown
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["SLOT", "SLOTS", "Level", "Samples"]
+from collections.abc import Mapping
+from typing import NamedTuple
 
 SLOT = 30.0
 """Seconds of a slot."""

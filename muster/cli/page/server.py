@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
@@ -12,21 +13,17 @@ from muster.cli.page.ahead import ahead
 from muster.cli.page.board import Filter
 from muster.cli.page.chart import chart
 from muster.cli.page.gang import HOLDERS, gang_page
-from muster.cli.page.guard import HEADERS, refusal
+from muster.cli.page.guard import HEADERS, Door, refusal
 from muster.cli.page.rendering import STATIC, render
 from muster.kube.errors import ApiError
 from muster.queueing.ledger import GangKey
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from aiohttp.typedefs import Handler
 
-    from muster.cli.page.guard import Door
     from muster.cli.page.live import Listeners
     from muster.cli.page.state import PageState
 
-__all__ = ["application"]
 
 logger = logging.getLogger(__name__)
 

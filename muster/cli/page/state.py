@@ -9,23 +9,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import TYPE_CHECKING
+from contextlib import AbstractAsyncContextManager
 
-from muster.cli.following import beside
+from muster.cli.following import Followed, beside
 from muster.cli.page.board import Board
 from muster.cli.page.samples import SLOT, Samples
-from muster.cli.picture import look_at_nodes
+from muster.cli.picture import LedgerSnapshot, Picture, look_at_nodes
 from muster.cli.when import ExpectedStarts
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
-
-    from muster.cli.following import Followed
-    from muster.cli.picture import LedgerSnapshot, Picture
-    from muster.kube.client import Client
-
-__all__ = ["PageState"]
 
 logger = logging.getLogger(__name__)
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from math import log10
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-__all__ = ["drawing"]
 
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 640, 320, 48, 36, 12
 _COLOURS = ("#888888", "#d62728", "#9467bd", "#1f77b4", "#2ca02c", "#ff7f0e", "#17becf")

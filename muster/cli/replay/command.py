@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.parsing import InputError
 from muster.cli.replay.chart import drawing
-from muster.cli.replay.engine import replay
-from muster.cli.replay.load import read_load
+from muster.cli.replay.engine import Replayed, replay
+from muster.cli.replay.load import Load, read_load
 from muster.cli.replay.policy import parse_policy
 from muster.cli.replay.table import expected_lines, figures, forecasts, table_lines
 from muster.cli.words import counted
 from muster.model.texts import printable
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Iterator, Mapping
-
-    from muster.cli.replay.engine import Replayed
-    from muster.cli.replay.load import Load
-
-__all__ = ["run"]
 
 _UNREADABLE = 2
 # So many gangs are asked for their expected start, spread over the load: each costs a forecast.

@@ -7,24 +7,21 @@ only when it has ended: until then the gang's time limit or an estimate from for
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING
 
-from muster.gangs.history import History, lineage_of
+from muster.gangs.history import History, Lineage, lineage_of
+from muster.queueing.entries import EntryKey
 from muster.queueing.forecast import forecast, start
 from muster.queueing.ledger import Candidate, EndKind, Ledger, Run
 from muster.queueing.usage import amounts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from muster.cli.replay.load import Arrival, Load
     from muster.cli.replay.policy import Policy
-    from muster.gangs.history import Lineage
-    from muster.queueing.entries import EntryKey
 
-__all__ = ["Replayed", "Started", "replay"]
 
 _COMES, _ENDS, _LOOK = 0, 1, 2
 

@@ -13,8 +13,6 @@ from math import exp, log, log2
 from muster.cli.replay.load import Arrival, Load, needs
 from muster.queueing.queue_view import ROOT, QueueView
 
-__all__ = ["generated"]
-
 _GPU = "nvidia.com/gpu"
 _GPUS, _LARGEST = 256, 7
 _SECONDS, _PART = 86400.0, 0.95

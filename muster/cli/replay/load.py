@@ -6,10 +6,11 @@ import gzip
 import re
 import zlib
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -19,15 +20,8 @@ from muster.queueing.entries import GangKey
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView, read_queue
 from muster.queueing.usage import amounts_of
-from muster.resources.amounts import parse_resources, shared
+from muster.resources.amounts import Resources, parse_resources, shared
 from muster.resources.quantity import ZERO
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from muster.resources.amounts import Resources
-
-__all__ = ["Arrival", "Load", "is_generated", "lines_of", "needs", "read_load", "read_record", "read_swf"]
 
 _GENERATED = "generated:"
 _FIELDS = 12

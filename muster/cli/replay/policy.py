@@ -10,7 +10,6 @@ from muster.model.times import duration_of
 if TYPE_CHECKING:
     from muster.queueing.queue_view import QueueView
 
-__all__ = ["Policy", "parse_policy"]
 
 _KEYS = "queueing=strict, patience=10m, reserves=estimates or bounds, drain-after=72h, bounds=0.3"
 # Spreads the gangs that have a time limit over the log, the same for every policy.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -13,16 +14,9 @@ from muster.cli.parsing import InputError, parse
 from muster.cli.replay.load import Arrival, Load, is_generated, read_load
 from muster.model.objects import InvalidObjectError, decode
 from muster.model.times import duration_of
-from muster.queueing.queue_view import read_queue
+from muster.queueing.queue_view import QueueView, read_queue
 from muster.queueing.sources import QUEUE_SOURCES, GangQueue
 from muster.resources.amounts import parse_resources
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from muster.queueing.queue_view import QueueView
-
-__all__ = ["Expected", "read_policy_file"]
 
 _MEASURES = re.compile(r"mean|max|p\d{1,2}")
 _SHORT = frozenset({"name", *(one.encode_name for one in msgspec.structs.fields(type(GangQueue().spec)))})

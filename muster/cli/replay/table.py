@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 from muster.cli.columns import aligned
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from muster.cli.replay.engine import Replayed
     from muster.cli.replay.load import Load
 
-__all__ = ["expected_lines", "figures", "forecasts", "table_lines", "waits"]
 
 _HEAD = ("POLICY", "MEAN", "P95", "MAX", "SLOWDOWN", "LARGE MEAN", "P95", "MAX", "USED")
 _EXPECTED = ("EXPECTED STARTS", "ASKED", "WITHIN X2", "ERROR", "BIAS", "LATER", "WAIT")

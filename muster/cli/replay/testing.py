@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Sequence
 from html import escape
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.cli.columns import aligned
 from muster.cli.output import as_long_as_read, print_data
 from muster.cli.parsing import InputError
-from muster.cli.replay.engine import replay
+from muster.cli.replay.engine import Replayed, replay
 from muster.cli.replay.policy import Policy
-from muster.cli.replay.policy_file import read_policy_file
+from muster.cli.replay.policy_file import Expected, read_policy_file
 from muster.cli.replay.table import percentile
 from muster.model.texts import printable
 from muster.model.times import duration_text
 from muster.queueing.queue_tree import QueueTree
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Sequence
-
-    from muster.cli.replay.engine import Replayed
-    from muster.cli.replay.policy_file import Expected
-
-__all__ = ["run"]
 
 _FAILED, _UNREADABLE = 1, 2
 

@@ -6,12 +6,14 @@ which leaves nothing behind; elsewhere every change is printed below the last on
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import logging
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.following import followed
@@ -23,12 +25,6 @@ from muster.cli.watch.history import History
 from muster.cli.watch.plain import PlainDisplay
 from muster.model.texts import printable
 from muster.process.lifecycle import spare_collector, stop_signal
-
-if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Iterator
-
-__all__ = ["Display", "display", "run"]
 
 _CANNOT_ASK = 2
 # Seconds between two looks whether something is new: a faster screen cannot be read.

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from muster.cli.picture import LedgerSnapshot
 from muster.cli.queues import reservations_of
 from muster.model.names import STATE
+from muster.queueing.ledger import GangKey
 from muster.queueing.verdicts import planned
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from muster.cli.page.state import PageState
-    from muster.cli.picture import LedgerSnapshot
-    from muster.queueing.ledger import GangKey
 
-__all__ = ["Happened", "History"]
 
 _KEPT = 200
 _RETRY = "watch.retry"

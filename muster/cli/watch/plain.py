@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TextIO
 
 from muster.cli.columns import aligned
+from muster.cli.picture import LedgerSnapshot
 from muster.cli.queues import gang_entries, queue_entries, tree_lines
 from muster.model.texts import printable
 
 if TYPE_CHECKING:
     from muster.cli.page.state import PageState
-    from muster.cli.picture import LedgerSnapshot
     from muster.cli.watch.history import Happened, History
 
-__all__ = ["PlainDisplay", "board_lines"]
 
 # Lines about what has happened, after one look.
 _MOST = 50

@@ -6,6 +6,7 @@ Text of the cluster is never markup: it goes into `rich.text.Text`, without cont
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
@@ -20,15 +21,12 @@ from muster.model.gang_states import GangState
 from muster.model.texts import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from rich.console import RenderableType
 
     from muster.cli.page.board import GangRow
     from muster.cli.page.state import PageState
     from muster.cli.watch.history import History
 
-__all__ = ["Screen", "full_screen"]
 
 _LAST = 5
 # Of the rows that the rest leaves: what the tree may take, then those who wait.

@@ -53,7 +53,11 @@ def surface() -> dict[str, Any]:
     """Every list is sorted; what stands under a name of a JSON output are the paths of its fields."""
     return {
         "names": sorted(
-            {text for name in names.__all__ if isinstance(text := getattr(names, name), str) and "/" in text}
+            {
+                text
+                for name in vars(names)
+                if name.isupper() and isinstance(text := getattr(names, name), str) and "/" in text
+            }
         ),
         "states": sorted(map(str, GangState)),
         "reasons": sorted(map(str, Reason)),
