@@ -69,7 +69,6 @@ SENTENCES: dict[str, dict[str, str]] = {
     "docs/design-notes.md": {
         "muster doctor --probe": "tests/pairs/test_probe.py",
         "python -m hack.bench.admission": _BENCH,
-        "python -m hack.bench.gang": _BENCH,
     },
     "docs/gangs.md": {"muster doctor --probe": "tests/pairs/test_probe.py"},
     "docs/gitops.md": {
