@@ -34,9 +34,9 @@ def test_every_section_is_the_work_of_a_test_that_exists() -> None:
 
 
 def test_a_difference_needs_a_reason_and_nothing_else_has_one() -> None:
-    assert Point("pods", "Pending", "Pending").row == "| pods | Pending | the same | |\n"
-    assert Point("pods", "Pending", "gated", "of the gate").row == "| pods | Pending | gated | of the gate |\n"
+    assert Point("pods", "Pending", "Pending").text == "pods (Pending)"
+    assert Point("pods", "Pending", "gated", "of the gate").text == "| pods | Pending | gated | of the gate |\n"
     with pytest.raises(AssertionError, match="pods: the guide shows 'Pending', seen was 'gated'; say why"):
-        _ = Point("pods", "Pending", "gated").row
+        _ = Point("pods", "Pending", "gated").text
     with pytest.raises(AssertionError, match="nothing is left to explain"):
-        _ = Point("pods", "Pending", "Pending", "of the gate").row
+        _ = Point("pods", "Pending", "Pending", "of the gate").text

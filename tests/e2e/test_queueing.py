@@ -226,7 +226,7 @@ def test_a_queue_raised_and_lowered_while_gangs_wait(scene: Scene) -> None:
     scene.await_running("ray-third-pg", 2)
     told(
         "D5. The capability is raised while a cluster waits",
-        "Three clusters of 2 cpu in a queue of 3, which then has 4: the second runs, and the third waits on.",
+        "Three clusters of 2 cpu in a queue of 3, which then has 4: the second runs, and the third still waits.",
         Point(
             "order",
             "cluster 1 starts, cluster 1 runs, cluster 2 waits, the queue is raised, cluster 2 starts, cluster 2 runs",

@@ -61,8 +61,8 @@ def test_a1_priority_overtakes_age(scene: Scene, urgent: str) -> None:
     scene.assert_never_above({"memory": "8Gi"})
     told(
         "A1. The higher priority runs first, whatever its age",
-        "PyTorchJobs of a master and five workers, 1Gi each, in a queue of 8Gi. J1 has a high priority and runs; J2 "
-        "has none, J3 has the same as J1, and both wait.",
+        "PyTorchJobs of a master and five workers, 1Gi each, in a queue of 8Gi. J1 and J3 have a high priority, J2 has "
+        "none.",
         Point(
             "order",
             "J1 starts, J1 runs, J2 waits, J3 waits, J1 ends, J3 starts, J3 runs, J3 ends, J2 starts, J2 runs, J2 ends",
@@ -71,7 +71,7 @@ def test_a1_priority_overtakes_age(scene: Scene, urgent: str) -> None:
         Point("PodGroup of J1, which has the job's name", "Running, minMember 6, running 6", runs),
         Point("PodGroup of J2 while it waits", "Pending, minMember 6, running 0", waits),
         Point("pods of J2 while it waits", "none", pods, NO_PODS),
-        Point("why J2 waits", "Volcano's events on its PodGroup", f"event on the job and its PodGroup: {why}", LEDGER),
+        Point("why J2 waits", "Volcano's events on its PodGroup", f"event on job and PodGroup: {why}", LEDGER),
     )
 
 
@@ -97,8 +97,7 @@ def test_a2_a_small_job_bypasses_a_waiting_large_one(scene: Scene, urgent: str) 
     told(
         "A2. A smaller job passes one that waits",
         "The guide calls it backfill (Volcano's action of that name is something else, see B). J1 runs, J2 of the same "
-        "size waits, J3 is a master without workers. By default J2 is passed for ten minutes at most, see "
-        "[queues.md](queues.md).",
+        "size waits, J3 is a master without workers. [queues.md](queues.md#reservations) describes the rule.",
         Point(
             "order",
             "J1 starts, J1 runs, J2 waits, J3 starts, J3 runs, J3 ends, J1 ends, J2 starts, J2 runs, J2 ends",

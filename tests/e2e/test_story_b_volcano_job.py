@@ -64,19 +64,18 @@ def test_b_a_volcano_job_runs_is_evicted_runs_again_and_completes(volcanic: Scen
     told(
         "B. A Job of Volcano, evicted and restarted",
         "One task of 1 cpu, `minAvailable: 1`, PodEvicted → RestartJob, TaskCompleted → CompleteJob, in a queue of 2 "
-        "cpu that is not reclaimable. Object by object it is what it would be without muster, see "
-        "`tests/e2e/test_untouched.py`.",
+        "cpu that is not reclaimable. Every object is the same as without muster (`tests/e2e/test_untouched.py`).",
         Point(
             "phases of the Job",
             "Pending, Running, Restarting, Pending, Running, Completing, Completed",
             ", ".join(_phases(scene)),
         ),
-        Point("pods that carry anything of muster's", "0", str(len(touched))),
+        Point("pods with a key of muster", "0", str(len(touched))),
         Point(
             "the same Job with 3 cpu",
             "accepted, and Pending for good",
             f"refused: {refused.replace(queue, 'test')}",
-            "what can never run is refused when it is applied, with the numbers",
+            "muster refuses what can never run",
         ),
     )
 
@@ -94,7 +93,7 @@ def test_b_volcanos_backfill_places_a_gang_that_asks_for_nothing(scene: Scene) -
     scene.assert_started_together("light", 3)
     told(
         "B. Volcano's `backfill` action: pods without requests",
-        "A cluster fills the queue; then come three pods that ask for nothing and opt in as one gang.",
+        "A cluster fills the queue; then three pods without requests opt in as one gang.",
         Point(
             "order",
             "the cluster starts, the cluster runs, the gang starts, the gang runs",

@@ -74,8 +74,7 @@ def test_c1_a_tfjob_that_says_nothing_is_a_gang_where_its_namespace_is_opted_in(
         assert owners == [("TFJob", admitted(scene.pod_group("second")))]
         told(
             "C1. A TFJob that says nothing of gang scheduling",
-            "A worker with a GPU and a parameter server with a cpu, both in limits only. The operator's flag makes "
-            "gangs of all jobs of a cluster; with muster the namespace is opted in, by the label "
+            "A worker with a GPU and a parameter server with a cpu, both in limits only, in a namespace with the label "
             '`muster.dev/managed: "true"`.',
             Point("order of two jobs where one fits", _ONE_BY_ONE, timeline(scene, {"first": "J1", "second": "J2"})),
             Point("minMember", "2", str(group["minMember"])),
@@ -126,8 +125,7 @@ def _has_ended(pod: Manifest, name: str) -> bool:
 
 
 _ALL_OR_NOTHING = (
-    "A job of eight pods in a queue without any limit, on nodes where another job leaves room for six of them. Then "
-    "the other job ends. "
+    "A job of eight pods in a queue without limit; another job leaves room for six of them, and ends later. "
 )
 
 
@@ -144,7 +142,7 @@ def test_c4_where_nodes_bound_the_root_queue_all_wait_gated_until_all_find_room(
     scene.assert_started_together("job", _EIGHT)
     told(
         "C4. All or nothing on the nodes, bounded",
-        f"{_ALL_OR_NOTHING}The queue `root` has the annotation `muster.dev/bound: nodes`, see [queues.md](queues.md).",
+        f"{_ALL_OR_NOTHING}The queue `root` has the annotation `muster.dev/bound: nodes`.",
         Point(
             "order",
             "the job waits, room comes, the job starts, the job runs",
@@ -180,7 +178,7 @@ def test_c4_where_nothing_bounds_volcano_holds_all_until_all_find_room(scene: Sc
     scene.await_running("job", _EIGHT)
     told(
         "C4. All or nothing on the nodes, left to Volcano",
-        f"{_ALL_OR_NOTHING}Nothing else is set: nodes are the scheduler's and the autoscaler's.",
+        f"{_ALL_OR_NOTHING}Volcano places the gang when there is room.",
         Point(
             "order",
             "Volcano finds no place, room comes, the job starts, the job runs",
@@ -212,14 +210,12 @@ def test_c5_on_few_nodes_without_any_cap_too(bound: Scene) -> None:
     )
 
 
-_CRASHED = "Of the running one a worker dies, then two at once, then two again."
+_CRASHED = "A worker of the running job dies, then two at once, then two again."
 _WITHOUT_MUSTER = """\
-Without muster, with the Training operator's own flag on Volcano 1.14.1, J2 takes the place of two workers that die at
-once: in all of 7 tries in the queue (the first crash lets Volcano enqueue J2, which has pods before the second), and
-in all of 3 on nodes for six pods. J1 then holds two places, does nothing, and is whole again only when J2 has ended;
-`tests/e2e/test_operator_flag.py` shows it. A single worker was always replaced (20 tries each), because J2 does not fit
-beside the three others. That each waits for the other for ever was not seen: Volcano places all that a gang misses or
-nothing, so that a worker which J2 lost while J1 stood half was J2's again (in all of 10 tries)."""
+With the Training operator's flag and Volcano 1.14.1 instead of muster, J2 takes the place of two workers that die at
+once: in all of 7 tries in the queue, and in all of 3 on nodes for six pods. J1 then holds two places, does nothing, and
+is whole again only when J2 has ended (`tests/e2e/test_operator_flag.py`). A single worker was always replaced (20 tries
+each). A deadlock was not seen: Volcano places all missing pods of a gang or none."""
 
 
 def _crash(scene: Scene, job: PyTorchJob, pods: int, where: str) -> Point:
@@ -252,7 +248,7 @@ def _crash(scene: Scene, job: PyTorchJob, pods: int, where: str) -> Point:
         "order",
         "J1 starts, J1 runs, J2 waits, some of J1 die; J2 may take their place, and the two block each other",
         order,
-        "what a gang was admitted for is its own until its workload ends: nobody takes the place of a crashed member",
+        "a gang keeps its quota until its workload ends: no other gang takes the place of a crashed member",
     )
 
 

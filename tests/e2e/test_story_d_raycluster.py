@@ -70,8 +70,7 @@ def test_d3_a_cluster_that_fits_its_queue_runs_as_a_gang(scene: Scene, sample: t
     scene.delete(QUEUES, name)
     told(
         "D3. A cluster that fits its queue",
-        "KubeRay's own sample: a queue of 4 cpu and 6Gi, test-cluster-0 with a head of 1 cpu and 2Gi and two workers "
-        "of 1 cpu and 1Gi. In the end both are deleted.",
+        "KubeRay's own sample: a queue of 4 cpu and 6Gi, a head of 1 cpu and 2Gi and two workers of 1 cpu and 1Gi.",
         Point("order", "it starts, it runs, it ends", timeline(scene, {_FIRST: "it"})),
         Point(
             "PodGroup, owned by the RayCluster",
@@ -87,7 +86,7 @@ def test_d3_a_cluster_that_fits_its_queue_runs_as_a_gang(scene: Scene, sample: t
             "status of the queue",
             "Open, allocated cpu 3 and memory 4Gi, running 1",
             sums,
-            "Volcano 1.14 counts the PodGroups of a queue in its metrics, no longer in the status",
+            "Volcano 1.14 counts PodGroups in its metrics, not in the status",
         ),
     )
     scene.assert_never_open_above()
@@ -124,8 +123,7 @@ def test_d4_a_second_cluster_waits_whole_and_runs_when_the_first_is_deleted(
     scene.wait("the first PodGroup to go", lambda: scene.recorder.get(POD_GROUPS, _FIRST) is None)
     told(
         "D4. A second cluster waits as a whole",
-        "test-cluster-1 is the same. One of its pods would fit beside test-cluster-0, but none is placed. Then "
-        "test-cluster-0 is deleted.",
+        "Cluster 1 is the same as cluster 0. One of its pods would fit, but none is placed until cluster 0 is deleted.",
         Point(
             "order",
             "cluster 0 starts, cluster 0 runs, cluster 1 waits, cluster 0 ends, cluster 1 starts, cluster 1 runs",
@@ -136,14 +134,14 @@ def test_d4_a_second_cluster_waits_whole_and_runs_when_the_first_is_deleted(
         Point(
             "why it waits",
             "condition of the PodGroup: 3 tasks in gang unschedulable",
-            f"event on the RayCluster and its PodGroup: {why}",
+            f"event on RayCluster and PodGroup: {why}",
             LEDGER,
         ),
         Point(
             "`kubectl describe pod` leads there by",
             "events of Volcano on the pod",
-            f"the annotation `{GROUP_NAME}`, which names its PodGroup {' and '.join(named)}",
-            "a gated pod is no scheduler's business yet, so that none has anything to say of it",
+            f"its annotation `{GROUP_NAME}`: {' and '.join(named)}",
+            "no scheduler looks at a gated pod",
         ),
     )
 
@@ -213,7 +211,7 @@ def test_d1_the_scheduler_label_alone_means_the_default_queue(scene: Scene) -> N
     scene.assert_started_together("ray-plain-pg", 3)
     told(
         "D1. The scheduler's label alone",
-        "A RayCluster of a head and two workers with the label `ray.io/scheduler-name: volcano` and nothing else.",
+        "A RayCluster of a head and two workers with the label `ray.io/scheduler-name: volcano` alone.",
         Point("order", "it starts, it runs", timeline(scene, {"ray-plain-pg": "it"})),
         Point("queue", "default", scene.pod_group("ray-plain-pg")["spec"]["queue"]),
         Point("minMember", "3", str(scene.pod_group("ray-plain-pg")["spec"]["minMember"])),
@@ -232,13 +230,13 @@ def test_d1_the_priority_label_gives_pods_class_and_value(scene: Scene, urgent: 
     of_group = scene.pod_group("ray-pressing-pg")["spec"]["priorityClassName"].replace(urgent, "urgent")
     told(
         "D1. With the priority's label",
-        "A RayCluster with that label and `ray.io/priority-class-name`, here the class urgent of value 1000.",
+        "The same with `ray.io/priority-class-name`, here the class urgent of value 1000.",
         Point("class and value of its pods", "urgent, 1000", f"{of_pod}, {pods[0]['spec']['priority']}"),
         Point("class of its PodGroup", "urgent", of_group),
     )
 
 
-_BEYOND = "what goes beyond the gang's minimum waits for room with muster's gate, and the gang runs"
+_BEYOND = "pods beyond the minimum wait with muster's gate, and the gang runs"
 
 
 def test_d2_with_autoscaling_the_gang_is_the_minimum(scene: Scene) -> None:

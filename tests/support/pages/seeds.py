@@ -1,4 +1,4 @@
-"""docs/seeds.md: what the tests of the stories saw, beside what the guides show, and why the two differ.
+"""docs/seeds.md: what the tests of the stories saw, what the guides show, and why the two differ.
 
 Every test of a story ends with `told`. It writes nothing, but fails where the committed page says something else than
 what the test saw; MUSTER_REWRITE=1 puts the test's own section into the page instead.
@@ -16,23 +16,16 @@ __all__ = ["GATED", "LEDGER", "NO_PODS", "PAGE", "Point", "told"]
 
 PAGE = Path(__file__).parents[3] / "docs" / "seeds.md"
 
-GATED = "muster's gate holds them, so that no scheduler looks at them before the whole gang may start"
+GATED = "muster's gate holds them"
 """Why pods that wait are shown as SchedulingGated, and not as Pending."""
 
-LEDGER = (
-    "muster decides by its own ledger of the queue, in which gangs count that Volcano does not see behind their gates, "
-    "and says with numbers what is missing, where its user looks"
-)
-"""Why the reason for waiting stands elsewhere."""
+LEDGER = "muster's own ledger decides, and reports with numbers what is missing"
+"""Why the reason for waiting is in another place."""
 
-NO_PODS = (
-    "with its gang flag the Training operator makes no pods before Volcano has enqueued the PodGroup; without it they "
-    f"are made, and {GATED}"
-)
+NO_PODS = f"without the operator's gang flag they are created at once, and {GATED}"
 """Why a Kubeflow job that waits has pods."""
 
 _SECTION = re.compile(r"^## (?P<title>.+)\n(?:(?!## ).*\n)*", re.MULTILINE)
-_SAME = "the same"
 _WIDTH = 120
 
 
@@ -46,31 +39,43 @@ class Point:
     why: str = ""
 
     @property
-    def row(self) -> str:
-        """The row of the table; raises AssertionError for a difference without a reason, and the other way round."""
+    def differs(self) -> bool:
+        """True if the test saw something else, which needs a reason `why`. Raises AssertionError."""
         if self.seen == self.guide:
             assert not self.why, f"{self.what}: as in the guide, {self.seen!r}; nothing is left to explain"
-            return f"| {self.what} | {self.guide} | {_SAME} | |\n"
-        assert self.why, f"{self.what}: the guide shows {self.guide!r}, seen was {self.seen!r}; say why"
-        return f"| {self.what} | {self.guide} | {self.seen} | {self.why} |\n"
+        else:
+            assert self.why, f"{self.what}: the guide shows {self.guide!r}, seen was {self.seen!r}; say why"
+        return self.seen != self.guide
+
+    @property
+    def text(self) -> str:
+        """A row of the table of differences, or what is as in the guide."""
+        if self.differs:
+            return f"| {self.what} | {self.guide} | {self.seen} | {self.why} |\n"
+        return f"{self.what} ({self.guide})"
+
+
+def section(title: str, about: str, points: tuple[Point, ...], test: str) -> str:
+    """The section of a story."""
+    same = "; ".join(point.text for point in points if not point.differs)
+    rows = "".join(point.text for point in points if point.differs)
+    paragraphs = [*about.split("\n\n"), *([f"As in the guide: {same}."] if same else [])]
+    text = "\n\n".join(
+        textwrap.fill(paragraph, _WIDTH, break_long_words=False, break_on_hyphens=False) for paragraph in paragraphs
+    )
+    table = f"| | the guide | with muster | why |\n|---|---|---|---|\n{rows}\n" if rows else ""
+    return f"## {title}\n\n{text}\n\n{table}Test: `{test}`\n\n"
 
 
 def told(title: str, about: str, *points: Point) -> None:
     """Compare what this test saw with its section of docs/seeds.md; `title` begins with the number of the story."""
     # pytest's own word for the test that runs: `file::name[parameters] (call)`.
     test = re.sub(r"(\[.*\])? \(\w+\)$", "", os.environ["PYTEST_CURRENT_TEST"])
-    rows = "".join(point.row for point in points)
-    text = "\n\n".join(
-        textwrap.fill(paragraph, _WIDTH, break_long_words=False, break_on_hyphens=False)
-        for paragraph in about.split("\n\n")
-    )
-    section = (
-        f"## {title}\n\n{text}\n\n| | the guide | with muster | why |\n|---|---|---|---|\n{rows}\nTest: `{test}`\n\n"
-    )
+    text = section(title, about, points, test)
     if os.environ.get("MUSTER_REWRITE"):
-        _put(title, section)
+        _put(title, text)
     committed = {found["title"]: found[0] for found in _SECTION.finditer(PAGE.read_text() + "\n")}
-    assert committed.get(title) == section, (
+    assert committed.get(title) == text, (
         f"docs/seeds.md says something else of {title!r}: see what changed with MUSTER_REWRITE=1 pytest {test}"
     )
 
