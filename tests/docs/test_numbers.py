@@ -1,97 +1,113 @@
-"""Every number that a document states is the default that is shipped."""
+"""The numbers that documents state are the defaults that are shipped."""
 
-from __future__ import annotations
-
+import os
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 import pytest
 
 from muster.gangs.intent import Defaults
+from muster.kube.client import Client
 from muster.observe.cluster import Cluster
-from tests.support.pages.numbers import CHECKOUT, Elsewhere, Row, found, measures, prose, spans, stated
-from tests.support.pages.stated import ELSEWHERE, ROWS
+from tests.support.pages.blocks import pages
+from tests.support.pages.named_numbers import PLACES, RULES, UNMARKED
+from tests.support.pages.numbers import CHECKOUT, MARK, amount, found, prose, restated, updated
 from webhook.certificates.bundles import CONFIGURATIONS
 from webhook.reviews.knowledge import Knowledge
 
-if TYPE_CHECKING:
-    from muster.kube.client import Client
+_PAGES = [*pages(), "hack/bench/README.md"]
 
 
-def _id(row: Row) -> str:
-    return f"{row.document}: {row.quote} = {', '.join(row.places)}"
+def _number(name: str) -> float:
+    places = PLACES[name]
+    values = [found(place) for place in ([places] if isinstance(places, str) else places)]
+    if rule := RULES.get(name):
+        return rule(*values)
+    assert values == pytest.approx([values[0]] * len(values)), f"the places of {name} disagree"
+    return values[0]
 
 
-@pytest.mark.parametrize("row", ROWS, ids=_id)
-def test_a_number_in_a_document_is_the_default(row: Row) -> None:
-    """The document says the sentence, and its number is what the programs have at the row's places."""
-    assert spans(row)
-    (said,) = stated(row)
-    values = [found(place) for place in row.places]
-    for value in [row.rule(*values)] if row.rule else values:
-        assert value == pytest.approx(said, rel=row.about or 1e-9), row.places
+@pytest.mark.parametrize("page", _PAGES)
+def test_marked_numbers_are_the_defaults(page: str) -> None:
+    """`MUSTER_REWRITE=1` writes the present numbers into the page."""
+    path = CHECKOUT / page
+    text, present = path.read_text(), updated(path.read_text(), _number)
+    if os.environ.get("MUSTER_REWRITE") and text != present:
+        path.write_text(present)
+    assert text == present, "MUSTER_REWRITE=1 pytest tests/docs/test_numbers.py writes the numbers"
+
+
+@pytest.mark.parametrize(("page", "quote", "name"), UNMARKED)
+def test_numbers_without_a_mark_are_the_defaults(page: str, quote: str, name: str) -> None:
+    assert quote.replace("«", "").replace("»", "") in prose(page)
+    (stated,) = re.findall("«(.*?)»", quote)
+    assert amount(stated) == pytest.approx(_number(name))
+
+
+def test_every_name_is_used() -> None:
+    marks = {mark[1] for page in _PAGES for mark in MARK.finditer((CHECKOUT / page).read_text())}
+    assert marks | {name for _, _, name in UNMARKED} == set(PLACES)
+    assert list(PLACES) == sorted(PLACES)
+
+
+@pytest.mark.parametrize(
+    ("old", "value", "new"),
+    [
+        ("five minutes", 120, "two minutes"),
+        ("five minutes", 60, "a minute"),
+        ("five minutes", 90, "90 seconds"),
+        ("a minute", 3600, "60 minutes"),
+        ("Three", 4, "Four"),
+        ("twice", 3, "three"),
+        ("20,000", 30000, "30,000"),
+        ("30 seconds", 45, "45 seconds"),
+        ("95 %", 0.9, "90 %"),
+        ("10 MiB", 2**19, "512 KiB"),
+        ("512Mi", 2**30, "1,024Mi"),
+        ("0.8 seconds", 0.5, "500 ms"),
+    ],
+)
+def test_a_changed_number_keeps_the_form_of_the_old_one(old: str, value: float, new: str) -> None:
+    assert restated(value, old) == new
+    assert updated(f"it is {old}<!--=name-->.", lambda _: value) == f"it is {new}<!--=name-->."
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        ("flag:webhook/__main__.py --shutdown-delay", "values:webhook.shutdownDelaySeconds"),
+        ("flag:webhook/__main__.py --port", "values:webhook.ports.reviews"),
+        (
+            "flag:controller/__main__.py --lease-duration",
+            "muster.kube.lease:LeaseTiming.lease",
+            "values:controller.lease.durationSeconds",
+        ),
+        (
+            "flag:controller/__main__.py --renew-deadline",
+            "muster.kube.lease:LeaseTiming.renew",
+            "values:controller.lease.renewDeadlineSeconds",
+        ),
+        (
+            "flag:controller/__main__.py --retry-period",
+            "muster.kube.lease:LeaseTiming.retry",
+            "values:controller.lease.retryPeriodSeconds",
+        ),
+    ],
+)
+def test_the_chart_has_the_defaults_of_the_programs(places: tuple[str, ...]) -> None:
+    assert len({found(place) for place in places}) == 1
+
+
+def test_the_deadlines_of_a_review_follow_its_timeout() -> None:
+    timeout = found("values:webhook.timeoutSeconds")
+    assert found("webhook.server.intake:Limits.decision_seconds") == timeout * _number("decision-share")
+    assert found("webhook.reviews.knowledge:Knowledge.__init__.read_seconds") == _number("read-seconds")
+    assert found("flag:muster/cli/commands.py --settle") == timeout + _number("settle")
 
 
 def test_the_watches_are_counted() -> None:
-    """Those of the webhook's knowledge, and of its certificates: the Secret and both configurations."""
+    """Those of the webhook's knowledge and of its certificates: the Secret and both configurations."""
     client = cast("Client", None)
     webhook = len(Knowledge(client, Defaults()).reflectors()) + 1 + len(CONFIGURATIONS)
-    said = f"A webhook has {webhook} watches, a controller {len(Cluster().reflectors(client))}."
-    assert said in prose("docs/operations.md")
-
-
-def _reasons(pattern: str) -> list[Any]:
-    found_ = [(row, match) for row in ELSEWHERE for match in re.finditer(pattern, row.why)]
-    return [pytest.param(row, *match.groups(), id=f"{row.document}: {row.quote}") for row, match in found_]
-
-
-@pytest.mark.parametrize(("row", "path", "name"), _reasons(r"(tests/[\w/]+\.py)(?:::(\w+))?"))
-def test_who_is_said_to_hold_a_number_speaks_of_it(row: Elsewhere, path: str, name: str) -> None:
-    """A test by its file and its function; the file has the page's name, the number's words, or a command beside it."""
-    source = (CHECKOUT / path).read_text()
-    assert re.search(rf"^(async )?def {name}\(", source, re.MULTILINE), f"{path} has no {name}"
-    words = [row.document, *re.findall("(?<=«).*?(?=»)", row.quote), *re.findall("(?<=`).*?(?=`)", row.quote)]
-    assert any(re.search(rf"\b{re.escape(word)}\b", source, re.IGNORECASE) for word in words)
-
-
-@pytest.mark.parametrize(("row", "module"), _reasons(r"hack\.bench\.([\w.]+)"))
-def test_the_bench_behind_a_number_is_named_on_its_page(row: Elsewhere, module: str) -> None:
-    """So that an operator can run it, and the program is there."""
-    path = CHECKOUT / "hack/bench" / module.replace(".", "/")
-    assert path.with_suffix(".py").exists() or (path / "__main__.py").exists()
-    assert re.search(rf"(hack\.bench\.|`){module}(?![\w.])", prose(row.document))
-
-
-# Pages with numbers for which no row is asked, and why.
-_EXEMPT = {
-    "docs/conformance.md": "written by tests/conformance, which compares every number with the operators' own",
-    "docs/design-notes.md": "tells what was measured when something was decided; what is shipped has its rows",
-    "docs/kubectl.md": "recorded by tests on clusters; tests/docs/test_kubectl.py compares it with the records",
-    "docs/seeds.md": "its stories are told by tests on clusters, each of which compares its own section",
-}
-_PAGES = sorted(
-    str(path.relative_to(CHECKOUT))
-    for pattern in ("*.md", "docs/*.md", "charts/**/*.md", "hack/bench/*.md")
-    for path in CHECKOUT.glob(pattern)
-)
-
-
-def _without_row(page: str) -> list[str]:
-    rows: list[Row | Elsewhere] = [*ROWS, *ELSEWHERE]
-    known = [span for row in rows if row.document == page for span in spans(row)]
-    return [
-        words
-        for start, end, words in measures(page)
-        if not any(begin < end and start < until for begin, until in known)
-    ]
-
-
-@pytest.mark.parametrize("page", [page for page in _PAGES if page not in _EXEMPT])
-def test_every_number_has_a_row(page: str) -> None:
-    """What a page says in seconds, bytes, rates and times is in the table, or has somebody else behind it."""
-    assert _without_row(page) == []
-
-
-def test_no_page_is_exempt_for_nothing() -> None:
-    assert {"README.md", "CHANGELOG.md", "SECURITY.md", "docs/operations.md"} < set(_PAGES)
-    assert [page for page in _EXEMPT if not _without_row(page)] == []
+    stated = f"A webhook has {webhook} watches, a controller {len(Cluster().reflectors(client))}."
+    assert stated in prose("docs/operations.md")

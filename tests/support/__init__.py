@@ -156,7 +156,9 @@ pages: Documents that are generated, or compared with what tests saw.
 - denials: An example of every refusal and warning, judged by the real rules, and the page that shows them:
   docs/denials.md.
 - metrics: The metrics that the processes have, as their own code describes them.
-- numbers: Numbers that documents state: how they are read, and where the programs have theirs.
+- named_numbers: The numbers that documents mark: the name of each mark, and the places in the programs that have its
+  number.
+- numbers: Numbers that documents state: how their marks are read, and where the programs have each number.
 - seeds: docs/seeds.md: what the tests of the stories saw, beside what the guides show, and why the two differ.
 - surface: What others build on: the names that users, administrators and their programs may rely on, as the code has
   them.

@@ -63,7 +63,8 @@ a reason refuses or warns ([operations.md](operations.md#how-strict-admission-is
 defaults.
 
 [kubectl.md](kubectl.md#refusals) shows each refusal as kubectl prints it. Warnings it prints as they come, the
-gravest first. The apiserver passes on 4096 characters of warnings; where there are more, each is cut at 256.
+gravest first. The apiserver passes on 4096<!--=longest-warnings--> characters
+of warnings; where there are more, each is cut at 256<!--=longest-warning-->.
 """
 
 _WIDTH = 120

@@ -1,10 +1,12 @@
-"""Numbers that documents state: how they are read, and where the programs have theirs.
+"""Numbers that documents state: how their marks are read, and where the programs have each number.
 
-A row quotes a sentence with its number in guillemets, and names the place of the same number in the programs:
+A mark stands right after a number, and a reader of the rendered page does not see it: `five minutes<!--=unplaced-->`.
+`tests/support/pages/named_numbers.py` says what each name stands for. Where the unit is elsewhere in the sentence, the
+mark has it: `12<!--=drain-soonest/h--> to 72 hours<!--=drain-latest-->`. A number is found at
 
 - `controller.nudges:_SILENCE`: a name in a module, then fields with a default, parameters with one, attributes, keys;
 - `values:webhook.timeoutSeconds`: a value of the chart;
-- `flag:webhook/__main__.py --timeout`: what argparse takes where nothing is said;
+- `flag:webhook/__main__.py --timeout`: the default of an option in argparse;
 - `text:PATH /PATTERN/`: what the pattern's group finds in a file.
 """
 
@@ -15,78 +17,51 @@ import dataclasses
 import importlib
 import inspect
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["CHECKOUT", "Elsewhere", "Row", "amount", "found", "measures", "prose", "spans", "stated"]
-
 CHECKOUT = Path(__file__).parents[3]
+MARK = re.compile(r"<!--=([\w.-]+)(?:/([\w%]+))?-->")
 _UNITS = {
-    **dict.fromkeys(("ms", "millisecond", "milliseconds", "m"), 1e-3),
+    **dict.fromkeys(("ms", "millisecond", "milliseconds"), 1e-3),
     **dict.fromkeys(("s", "second", "seconds"), 1.0),
-    **dict.fromkeys(("minute", "minutes"), 60.0),
+    **dict.fromkeys(("min", "minute", "minutes"), 60.0),
     **dict.fromkeys(("h", "hour", "hours"), 3600.0),
     **dict.fromkeys(("day", "days"), 86400.0),
+    "m": 1e-3,
     "%": 0.01,
     "kB": 1e3,
     "MB": 1e6,
-    "KiB": 2**10,
-    "Ki": 2**10,
-    "MiB": 2**20,
-    "Mi": 2**20,
-    "Gi": 2**30,
+    **dict.fromkeys(("Ki", "KiB"), 2.0**10),
+    **dict.fromkeys(("Mi", "MiB"), 2.0**20),
+    **dict.fromkeys(("Gi", "GiB"), 2.0**30),
 }
+_FAMILIES = (("days", "hours", "minutes", "seconds", "ms"), ("MB", "kB"), ("GiB", "MiB", "KiB"), ("Gi", "Mi", "Ki"))
 _ONES = "no one two three four five six seven eight nine ten".split()  # noqa: SIM905 - in their order
 _WORDS = {
-    **{word: float(value) for value, word in enumerate(_ONES)},
     **dict.fromkeys(("", "a", "an"), 1.0),
+    **{word: float(value) for value, word in enumerate(_ONES)},
     **dict.fromkeys(("half", "half a", "half an"), 0.5),
     **dict.fromkeys(("a quarter", "a quarter of an"), 0.25),
     "twice": 2.0,
     "twenty": 20.0,
     "a hundred": 100.0,
     "a sixteenth": 1 / 16,
+    "last tenth": 0.1,
     "a tenth": 0.1,
     "four fifths": 0.8,
-    "last tenth": 0.1,
 }
 _NUMBER = re.compile(r"[\d,]*\.?\d+")
-
-
-@dataclass(frozen=True)
-class Row:
-    """A number that `document` states, and where it comes from.
-
-    `rule` makes one of the numbers of several places; without one all of them are what is stated. `about` is the part
-    by which what is stated may be rounded.
-    """
-
-    document: str
-    quote: str
-    places: tuple[str, ...]
-    rule: Callable[..., float] | None = None
-    about: float = 0.0
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """A number that `document` states and no default of muster's is behind; `why` says who has it, or holds it."""
-
-    document: str
-    quote: str
-    why: str
+_LONGEST = 30
 
 
 def amount(text: str) -> float:
-    """What a number in words or digits says, in seconds or bytes where it has a unit. Raises ValueError."""
+    """The value of a number in words or digits, in seconds or bytes where it has a unit. Raises ValueError."""
     text = " ".join(text.split())
     if (number := _NUMBER.match(text)) is not None:
         value, unit = float(number[0].replace(",", "")), text[number.end() :].strip()
@@ -103,8 +78,9 @@ def amount(text: str) -> float:
 
 @cache
 def prose(document: str) -> str:
-    """The document without code that stands apart, each run of blanks as one; of commands there the comments stay."""
-    text = re.sub(r"^```(.*?)\n(.*?)^```", _comments, (CHECKOUT / document).read_text(), flags=re.DOTALL | re.MULTILINE)
+    """The document without code blocks and marks, each run of blanks as one; comments of commands stay."""
+    text = MARK.sub("", (CHECKOUT / document).read_text())
+    text = re.sub(r"^```(.*?)\n(.*?)^```", _comments, text, flags=re.DOTALL | re.MULTILINE)
     return " ".join(text.split())
 
 
@@ -113,46 +89,61 @@ def _comments(code: re.Match[str]) -> str:
     return "\n".join(re.findall(r"^[^#\n]+ # (.*)$", lines, re.MULTILINE)) if language == "sh" else ""
 
 
-_STATED = re.compile(
-    r"""(?<![\w.,/:`-])(?<!\d\ )(?<!one\ )(?<!once\ )(?<!pods\ )(?:
-        \d[\d,]*(?:\.\d+)?\ ?(?:ms|s|seconds?|minutes?|hours?|days?|times|characters)(?![\w`])
-        | \d[\d,]*(?:\.\d+)?\ ?(?:%|k[bB]|[MG]B|[KMG]i|[KM]iB)(?![\w`])
-        | \d[\d,]*(?=\ (?:\w+\ )?a\ second\b)
-        | (?:half\ an?|half|a\ quarter\ of\ an|an?|one|two|three|four|five|six|seven|eight|nine|ten|fifteen|twenty)
-          \ (?:milliseconds?|microseconds?|seconds|minutes?|hours?|days?|second(?=[,.;:]))
-    )""",
-    re.VERBOSE | re.IGNORECASE,
-)
+def updated(text: str, numbers: Callable[[str], float]) -> str:
+    """The page with the present value before each mark; a number that already has it keeps its words.
+
+    `numbers` has the value of a name. Raises ValueError for a mark without a number before it.
+    """
+    parts, end = [], 0
+    for mark in MARK.finditer(text):
+        before, value = text[end : mark.start()], numbers(mark[1]) / _UNITS.get(mark[2], 1.0)
+        closing = before[len(before.rstrip("`*")) :]
+        before = before.removesuffix(closing)
+        old = _last_number(before)
+        same = abs(amount(old) - value) <= 1e-9 * abs(value) or (bool(closing) and _go_duration(old) == value)
+        parts += [before.removesuffix(old), old if same else restated(value, old), closing, mark[0]]
+        end = mark.end()
+    return "".join([*parts, text[end:]])
 
 
-def measures(document: str) -> list[tuple[int, int, str]]:
-    """Where a document states an amount of time or bytes, a rate or a count of times, and with which words around."""
-    text = prose(document)
-    return [
-        (match.start(), match.end(), text[max(0, match.start() - 60) : match.end() + 40])
-        for match in _STATED.finditer(text)
-    ]
+def _last_number(text: str) -> str:
+    for start in range(max(0, len(text) - _LONGEST), len(text)):
+        if text[start].isspace() or (start and re.match(r"[\w.,]", text[start - 1])):
+            continue
+        try:
+            amount(text[start:])
+        except ValueError:
+            continue
+        return text[start:]
+    raise ValueError(f"no number before the mark: …{text[-60:]}")
 
 
-def stated(row: Row | Elsewhere) -> list[float]:
-    """The numbers in the row's guillemets."""
-    return [amount(number) for number in re.findall("«(.*?)»", row.quote)]
+def _go_duration(text: str) -> float | None:
+    return float(text[:-1]) * 60 if re.fullmatch(r"\d+m", text) else None
 
 
-def spans(row: Row | Elsewhere) -> list[tuple[int, int]]:
-    """Where the row's numbers stand in its document, wherever the quotation does. Raises ValueError for nowhere."""
-    parts = re.split("[«»]", " ".join(row.quote.split()))
-    text, plain = prose(row.document), "".join(parts)
-    places = [match.start() for match in re.finditer(re.escape(plain), text)]
-    if not places or len(parts) == 1:
-        raise ValueError(f"{row.document} does not say: {plain}")
-    lengths = [0, *(len(part) for part in parts)]
-    ends = [sum(lengths[: at + 1]) for at in range(len(lengths))]
-    return [(place + ends[at], place + ends[at + 1]) for place in places for at in range(1, len(parts), 2)]
+def restated(value: float, old: str) -> str:
+    """The value as `old` is written: in digits or words, in its unit or the largest that leaves a whole number."""
+    unit = next((unit for unit in sorted(_UNITS, key=len, reverse=True) if re.search(rf"(?:^|[\d ]){unit}$", old)), "")
+    if unit and not (value / _UNITS[unit]).is_integer():
+        family = next((family for family in _FAMILIES if f"{unit.removesuffix('s')}s" in family or unit in family), ())
+        unit = next((other for other in family if (value / _UNITS[other]).is_integer()), unit)
+    number = value / _UNITS.get(unit, 1.0)
+    if len(unit) > len("min"):
+        unit = unit.removesuffix("s") + ("" if number == 1 else "s")
+    words = next((word for word, known in _WORDS.items() if word and known == number), None)
+    if words is None or re.search(r"\d", old):
+        words = f"{number:,.10g}"
+    elif number == 1 and unit:
+        words = "an" if unit == "hour" else "a"
+    blank = " " if unit and (" " in old or not old[0].isdigit()) else ""
+    return (words.capitalize() if old[0].isupper() else words) + blank + unit
 
 
 def found(place: str) -> float:
-    """The number at a place."""
+    """The number at a place, in seconds or bytes where it has a unit."""
+    if scaled := re.fullmatch(r"(.*) \* ([\d.]+)", place):
+        return found(scaled[1]) * float(scaled[2])
     kind, _, rest = place.partition(":")
     if kind == "values":
         value: Any = _values()
