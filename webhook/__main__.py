@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import datetime as dt
 import logging
 import sys
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import muster
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.model.findings import Severity
 from muster.model.strictness import Validation, read_validation
+from muster.process.certificates import Lives
 from muster.process.event_loop import Turns
 from muster.process.health import serve_health
-from muster.process.lifecycle import add_common_arguments, identity, parsed, run, stop_signal
+from muster.process.lifecycle import Identity, add_common_arguments, identity, parsed, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, Watches, new_registry, unread
 from muster.queueing.sources import QUEUE_SOURCES
-from webhook.certificates.options import add_certificate_arguments, trust_of
-from webhook.certificates.serving import CertificateSource
+from webhook.certificates.authority import CertificateManager, RotationTiming
+from webhook.certificates.bundles import CertificateEvents
+from webhook.certificates.source import CertificateSource, MountedCertificates
 from webhook.metrics import CertificateDates, Metrics, show_load
 from webhook.reviews.knowledge import Knowledge
 from webhook.server.app import make_handler
@@ -32,10 +36,13 @@ logger = logging.getLogger("webhook")
 
 USER_AGENT = f"muster-webhook/{muster.__version__}"
 
-# After the shutdown delay and what the apiserver waits for an answer; the chart grants 10 seconds more than both.
+# Seconds after the shutdown delay and the apiserver's timeout; the chart grants 10 seconds more than both.
 _DRAIN_SECONDS = 3.0
-# Of the time that the apiserver waits: a decision, and within it one read.
+# Shares of the apiserver's timeout: for a decision, and for one read within it.
 _DECISION_SHARE, _READ_SHARE = 0.8, 0.4
+_SHORTEST_DAYS = 1.0
+# An authority is renewed when a third of its life is left; a certificate that it signs then must not outlive it.
+_AUTHORITY_FACTOR = 3
 
 
 def main() -> None:
@@ -78,6 +85,73 @@ def main() -> None:
     run("muster-webhook", partial(_run, arguments, validation))
 
 
+def add_certificate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Flags about certificates."""
+    parser.add_argument("--secret", default="muster-webhook-tls", help="Secret that holds the certificates")
+    parser.add_argument("--service", default="muster-webhook", help="Service by which the apiserver calls")
+    parser.add_argument("--configuration", default="muster", help="name of both webhook configurations")
+    parser.add_argument(
+        "--certificate-directory",
+        type=Path,
+        help="serve tls.crt and tls.key of this folder, which somebody else renews; then no caBundle is written",
+    )
+    parser.add_argument(
+        "--certificate-days", type=_days, default=90.0, help="life of muster's own serving certificates"
+    )
+    parser.add_argument("--authority-days", type=_days, default=365.0, help="life of muster's own authority")
+    parser.add_argument(
+        "--trust-delay",
+        type=_seconds,
+        default=30.0,
+        help="seconds that a new authority is in every caBundle before it signs what is served",
+    )
+    parser.add_argument(
+        "--authority-overlap",
+        type=_seconds,
+        default=3600.0,
+        help="seconds that an authority stays in the caBundles when nothing that it signed is served any more",
+    )
+
+
+def certificate_source(arguments: argparse.Namespace, client: Client, own: Identity) -> CertificateSource:
+    """The source of certificates that the options name. Raises ValueError if they contradict each other."""
+    if arguments.authority_days < _AUTHORITY_FACTOR * arguments.certificate_days:
+        raise ValueError(
+            f"--authority-days {arguments.authority_days:g} is too short for --certificate-days "
+            f"{arguments.certificate_days:g}: an authority lives at least {_AUTHORITY_FACTOR} times as long"
+        )
+    service = arguments.service
+    names = [f"{service}.{own.namespace}.svc", f"{service}.{own.namespace}", service]
+    events = CertificateEvents(client, own.namespace, arguments.secret, own.name)
+    if arguments.certificate_directory is not None:
+        directory = arguments.certificate_directory
+        return MountedCertificates(client, events, arguments.configuration, directory=directory, names=names[:1])
+    lives = Lives(dt.timedelta(days=arguments.certificate_days), dt.timedelta(days=arguments.authority_days))
+    return CertificateManager(
+        client,
+        events,
+        arguments.configuration,
+        namespace=own.namespace,
+        secret=arguments.secret,
+        names=names,
+        timing=RotationTiming(lives, arguments.trust_delay, arguments.authority_overlap),
+    )
+
+
+def _days(text: str) -> float:
+    days = float(text)
+    if not _SHORTEST_DAYS <= days <= 36500:  # noqa: PLR2004 - a century
+        raise argparse.ArgumentTypeError(f"{text} days: use 1 to 36500")
+    return days
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} seconds: use 0 or more")
+    return seconds
+
+
 async def _run(arguments: argparse.Namespace, validation: Validation, turns: Turns) -> None:
     own = identity()
     defaults = Defaults(
@@ -93,23 +167,23 @@ async def _run(arguments: argparse.Namespace, validation: Validation, turns: Tur
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
         knowledge = Knowledge(client, defaults, arguments.timeout * _READ_SHARE)
         try:
-            trust = trust_of(arguments, client, own)
+            certificates = certificate_source(arguments, client, own)
         except ValueError as error:
             sys.exit(f"muster-webhook: {error}")
         registry = new_registry("webhook")
         LoopTurns(turns, registry)
         stores = knowledge.reflectors()
-        reflectors = [*stores, *trust.reflectors()]
+        reflectors = [*stores, *certificates.reflectors()]
         Watches(reflectors, registry)
-        CertificateDates(trust, registry)
+        CertificateDates(certificates, registry)
         intake = Intake(Limits(decision_seconds=arguments.timeout * _DECISION_SHARE, share=_DECISION_SHARE))
         handler = make_handler(knowledge, defaults, Metrics(registry), intake)
-        listener = Listener(handler, intake, lambda: trust.context)
+        listener = Listener(handler, intake, lambda: certificates.context)
         show_load(lambda: intake.reviews, lambda: listener.connections, registry)
 
         def ready() -> dict[str, str]:
             return {
-                "certificate": _certificate(trust),
+                "certificate": _certificate(certificates),
                 "stores": unread(stores),
                 "serving": "ending" if stop.is_set() else "" if listener.serving else "not yet",
             }
@@ -119,23 +193,23 @@ async def _run(arguments: argparse.Namespace, validation: Validation, turns: Tur
             asyncio.TaskGroup() as group,
         ):
             background = [group.create_task(reflector.run()) for reflector in reflectors]
-            background.append(group.create_task(trust.run()))
-            await _serve(arguments, listener, trust, stop, lambda: not unread(stores))
+            background.append(group.create_task(certificates.run()))
+            await _serve(arguments, listener, certificates, stop, lambda: not unread(stores))
             for task in background:
                 task.cancel()
 
 
-def _certificate(trust: CertificateSource) -> str:
-    """What keeps the apiserver from accepting the certificate; "" when nothing does."""
-    if not trust.loaded.is_set():
+def _certificate(certificates: CertificateSource) -> str:
+    """Why the apiserver does not accept the certificate; "" if it does."""
+    if not certificates.loaded.is_set():
         return "not yet"
-    return "" if trust.ready else "not valid now"
+    return "" if certificates.ready else "not valid now"
 
 
 async def _serve(
     arguments: argparse.Namespace,
     listener: Listener,
-    trust: CertificateSource,
+    certificates: CertificateSource,
     stop: asyncio.Event,
     synced: Callable[[], bool],
 ) -> None:
@@ -146,7 +220,7 @@ async def _serve(
     """
 
     async def begin() -> None:
-        await trust.loaded.wait()
+        await certificates.loaded.wait()
         while not synced():  # noqa: ASYNC110 - some stores, once in the life of the process
             await asyncio.sleep(0.05)
 
@@ -159,7 +233,7 @@ async def _serve(
     address, port = await listener.start(arguments.bind_address, arguments.port)
     logger.info("serving reviews on %s, port %d", address, port, extra={"event": "webhook.serving"})
     await stopped
-    trust.ending = True
+    certificates.ending = True
     logger.info(
         "shutting down in %g s, with %d connections",
         arguments.shutdown_delay,

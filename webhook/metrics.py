@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from muster.model.findings import Reason
-from webhook.certificates.serving import CertificateSource
+from webhook.certificates.source import CertificateSource
 from webhook.reviews.admission_review import AdmissionResponse
 
 # From what a decision takes (a fraction of a millisecond) to what the apiserver ever waits.
@@ -101,8 +101,8 @@ def show_load(reviews: Callable[[], int], connections: Callable[[], int], regist
 class CertificateDates(Collector):
     """The expirations of the certificates, and whether the apiserver trusts them, read at each scrape."""
 
-    def __init__(self, trust: CertificateSource, registry: CollectorRegistry) -> None:
-        self._trust = trust
+    def __init__(self, source: CertificateSource, registry: CollectorRegistry) -> None:
+        self._source = source
         registry.register(self)
 
     def describe(self) -> Sequence[Metric]:
@@ -112,9 +112,9 @@ class CertificateDates(Collector):
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now."""
         dates, trusted = self._families()
-        for certificate, moment in self._trust.expirations.items():
+        for certificate, moment in self._source.expirations.items():
             dates.add_metric([certificate], moment)
-        trusted.add_metric([], float(self._trust.trusted))
+        trusted.add_metric([], float(self._source.trusted))
         yield from (dates, trusted)
 
     @staticmethod

@@ -1,9 +1,17 @@
-"""The caBundles of muster's own two webhook configurations, by which the apiserver trusts the webhook."""
+"""The caBundles by which the apiserver trusts the webhook, activation of the webhooks, and events about both.
+
+A first installation creates the webhook configurations before any replica serves. The chart gives each webhook that
+fails closed a match condition that is always false, so that it is not called and no call fails. The condition is
+removed here once the apiserver has reached a replica through the Service, with a dry run of an event.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
+import hashlib
+import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,21 +22,30 @@ from cryptography.x509 import Certificate
 
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.kube.resource import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from muster.kube.events import EventSource, Regarding
+from muster.kube.resource import EVENTS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from muster.model.objects import LocalObject, ObjectMeta, decode
 from muster.process.certificates import authorities_in
+
+logger = logging.getLogger(__name__)
 
 CONFIGURATIONS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
 CLOSED = "muster-has-been-reached"
-"""The condition by which the chart keeps a webhook from being called before it has been reached."""
+"""The match condition by which the chart keeps a webhook inactive until it has been reached."""
 
-# HTTP: a JSON patch's test did not hold; and what a ValidatingAdmissionPolicy answers that names no `reason`.
+REPORTING_CONTROLLER = "muster.dev/webhook"
+_HOUR = 3600
+
+# Several apiservers and nodes learn of Service and configurations at different moments.
+_PROBES, _PAUSE_SECONDS = 3, 0.3
+
+# HTTP: the test of a JSON patch failed, or a ValidatingAdmissionPolicy without a `reason` has refused.
 _INVALID = 422
 
 
 class ChangedMeanwhileError(ApiError):
-    """The configuration is not the one that was read any more: another replica, or a person, was quicker."""
+    """The configuration has changed since it was read: another replica, or a person, was faster."""
 
 
 class _ClientConfig(LocalObject, frozen=True):
@@ -52,9 +69,10 @@ class _Configuration(LocalObject, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """One of the two as it was read: the caBundle of each of its webhooks, as base64.
+    """A webhook configuration as it was read.
 
-    `closed` are the JSON pointers, last ones first, of the conditions that keep webhooks from being called.
+    :ivar bundles: the caBundle of each of its webhooks, as base64
+    :ivar closed: JSON pointers, last ones first, of the conditions that keep webhooks inactive
     """
 
     resource: Resource
@@ -64,7 +82,7 @@ class Configuration:
 
 
 class Bundles:
-    """Reads and writes the caBundles of the configurations of that name."""
+    """Reads and patches the two configurations of one name."""
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
@@ -84,12 +102,12 @@ class Bundles:
             found.append(Configuration(resource, read.metadata.resource_version, bundles, _closed(read)))
         return found
 
-    async def open(self, configuration: Configuration) -> None:
-        """Let all of its webhooks be called. Raises ApiError, ChangedMeanwhileError when it has changed."""
+    async def activate(self, configuration: Configuration) -> None:
+        """Activate all of its webhooks. Raises ApiError, ChangedMeanwhileError if it has changed."""
         await self._patch(configuration, [{"op": "remove", "path": path} for path in configuration.closed])
 
     async def write(self, configuration: Configuration, authorities: Sequence[Certificate]) -> bool:
-        """Make these the caBundle of all its webhooks; False when it had it. Raises ApiError as `open` does."""
+        """Make these the caBundle of all its webhooks; False if they are already. Raises as `activate`."""
         bundle = base64.b64encode(b"".join(one.public_bytes(Encoding.PEM) for one in authorities)).decode()
         operations: list[dict[str, Any]] = [
             {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": bundle}
@@ -102,18 +120,18 @@ class Bundles:
         return True
 
     async def _patch(self, configuration: Configuration, operations: list[dict[str, Any]]) -> None:
-        # Another replica may have seen more than this one.
+        # Another replica may have a newer view than this one.
         same = {"op": "test", "path": "/metadata/resourceVersion", "value": configuration.resource_version}
         try:
             await self._client.json_patch(configuration.resource, self._name, [same, *operations])
         except ApiError as error:
-            # The status alone does not tell a test that did not hold from a policy that refuses.
+            # By the status alone a failed test looks like the refusal of a policy.
             if error.status == _INVALID and await self._changed(configuration):
                 raise ChangedMeanwhileError(error.status, error.reason, error.message) from error
             raise
 
     async def _changed(self, configuration: Configuration) -> bool:
-        """Whether it is not as it was read any more, or gone."""
+        """True if it has changed since it was read, or is gone."""
         try:
             raw = await self._client.get(configuration.resource, self._name)
         except ApiError as error:
@@ -133,7 +151,7 @@ def _closed(read: _Configuration) -> tuple[str, ...]:
 
 
 def in_all(configurations: Collection[Configuration]) -> frozenset[Certificate] | None:
-    """The authorities that every webhook trusts; None where there are no webhooks."""
+    """The authorities that every webhook trusts; None if there are no webhooks."""
     sets = _sets(configurations)
     return frozenset.intersection(*sets) if sets else None
 
@@ -153,3 +171,102 @@ def _authorities(bundle: str) -> frozenset[Certificate]:
         return authorities_in(base64.b64decode(bundle))
     except binascii.Error:
         return frozenset()
+
+
+class WebhookActivation:
+    """Activates the webhooks of the configurations once the apiserver reaches one."""
+
+    def __init__(self, bundles: Bundles, events: CertificateEvents) -> None:
+        self._bundles = bundles
+        self._events = events
+
+    async def ensure(self, configurations: Sequence[Configuration]) -> bool:
+        """Remove the condition from all webhooks if the webhook is reached; True if none is left."""
+        if not any(configuration.closed for configuration in configurations):
+            return True
+        try:
+            for probe in range(_PROBES):
+                await asyncio.sleep(_PAUSE_SECONDS if probe else 0)
+                await self._events.probe()
+            closed = [configuration for configuration in await self._bundles.read() if configuration.closed]
+        except ApiError as error:
+            logger.info("the apiserver does not reach the webhook yet: %s", error, extra={"event": "webhook.unreached"})
+            return False
+        return all([await self._activate(configuration) for configuration in closed])
+
+    async def _activate(self, configuration: Configuration) -> bool:
+        name = configuration.resource.full_name
+        try:
+            await self._bundles.activate(configuration)
+        except ChangedMeanwhileError:
+            # Another replica may have done it; the next check reads it again.
+            return False
+        except ApiError as error:
+            logger.warning(
+                "cannot activate the webhooks of %s: %s", name, error, extra={"event": "webhook.not_activated"}
+            )
+            if error.refused:
+                note = f"the apiserver reaches the webhook, but the webhooks of {name} cannot be activated: {error}"
+                await self._events.warning("WebhookNotActivated", note)
+            return False
+        logger.info("the apiserver calls the webhooks of %s from now on", name, extra={"event": "webhook.activated"})
+        return True
+
+
+class CertificateEvents:
+    """Events about the certificates, on their Secret; the same one at most once an hour from all replicas together.
+
+    :ivar secret_uid: UID of the Secret, once it has been read
+    """
+
+    def __init__(self, client: Client, namespace: str, secret: str, instance: str) -> None:
+        self._client = client
+        self._source = EventSource(REPORTING_CONTROLLER, instance, "ManageCertificates")
+        self._namespace = namespace
+        self._secret = secret
+        self._reported: set[str] = set()
+        self._hour = 0
+        self.secret_uid = ""
+
+    async def warning(self, reason: str, note: str) -> None:
+        """Report a problem, in words that are the same in every replica."""
+        await self._report(reason, note, warning=True)
+
+    async def normal(self, reason: str, note: str) -> None:
+        """Report a change that was made."""
+        await self._report(reason, note, warning=False)
+
+    async def probe(self) -> None:
+        """Have the apiserver review an event that is never stored. Raises ApiError if it reaches no replica."""
+        event = self._event("Reached", "is never kept", warning=False, suffix="reached")
+        await self._client.create(EVENTS, event, self._namespace, dry_run=True, deadline=2.0)
+
+    async def _report(self, reason: str, note: str, *, warning: bool) -> None:
+        hour = int(self._client.now().timestamp() // _HOUR)
+        # Every replica gives the event the same name, so that the apiserver refuses a second one.
+        suffix = f"{hashlib.sha256(f'{reason}: {note}'.encode()).hexdigest()[:10]}{hour:x}"
+        if hour != self._hour:
+            self._reported.clear()
+            self._hour = hour
+        if suffix in self._reported:
+            return
+        self._reported.add(suffix)
+        level = logging.WARNING if warning else logging.INFO
+        logger.log(level, "%s: %s", reason, note, extra={"event": "certificate.notice"})
+        event = self._event(reason, note, warning=warning, suffix=suffix)
+        try:
+            # A short deadline: an event must not delay a renewal.
+            await self._client.create(EVENTS, event, self._namespace, deadline=2.0)
+        except ApiError as error:
+            if not error.already_exists:
+                logger.warning(
+                    "cannot write an event about secret %s: %s",
+                    self._secret,
+                    error,
+                    extra={"event": "certificate.event"},
+                )
+
+    def _event(self, reason: str, note: str, *, warning: bool, suffix: str) -> dict[str, Any]:
+        about = Regarding(SECRETS.api_version, SECRETS.kind, self._namespace, self._secret, self.secret_uid)
+        seconds = self._client.now().timestamp()
+        return self._source.event(about, reason, note, warning=warning, seconds=seconds, suffix=suffix)

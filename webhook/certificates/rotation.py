@@ -1,8 +1,8 @@
 """The next content of the Secret, such that no caller ever meets a certificate that it does not trust.
 
-Pure: any replica takes any step, and the next one continues from what is in the Secret. A new authority is added beside
-the old one and signs nothing until every webhook configuration has had it for a while; then the serving certificate
-changes; and the old authority is removed when it has not been needed for long.
+The rules are pure: any replica may take any step, and the next one continues from the Secret. A new authority is added
+to the old one and signs nothing until every webhook configuration has had it for a while; then the serving certificate
+changes; the old authority is removed when it has not been needed for long.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from cryptography.x509 import Certificate
 
 from muster.process.certificates import Certificates, KeyPair, Lives, issue, renewal_due, valid_at
 
-# The annotation of the Secret by which people ask for a rotation; taken off when it is answered.
+# The annotation of the Secret that requests a rotation; removed when that is done.
 ROTATE = "muster.dev/rotate"
-# The one that signs, the one that signed what is served, and two before them: rotations in a hurry.
+# The one that signs, the issuer of the served certificate, and two before them: for rotations in quick succession.
 _MOST_AUTHORITIES = 4
 
 
 class RotationStep(StrEnum):
-    """What an administrator can ask for: a new serving certificate, or a new authority and a certificate of it."""
+    """A rotation that an administrator can request: of the serving certificate, or of the authority and then of it."""
 
     SERVING = "serving"
     AUTHORITY = "authority"
@@ -31,10 +31,15 @@ class RotationStep(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What one replica knows: the Secret (None: nothing usable), what it serves itself, and what callers trust.
+    """The certificates as one replica sees them.
 
-    `trusted` are the authorities that all configurations have had for long enough, `idle` those that have not been
-    needed for long, `now` the apiserver's time.
+    :ivar found: the content of the Secret; None if it is unusable
+    :ivar serving: certificate and key that this replica serves
+    :ivar serving_issuer: the authority that signed it
+    :ivar trusted: authorities that all configurations have had for long enough
+    :ivar idle: authorities that have not been needed for long
+    :ivar requested: the rotation that an administrator requests
+    :ivar now: the apiserver's time
     """
 
     found: Certificates | None
@@ -42,42 +47,48 @@ class Situation:
     serving_issuer: Certificate | None
     trusted: frozenset[Certificate]
     idle: frozenset[Certificate]
-    asked: RotationStep | None
+    requested: RotationStep | None
     now: dt.datetime
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The next content of the Secret, the reason, and whether it fulfils an administrator's request."""
+    """A step of a rotation.
+
+    :ivar certificates: the next content of the Secret
+    :ivar reason: why, for the event
+    :ivar fulfils_request: the step is the one that an administrator has requested
+    """
 
     certificates: Certificates
-    why: str
-    answers: bool = False
+    reason: str
+    fulfils_request: bool = False
 
 
 def next_step(situation: Situation, names: Sequence[str], lives: Lives) -> Step | None:
-    """The next step for a Service with these DNS names; None while there is nothing to do."""
+    """The next step for a Service with these DNS names; None if there is nothing to do."""
     found, now = situation.found, situation.now
     if found is None:
-        return Step(_anew(situation, names, lives), "made a new authority and a new serving certificate", answers=True)
+        made = _reissue(situation, names, lives)
+        return Step(made, "made a new authority and a new serving certificate", fulfils_request=True)
     first = found.authorities[0]
     if renewal_due(first, now):
         return Step(_with_authority(found, now, lives), f"the authority ends {_day(first)}: added a new one")
-    if situation.asked is RotationStep.AUTHORITY and found.issuer == first:
-        return Step(_with_authority(found, now, lives), "added a new authority, as was asked for", answers=True)
-    if why := _wants_pair(found, names, situation):
+    if situation.requested is RotationStep.AUTHORITY and found.issuer == first:
+        return Step(_with_authority(found, now, lives), "added a new authority, as was asked for", fulfils_request=True)
+    if reason := _renewal_reason(found, names, situation):
         if first not in situation.trusted and _good(found.pair, names, now):
             return None
-        answers = situation.asked is RotationStep.SERVING
-        return Step(found.with_new_pair(names, now, lives), why, answers=answers)
-    kept = tuple(one for one in found.authorities if one in {first, found.issuer} or one not in situation.idle)
-    if kept != found.authorities:
-        return Step(replace(found, authorities=kept), "took out authorities that nobody needs any more")
+        requested = situation.requested is RotationStep.SERVING
+        return Step(found.with_new_pair(names, now, lives), reason, fulfils_request=requested)
+    needed = tuple(one for one in found.authorities if one in {first, found.issuer} or one not in situation.idle)
+    if needed != found.authorities:
+        return Step(replace(found, authorities=needed), "took out authorities that are no longer needed")
     return None
 
 
-def _wants_pair(found: Certificates, names: Sequence[str], situation: Situation) -> str:
-    """Why the served certificate is to be replaced, "" when it is not."""
+def _renewal_reason(found: Certificates, names: Sequence[str], situation: Situation) -> str:
+    """Why the Secret's serving certificate must be replaced; "" if it need not be."""
     first, leaf = found.authorities[0], found.pair.leaf
     if found.issuer != first:
         return "made a new serving certificate, of the new authority"
@@ -86,15 +97,15 @@ def _wants_pair(found: Certificates, names: Sequence[str], situation: Situation)
     # One that lasts as long as its authority can only be renewed with it.
     if renewal_due(leaf, situation.now) and leaf.not_valid_after_utc < first.not_valid_after_utc:
         return f"the serving certificate ends {_day(leaf)}: made a new one"
-    return "made a new serving certificate, as was asked for" if situation.asked is RotationStep.SERVING else ""
+    return "made a new serving certificate, as was asked for" if situation.requested is RotationStep.SERVING else ""
 
 
 def _good(pair: KeyPair, names: Sequence[str], now: dt.datetime) -> bool:
     return valid_at(pair.leaf, now) and pair.serves(names)
 
 
-def _anew(situation: Situation, names: Sequence[str], lives: Lives) -> Certificates:
-    """A new Secret that keeps what this replica serves, and its authority, until the new one is trusted."""
+def _reissue(situation: Situation, names: Sequence[str], lives: Lives) -> Certificates:
+    """A new Secret; it keeps the certificate that this replica serves until the new authority is trusted."""
     made = issue(names, situation.now, lives)
     serving, issuer = situation.serving, situation.serving_issuer
     if serving is None or issuer is None or not _good(serving, names, situation.now):

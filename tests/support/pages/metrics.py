@@ -18,7 +18,7 @@ from webhook.metrics import Metrics as WebhookMetrics
 if TYPE_CHECKING:
     from prometheus_client import Metric
 
-    from webhook.certificates.trust import Trust
+    from webhook.certificates.authority import CertificateManager
 
 __all__ = ["exported", "page"]
 
@@ -84,5 +84,5 @@ def _registries() -> dict[str, CollectorRegistry]:
     Term(cluster, "", lambda: True, registries["controller"])
     WebhookMetrics(registries["webhook"])
     show_load(int, int, registries["webhook"])
-    CertificateDates(cast("Trust", SimpleNamespace(expirations={}, trusted=True)), registries["webhook"])
+    CertificateDates(cast("CertificateManager", SimpleNamespace(expirations={}, trusted=True)), registries["webhook"])
     return registries

@@ -19,9 +19,8 @@ from aiohttp import web
 from muster.kube.errors import ApiError
 from muster.process.certificates import Certificates, authorities_in
 from tests.support.manifests.observed import JSON, as_client
-from webhook.certificates.bundles import CONFIGURATIONS
-from webhook.certificates.notices import Notices
-from webhook.certificates.trust import RotationTiming, Trust
+from webhook.certificates.authority import CertificateManager, RotationTiming
+from webhook.certificates.bundles import CONFIGURATIONS, CertificateEvents
 from webhook.server.intake import Intake, Limits
 from webhook.server.listener import Listener
 
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
     from muster.kube.resource import Resource
     from muster.process.certificates import KeyPair
-    from webhook.certificates.mounted import Mounted
+    from webhook.certificates.source import MountedCertificates
 
 __all__ = [
     "BOTH",
@@ -213,16 +212,16 @@ def _certificates(*data: tuple[str, str]) -> Certificates:
     return Certificates.from_secret(dict(data))
 
 
-def trust(places: Places, terms: RotationTiming | None = None, **more: Any) -> Trust:  # noqa: ANN401 - as Trust takes them
+def trust(places: Places, timing: RotationTiming | None = None, **more: Any) -> CertificateManager:  # noqa: ANN401
     """A replica."""
     client = as_client(places)
-    return Trust(
+    return CertificateManager(
         client,
-        Notices(client, "muster-system", SECRET, "pod"),
+        CertificateEvents(client, "muster-system", SECRET, "pod"),
+        "muster",
         namespace="muster-system",
         secret=SECRET,
-        configuration="muster",
-        terms=terms or RotationTiming(),
+        timing=timing or RotationTiming(),
         clock=lambda: places.time.monotonic,
         **{"names": NAMES, **more},
     )
@@ -233,7 +232,7 @@ def held_and_trusted(places: Places) -> bool:
     return all(set(places.held.authorities) <= bundle for bundle in places.bundles())
 
 
-def served(one: Trust) -> KeyPair:
+def served(one: CertificateManager) -> KeyPair:
     pair = one._serving.pair
     assert pair is not None
     return pair
@@ -242,7 +241,7 @@ def served(one: Trust) -> KeyPair:
 GARBAGE = dict.fromkeys(("ca.crt", "ca.key", "tls.crt", "tls.key"), "Z2FyYmFnZQ==")
 
 
-async def started(places: Places, terms: RotationTiming | None = None) -> Trust:
+async def started(places: Places, terms: RotationTiming | None = None) -> CertificateManager:
     """A replica that has taken its first steps."""
     one = trust(places, terms)
     await rounds(places, one)
@@ -250,12 +249,12 @@ async def started(places: Places, terms: RotationTiming | None = None) -> Trust:
     return one
 
 
-async def rounds(places: Places, *replicas: Trust, count: int = 6, seconds: float = 11) -> None:
+async def rounds(places: Places, *replicas: CertificateManager, count: int = 6, seconds: float = 11) -> None:
     """Let replicas look again and again, and time pass."""
     for _ in range(count):
         for one in replicas:
             with suppress(ApiError):
-                await one.turn()
+                await one.reconcile()
         places.time.passes(seconds=seconds)
 
 
@@ -265,7 +264,7 @@ async def nothing(_: web.BaseRequest) -> web.Response:
 
 
 @asynccontextmanager
-async def listening(one: Trust | Mounted) -> AsyncIterator[int]:
+async def listening(one: CertificateManager | MountedCertificates) -> AsyncIterator[int]:
     """The webhook's own listener with that certificate, on the port that this gives."""
     listener = Listener(nothing, Intake(Limits()), lambda: one.context)
     _, port = await listener.start("127.0.0.1", 0)

@@ -11,9 +11,7 @@ import pytest
 from muster.kube.errors import ApiError
 from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import BOTH, SECRET, Places, rounds, started, trust
-from webhook.certificates.activation import WebhookActivation
-from webhook.certificates.bundles import CLOSED, Bundles
-from webhook.certificates.notices import Notices
+from webhook.certificates.bundles import CLOSED, Bundles, CertificateEvents, WebhookActivation
 
 _OTHER = {"name": "asks-for-gang-scheduling", "expression": "true"}
 
@@ -38,13 +36,13 @@ def unreachable(times: int) -> list[Exception]:
 
 def entrance(places: Places) -> WebhookActivation:
     client = as_client(places)
-    return WebhookActivation(Bundles(client, "muster"), Notices(client, "muster-system", SECRET, "pod"))
+    return WebhookActivation(Bundles(client, "muster"), CertificateEvents(client, "muster-system", SECRET, "pod"))
 
 
 async def test_what_is_trusted_and_reached_is_called(places: Places) -> None:
     """The caBundles first, the other conditions as they were."""
     one = trust(places)
-    await one.turn()
+    await one.reconcile()
     assert conditions(places) == [[_OTHER]] * 3
     assert one.trusted
     assert places.writes == ["secrets", *BOTH, *BOTH]
@@ -54,9 +52,9 @@ async def test_what_is_trusted_and_reached_is_called(places: Places) -> None:
 async def test_what_is_not_reached_is_not_called_and_asked_again_in_a_second(places: Places) -> None:
     places.fails["ask"] = unreachable(1)
     one = trust(places)
-    assert await one.turn() == 1.0
+    assert await one.reconcile() == 1.0
     assert all(CLOSED in str(found) for found in conditions(places))
-    await one.turn()
+    await one.reconcile()
     assert conditions(places) == [[_OTHER]] * 3
 
 
@@ -65,9 +63,9 @@ async def test_one_answer_of_three_is_not_enough(places: Places) -> None:
     opened = entrance(places)
     bundles = Bundles(as_client(places), "muster")
     places.fails["ask"] = unreachable(1)
-    assert not await opened.open(await bundles.read())
+    assert not await opened.ensure(await bundles.read())
     assert places.asked_about == 1
-    assert await opened.open(await bundles.read())
+    assert await opened.ensure(await bundles.read())
     assert places.asked_about == 4
 
 
@@ -81,7 +79,7 @@ async def test_nobody_is_asked_where_nothing_is_closed() -> None:
 async def test_two_replicas_open_it_once(places: Places) -> None:
     one, other = entrance(places), entrance(places)
     read = await Bundles(as_client(places), "muster").read()
-    await asyncio.gather(one.open(read), other.open(read))
+    await asyncio.gather(one.ensure(read), other.ensure(read))
     assert conditions(places) == [[_OTHER]] * 3
     assert places.writes == list(BOTH)
 
@@ -97,7 +95,7 @@ async def test_what_somebody_changed_meanwhile_is_looked_at_again(
     places.objects[BOTH[0]]["metadata"]["resourceVersion"] = "99"
     assert not await one._activate(stale[0])
     assert not caplog.records
-    assert await one.open(stale)
+    assert await one.ensure(stale)
     assert conditions(places) == [[_OTHER]] * 3
     assert places.events == []
 
@@ -117,12 +115,12 @@ async def test_what_may_not_be_opened_is_said_and_the_other_one_is_opened(
     places.fails["json_patch"] = [ApiError(status, reason, "frozen")]
     one = entrance(places)
     bundles = Bundles(as_client(places), "muster")
-    assert not await one.open(await bundles.read())
+    assert not await one.ensure(await bundles.read())
     assert "does not reach" not in caplog.text
     (note,) = places.notes("WebhookNotActivated")
     assert note.endswith(f"cannot be activated: {status} {reason}: frozen")
     assert places.writes == [BOTH[1]]
-    assert await one.open(await bundles.read())
+    assert await one.ensure(await bundles.read())
     assert conditions(places) == [[_OTHER]] * 3
 
 

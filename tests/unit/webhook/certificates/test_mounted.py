@@ -20,9 +20,8 @@ from muster.process.certificates import Certificates, Lives, issue
 from tests.support.faults.apiserver import eventually
 from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import BOTH, NAMES, Places, configuration, listening, presented
-from webhook.certificates.bundles import CLOSED
-from webhook.certificates.mounted import Mounted
-from webhook.certificates.notices import Notices
+from webhook.certificates.bundles import CLOSED, CertificateEvents
+from webhook.certificates.source import MountedCertificates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,10 +55,10 @@ def mount(folder: Path, certificates: Certificates, *names: str) -> None:
     fresh.replace(folder / "..data")
 
 
-def mounted(places: Places, folder: Path) -> Mounted:
+def mounted(places: Places, folder: Path) -> MountedCertificates:
     client = as_client(places)
-    notices = Notices(client, "muster-system", "mine", "pod")
-    return Mounted(client, notices, directory=folder, names=NAMES[:1], configuration="muster")
+    events = CertificateEvents(client, "muster-system", "mine", "pod")
+    return MountedCertificates(client, events, "muster", directory=folder, names=NAMES[:1])
 
 
 def trusting(places: Places, certificates: Certificates) -> None:
@@ -75,7 +74,7 @@ async def test_what_is_mounted_is_served_and_nothing_is_written(
     mount(tmp_path, made)
     trusting(places, made)
     one = mounted(places, tmp_path)
-    await one.take()
+    await one.reload()
     await one._check(0.0)
     assert one.ready
     assert one.trusted
@@ -112,9 +111,9 @@ async def test_what_cannot_be_served_changes_nothing_and_is_said(
     """A Secret of which one half was written, or nonsense."""
     mount(tmp_path, made)
     one = mounted(places, tmp_path)
-    await one.take()
+    await one.reload()
     os.truncate(tmp_path / broken, 40)
-    await one.take()
+    await one.reload()
     assert one.ready
     assert one._serving.pair == made.pair
     assert "cannot be served" in places.notes("CertificateInvalid")[0]
@@ -127,11 +126,11 @@ async def test_a_secret_without_its_keys_is_said_and_waited_for(
     if present:
         mount(tmp_path, made, *present)
     one = mounted(places, tmp_path)
-    await one.take()
+    await one.reload()
     assert not one.ready
     assert "cannot read" in places.notes("CertificateInvalid")[0]
     mount(tmp_path, made)
-    await one.take()
+    await one.reload()
     assert one.ready
 
 
@@ -141,14 +140,14 @@ async def test_a_secret_without_an_authority_is_served_all_the_same(
     """`kubectl create secret tls` makes one without."""
     mount(tmp_path, made, "tls.crt", "tls.key")
     one = mounted(places, tmp_path)
-    await one.take()
+    await one.reload()
     assert one.ready
     assert set(one.expirations) == {"serving"}
 
 
 async def test_one_for_another_name_is_said(places: Places, tmp_path: Path) -> None:
     mount(tmp_path, issue(["elsewhere.svc"], places.time.now))
-    await mounted(places, tmp_path).take()
+    await mounted(places, tmp_path).reload()
     assert places.notes("CertificateInvalid") == [
         "tls.crt is not good for muster-webhook.muster-system.svc: add it to its DNS names"
     ]
@@ -162,11 +161,11 @@ async def test_one_that_ends_soon_is_said_and_one_that_has_ended_is_not_ready(
     one = mounted(places, tmp_path)
     for days, warned in [(66, 0), (2, 1)]:
         places.time.passes(days=days)
-        await one.take()
+        await one.reload()
         await one._check(0.0)
         assert (one.ready, len(places.notes("CertificateExpiring"))) == (True, warned)
     places.time.passes(days=30)
-    await one.take()
+    await one.reload()
     assert not one.ready
 
 
@@ -177,7 +176,7 @@ async def test_a_bundle_that_does_not_fit_is_said_when_it_lasts(
     mount(tmp_path, made)
     trusting(places, issue(NAMES, places.time.now))
     one = mounted(places, tmp_path)
-    await one.take()
+    await one.reload()
     for at, warned in [(0.0, 0), (50.0, 0), (70.0, 1)]:
         await one._check(at)
         assert (one.trusted, len(places.notes("CertificateNotTrusted"))) == (False, warned)
@@ -198,7 +197,7 @@ def signed_again(certificates: Certificates, end: dt.datetime) -> Certificate:
     return builder.not_valid_before(authority.not_valid_before_utc).not_valid_after(end).sign(key, hashes.SHA256())
 
 
-def outlived(places: Places, folder: Path, *, renewed: bool) -> tuple[Mounted, Certificates, Certificate]:
+def outlived(places: Places, folder: Path, *, renewed: bool) -> tuple[MountedCertificates, Certificates, Certificate]:
     """A certificate without ca.crt, whose authority in the caBundle ends in 100 days; the longer one is `renewed`."""
     long = issue(NAMES, places.time.now, Lives(_DAY * 1000, _DAY * 1000))
     ending = signed_again(long, places.time.now + _DAY * 100)
@@ -215,14 +214,14 @@ async def test_an_authority_that_ends_before_its_certificate_is_said_before_and_
     looks = []
     for days in (0, 90, 11):
         places.time.passes(days=days)
-        await one.take()
+        await one.reload()
         await one._check(places.time.monotonic)
         looks.append((one.trusted, len(places.notes("CertificateExpiring"))))
     assert looks == [(True, 0), (True, 1), (False, 2)]
     assert all("the authority in the caBundle ends" in note for note in places.notes("CertificateExpiring"))
     assert places.notes("CertificateNotTrusted") == []
     places.time.passes(minutes=2)
-    await one.take()
+    await one.reload()
     await one._check(places.time.monotonic)
     (note,) = places.notes("CertificateNotTrusted")
     assert f"to {ending.not_valid_after_utc:%Y-%m-%d %H:%M} UTC only" in note
@@ -238,7 +237,7 @@ async def test_an_authority_that_was_renewed_with_its_key_is_trusted_beside_the_
     """A caBundle with both, which changes nothing for callers when one of them ends."""
     one, long, _ = outlived(places, tmp_path, renewed=True)
     places.time.passes(days=101)
-    await one.take()
+    await one.reload()
     await one._check(0.0)
     assert one.trusted
     assert one.expirations["authority"] == long.authorities[0].not_valid_after_utc.timestamp()
@@ -253,11 +252,11 @@ def closed(places: Places, certificates: Certificates) -> None:
             webhook["matchConditions"] = [{"name": CLOSED, "expression": "false"}]
 
 
-async def looked(places: Places, folder: Path, *, ending: bool = False) -> Mounted:
+async def looked(places: Places, folder: Path, *, ending: bool = False) -> MountedCertificates:
     """A replica that has looked at everything once."""
     one = mounted(places, folder)
     one.ending = ending
-    await one.take()
+    await one.reload()
     await one._check(0.0)
     return one
 

@@ -11,27 +11,28 @@ import pytest
 from muster.process.lifecycle import Identity
 from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import Places
-from webhook.certificates.mounted import Mounted
-from webhook.certificates.options import add_certificate_arguments, trust_of
-from webhook.certificates.trust import Trust
+from webhook.__main__ import add_certificate_arguments, certificate_source
+from webhook.certificates.authority import CertificateManager
+from webhook.certificates.source import CertificateSource, MountedCertificates
 
 
-def chosen(*arguments: str) -> Trust | Mounted:
+def chosen(*arguments: str) -> CertificateSource:
     parser = argparse.ArgumentParser()
     add_certificate_arguments(parser)
-    return trust_of(parser.parse_args(arguments), as_client(Places.as_installed()), Identity("pod", "muster-system"))
+    own = Identity("pod", "muster-system")
+    return certificate_source(parser.parse_args(arguments), as_client(Places.as_installed()), own)
 
 
 def test_by_default_its_own_for_the_service() -> None:
     one = chosen()
-    assert isinstance(one, Trust)
+    assert isinstance(one, CertificateManager)
     assert one._names[0] == "muster-webhook.muster-system.svc"
-    assert one._terms.lives.certificate == dt.timedelta(days=90)
+    assert one._timing.lives.certificate == dt.timedelta(days=90)
 
 
 def test_a_folder_means_somebody_else_s() -> None:
     one = chosen("--certificate-directory=/etc/tls")
-    assert isinstance(one, Mounted)
+    assert isinstance(one, MountedCertificates)
     assert one._directory == Path("/etc/tls")
 
 

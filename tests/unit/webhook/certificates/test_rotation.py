@@ -23,9 +23,9 @@ from tests.support.webhook.certificate_store import (
     started,
     trust,
 )
+from webhook.certificates.authority import CertificateManager, RotationTiming
 from webhook.certificates.bundles import ChangedMeanwhileError
 from webhook.certificates.rotation import RotationStep, Situation, next_step
-from webhook.certificates.trust import RotationTiming, Trust
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -69,7 +69,7 @@ async def test_an_authority_changes_in_order() -> None:
     one = await started(places, RotationTiming(trust_delay=30, overlap=600))
     old, pair = places.held.authorities[0], places.held.pair
     places.ask("authority")
-    await one.turn()
+    await one.reconcile()
     new = places.held.authorities[0]
     assert list(places.held.authorities) == [new, old]
     assert held_and_trusted(places)
@@ -136,7 +136,7 @@ async def test_renewal_in_time(days: int, certificates: int, authorities: int) -
     one = await started(places)
     pairs, firsts = {served(one)}, {places.held.authorities[0]}
     for _ in range(days):
-        await one.turn()
+        await one.reconcile()
         assert one._serving.valid(places.time.now)
         assert all(one._serving.issuer in bundle for bundle in places.bundles())
         pairs.add(served(one))
@@ -159,7 +159,7 @@ def test_authorities_that_nobody_needs_go_and_the_one_that_signs_stays() -> None
         serving_issuer=found.issuer,
         trusted=frozenset(found.authorities),
         idle=frozenset({found.issuer, idle}),
-        asked=None,
+        requested=None,
         now=now,
     )
     step = next_step(situation, NAMES, Lives())
@@ -232,11 +232,11 @@ async def test_no_replica_ever_serves_what_an_apiserver_does_not_trust(steps: li
 
 
 async def _take(
-    step: str, places: Places, replicas: list[Trust], terms: RotationTiming, backup: dict[str, str]
+    step: str, places: Places, replicas: list[CertificateManager], terms: RotationTiming, backup: dict[str, str]
 ) -> None:
     word, _, rest = step.partition(" ")
     if word == "turn":
-        await replicas[int(rest)].turn()
+        await replicas[int(rest)].reconcile()
     elif rest == "s":
         if float(word) > 60:
             # None may be behind by more than the overlap.
@@ -251,7 +251,7 @@ async def _take(
         for _ in range(int(word) // 5):
             places.time.passes(days=5)
             for one in [*replicas, *replicas]:
-                await one.turn()
+                await one.reconcile()
     else:
         places.set_data({"empty": None, "corrupt": GARBAGE, "backup": backup}[word])
 
@@ -263,8 +263,8 @@ def test_a_serving_certificate_that_was_asked_for_says_so() -> None:
     assert found.issuer is not None
     trusted = frozenset(found.authorities)
     asked = Situation(
-        found, found.pair, found.issuer, trusted=trusted, idle=frozenset(), asked=RotationStep.SERVING, now=now
+        found, found.pair, found.issuer, trusted=trusted, idle=frozenset(), requested=RotationStep.SERVING, now=now
     )
     step = next_step(asked, NAMES, Lives())
     assert step is not None
-    assert (step.why, step.answers) == ("made a new serving certificate, as was asked for", True)
+    assert (step.reason, step.fulfils_request) == ("made a new serving certificate, as was asked for", True)

@@ -31,9 +31,8 @@ from tests.support.webhook.certificate_store import (
     started,
     trust,
 )
-from webhook.certificates.bundles import ChangedMeanwhileError
-from webhook.certificates.notices import Notices
-from webhook.certificates.trust import RotationTiming
+from webhook.certificates.authority import RotationTiming
+from webhook.certificates.bundles import CertificateEvents, ChangedMeanwhileError
 from webhook.metrics import CertificateDates
 
 _DAY = dt.timedelta(days=1)
@@ -44,7 +43,7 @@ async def test_the_empty_secret_is_filled_served_and_trusted() -> None:
     places = Places.as_installed()
     one = trust(places)
     assert not one.ready
-    await one.turn()
+    await one.reconcile()
     assert places.held.pair == served(one)
     assert held_and_trusted(places)
     assert one.ready
@@ -77,7 +76,7 @@ async def test_first_start_race_of_two_replicas(caplog: pytest.LogCaptureFixture
     one, other = trust(places), trust(places)
     secret, raw = await one._read_secret()
     assert secret is not None
-    await other.turn()
+    await other.reconcile()
     winner = places.held
     # It read the Secret before the other one wrote.
     assert await one._step(secret, raw, None) == (True, None)
@@ -113,7 +112,7 @@ async def test_a_running_replica_goes_on_with_what_it_has_while_the_secret_is_re
     one = await started(places)
     before = served(one)
     places.set_data(data)
-    await one.turn()
+    await one.reconcile()
     assert served(one) == before == places.held.pair
     assert len(places.held.authorities) == 2
     assert held_and_trusted(places)
@@ -131,7 +130,7 @@ async def test_a_restarted_replica_that_finds_garbage_does_not_break_the_one_tha
     other = trust(places)
     ready = []
     for _ in range(2):
-        await other.turn()
+        await other.reconcile()
         ready.append(other.ready)
         places.time.passes(seconds=6)
     assert ready == [False, True], "at first an apiserver may not have heard yet"
@@ -152,7 +151,7 @@ async def test_a_deleted_secret_is_said_and_what_was_loaded_is_served() -> None:
     assert all(one._serving.issuer in bundle for bundle in places.bundles())
     assert len(places.notes("SecretMissing")) == 1
     places.objects["secrets"] = {**secret, "data": {}}
-    await one.turn()
+    await one.reconcile()
     assert served(one) == places.held.pair
 
 
@@ -163,7 +162,7 @@ async def test_an_overwritten_bundle_is_written_again(overwritten: str | None) -
     one = await started(places)
     places.objects[BOTH[0]] = configuration(overwritten, overwritten)
     places.objects[BOTH[1]] = configuration(overwritten)
-    await one.turn()
+    await one.reconcile()
     assert places.bundles() == [set(places.held.authorities)] * 3
 
 
@@ -173,7 +172,7 @@ async def test_an_authority_of_somebody_else_goes_after_the_overlap() -> None:
     one = await started(places, RotationTiming(overlap=600))
     foreign = base64.b64encode(_foreign_authority()).decode()
     places.objects[BOTH[1]] = configuration(foreign)
-    await one.turn()
+    await one.reconcile()
     assert held_and_trusted(places)
     assert {len(bundle) for bundle in places.bundles()} == {2}
     await rounds(places, one, count=60)
@@ -192,7 +191,7 @@ async def test_a_configuration_that_was_taken_away_stops_nothing(gone: tuple[str
     assert set(places.objects) == {"secrets", *BOTH} - set(gone)
     for plural in gone:
         places.objects[plural] = configuration(None)
-    await one.turn()
+    await one.reconcile()
     assert held_and_trusted(places)
 
 
@@ -234,7 +233,7 @@ async def test_a_bundle_that_somebody_else_was_quicker_to_write_is_looked_at_aga
     stale = await one._bundles.read()
     places.objects[BOTH[0]]["metadata"]["resourceVersion"] = "99"
     one._changed.clear()
-    assert not await one._publish(places.held, stale)
+    assert not await one._write_bundles(places.held, stale)
     assert one._changed.is_set()
     places.fails["json_patch"] = [ApiError(422, "Invalid", "the test did not hold")]
     del places.objects[BOTH[0]]
@@ -251,7 +250,7 @@ async def test_a_certificate_that_nobody_can_renew_is_said_before_it_ends() -> N
     places.fails["replace"] = [ApiError(403, "Forbidden", "no") for _ in range(900)]
     for _ in range(70):
         with suppress(ApiError):
-            await one.turn()
+            await one.reconcile()
         places.time.passes(days=1)
     assert "cannot write it: 403 Forbidden: no" in places.notes("SecretNotWritten")[0]
     assert "the serving certificate ends" in places.notes("CertificateExpiring")[0]
@@ -277,15 +276,15 @@ async def test_two_replicas_say_the_same_once_an_hour() -> None:
 
 async def test_what_a_replica_has_said_within_the_hour_it_does_not_try_to_say_again() -> None:
     places = Places.as_installed()
-    notices = Notices(as_client(places), "muster-system", SECRET, "pod")
+    events = CertificateEvents(as_client(places), "muster-system", SECRET, "pod")
     places.fails["create"] = [ApiError(500, "", "broken") for _ in range(9)]
     for _ in range(3):
-        await notices.warn("SecretMissing", "it is not there")
+        await events.warning("SecretMissing", "it is not there")
     assert len(places.fails["create"]) == 8
     places.time.passes(hours=1)
-    await notices.warn("SecretMissing", "it is not there")
+    await events.warning("SecretMissing", "it is not there")
     assert len(places.fails["create"]) == 7
-    assert len(notices._said) == 1, "what was said before is forgotten"
+    assert len(events._reported) == 1, "what was said before is forgotten"
 
 
 async def test_a_renewed_certificate_is_served_to_new_connections() -> None:
@@ -336,7 +335,7 @@ async def test_an_idle_replica_looks_every_ten_seconds() -> None:
     await rounds(places, one, count=2, seconds=10)
     waits = []
     for _ in range(5):
-        waits.append(await one.turn())
+        waits.append(await one.reconcile())
         places.time.passes(seconds=waits[-1])
     assert waits == [10.0, 10.0, 0.5, 10.0, 10.0]
 

@@ -1,9 +1,8 @@
-"""Keeps three things in step: the Secret, the certificate that this replica serves, and what the apiserver trusts.
+"""The certificate manager: muster's own authority and serving certificate, in the Secret and in the caBundles.
 
-The Secret is filled, repaired and renewed when it must be (`webhook.certificates.rotation` decides how); its
-certificate is served when callers trust it; and its authorities are written into the webhook configurations, again when
-they are overwritten there. Watches see a change of the Secret or of a configuration at once, and a look every ten
-seconds sees it in any case.
+The Secret is filled, repaired and renewed as `webhook.certificates.rotation` decides; its certificate is served once
+callers trust it; its authorities are written into the webhook configurations, again if they are overwritten there.
+Watches report a change of the Secret or of a configuration at once; a ten-second poll is the fallback.
 """
 
 from __future__ import annotations
@@ -25,30 +24,29 @@ from muster.kube.reflector import Reflector
 from muster.kube.resource import SECRETS
 from muster.model.objects import LocalObject, ObjectMeta, decode
 from muster.process.certificates import Certificates, InvalidCertificateError, Lives, made_at
-from webhook.certificates.activation import WebhookActivation
-from webhook.certificates.bundles import CONFIGURATIONS, Bundles, ChangedMeanwhileError, Configuration, in_all, in_any
-from webhook.certificates.notices import Notices
+from webhook.certificates.bundles import CertificateEvents, ChangedMeanwhileError, Configuration, in_all, in_any
 from webhook.certificates.rotation import ROTATE, RotationStep, Situation, next_step
-from webhook.certificates.serving import CertificateSource, ends_soon
-from webhook.certificates.watching import watches
+from webhook.certificates.source import CertificateSource, expires_soon
 
 logger = logging.getLogger(__name__)
 
 _CHECK_SECONDS = 10.0
-# Between two looks, whoever changes things how often.
-_BREATH_SECONDS = 0.2
+# The shortest time between two checks, however often things change.
+_PAUSE_SECONDS = 0.2
 _RETRY_SECONDS = 1.0
-# How long a new caBundle may take to every apiserver, where a replica waits for that before it is ready.
-_HEARD_SECONDS = 5.0
+# How long a new caBundle may take to reach every apiserver; a replica is not ready before.
+_PROPAGATION_SECONDS = 5.0
 _MOST_IN_BUNDLE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class RotationTiming:
-    """How long certificates live, and how long a rotation waits (seconds).
+    """How long certificates live, and how long a rotation waits.
 
-    An authority signs nothing before all configurations have had it for `trust_delay`, so that every apiserver knows
-    it; and one that is not needed any more stays for `overlap`, for replicas that do not know yet.
+    :ivar lives: lifetimes of authority and serving certificate
+    :ivar trust_delay: seconds that all configurations have a new authority before it signs, so that every apiserver
+        knows it
+    :ivar overlap: seconds that an authority stays after it was last needed, for replicas with an older view
     """
 
     lives: Lives = field(default_factory=Lives)
@@ -61,64 +59,57 @@ class _Secret(LocalObject, frozen=True):
     data: dict[str, str] = {}  # noqa: RUF012 - msgspec copies the default
 
 
-class Trust(CertificateSource):
-    """The certificate of this replica and the apiserver's trust in it; `clock` is monotonic, in seconds."""
+class CertificateManager(CertificateSource):
+    """Keeps Secret, served certificate and caBundles in step; `clock` is monotonic, in seconds."""
 
     def __init__(
         self,
         client: Client,
-        notices: Notices,
+        events: CertificateEvents,
+        configuration: str,
         *,
         namespace: str,
         secret: str,
         names: Sequence[str],
-        configuration: str,
-        terms: RotationTiming | None = None,
+        timing: RotationTiming,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__()
-        self._client = client
-        self._notices = notices
+        super().__init__(client, events, configuration)
         self._namespace = namespace
         self._secret = secret
         self._names = names
-        self._bundles = Bundles(client, configuration)
-        self._configuration = configuration
-        self._terms = terms or RotationTiming()
+        self._timing = timing
         self._clock = clock
-        self._present = _Since()
-        self._unneeded = _Since()
-        self._entrance = WebhookActivation(self._bundles, notices)
+        self._present = _SeenSince()
+        self._unneeded = _SeenSince()
         self._first_install: bool | None = None
         self._last: tuple[dict[str, str], Certificates] | None = None
 
     def reflectors(self) -> list[Reflector[Any]]:
-        """The watches by which changes are seen at once; each must run for as long as the process."""
-        secret = (SECRETS, self._secret, self._namespace)
-        configurations = [(kind, self._configuration, None) for kind in CONFIGURATIONS]
-        return watches(self._client, [secret, *configurations], self._changed)
+        """The watches that report changes at once; each must run for as long as the process."""
+        return [self._watch(SECRETS, self._secret, self._namespace), *super().reflectors()]
 
     async def run(self) -> None:
-        """Keep everything in step for ever."""
+        """Reconcile for the life of the process."""
         while True:
             delay = _RETRY_SECONDS
             self._changed.clear()
             try:
-                delay = await self.turn()
+                delay = await self.reconcile()
             except ApiError as error:
                 logger.warning("cannot look after the certificates: %s", error, extra={"event": "certificate.failed"})
             except Exception:
-                # What nobody foresaw must not stop renewal for good, and somebody must see it.
+                # An unexpected error must not end renewal, and must be seen.
                 logger.exception("certificates: internal error; retrying", extra={"event": "certificate.error"})
-            await asyncio.sleep(_BREATH_SECONDS)
+            await asyncio.sleep(_PAUSE_SECONDS)
             try:
-                async with asyncio.timeout(max(0.0, delay - _BREATH_SECONDS)):
+                async with asyncio.timeout(max(0.0, delay - _PAUSE_SECONDS)):
                     await self._changed.wait()
             except TimeoutError:
                 continue
 
-    async def turn(self) -> float:
-        """Check everything, take a step where one is due, and return the seconds until the next check."""
+    async def reconcile(self) -> float:
+        """Check everything, take a step if one is due, and return the seconds until the next check."""
         secret, raw = await self._read_secret()
         configurations = await self._bundles.read()
         found = None if secret is None else await self._certificates(secret)
@@ -127,15 +118,15 @@ class Trust(CertificateSource):
         if secret is not None:
             stepped, found = await self._step(secret, raw, found)
         if found is not None:
-            self._choose(found)
-        self.trusted = await self._publish(found, configurations)
-        if self.trusted and self._may_begin(in_any(configurations)):
+            self._serve(found)
+        self.trusted = await self._write_bundles(found, configurations)
+        if self.trusted and self._every_apiserver_knows(in_any(configurations)):
             self.loaded.set()
-        await self._account(found)
-        called = self.ending or not self.trusted or await self._entrance.open(configurations)
-        if stepped or not self.loaded.is_set() or not called:
+        await self._record_expirations(found)
+        active = self.ending or not self.trusted or await self._activation.ensure(configurations)
+        if stepped or not self.loaded.is_set() or not active:
             return _RETRY_SECONDS
-        waits = self._present.soonest(self._terms.trust_delay), self._unneeded.soonest(self._terms.overlap)
+        waits = self._present.soonest(self._timing.trust_delay), self._unneeded.soonest(self._timing.overlap)
         return min(_CHECK_SECONDS, *waits)
 
     async def _read_secret(self) -> tuple[_Secret | None, bytes]:
@@ -147,10 +138,10 @@ class Trust(CertificateSource):
             note = (
                 "does not exist, and muster may not create it: `helm upgrade` does. What was loaded is served meanwhile"
             )
-            await self._notices.warn("SecretMissing", f"secret {self._secret} {note}")
+            await self._events.warning("SecretMissing", f"secret {self._secret} {note}")
             return None, b""
         secret = decode(raw, _Secret)
-        self._notices.secret_uid = secret.metadata.uid
+        self._events.secret_uid = secret.metadata.uid
         return secret, raw
 
     async def _certificates(self, secret: _Secret) -> Certificates | None:
@@ -162,14 +153,14 @@ class Trust(CertificateSource):
             return found
         except InvalidCertificateError as error:
             if secret.data:
-                await self._notices.warn("CertificateInvalid", f"secret {self._secret} cannot be used: {error}")
+                await self._events.warning("CertificateInvalid", f"secret {self._secret} cannot be used: {error}")
             return None
 
     def _observe(self, found: Certificates | None, configurations: list[Configuration]) -> None:
         now = self._clock()
         everywhere = in_all(configurations)
         if everywhere is None:
-            # With no configuration there is nobody to ask; one that comes is written before it is called much.
+            # Without a configuration no apiserver calls; a new one is written before it is called much.
             everywhere = frozenset(found.authorities) if found else frozenset()
         self._present.observe(everywhere, now)
         known = set(in_any(configurations))
@@ -180,38 +171,38 @@ class Trust(CertificateSource):
         self._unneeded.observe(known - needed, now)
 
     async def _step(self, secret: _Secret, raw: bytes, found: Certificates | None) -> tuple[bool, Certificates | None]:
-        """Write the Secret when it must change: whether it was written, and what holds now."""
+        """Write the Secret if it must change; True if it was written, and its content now."""
         situation = Situation(
             found,
             self._serving.pair,
             self._serving.issuer,
-            self._present.longer_than(self._terms.trust_delay),
-            self._unneeded.longer_than(self._terms.overlap),
-            await self._asked(secret),
+            self._present.longer_than(self._timing.trust_delay),
+            self._unneeded.longer_than(self._timing.overlap),
+            await self._requested_rotation(secret),
             self._client.now(),
         )
-        step = next_step(situation, self._names, self._terms.lives)
+        step = next_step(situation, self._names, self._timing.lives)
         if step is None:
             return False, found
         whole = msgspec.json.decode(raw)
         whole["data"] = step.certificates.secret_data()
-        if step.answers:
+        if step.fulfils_request:
             whole["metadata"].get("annotations", {}).pop(ROTATE, None)
         try:
             await self._client.replace(SECRETS, self._secret, whole, self._namespace)
         except ApiError as error:
-            # On a conflict another replica was quicker: what it did is as good, and is looked at next.
+            # On a conflict another replica was faster: its step is as good, and is read next.
             if not error.conflict:
                 logger.warning(
                     "cannot write secret %s: %s", self._secret, error, extra={"event": "certificate.not_written"}
                 )
                 if error.refused:
-                    await self._notices.warn("SecretNotWritten", f"{step.why}, but cannot write it: {error}")
+                    await self._events.warning("SecretNotWritten", f"{step.reason}, but cannot write it: {error}")
             return True, found
-        await self._notices.tell("CertificateRotated", f"secret {self._secret}: {step.why}")
+        await self._events.normal("CertificateRotated", f"secret {self._secret}: {step.reason}")
         return True, step.certificates
 
-    async def _asked(self, secret: _Secret) -> RotationStep | None:
+    async def _requested_rotation(self, secret: _Secret) -> RotationStep | None:
         text = secret.metadata.annotations.get(ROTATE)
         if text is None:
             return None
@@ -219,19 +210,19 @@ class Trust(CertificateSource):
             return RotationStep(text)
         except ValueError:
             note = f"annotation {ROTATE}: {text[:40]!r} is not known; use serving or authority"
-            await self._notices.warn("InvalidRotation", note)
+            await self._events.warning("InvalidRotation", note)
             return None
 
-    def _choose(self, found: Certificates) -> None:
-        """Serve the Secret's certificate, unless the served one is trusted and the new one is not yet."""
-        serving, trusted = self._serving, self._present.longer_than(self._terms.trust_delay)
+    def _serve(self, found: Certificates) -> None:
+        """Serve the Secret's certificate, unless only the one that is served now is trusted."""
+        serving, trusted = self._serving, self._present.longer_than(self._timing.trust_delay)
         if found.pair == serving.pair:
             return
         if serving.issuer is None or found.issuer in trusted or not serving.valid(self._client.now()):
             serving.swap(found.pair, found.issuer)
 
-    async def _publish(self, found: Certificates | None, configurations: list[Configuration]) -> bool:
-        """Write missing authorities; returns whether every configuration trusts the served certificate."""
+    async def _write_bundles(self, found: Certificates | None, configurations: list[Configuration]) -> bool:
+        """Write missing authorities; True if every configuration trusts the served certificate."""
         wanted = self._wanted(found, in_any(configurations))
         if not wanted:
             return False
@@ -244,22 +235,22 @@ class Trust(CertificateSource):
             except ApiError as error:
                 trusted = trusted and self._serving.issuer in (in_all([configuration]) or frozenset())
                 if isinstance(error, ChangedMeanwhileError):
-                    # It is read again at once.
+                    # Read it again at once.
                     self._changed.set()
                     continue
                 logger.warning(
                     "cannot write the caBundle of %s: %s", name, error, extra={"event": "cabundle.not_written"}
                 )
                 if error.refused:
-                    await self._notices.warn(
+                    await self._events.warning(
                         "CertificateNotTrusted", f"the caBundle of {name} cannot be written: {error}"
                     )
         return trusted
 
     def _wanted(self, found: Certificates | None, present: Iterable[Certificate]) -> list[Certificate]:
-        """The authorities to write: the Secret's, the served one's, and present ones that other replicas may need."""
+        """The authorities to write: the Secret's, the served certificate's, and present ones that replicas may need."""
         wanted = list(found.authorities) if found else []
-        idle, now = self._unneeded.longer_than(self._terms.overlap), self._client.now()
+        idle, now = self._unneeded.longer_than(self._timing.overlap), self._client.now()
         lasting = {one for one in present if one not in idle and one.not_valid_after_utc > now}
         mine = [self._serving.issuer] if self._serving.issuer else []
         for one in [
@@ -270,18 +261,18 @@ class Trust(CertificateSource):
                 wanted.append(one)
         return wanted
 
-    def _may_begin(self, present: frozenset[Certificate]) -> bool:
-        """Whether to activate the webhooks: every apiserver knows the authority, or none can call anyway."""
+    def _every_apiserver_knows(self, present: frozenset[Certificate]) -> bool:
+        """True if every apiserver knows the authority of the served certificate, or none can call anyway."""
         issuer = self._serving.issuer
         if issuer is None:
             return False
         if self._first_install is None:
             self._first_install = not present
-        old = issuer in present and self._client.now() - made_at(issuer) >= dt.timedelta(seconds=_HEARD_SECONDS)
-        return self._first_install or old or issuer in self._present.longer_than(_HEARD_SECONDS)
+        old = issuer in present and self._client.now() - made_at(issuer) >= dt.timedelta(seconds=_PROPAGATION_SECONDS)
+        return self._first_install or old or issuer in self._present.longer_than(_PROPAGATION_SECONDS)
 
-    async def _account(self, found: Certificates | None) -> None:
-        """Report the expirations, and warn when a certificate was not renewed in time."""
+    async def _record_expirations(self, found: Certificates | None) -> None:
+        """Update the expirations, and warn if a certificate was not renewed in time."""
         now, serving = self._client.now(), self._serving
         self._valid = serving.valid(now)
         if serving.pair is None or found is None:
@@ -289,28 +280,28 @@ class Trust(CertificateSource):
         ends = {"serving": serving.pair.leaf, "authority": found.authorities[0]}
         self._expirations = {name: one.not_valid_after_utc.timestamp() for name, one in ends.items()}
         for name, one in ends.items():
-            if ends_soon(one, now):
+            if expires_soon(one, now):
                 note = f"the {name} certificate ends {one.not_valid_after_utc:%Y-%m-%d %H:%M} UTC and was not renewed"
-                await self._notices.warn("CertificateExpiring", f"{note}: see the log of the webhook")
+                await self._events.warning("CertificateExpiring", f"{note}: see the log of the webhook")
 
 
-class _Since:
-    """Since when things have been so, in seconds of one clock that never goes back."""
+class _SeenSince:
+    """Since when each certificate has been in a set, in seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._since: dict[Certificate, float] = {}
         self._now = 0.0
 
     def observe(self, holding: Iterable[Certificate], now: float) -> None:
-        """It is so of these now, and of no others."""
+        """The set holds exactly these now."""
         self._now = now
         self._since = {one: self._since.get(one, now) for one in holding}
 
     def longer_than(self, seconds: float) -> frozenset[Certificate]:
-        """Those of which it has been so for that long, as of the last look."""
+        """The certificates that had been in the set for that long when it was last observed."""
         return frozenset(one for one, since in self._since.items() if self._now - since >= seconds)
 
     def soonest(self, seconds: float) -> float:
-        """Seconds until the next one has been so for that long; infinite when all have."""
+        """Seconds until the next one has been in the set for that long; infinite if all have."""
         left = (seconds - (self._now - since) for since in self._since.values())
         return min((one for one in left if one > 0), default=float("inf"))
