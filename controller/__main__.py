@@ -215,7 +215,7 @@ async def _lead(parts: _Parts) -> None:
     )
     counted = reconciler.kept, reconciler.groupless
     parts.term.begins(parts.queue, announcer, *counted, reserved=reconciler.reserved, held=reconciler.held)
-    cluster.subscribe(gang=reconciler.gang_changed, gangs=reconciler.gangs_changed, queue=reconciler.queue_changed)
+    reconciler.subscribe()
     await in_slices(reconciler.prime(await cluster.list_pod_groups(parts.client)))
     nodes = NodeWatch(parts.client, cluster)
     try:

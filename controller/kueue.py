@@ -16,7 +16,7 @@ from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.objects import decode
 from muster.model.times import seconds_of
-from muster.observe.kueue import KUEUE_WORKLOADS
+from muster.observe.kueue_objects import KUEUE_WORKLOADS
 from muster.observe.view import View
 from muster.queueing.ledger import GangKey
 

@@ -58,6 +58,7 @@ from muster.observe.pod_groups import RESERVING, desired, lenient, shown, unrese
 from muster.observe.quota_use import QuotaUse
 from muster.observe.readiness import ready_in, too_long
 from muster.observe.terminating import look_again_in
+from muster.observe.triggers import GangTriggers
 from muster.observe.view import Mark, View
 from muster.queueing.ledger import GangKey, queue_not_found
 from muster.queueing.queue_view import ROOT
@@ -178,6 +179,11 @@ class Reconciler:
         """The steps, before any decision, that enter all there is; `groups` are listed since the lease is ours."""
         self._quota_use.begin()
         return self._takeover.steps(groups)
+
+    def subscribe(self) -> None:
+        """Hear of all changes of the cluster from now on."""
+        self._cluster.queues.subscribe(self.queue_changed)
+        GangTriggers(self._cluster, self.gang_changed, self.gangs_changed).subscribe()
 
     def gang_changed(self, key: GangKey) -> None:
         """Work on the gang, of which something has changed."""

@@ -22,8 +22,7 @@ from muster.model.names import MANAGED_BY, MESSAGE, MUSTER, STATE
 from muster.model.objects import ObjectMeta, PodGroup, decode
 from muster.observe.messages import aside, kept_class, not_ready, still_held, to_a_maker, to_a_rival
 from muster.observe.resources import resource_of, resource_of_group
-from muster.observe.users_objects import Above
-from muster.observe.view import Mark, View
+from muster.observe.view import Above, Mark, View
 from muster.queueing.ledger import GangKey
 from muster.workloads import Kind
 

@@ -280,5 +280,5 @@ def leader(cluster: Cluster, *, shown: bool = False) -> Leader:
         clock=time.monotonic,
         wall=time.time,
     )
-    cluster.subscribe(gang=reconciler.gang_changed, gangs=reconciler.gangs_changed, queue=reconciler.queue_changed)
+    reconciler.subscribe()
     return Leader(cluster, work, reconciler, written, said)

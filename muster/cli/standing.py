@@ -13,11 +13,11 @@ from muster.kube.resource import PODS
 from muster.model.gang_states import GangState
 from muster.model.names import GANG, GATE, MESSAGE, STATE, UNNAMED_SCHEDULERS
 from muster.model.objects import InvalidObjectError
-from muster.observe.holds import OnHold, asks_to_wait, held_back
+from muster.observe.holds import asks_to_wait, held_back
 from muster.observe.messages import at_rest, in_the_way, left_alone
 from muster.observe.phases import gate_in
 from muster.observe.resources import pod_groups_of, resource_of_source
-from muster.observe.view import View
+from muster.observe.view import OnHold, View
 from muster.queueing.ledger import Decision
 from muster.queueing.queue_tree import QueueTree
 from muster.workloads import Workload

@@ -249,6 +249,11 @@ class Pod(LocalObject, frozen=True):
         """Whether all its containers have ended for good; until then it occupies its node, also while it is deleted."""
         return self.status.phase in {"Succeeded", "Failed"}
 
+    @property
+    def running(self) -> bool:
+        """True if the pod really runs, as its kubelet says; a node may be named in any pod."""
+        return self.status.phase == "Running"
+
     def gated(self, gate: str) -> bool:
         """Whether the named scheduling gate still holds the pod."""
         gates = self.spec.scheduling_gates

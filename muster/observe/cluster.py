@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -41,10 +41,9 @@ from muster.model.objects import (
     Queue,
 )
 from muster.model.selectors import Selector
-from muster.observe.concerned import Concerned, Gangs
 from muster.observe.elastic_quotas import ElasticQuotas
 from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
-from muster.observe.kueue import KueueObjects, job_of_pod
+from muster.observe.kueue_objects import KueueObjects, job_of_pod
 from muster.observe.pod_defaults import Added
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.observe.running_pods import RunningPods
@@ -109,13 +108,13 @@ class Cluster:
         self.kueue = KueueObjects()
         self._asks_elastic_quotas = elastic_quotas
         self.elastic_quotas = ElasticQuotas()
-        self._workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
-        self._sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
+        self.workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
+        self.sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
         for kind in WATCHED_KINDS:
-            self._workloads[kind].index("maker", _maker)
+            self.workloads[kind].index("maker", _maker)
         for kind in GANG_KINDS:
-            self._workloads[kind].index("gang", gang_of_workload(kind))
-            self._workloads[kind].index("uid", lambda workload: (workload.metadata.uid,))
+            self.workloads[kind].index("gang", gang_of_workload(kind))
+            self.workloads[kind].index("uid", lambda workload: (workload.metadata.uid,))
         self.pods.index("gang", gangs_of_pod)
         self.pod_groups.index("gang", lambda group: (gang_of_group(group),))
         self.pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
@@ -145,9 +144,9 @@ class Cluster:
             Watched(RESOURCE_QUOTAS, ResourceQuota, self.added.quotas),
             *(
                 Watched(resource_of(kind), kind.decoded, store, keep=Keep.COPIED)
-                for kind, store in self._workloads.items()
+                for kind, store in self.workloads.items()
             ),
-            *(Watched(resource_of_source(source), source.decoded, store) for source, store in self._sources.items()),
+            *(Watched(resource_of_source(source), source.decoded, store) for source, store in self.sources.items()),
             *(Watched(*one) for one in (self.kueue.watched() if self._asks_kueue else ())),
             *([elastic] if self._asks_elastic_quotas else []),
             *(Watched(PODS, Pod, store, UNFINISHED, labels) for labels, store in self.unmanaged_pods.stores.items()),
@@ -188,17 +187,6 @@ class Cluster:
                     raise
         return groups
 
-    def subscribe(
-        self,
-        *,
-        gang: Callable[[GangKey], None],
-        gangs: Gangs,
-        queue: Callable[[Change[Queue]], None],
-    ) -> None:
-        """Tell `gang` and `gangs` which gangs a change concerns, as `Concerned` does, and `queue` of the queues."""
-        self.queues.subscribe(queue)
-        Concerned(self, gang, gangs, workloads=self._workloads, sources=self._sources).subscribe()
-
     def gangs(self) -> set[GangKey]:
         """All gangs that have a PodGroup, a pod, or a workload without either."""
         return set(self.each_gang())
@@ -208,7 +196,7 @@ class Cluster:
         for group in self.pod_groups.values():
             yield gang_of_group(group)
         for kind in GANG_KINDS:
-            for workload in self._workloads[kind].values():
+            for workload in self.workloads[kind].values():
                 yield from gang_of_workload(kind)(workload)
         for pod in self.pods.values():
             yield from gangs_of_pod(pod)
@@ -273,17 +261,17 @@ class Cluster:
     def workload(self, namespace: str, owner: OwnerReference) -> tuple[Kind, Decoded] | None:
         """The workload that an owner reference means: same name and same UID."""
         kind = kind_of_owner(owner)
-        found = self._workloads[kind].get(namespace, owner.name) if kind else None
+        found = self.workloads[kind].get(namespace, owner.name) if kind else None
         return (kind, found) if kind and found and found.metadata.uid == owner.uid else None
 
     def has(self, kind: Kind, workload: ObjectMeta) -> bool:
         """Whether this very workload is still there; of plain pods, which are none of a store, nothing is known."""
-        found = self._workloads[kind].get(workload.namespace, workload.name) if kind in self._workloads else None
+        found = self.workloads[kind].get(workload.namespace, workload.name) if kind in self.workloads else None
         return found is not None and found.metadata.uid == workload.uid
 
     def made_by(self, kind: Kind, uid: str) -> list[Decoded]:
         """The workloads of a kind that are controlled by the object of that UID."""
-        return self._workloads[kind].by_index("maker", uid)
+        return self.workloads[kind].by_index("maker", uid)
 
     def whole(self, kind: Kind, decoded: Decoded) -> Decoded:
         """The workload with what it is made from; raises InvalidObjectError when that is not there.
@@ -326,13 +314,13 @@ class Cluster:
         if found is None:
             return None
         of, maker = found
-        there = (self._workloads[kind].get(meta.namespace, name) for name in of.carried_on_by(maker))
+        there = (self.workloads[kind].get(meta.namespace, name) for name in of.carried_on_by(maker))
         first = next((one for one in there if one is not None and not one.metadata.deletion_timestamp), None)
         return maker if first is not None and first.metadata.uid == meta.uid else None
 
     def origin(self, reference: Reference) -> object | None:
         """The object from which workloads are made, None where there is none."""
-        return self._sources[reference.source].get(reference.namespace, reference.name)
+        return self.sources[reference.source].get(reference.namespace, reference.name)
 
     def namespace(self, name: str) -> ObjectMeta:
         """What is written on the namespace."""
@@ -341,7 +329,7 @@ class Cluster:
 
     def workload_of(self, key: GangKey) -> tuple[Kind, Decoded] | None:
         """The workload whose PodGroup has, or would have, that name; of several the oldest."""
-        found = [(kind, one) for kind in GANG_KINDS for one in self._workloads[kind].by_index("gang", key)]
+        found = [(kind, one) for kind in GANG_KINDS for one in self.workloads[kind].by_index("gang", key)]
         return min(found, key=lambda one: (one[1].metadata.creation_timestamp, one[1].metadata.uid), default=None)
 
     def priorities(self) -> dict[str, int]:

@@ -7,34 +7,17 @@ of its queue. It comes back by its priority and its age. What runs stays, and wh
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
 
 from muster.admitters import Admitter
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
 from muster.model.names import HOLD
 from muster.model.objects import ObjectMeta
-from muster.observe.view import View
+from muster.observe.cluster import Cluster
+from muster.observe.view import OnHold, View
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.verdicts import Decision, queue_on_hold
 from muster.workloads import PLAIN_POD, Decoded, Kind
-
-if TYPE_CHECKING:
-    from muster.observe.cluster import Cluster
-
-
-class OnHold(NamedTuple):
-    """An object with the annotation: the workload, an owner of it, or a pod of a gang of plain pods."""
-
-    kind: str
-    namespace: str
-    name: str
-
-    @property
-    def sentence(self) -> str:
-        """That it is on hold, by what, and how to resume it."""
-        resume = f"muster resume {self.kind.lower()}/{self.name} -n {self.namespace}"
-        return f'{self.kind} "{self.name}" is on hold (its annotation {HOLD}); to resume it: {resume}'
 
 
 def asks_to_wait(metadata: ObjectMeta) -> bool:

@@ -2,62 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
 
-from muster.admitters import Admitter, KueueWorkload, Yes, answer_of, chosen_admitter, newest, reverted
-from muster.admitters.kueue_quota import ClusterQueue, LocalQueue, needs_of, never_fits
+from muster.admitters import Admitter, Yes, answer_of, chosen_admitter, reverted
 from muster.gangs.intent import Defaults
-from muster.kube.resource import Resource
-from muster.kube.store import Change, Store
-from muster.kube.stores import Stores
 from muster.model.names import KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError, Pod
-from muster.observe.gang_keys import gangs_of_pod
+from muster.observe.cluster import Cluster
+from muster.observe.kueue_objects import job_of_pod
 from muster.observe.view import View
-from muster.queueing.ledger import GangKey
-from muster.workloads import GANG_KINDS, PLAIN_POD, Decoded, Kind
-
-if TYPE_CHECKING:
-    from muster.observe.cluster import Cluster
-
-
-# The kind of which Kueue makes a Workload while its pods are plain gangs, which speak for themselves.
-_JOB = "Job"
-
-KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
-LOCAL_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
-CLUSTER_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False)
-
-
-class KueueObjects:
-    """What Kueue makes of workloads, and the quotas by which it admits them."""
-
-    def __init__(self) -> None:
-        self.workloads: Store[KueueWorkload] = Store()
-        self.workloads.index("owner", lambda workload: workload.owners)
-        self.local_queues: Store[LocalQueue] = Store()
-        self.cluster_queues: Store[ClusterQueue] = Store()
-
-    def watched(self) -> Iterable[tuple[Resource, type[Any], Store[Any]]]:
-        """What each store holds."""
-        yield KUEUE_WORKLOADS, KueueWorkload, self.workloads
-        yield LOCAL_QUEUES, LocalQueue, self.local_queues
-        yield CLUSTER_QUEUES, ClusterQueue, self.cluster_queues
-
-    def newest_of(self, uid: str) -> KueueWorkload | None:
-        """The Workload that counts of the object with that UID."""
-        return newest(self.workloads.by_index("owner", uid))
-
-    def never_fits(self, workload: KueueWorkload) -> str:
-        """Why its ClusterQueue can never hold the Workload; "" where it can, or nobody can say."""
-        local = self.local_queues.get(workload.metadata.namespace, workload.spec.queue_name)
-        queue = self.cluster_queues.get("", local.spec.cluster_queue) if local is not None else None
-        with suppress(InvalidObjectError):
-            return never_fits(needs_of(workload), queue) if queue is not None else ""
-        return ""
+from muster.workloads import PLAIN_POD, Decoded, Kind
 
 
 def admitter_of(view: View, cluster: Cluster, defaults: Defaults) -> Admitter:
@@ -130,12 +86,6 @@ def _of_pod(pod: Pod, cluster: Cluster, timeout: float) -> Yes:
     return Yes(admitted=True) if pod.metadata.labels.get(KUEUE_QUEUE) else answer_of(None, labelled=False)
 
 
-def job_of_pod(pod: Pod) -> tuple[str, ...]:
-    """The UID of the Job that controls a pod; none where no Job does."""
-    job = pod.metadata.controller
-    return (job.uid,) if job is not None and job.kind == _JOB else ()
-
-
 def _makers(decoded: Decoded, cluster: Cluster) -> Iterator[tuple[Kind, Decoded]]:
     """The owners with which Kueue admits the workload, by the operator's own word.
 
@@ -152,22 +102,3 @@ def _makers(decoded: Decoded, cluster: Cluster) -> Iterator[tuple[Kind, Decoded]
 def _suspended(kind: Kind, decoded: Decoded, kept: Yes) -> str:
     name = kept.workload.metadata.name if kept.workload else ""
     return f'{kind.kind} "{decoded.metadata.name}" is suspended; {reverted(name)}'
-
-
-def kueue_told(
-    workloads: Mapping[Kind, Store[Decoded]], pods: Stores[Pod], gang: Callable[[GangKey], None]
-) -> Callable[[Change[KueueWorkload]], None]:
-    """Tells the gang of the workload that Kueue has said something of, and of workloads and pods that this has made.
-
-    `pods` have the index "job", by `job_of_pod`.
-    """
-
-    def changed(change: Change[KueueWorkload]) -> None:
-        for uid in change.object.owners:
-            for key in {key for pod in pods.by_index("job", uid) for key in gangs_of_pod(pod)}:
-                gang(key)
-            for kind in GANG_KINDS:
-                for one in (*workloads[kind].by_index("uid", uid), *workloads[kind].by_index("maker", uid)):
-                    gang(GangKey(one.metadata.namespace, kind.pod_group_name(one.metadata.name)))
-
-    return changed

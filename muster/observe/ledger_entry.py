@@ -36,7 +36,6 @@ from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
 from muster.observe.pod_groups import Wanted, scheduler_of
 from muster.observe.run_times import end_of, run_of
 from muster.observe.spare import spare
-from muster.observe.terminating import RUNNING
 from muster.observe.units import rest_of_units
 from muster.observe.unplaced import unplaced
 from muster.observe.view import Pause, View
@@ -184,7 +183,7 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     rest = view.leaving if elsewhere else still_leaving(view, standing.opening, left, held.claim if held else {})
     last = running.of(_unless_empty(goes_from, rest, priority_held(view, context), until=view.leaving_until))
     if held:
-        members = [one.requests for one in view.members if one.pod.status.phase == RUNNING]
+        members = [one.requests for one in view.members if one.pod.running]
         entry = held._replace(running=total((running.left, *members)))
     changed |= _put(ledger, view.key, entry)
     next_wave = None

@@ -100,7 +100,7 @@ def _runs(view: View) -> bool:
     phase = view.pod_group.status.phase if view.pod_group is not None else ""
     if phase or view.gang is None:
         return phase == "Running"
-    running = Counter([member.role for member in view.members if member.pod.status.phase == "Running"])
+    running = Counter([member.role for member in view.members if member.pod.running])
     return all(running[role.name] >= role.minimum for role in view.gang.roles)
 
 

@@ -28,7 +28,7 @@ from muster.observe.owner_workloads import age, belongs, owned, rivals_of, workl
 from muster.observe.pod_groups import newer
 from muster.observe.readiness import unready
 from muster.observe.run_times import with_limits
-from muster.observe.terminating import RUNNING, ends_soon, gone_by, leaving, requests_of
+from muster.observe.terminating import ends_soon, gone_by, leaving, requests_of
 from muster.observe.users_objects import above
 from muster.observe.view import Member, View
 from muster.queueing.ledger import GangKey
@@ -84,7 +84,7 @@ def observe(
         former_queue=_queue_of((*former, *left)),
         former_until=gone_by((*former, *left)),
         placed=requests_of(cluster, placed),
-        running=requests_of(cluster, [one for one in (*own, *left, *former, *placed) if one.status.phase == RUNNING]),
+        running=requests_of(cluster, [one for one in (*own, *left, *former, *placed) if one.running]),
     )
 
 

@@ -10,7 +10,6 @@ from muster.kube.store import Change
 from muster.kube.stores import Stores
 from muster.model.objects import InvalidObjectError, Pod
 from muster.observe.gang_keys import gangs_of_pod
-from muster.observe.terminating import RUNNING
 from muster.queueing.ledger import GangKey
 from muster.queueing.usage import Amounts, amounts_of
 from muster.resources.amounts import Resources
@@ -42,7 +41,7 @@ class RunningPods:
         if known is not None:
             self._add(*known, sign=-1)
         pod = change.new
-        if pod is not None and pod.status.phase == RUNNING:
+        if pod is not None and pod.running:
             with suppress(InvalidObjectError):
                 now = tuple(gangs_of_pod(pod)), amounts_of(self._asked_by(pod))
                 self._pods[pod.metadata.uid] = now

@@ -20,7 +20,7 @@ def spare(view: View, roles: Iterable[Role]) -> Resources:
         return {}
     found = []
     for role in roles:
-        running = [one for one in view.members if one.role == role.name and one.pod.status.phase == "Running"]
+        running = [one for one in view.members if one.role == role.name and one.pod.running]
         beyond = len(running) + [*view.ended].count(role.name) - role.minimum
         if beyond < 0:
             return {}

@@ -9,18 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from muster.model.objects import InvalidObjectError, Pod
 from muster.model.times import seconds_of
+from muster.observe.cluster import Cluster
 from muster.resources.amounts import Resources, total
-
-if TYPE_CHECKING:
-    from muster.observe.cluster import Cluster
-
-
-RUNNING = "Running"
-"""The phase of a pod that really runs, as its kubelet says; a node may be named in any pod."""
 
 # Seconds after which nodes are looked at again on which pods should be gone, and are not.
 _LOOK_AGAIN = 15.0

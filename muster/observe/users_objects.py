@@ -7,39 +7,18 @@ owners above it are not known here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from muster.model.names import is_object_name
 from muster.model.objects import ObjectMeta, OwnerReference
+from muster.observe.cluster import Cluster
+from muster.observe.view import Above
 from muster.workloads import PLAIN_POD, Decoded, Kind, kind_of_owner
-from muster.workloads.model import TimeLimit
 from muster.workloads.ray_parents import RayJob
-
-if TYPE_CHECKING:
-    from muster.observe.cluster import Cluster
-
 
 # Plain pods of one name may have several makers, a Job for each role; more than these need not be told.
 _MOST_MAKERS = 4
 # What the apiserver never lets grow longer in objects of its own, and a forged reference may: events repeat it.
 _LONGEST = {"api_version": 317, "kind": 63, "uid": 128}
-
-
-@dataclass(frozen=True, slots=True)
-class Above:
-    """The owners above a workload.
-
-    :ivar makers: references to the objects that control it, the nearest first.
-    :ivar since: when the work was asked for (RFC 3339) of which the workload is one more try; "" where it is the first.
-    :ivar time_limits: the limits of the RayJob that made it.
-    :ivar leaves: whether that RayJob leaves it there when it has ended.
-    """
-
-    makers: tuple[OwnerReference, ...] = ()
-    since: str = ""
-    time_limits: tuple[TimeLimit, ...] = ()
-    leaves: bool = False
 
 
 def above(cluster: Cluster, kind: Kind, decoded: Decoded, members: Iterable[ObjectMeta]) -> Above:

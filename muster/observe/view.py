@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from muster.admitters import Admitter, Yes
 from muster.gangs.gang import Gang
@@ -20,6 +20,7 @@ from muster.model.names import (
     ADMITTED_FOR,
     ADMITTER,
     DRAIN_AFTER,
+    HOLD,
     PASSED_IN,
     PASSED_SINCE,
     REQUEUE_AFTER,
@@ -29,15 +30,11 @@ from muster.model.names import (
 from muster.model.objects import OwnerReference, Pod, PodGroup, PodGroupSpec
 from muster.model.requeueing import requeue_after
 from muster.model.times import seconds_of
-from muster.observe.users_objects import Above
 from muster.queueing.ledger import GangKey
 from muster.resources.amounts import Resources
 from muster.workloads import PLAIN_POD, Decoded, Kind, Workload
+from muster.workloads.model import TimeLimit
 from muster.workloads.plain import run_of
-
-if TYPE_CHECKING:
-    from muster.observe.holds import OnHold
-
 
 # A gang may have thousands of members, and is looked at for each of them.
 _HELD = attrgetter("held")
@@ -103,6 +100,36 @@ class Member(NamedTuple):
     """Whether muster's gate is on it."""
     unready: str = ""
     """Why it has a node and is not ready (`muster.observe.readiness`); "" for any other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """The owners above a workload.
+
+    :ivar makers: references to the objects that control it, the nearest first.
+    :ivar since: when the work was asked for (RFC 3339) of which the workload is one more try; "" where it is the first.
+    :ivar time_limits: the limits of the RayJob that made it.
+    :ivar leaves: whether that RayJob leaves it there when it has ended.
+    """
+
+    makers: tuple[OwnerReference, ...] = ()
+    since: str = ""
+    time_limits: tuple[TimeLimit, ...] = ()
+    leaves: bool = False
+
+
+class OnHold(NamedTuple):
+    """An object with the annotation: the workload, an owner of it, or a pod of a gang of plain pods."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def sentence(self) -> str:
+        """That it is on hold, by what, and how to resume it."""
+        resume = f"muster resume {self.kind.lower()}/{self.name} -n {self.namespace}"
+        return f'{self.kind} "{self.name}" is on hold (its annotation {HOLD}); to resume it: {resume}'
 
 
 @dataclass(frozen=True, slots=True)

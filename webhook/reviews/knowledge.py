@@ -30,7 +30,7 @@ from muster.model.objects import (
     PriorityClass,
 )
 from muster.observe.elastic_quotas import ElasticQuotas
-from muster.observe.kueue import CLUSTER_QUEUES, LOCAL_QUEUES
+from muster.observe.kueue_objects import CLUSTER_QUEUES, LOCAL_QUEUES
 from muster.observe.pod_defaults import Added
 from muster.observe.resources import pod_groups_of, resource_of, resource_of_source
 from muster.observe.unmanaged_pods import UnmanagedPods

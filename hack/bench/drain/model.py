@@ -238,7 +238,7 @@ async def _by_muster(terms: Terms) -> tuple[float, Counter[str]]:
         clock=loop.time,
         wall=lambda: _STARTS + loop.time(),
     )
-    cluster.subscribe(gang=reconciler.gang_changed, gangs=reconciler.gangs_changed, queue=reconciler.queue_changed)
+    reconciler.subscribe()
     for _ in reconciler.prime():
         pass
     parts = (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from muster.kube.resource import POD_GROUPS, QUEUES, Resource
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, KUEUE_QUEUE, MANAGED, QUEUE_LABEL
-from muster.observe.kueue import CLUSTER_QUEUES, LOCAL_QUEUES
+from muster.observe.kueue_objects import CLUSTER_QUEUES, LOCAL_QUEUES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

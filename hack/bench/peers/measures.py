@@ -14,7 +14,7 @@ from hack.bench.peers.place import FEW
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.kube.resource import PODS, Resource
-from muster.observe.kueue import KUEUE_WORKLOADS
+from muster.observe.kueue_objects import KUEUE_WORKLOADS
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable

@@ -317,11 +317,7 @@ class Harness:
             wall=lambda: self.now + self.leap,
             history=self.history,
         )
-        self.cluster.subscribe(
-            gang=self.reconciler.gang_changed,
-            gangs=self.reconciler.gangs_changed,
-            queue=self.reconciler.queue_changed,
-        )
+        self.reconciler.subscribe()
         return self.reconciler.prime(self._groups())
 
     def _groups(self) -> list[PodGroup]:

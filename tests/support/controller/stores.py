@@ -60,7 +60,7 @@ def filled(
             workload_store(cluster, kind).apply("added", made(kind.decoded, item))
         for source in SOURCES:
             if item["kind"] == source.kind:
-                cluster._sources[source].apply("added", made(source.decoded, item))
+                cluster.sources[source].apply("added", made(source.decoded, item))
     return cluster
 
 
@@ -87,4 +87,4 @@ def fill_outsiders(unmanaged_pods: UnmanagedPods, pods: Iterable[Pod]) -> None:
 
 
 def workload_store(cluster: Cluster, kind: Kind) -> Store[Decoded]:
-    return cluster._workloads[kind]
+    return cluster.workloads[kind]

@@ -6,6 +6,7 @@ import pytest
 
 from muster.model.names import MANAGED
 from muster.observe.observing import observe
+from muster.observe.triggers import GangTriggers
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.ray_parents import RAY_JOB, RAY_SERVICE
@@ -133,9 +134,7 @@ def test_other_words_of_a_service_are_no_news_for_its_clusters() -> None:
     above = service("again", "")
     watched = filled(workloads=[owned(cluster("again", RETRIED), above), above])
     told: list[GangKey] = []
-    watched.subscribe(
-        gang=told.append, gangs=lambda _, keys: told.extend(key for key in keys if key), queue=lambda _: None
-    )
+    GangTriggers(watched, told.append, lambda _, keys: told.extend(key for key in keys if key)).subscribe()
     above["status"]["serviceStatus"] = "Running"
     workload_store(watched, RAY_SERVICE).apply("modified", made(RAY_SERVICE.decoded, above))
     assert told == []

@@ -45,7 +45,7 @@ def _node(name: str) -> JSON:
 
 
 def _set_runtime(harness: Harness, manifest: JSON) -> None:
-    harness.cluster._sources[CLUSTER_TRAINING_RUNTIME].apply("modified", made(TrainingRuntime, manifest))
+    harness.cluster.sources[CLUSTER_TRAINING_RUNTIME].apply("modified", made(TrainingRuntime, manifest))
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from muster.admitters import Admitter, KueueWorkload, Yes
 from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
 from muster.model.names import ADMITTER
 from muster.observe.cluster import Cluster
-from muster.observe.kueue import KueueObjects
+from muster.observe.kueue_objects import KueueObjects
 from muster.observe.observing import observe
+from muster.observe.triggers import GangTriggers
 from muster.queueing.ledger import GangKey
 from tests.support.controller.stores import fill_pods, filled
 from tests.support.manifests.kueue import ADMITTED, EVICTED, PENDING, flavored_queue, kueue_workload, pod_set
@@ -190,7 +191,7 @@ def test_the_plain_gang_of_a_job_is_told_what_kueue_says_of_it(uid: str) -> None
     world = Cluster(admitters=KUEUES.admitters)
     fill_pods(world, [plain("j-0", job="uid-j"), plain("k-0", job="uid-k")])
     told: list[GangKey] = []
-    world.subscribe(gang=told.append, gangs=lambda *_: None, queue=lambda _: None)
+    GangTriggers(world, told.append, lambda *_: None).subscribe()
     world.kueue.workloads.apply("added", made(KueueWorkload, of_job(PENDING, uid)))
     assert told == [PLAIN]
 
@@ -205,9 +206,7 @@ def test_a_change_of_a_workload_is_told_to_the_gangs_that_it_is_about() -> None:
     job = ray_job()
     world = filled(workloads=[owned(ray_cluster(labels=LABELS), job), job, ray_cluster(name="other", uid="uid-other")])
     told: list[GangKey] = []
-    world.subscribe(
-        gang=told.append, gangs=lambda _, keys: told.extend(key for key in keys if key), queue=lambda _: None
-    )
+    GangTriggers(world, told.append, lambda _, keys: told.extend(key for key in keys if key)).subscribe()
     world.kueue.workloads.apply("added", made(KueueWorkload, kueue_workload(PENDING, owner_uid="uid-mine")))
     assert set(told) == {KEY}
 

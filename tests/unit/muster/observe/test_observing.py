@@ -9,6 +9,7 @@ import pytest
 from muster.model.names import GROUP_NAME
 from muster.model.objects import Node, Pod, PriorityClass
 from muster.observe.observing import observe
+from muster.observe.triggers import GangTriggers
 from muster.queueing.ledger import GangKey
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
@@ -300,7 +301,7 @@ def listen(cluster: Cluster, told: list[GangKey]) -> None:
     def many(_: object, keys: Iterable[GangKey | None]) -> None:
         told.extend(dict.fromkeys(key for key in keys if key))
 
-    cluster.subscribe(gang=told.append, gangs=many, queue=lambda _: None)
+    GangTriggers(cluster, told.append, many).subscribe()
 
 
 def test_a_runtime_that_comes_later_brings_its_train_jobs_back() -> None:
@@ -309,7 +310,7 @@ def test_a_runtime_that_comes_later_brings_its_train_jobs_back() -> None:
     cluster = filled(workloads=[{**job, "spec": {"runtimeRef": {"name": "torch"}}}, other])
     told: list[GangKey] = []
     listen(cluster, told)
-    cluster._sources[CLUSTER_TRAINING_RUNTIME].apply("added", made(TrainingRuntime, {"metadata": {"name": "torch"}}))
+    cluster.sources[CLUSTER_TRAINING_RUNTIME].apply("added", made(TrainingRuntime, {"metadata": {"name": "torch"}}))
     assert told == [GangKey(NAMESPACE, "waves")]
 
 
@@ -323,7 +324,7 @@ def test_a_status_that_muster_does_not_read_is_no_change_for_a_gang() -> None:
         told.clear()
         manifest = ray_cluster()
         manifest["metadata"] |= {"resourceVersion": str(version), **changes.pop("metadata", {})}
-        cluster._workloads[RAY_CLUSTER].apply("modified", made(RAY_CLUSTER.decoded, {**manifest, **changes}))
+        cluster.workloads[RAY_CLUSTER].apply("modified", made(RAY_CLUSTER.decoded, {**manifest, **changes}))
         return told
 
     assert show(7, status={"availableWorkerReplicas": 1}) == []

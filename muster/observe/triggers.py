@@ -6,49 +6,37 @@ gangs is told of as one, to be gone through later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any
 
 import msgspec
 
+from muster.admitters import KueueWorkload
 from muster.kube.resource import NODES
-from muster.kube.store import Change, Store
+from muster.kube.store import Change
 from muster.model.names import ADMITTER, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER
 from muster.model.objects import Namespace, Node, ObjectMeta, Pod, PodGroup
+from muster.observe.cluster import Cluster
 from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
 from muster.observe.holds import asks_to_wait
-from muster.observe.kueue import kueue_told
 from muster.queueing.ledger import GangKey
 from muster.workloads import GANG_KINDS, WATCHED_KINDS, Decoded, Kind, Reference, Source
 from muster.workloads.owners import MOST_OWNERS
 
-if TYPE_CHECKING:
-    from muster.observe.cluster import Cluster
-
 Gangs = Callable[[Hashable, Iterable[GangKey | None]], None]
 
 
-class Concerned:
+class GangTriggers:
     """Tells `gang` of every gang that a change of the cluster is about, and `gangs` of what may be thousands.
 
     These are told of by what they have in common, which is the same for the same gangs, and their keys; None stands for
     one that is not concerned.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        gang: Callable[[GangKey], None],
-        gangs: Gangs,
-        *,
-        workloads: Mapping[Kind, Store[Decoded]],
-        sources: Mapping[Source, Store[Any]],
-    ) -> None:
+    def __init__(self, cluster: Cluster, gang: Callable[[GangKey], None], gangs: Gangs) -> None:
         self._cluster = cluster
         self._gang = gang
         self._gangs = gangs
-        self._workloads = workloads
-        self._sources = sources
 
     def subscribe(self) -> None:
         """Hear of all changes from now on."""
@@ -62,18 +50,18 @@ class Concerned:
         cluster.nodes.subscribe(self._node_changed)
         cluster.nodes.when_synced(lambda: self._gangs(NODES, cluster.gangs_on_no_node()))
         for kind in GANG_KINDS:
-            self._workloads[kind].subscribe(self._workload_told(kind))
-            self._workloads[kind].subscribe(self._successor_changed)
+            self._cluster.workloads[kind].subscribe(self._workload_told(kind))
+            self._cluster.workloads[kind].subscribe(self._successor_changed)
         for kind in WATCHED_KINDS:
             if kind not in GANG_KINDS:
-                self._workloads[kind].subscribe(self._maker_told(kind))
-                self._workloads[kind].subscribe(self._hold_changed)
-                self._workloads[kind].subscribe(self._words_changed)
-        cluster.kueue.workloads.subscribe(kueue_told(self._workloads, cluster.pods, self._gang))
+                self._cluster.workloads[kind].subscribe(self._maker_told(kind))
+                self._cluster.workloads[kind].subscribe(self._hold_changed)
+                self._cluster.workloads[kind].subscribe(self._words_changed)
+        cluster.kueue.workloads.subscribe(self._kueue_changed)
         for kind in GANG_KINDS:
             if kind.origin is not None:
-                self._workloads[kind.origin.makes].subscribe(self._making_changed)
-        for source, found in self._sources.items():
+                self._cluster.workloads[kind.origin.makes].subscribe(self._making_changed)
+        for source, found in self._cluster.sources.items():
             found.subscribe(self._source_told(source))
 
     # --- pods, PodGroups, nodes, namespaces ---------------------------------------------------------------------------
@@ -165,6 +153,16 @@ class Concerned:
             for key in gang_of_workload(found[0])(found[1]):
                 self._gang(key)
 
+    def _kueue_changed(self, change: Change[KueueWorkload]) -> None:
+        """The gangs of the object that Kueue has decided on, and of the workloads and pods that it has made."""
+        for uid in change.object.owners:
+            for key in {key for pod in self._cluster.pods.by_index("job", uid) for key in gangs_of_pod(pod)}:
+                self._gang(key)
+            for kind in GANG_KINDS:
+                store = self._cluster.workloads[kind]
+                for one in (*store.by_index("uid", uid), *store.by_index("maker", uid)):
+                    self._gang(GangKey(one.metadata.namespace, kind.pod_group_name(one.metadata.name)))
+
     def _source_told(self, source: Source) -> Callable[[Change[Any]], None]:
         """The gangs of the workloads that are made from what has changed."""
 
@@ -176,7 +174,7 @@ class Concerned:
         return changed
 
     def _made_from(self, reference: Reference) -> Iterator[GangKey | None]:
-        for kind, store in self._workloads.items():
+        for kind, store in self._cluster.workloads.items():
             if kind.origin is not None and reference.source in kind.origin.sources:
                 for workload in store.values():
                     meta = workload.metadata
