@@ -48,12 +48,12 @@ def of_rules(rules: Iterable[dict[str, Any]], namespace: str = "") -> Iterator[R
 
 
 def listed(page: str, account: str, namespace: str) -> set[Right]:
-    """What the table of rights on docs/security.md lists for a process; `namespace` is muster's own."""
+    """What the table of rights on docs/security.md lists for an account; `namespace` is muster's own."""
     rights = set()
-    for process, where, resources, name, verbs in re.findall(
-        r"^\| (\w+) \| (everywhere|its namespace) \| (.+?) \| (.*?) ?\| (.+?) \| .+ \|$", page, re.MULTILINE
+    for processes, where, resources, name, verbs in re.findall(
+        r"^\| ([\w, ]+) \| (everywhere|its namespace) \| (.+?) \| (.*?) ?\| (.+?) \| .+ \|$", page, re.MULTILINE
     ):
-        if process == account.rpartition("-")[2]:
+        if account.rpartition("-")[2] in processes.split(", "):
             at = "" if where == EVERYWHERE else namespace
             names = re.findall(r"`(.+?)`", name) or [""]
             for full in re.findall(r"`(.+?)`", resources):
