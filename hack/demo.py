@@ -23,7 +23,7 @@ from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from hack.testbed.muster import gates_of_a_new_pod, install
 from hack.testbed.operators import ray_sample
 from hack.testbed.waiting import wait_for
-from muster.cli.queue_migration import gang_queue_of
+from muster.cli.migrate_queues import gang_queue_of
 from muster.model.gang_states import GangState
 from muster.model.names import GATE, GROUP_NAME, STATE
 from muster.model.objects import Queue, convert

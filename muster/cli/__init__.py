@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from muster.cli.commands import parser, print_version
 from muster.cli.options import CONNECT_TIMEOUT
-from muster.cli.streams import UnwritableError, prepare
+from muster.cli.ui import UnwritableError, prepare
 
 if TYPE_CHECKING:
     from muster.schedulers import GangScheduler
@@ -18,14 +18,21 @@ if TYPE_CHECKING:
 __all__ = ["CONNECT_TIMEOUT", "main", "parser"]
 
 _UNWRITABLE, _INTERRUPTED = 2, 130
-# Module and function of each command that is not `run` of the module of its name.
-_RUN_BY = {
-    "doctor": ("doctor.command", "run"),
-    "page": ("page.command", "run"),
-    "replay": ("replay.command", "run"),
-    "resume": ("hold", "run"),
-    "test": ("replay.testing", "run"),
-    "watch": ("watch.command", "run"),
+# The module of each command whose function `run` is not in the module of the command's name.
+_MODULES = {
+    "audit": "plan.audit",
+    "doctor": "doctor.command",
+    "explain": "explain.command",
+    "page": "page.command",
+    "plan": "plan.command",
+    "queues": "queues.command",
+    "record": "replay.record",
+    "release": "release.command",
+    "replay": "replay.command",
+    "resume": "hold",
+    "test": "replay.testing",
+    "watch": "queues.watch",
+    "withdraw": "release.withdraw",
 }
 
 
@@ -71,6 +78,6 @@ def _heeded(schedulers: Mapping[str, GangScheduler]) -> bool:
 
 def _runner(command: str) -> Callable[[argparse.Namespace], int]:
     """The function that runs a command; only its module is imported."""
-    module, function = _RUN_BY.get(command, (command.replace("-", "_"), "run"))
-    run: Callable[[argparse.Namespace], int] = getattr(import_module(f"muster.cli.{module}"), function)
+    module = _MODULES.get(command, command.replace("-", "_"))
+    run: Callable[[argparse.Namespace], int] = import_module(f"muster.cli.{module}").run
     return run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 import muster
@@ -20,7 +21,8 @@ from muster.cli.options import (
     scope,
     seconds,
 )
-from muster.cli.page.options import add_page
+
+_HIGHEST_PORT = 65535
 
 
 def parser() -> argparse.ArgumentParser:
@@ -67,7 +69,7 @@ class _Version(argparse.Action):
 
 def print_version() -> NoReturn:
     """Print the version and the commit, and exit."""
-    from muster.cli.output import say  # noqa: PLC0415
+    from muster.cli.ui import say  # noqa: PLC0415
     from muster.process.revision import revision  # noqa: PLC0415
 
     say(f"{muster.__version__} (commit {revision()})")
@@ -374,3 +376,29 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--image", default="", help="image of the pods of --probe; default: muster's own")
     chosen_schedulers(parser, "with --probe=only: the chart value `schedulers`; default: kubernetes")
     connection(parser, in_need=True)
+
+
+def add_page(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    cluster: Callable[[argparse.ArgumentParser, str, str], None],
+) -> None:
+    """Add the command; `cluster` adds the options of every command that reads a cluster."""
+    parser = commands.add_parser(
+        "page",
+        help="serve a web page of the queues and gangs on this machine, until Ctrl-C",
+        description="Serve a web page on the loopback address: the queues with their limits and usage, the gangs that "
+        "wait, in order and with the reason, and those that run. It reads with your permissions and changes nothing. "
+        "The printed address contains a secret; whoever knows it and can reach your loopback address sees the page.",
+    )
+    parser.add_argument("--port", type=_port, default=0, metavar="N", help="port to listen on; default: any free port")
+    cluster(
+        parser,
+        "namespace to read when you cannot list all namespaces",
+        "read all namespaces; the default when you can list them",
+    )
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) <= _HIGHEST_PORT):
+        raise argparse.ArgumentTypeError(f'"{text}" is no port between 0 and {_HIGHEST_PORT}')
+    return int(text)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.explain.subjects import made_by
 from muster.cli.names import ObjectName, UnknownSubjectError, kinds_of, parse_names, pod_groups_meant, queues_meant
-from muster.cli.output import as_long_as_read, print_data
-from muster.cli.subjects import made_by
+from muster.cli.ui import as_long_as_read, print_data
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects

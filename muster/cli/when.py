@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, inf
 from typing import Any, NamedTuple
 
-from muster.cli.words import ago
+from muster.cli.ui import ago
 from muster.model.times import minute_of, seconds_of, stamp_of
 from muster.queueing.entries import Candidate, EndKind, EntryKey, Order
 from muster.queueing.forecast import forecast

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.cli.manifests import Document
-from muster.cli.plan import plan
-from muster.cli.reading import from_cluster
+from muster.cli.plan.entries import plan
+from muster.cli.plan.manifests import Document
+from muster.cli.plan.reading import from_cluster
 from muster.gangs.intent import Defaults
 from tests.support.cli.command import cluster_options
 from tests.support.manifests.members import DEFINITIONS, serve, withdraw

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from muster.cli.doctor.rights import Right
+from muster.cli.doctor.installed import Right
 from tests.support.cluster.access_reviews import Kind, allowed, discovered, questions
 from tests.support.cluster.rbac import covers, granted, of_rules
 

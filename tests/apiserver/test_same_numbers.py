@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import wait_for
-from muster.cli.manifests import Document
-from muster.cli.plan import plan
-from muster.cli.reading import from_cluster
+from muster.cli.plan.entries import plan
+from muster.cli.plan.manifests import Document
+from muster.cli.plan.reading import from_cluster
 from muster.gangs.intent import Defaults
 from muster.kube.resource import POD_GROUPS, QUEUES, RUNTIME_CLASSES
 from muster.model.names import QUEUE_LABEL

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hack.testbed import wait_for
-from muster.cli.loosening import loosen
+from muster.cli.release.pod_groups import loosen
 from muster.kube.client import Client
 from muster.kube.listing import list_objects
 from muster.kube.resource import (

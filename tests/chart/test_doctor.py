@@ -8,11 +8,9 @@ import pytest
 import yaml
 
 from hack.testbed.modules import module_dir
-from muster.cli.doctor.coscheduling import coscheduling
-from muster.cli.doctor.installed import Installation, installations
+from muster.cli.doctor.installed import VOLCANO, Installation, installations, needed
 from muster.cli.doctor.objects import Deployment, WebhookConfiguration
-from muster.cli.doctor.rights import VOLCANO, needed
-from muster.cli.doctor.volcano import program_of
+from muster.cli.doctor.schedulers import coscheduling, program_of
 from muster.cli.doctor.webhooks import ENTRIES, JUDGING, OF_VOLCANO
 from muster.model.objects import convert
 from tests.support.cli.doctor_snapshots import found, ours

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from muster.cli.known import PlanContext
-from muster.cli.manifests import Document
-from muster.cli.plan import plan
+from muster.cli.plan.context import PlanContext
+from muster.cli.plan.entries import plan
+from muster.cli.plan.manifests import Document
 from muster.gangs.intent import Defaults
 from muster.model.names import MANAGED
 from muster.model.objects import PodSpec, convert

@@ -6,12 +6,12 @@ import io
 import json
 from typing import TYPE_CHECKING, Any
 
-from muster.cli.audit import Audit
-from muster.cli.audited import print_audit
+from muster.cli.doctor.command import diagnose, print_report, report
 from muster.cli.doctor.objects import Lease
-from muster.cli.doctor.report import diagnose, print_report, report
-from muster.cli.manifests import Document
-from muster.cli.queue_table import ASCII, queue_lines
+from muster.cli.plan.audit import Audit
+from muster.cli.plan.manifests import Document
+from muster.cli.plan.text import print_audit
+from muster.cli.queues.table import ASCII, queue_lines
 from muster.gangs.intent import Defaults
 from muster.kube.resource import QUEUES
 from muster.model.names import MANAGED_BY

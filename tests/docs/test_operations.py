@@ -8,7 +8,7 @@ import re
 import pytest
 
 from hack.versions import rows, trials, written
-from muster.cli.doctor.volcano import ADVISORIES
+from muster.cli.doctor.schedulers import ADVISORIES
 from muster.model import names
 from tests.docs.test_documents import CHECKOUT
 from tests.support.cluster.operations_guide import NOT_RUN, STEPS

@@ -98,7 +98,7 @@ def test_every_module_of_muster_can_be_imported(container: Container) -> None:
         "import kubernetes_asyncio.client, kubernetes_asyncio.config, zoneinfo\n"
         "print(zoneinfo.ZoneInfo('Europe/Berlin'), kubernetes_asyncio.client.V1Pod(kind='Pod').kind)\n"
     )
-    without = ["muster.cli.watch.screen rich"]
+    without = ["muster.cli.queues.screen rich"]
     assert container.run("python3.11", "-W", "error", "-c", walk).stdout.splitlines() == [*without, "Europe/Berlin Pod"]
 
 

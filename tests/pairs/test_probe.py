@@ -14,7 +14,7 @@ import pytest
 from hack.testbed import PATIENCE, Nodes, Testbed, wait_for
 from hack.testbed.hooks import probe_of_helm_test
 from hack.testbed.muster import install
-from muster.cli.doctor.probing import LABEL
+from muster.cli.doctor.probe import LABEL
 from muster.kube.resource import PODS
 from tests.support.cli.doctor import Doctor
 from tests.support.cluster.backends import NATIVE_POD_GROUPS

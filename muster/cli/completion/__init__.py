@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from muster.cli.output import as_long_as_read
+from muster.cli.ui import as_long_as_read
 
 
 def script(shell: str) -> Path:

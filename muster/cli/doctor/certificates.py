@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
-from muster.cli.words import ago, lasting, listed
+from muster.cli.ui import ago, lasting, listed
 from muster.process.certificates import (
     Certificates,
     InvalidCertificateError,

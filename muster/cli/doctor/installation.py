@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 
 import muster
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
-from muster.cli.words import ago, listed
+from muster.cli.ui import ago, listed
 from muster.model.times import seconds_of
 
 if TYPE_CHECKING:
-    from muster.cli.doctor.installed import Installation
+    from muster.cli.doctor.installed import Installation, Right
     from muster.cli.doctor.objects import Deployment
-    from muster.cli.doctor.rights import Right
     from muster.cli.doctor.sight import Sight
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, unknown, warning
 from muster.cli.doctor.objects import Deployment, flag
-from muster.cli.words import listed
+from muster.cli.ui import listed
 from muster.model.times import duration_of
 
 if TYPE_CHECKING:

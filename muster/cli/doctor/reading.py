@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
+from typing import Any, TypeVar
 
-from muster.cli.doctor.asking import accounts_of, served_kinds, try_out
+import msgspec
+
 from muster.cli.doctor.diagnosis import Unseen
-from muster.cli.doctor.installed import LABELS, Installation, installations
+from muster.cli.doctor.installed import KUEUE, LABELS, VOLCANO, Installation, Right, installations, needed
 from muster.cli.doctor.objects import Binding, Deployment, Lease, Policy, QueueSeen, WebhookConfiguration
 from muster.cli.doctor.operators import is_kueue
-from muster.cli.doctor.seeing import data_of, listed, read_all, seen
-from muster.cli.doctor.sight import GangMember, Group, Sight
-from muster.cli.doctor.trial import JOB, POD
-from muster.cli.reading import PATIENCE
+from muster.cli.doctor.schedulers import program_of
+from muster.cli.doctor.sight import Account, GangMember, Group, ProbeAnswer, Sight
+from muster.cli.doctor.webhooks import JOB, POD, answer_of
+from muster.cli.plan.reading import PATIENCE
+from muster.kube.burst import burst
 from muster.kube.client import Client
-from muster.kube.errors import ApiError
+from muster.kube.errors import ApiError, Unreachable
+from muster.kube.listing import list_all
 from muster.kube.resource import (
+    ACCESS_REVIEWS,
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
     CONFIG_MAPS,
@@ -30,17 +36,214 @@ from muster.kube.resource import (
     PODS,
     SECRETS,
     VALIDATING_WEBHOOKS,
+    Resource,
 )
-from muster.model.names import GANG, GATE, GROUP_NAME, MESSAGE, NAMESPACE_NAME, STATE
-from muster.model.objects import LocalObject, Namespace, Pod, decode
+from muster.model.names import GANG, GATE, GROUP_NAME, MANAGED, MESSAGE, NAMESPACE_NAME, STATE
+from muster.model.objects import InvalidObjectError, LocalObject, Namespace, Pod, decode
 from muster.model.times import seconds_of
 from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.elastic_quotas import ElasticQuota
-from muster.schedulers import GangScheduler, gang_name, named
+from muster.schedulers import PRODUCTS, GangScheduler, gang_name, named
+from muster.workloads import WATCHED_KINDS
 
+T = TypeVar("T")
+_RBAC = "cannot create resource"
 # Seconds within which a reachable apiserver returns its version.
 _FIRST = 5.0
+
+
+class _Data(LocalObject, frozen=True):
+    data: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+async def seen(ask: Awaitable[T], verb: str, thing: str, missing: T | None) -> T | Unseen | None:
+    """The answer; `missing` when the object or the kind does not exist."""
+    try:
+        return await ask
+    except ApiError as error:
+        if error.not_found:
+            return missing
+        if error.forbidden:
+            return Unseen(f"you cannot {verb} {thing}")
+        return Unseen(f"{thing}: {error}", "try again, or see the log of the apiserver")
+    except InvalidObjectError as error:
+        return Unseen(f"{thing} cannot be decoded: {error}", "correct the object")
+
+
+async def listed(
+    client: Client, resource: Resource, type_: type[T], *, label_selector: str = ""
+) -> tuple[T, ...] | Unseen:
+    """All objects of a kind; none where the kind does not exist."""
+    return await read_all(client, resource, lambda raw: decode(raw, type_), label_selector=label_selector)
+
+
+async def read_all(
+    client: Client,
+    resource: Resource,
+    read: Callable[[bytes], T],
+    *,
+    label_selector: str = "",
+    field_selector: str = "",
+) -> tuple[T, ...] | Unseen:
+    """The same, each decoded by `read`."""
+
+    def lenient(raw: bytes) -> T | None:
+        # Malformed objects are skipped, as in the webhook and the controller.
+        with suppress(InvalidObjectError):
+            return read(raw)
+        return None
+
+    async def ask() -> tuple[T, ...]:
+        listing = await list_all(
+            client,
+            resource,
+            lenient,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            deadline=PATIENCE,
+        )
+        return tuple(listing.items)
+
+    return await seen(ask(), "list", resource.full_name, ()) or ()
+
+
+async def data_of(client: Client, resource: Resource, name: str, namespace: str) -> dict[str, str] | Unseen | None:
+    """The `data` of a Secret or a ConfigMap, None where there is none."""
+
+    async def ask() -> dict[str, str]:
+        return decode(await client.get(resource, name, namespace, deadline=PATIENCE), _Data).data
+
+    return await seen(ask(), "get", f"{resource.full_name} {name} in namespace {namespace}", None)
+
+
+class _GroupVersion(LocalObject, frozen=True):
+    group_version: str = ""
+
+
+class _ApiGroup(LocalObject, frozen=True):
+    name: str = ""
+    versions: tuple[_GroupVersion, ...] = ()
+
+
+class _ApiGroups(LocalObject, frozen=True):
+    groups: tuple[_ApiGroup, ...] = ()
+
+
+class _ApiResource(LocalObject, frozen=True):
+    name: str = ""
+
+
+class _ApiResources(LocalObject, frozen=True):
+    resources: tuple[_ApiResource, ...] = ()
+
+
+class _Verdict(LocalObject, frozen=True):
+    allowed: bool = False
+
+
+class _Review(LocalObject, frozen=True):
+    status: _Verdict = _Verdict()
+
+
+async def accounts_of(
+    client: Client, installed: Installation | None, deployments: tuple[Deployment, ...] | Unseen
+) -> tuple[Account, ...] | Unseen:
+    """Which permissions the ServiceAccounts lack, according to the authorizers of the apiserver."""
+    asked: list[tuple[Account, list[Right]]] = []
+    if installed is not None:
+        asked += [
+            (Account(installed.namespace, installed.account(component), ours=True), needed(component, installed))
+            for component in ("webhook", "controller")
+        ]
+    asked += [
+        (Account(deployment.metadata.namespace, deployment.account, ours=False), list(VOLCANO[program]))
+        for deployment in (() if isinstance(deployments, Unseen) else deployments)
+        for program in map(program_of, deployment.containers)
+        if program in VOLCANO
+    ]
+
+    async def lacks(question: tuple[Account, Right]) -> bool:
+        body = await client.create(ACCESS_REVIEWS, _review(*question), deadline=PATIENCE)
+        return not decode(body, _Review).status.allowed
+
+    questions = [(account, right) for account, rights in asked for right in rights]
+
+    async def ask() -> tuple[Account, ...]:
+        missing = await burst(lacks, questions)
+        return tuple(
+            Account(
+                account.namespace,
+                account.name,
+                account.ours,
+                tuple(
+                    right for (other, right), lack in zip(questions, missing, strict=True) if lack and other is account
+                ),
+            )
+            for account, _ in asked
+        )
+
+    return await seen(ask(), "create", ACCESS_REVIEWS.full_name, ()) or ()
+
+
+def _review(account: Account, right: Right) -> dict[str, Any]:
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{account.namespace}", "system:authenticated"]
+    user = f"system:serviceaccount:{account.namespace}:{account.name}"
+    return {
+        "apiVersion": ACCESS_REVIEWS.api_version,
+        "kind": ACCESS_REVIEWS.kind,
+        "spec": {"user": user, "groups": groups, "resourceAttributes": right.attributes},
+    }
+
+
+async def served_kinds(client: Client) -> dict[str, frozenset[str]] | Unseen:
+    """The resources of each served `group/version`, for the groups that muster uses."""
+    wanted = {kind.group for kind in WATCHED_KINDS}
+    wanted |= {scheduler.group for scheduler in PRODUCTS.values()} | {one.group for one in QUEUE_SOURCES.values()}
+    wanted |= {KUEUE}
+
+    async def ask() -> dict[str, frozenset[str]]:
+        groups = decode(await client.get_path("/apis", deadline=PATIENCE), _ApiGroups).groups
+        versions = [one.group_version for group in groups if group.name in wanted for one in group.versions]
+        return dict(await burst(resources, versions))
+
+    async def resources(version: str) -> tuple[str, frozenset[str]]:
+        try:
+            found = decode(await client.get_path(f"/apis/{version}", deadline=PATIENCE), _ApiResources)
+        except ApiError as error:
+            if error.not_found:
+                return version, frozenset()  # removed in the meantime
+            raise
+        return version, frozenset(one.name for one in found.resources)
+
+    return await seen(ask(), "get", "/apis", {}) or {}
+
+
+async def try_out(
+    client: Client, resource: Resource, manifest: dict[str, Any], namespace: str, left_out: Collection[str]
+) -> ProbeAnswer | Unseen:
+    """Create it as a dry run; a refusal by the apiserver is an answer, too."""
+    elsewhere = "choose another namespace with -n"
+    if namespace in left_out:
+        return Unseen(f"muster is not active in namespace {namespace}", elsewhere)
+
+    async def managed() -> str:
+        body = await client.get(NAMESPACES, namespace, deadline=PATIENCE)
+        return decode(body, Namespace).metadata.labels.get(MANAGED, "")
+
+    # A user without permission to read namespaces may still create pods in them.
+    if await seen(managed(), "get", f"namespaces {namespace}", "") == "false":
+        return Unseen(f'namespace {namespace} opts out of muster (label {MANAGED}: "false")', elsewhere)
+    try:
+        return answer_of(await client.create(resource, manifest, namespace, dry_run=True, deadline=PATIENCE))
+    except Unreachable as error:
+        return Unseen(f"dry run of {resource.full_name}: {error}", "try again")
+    except InvalidObjectError as error:
+        return Unseen(f"the result of the dry run of {resource.full_name} cannot be decoded: {error}", elsewhere)
+    except ApiError as error:
+        if error.forbidden and _RBAC in error.message:
+            return Unseen(f"you cannot create {resource.full_name} in namespace {namespace} (as a dry run)", elsewhere)
+        return ProbeAnswer(refusal=error.message or str(error))
 
 
 class _Version(LocalObject, frozen=True):

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from muster.cli.doctor.diagnosis import Unseen
-    from muster.cli.doctor.installed import Installation
+    from muster.cli.doctor.installed import Installation, Right
     from muster.cli.doctor.objects import Binding, Deployment, Lease, Policy, QueueSeen, WebhookConfiguration
-    from muster.cli.doctor.rights import Right
     from muster.model.objects import Namespace
     from muster.resources.elastic_quotas import ElasticQuota
     from muster.schedulers import GangScheduler

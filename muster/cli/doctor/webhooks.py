@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown
-from muster.cli.words import listed
+from muster.cli.doctor.installed import Installation
+from muster.cli.doctor.objects import Rule, Webhook, WebhookConfiguration
+from muster.cli.doctor.sight import ProbeAnswer, Sight
+from muster.cli.ui import listed
+from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, QUEUE_LABEL
+from muster.model.objects import Pod, decode
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.workloads import KINDS, MAKERS, WATCHED_KINDS
 from muster.workloads.plain import PLAIN_JOB, PLAIN_STATEFUL_SET
 from muster.workloads.volcano_job import VOLCANO_JOB
-
-if TYPE_CHECKING:
-    from muster.cli.doctor.installed import Installation
-    from muster.cli.doctor.objects import Rule, Webhook, WebhookConfiguration
-    from muster.cli.doctor.sight import ProbeAnswer, Sight
-
 
 _CREATE = frozenset({"CREATE"})
 _WRITE = frozenset({"CREATE", "UPDATE"})
@@ -25,11 +24,8 @@ _PODS = (("", "pods"),)
 _PLAIN = tuple((kind.group, kind.plural) for kind in (PLAIN_STATEFUL_SET, PLAIN_JOB))
 _SEEN = tuple(sorted({(kind.group, kind.plural) for kind in (*WATCHED_KINDS, VOLCANO_JOB)}))
 _SCALED = tuple(sorted((kind.group, f"{kind.plural}/scale") for kind in KINDS if kind.scaled))
-
 _OF_QUEUES = "queues.muster.dev"
-
 Things = tuple[tuple[str, str], ...]
-
 ENTRIES: dict[str, dict[str, tuple[str, Things, frozenset[str]]]] = {
     "MutatingWebhookConfiguration": {
         f"{maker}.pods.muster.dev": ("/mutate/pods", _PODS, _CREATE)
@@ -50,20 +46,16 @@ ENTRIES: dict[str, dict[str, tuple[str, Things, frozenset[str]]]] = {
 
 The webhook for queues has another pair where the chart value `queues.source` is not volcano.
 """
-
 JUDGING = frozenset(
     name
     for name in ENTRIES["ValidatingWebhookConfiguration"]
     if name == _OF_QUEUES or name.endswith("workloads.muster.dev")
 )
 """The webhooks that exist only when the chart value `validation` is not off."""
-
 OF_VOLCANO = frozenset({"podgroups.muster.dev", "queues.pods.muster.dev"})
 """The webhooks that exist only when the chart value `queues.source` is volcano."""
-
 _STRICT = {*ENTRIES["MutatingWebhookConfiguration"], *JUDGING} - {_OF_QUEUES}
 """The webhooks whose failurePolicy is a chart value."""
-
 _OWN = re.compile(r'webhook "([a-z.]+\.muster\.dev)"')
 _DENIED = "denied the request"
 # Words in the error of the apiserver when a call fails, and the fix.
@@ -83,6 +75,38 @@ _CAUSES = (
     ),
 )
 _OTHER_CAUSE = "kubectl -n {namespace} logs -l app.kubernetes.io/component=webhook --tail=50"
+NAME = "muster-doctor"
+"""The name of the gang, and of the queue that does not exist."""
+_META: dict[str, Any] = {"labels": {GANG: NAME}, "annotations": {GANG_SIZE: "1"}}
+# Satisfies the restricted Pod Security Standard and ResourceQuotas.
+_SPEC: dict[str, Any] = {
+    "restartPolicy": "Never",
+    "automountServiceAccountToken": False,
+    "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+    "containers": [
+        {
+            "name": "none",
+            "image": "none",
+            "resources": {name: {"cpu": "1m", "memory": "1Mi"} for name in ("requests", "limits")},
+            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+        }
+    ],
+}
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"generateName": f"{NAME}-", **_META},
+    "spec": _SPEC,
+}
+JOB: dict[str, Any] = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"generateName": f"{NAME}-", "labels": {QUEUE_LABEL: NAME}},
+    "spec": {
+        "suspend": False,
+        "template": {"metadata": {**_META, "labels": {GANG: NAME, QUEUE_LABEL: NAME}}, "spec": _SPEC},
+    },
+}
 
 
 def webhooks(sight: Sight) -> Iterator[Diagnosis]:
@@ -223,4 +247,13 @@ def _refused(said: str, what: str, installed: Installation) -> Diagnosis:
         Check.ANSWERS,
         f"{what} cannot be created: {said}",
         cure.format(namespace=installed.namespace, port=installed.port, upgrade=installed.upgrade),
+    )
+
+
+def answer_of(body: bytes) -> ProbeAnswer:
+    """The changes to a pod; a Job shows none of them."""
+    pod = decode(body, Pod)
+    meta = pod.metadata
+    return ProbeAnswer(
+        gated=pod.gated(GATE), group=meta.annotations.get(GROUP_NAME, ""), queue=meta.labels.get(QUEUE_LABEL, "")
     )

@@ -15,12 +15,11 @@ from functools import partial
 from pathlib import Path
 
 import muster
-from muster.cli.following import followed
 from muster.cli.options import selector
 from muster.cli.page.command import serving
 from muster.cli.page.guard import Door
 from muster.cli.page.state import PageState
-from muster.cli.picture import Picture
+from muster.cli.snapshot import ClusterSnapshot, followed
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.resource import SELF_REVIEWS
@@ -86,7 +85,7 @@ async def _run(arguments: argparse.Namespace, door: Door, turns: Turns) -> None:
         ),
         await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client,
     ):
-        picture = Picture.begun(arguments)
+        picture = ClusterSnapshot.empty(arguments)
         try:
             account = await viewer(client)
             async with followed(client, picture, client.namespace) as following:

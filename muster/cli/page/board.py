@@ -1,7 +1,7 @@
 """What the page shows of all queues and gangs at one moment, as plain values; the templates only lay it out.
 
-Queues and gangs are those of `muster queues` and `muster watch` (`muster.cli.queues`), so that the page says what they
-say. What a row needs beyond that is worked out for the rows of one page, never for all of them.
+Queues and gangs are those of `muster.cli.queues.entries`, so that the page and `muster queues` agree. The
+rest of a row is worked out for the rows of one page alone.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from muster.cli.page.samples import Level
-from muster.cli.picture import LedgerSnapshot
-from muster.cli.queue_table import share_of
-from muster.cli.queues import gang_entries, queue_entries, said_of
-from muster.cli.table import amounts, rounded
+from muster.cli.queues.entries import gang_entries, queue_entries, said_of
+from muster.cli.queues.table import share_of
+from muster.cli.snapshot import LedgerSnapshot
+from muster.cli.ui import amounts, rounded
 from muster.cli.when import ExpectedStarts, expected_words
 from muster.model.gang_states import GangState
 from muster.observe.view import View

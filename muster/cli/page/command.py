@@ -14,13 +14,11 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from muster.cli.connecting import NO_ANSWER, connected
-from muster.cli.following import followed
-from muster.cli.output import as_long_as_read
 from muster.cli.page.guard import Door
-from muster.cli.page.live import Listeners
-from muster.cli.page.server import application
+from muster.cli.page.server import Listeners, application
 from muster.cli.page.state import PageState
-from muster.cli.picture import Picture
+from muster.cli.snapshot import ClusterSnapshot, followed
+from muster.cli.ui import as_long_as_read
 from muster.model.texts import printable
 from muster.process.lifecycle import spare_collector, stop_signal
 
@@ -54,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]) -> None:
     secret = secrets.token_urlsafe(24)
     async with connected(arguments) as client:
-        picture = Picture.begun(arguments)
+        picture = ClusterSnapshot.empty(arguments)
         async with followed(client, picture, arguments.namespace or client.namespace) as following:
             state = PageState(client, following)
             await state.refresh()

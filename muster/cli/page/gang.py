@@ -1,37 +1,145 @@
-"""What the page of one gang shows: the answer of `muster explain`, and the gang's timeline.
+"""What happened to a gang, and when: told by its workload, its PodGroup, its pods and their events.
 
-Pods and events are read when the page is asked for. When the apiserver does not answer in time, the page shows what the
-watches know.
+Nobody records a history: events go after an hour, as the apiserver is usually set, and pods take their times with them.
+The timeline is what can still be read.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from muster.cli.explain import explain, explain_group
-from muster.cli.picture import Picture
-from muster.cli.subjects import Said, Subject, events_about, subject_of
-from muster.cli.timeline import Moment, TimedPod, timeline, untimed
+from muster.cli.explain.command import explain, explain_group
+from muster.cli.explain.subjects import Said, Subject, TimedPod, events_about, subject_of, untimed
+from muster.cli.page.state import PageState
+from muster.cli.snapshot import ClusterSnapshot
 from muster.cli.when import when_lines
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
+from muster.model.times import seconds_of
 from muster.observe.view import View
 from muster.queueing.ledger import GangKey
+from muster.workloads import Decoded
 
-if TYPE_CHECKING:
-    from muster.cli.page.state import PageState
-
-
+# Events with the same words that are fewer seconds apart are one.
+_SAME = 2.0
+_ENDED = ("PodCompleted", "PodFailed")
 HOLDERS = 20
 """How many of the gangs that hold the queue's resources are named."""
 MOMENTS = 200
 """How many moments of the timeline are shown: the last ones."""
-
 # Seconds for the questions about one gang.
 _PATIENCE = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Something that happened.
+
+    :ivar at: when, in seconds since 1970
+    :ivar what: what, in a few words; of an event its reason
+    :ivar detail: more of it, "" where there is no more
+    :ivar source: who says so: workload, PodGroup, pods, or the controller that wrote the event
+    """
+
+    at: float
+    what: str
+    detail: str
+    source: str
+
+
+def timeline(decoded: Decoded | None, view: View, pods: Sequence[TimedPod], events: Iterable[Said]) -> list[Moment]:
+    """All that is known of a gang, the oldest first.
+
+    `decoded` is its workload, None where that is gone; `pods` are the workload's, of any scheduler, ended ones too.
+    """
+    found = [*_of_workload(decoded), *_of_group(view), *_of_pods(pods), *_of_events(events)]
+    return sorted(found, key=lambda moment: moment.at)
+
+
+def _of_workload(decoded: Decoded | None) -> Iterator[Moment]:
+    if decoded is None:
+        return
+    meta = decoded.metadata
+    yield from _at(meta.creation_timestamp, "Created", f"the workload {meta.name}", "workload")
+    yield from _at(meta.deletion_timestamp, "Deletion asked for", f"of the workload {meta.name}", "workload")
+
+
+def _of_group(view: View) -> Iterator[Moment]:
+    if view.pod_group is None:
+        return
+    meta, mark = view.pod_group.metadata, view.mark
+    yield from _at(meta.creation_timestamp, "PodGroup created", meta.name, "PodGroup")
+    passed = f'smaller gangs of queue "{mark.passed_in}" start before it' if mark.passed_in else ""
+    yield from _at(mark.passed_since, "Passed for the first time", passed, "PodGroup")
+    by = "by Kueue" if mark.admitter == "kueue" else f'in queue "{view.pod_group.spec.queue}"'
+    yield from _at(mark.admitted_at, "Admitted", by if view.pod_group.spec.queue or mark.admitter else "", "PodGroup")
+    yield from _at(mark.requeued_at, "Gave its place back", "and queues again", "PodGroup")
+
+
+def _of_pods(pods: Sequence[TimedPod]) -> Iterator[Moment]:
+    steps: tuple[tuple[str, Callable[[TimedPod], str]], ...] = (
+        ("created", lambda pod: pod.metadata.creation_timestamp),
+        ("placed on a node", lambda pod: _since(pod, "PodScheduled")),
+        ("ready", lambda pod: _since(pod, "Ready")),
+        ("ended", _ended),
+    )
+    for verb, when in steps:
+        yield from _first_and_last(verb, pods, when)
+    for pod in pods:
+        for one in pod.status.conditions:
+            if one.type == "DisruptionTarget" and one.status == "True":
+                why = f"{pod.metadata.name}: {one.message or one.reason}"
+                yield from _at(one.last_transition_time, "Pod evicted", why, "pods")
+
+
+def _first_and_last(verb: str, pods: Sequence[TimedPod], when: Callable[[TimedPod], str]) -> Iterator[Moment]:
+    known = sorted(
+        (seconds, pod.metadata.name, pod.spec.node_name)
+        for pod in pods
+        if (seconds := seconds_of(when(pod))) is not None
+    )
+    if not known:
+        return
+    done = f"{len(known)} of {len(pods)} pods {verb}"
+    if len(known) > 1:
+        yield Moment(known[0][0], f"First pod {verb}", _named(*known[0][1:]), "pods")
+    yield Moment(known[-1][0], done, ("the last was " if len(known) > 1 else "") + _named(*known[-1][1:]), "pods")
+
+
+def _named(pod: str, node: str) -> str:
+    return f"{pod} on {node}" if node else pod
+
+
+def _since(pod: TimedPod, type_: str) -> str:
+    times = (one.last_transition_time for one in pod.status.conditions if (one.type, one.status) == (type_, "True"))
+    return next(times, "")
+
+
+def _ended(pod: TimedPod) -> str:
+    times = (one.last_transition_time for one in pod.status.conditions if one.type == "Ready" and one.reason in _ENDED)
+    return next(times, "")
+
+
+def _of_events(events: Iterable[Said]) -> Iterator[Moment]:
+    before: dict[tuple[str, str, str], float] = {}
+    for said in sorted(events, key=lambda said: said.time):
+        # muster says the same of the workload and of its PodGroup.
+        at, words = seconds_of(said.time), (said.reason, said.note, said.source)
+        if at is None or at - before.get(words, float("-inf")) < _SAME:
+            continue
+        before[words] = at
+        source = "muster" if said.by_muster else said.source.removesuffix("/controller") or "an event"
+        often = f" ({said.count} times since {said.first[:19].replace('T', ' ')})" if said.count > 1 else ""
+        yield Moment(at, said.reason, said.note + often, source)
+
+
+def _at(text: str, what: str, detail: str, source: str) -> Iterator[Moment]:
+    seconds = seconds_of(text)
+    if seconds is not None:
+        yield Moment(seconds, what, detail, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +188,7 @@ async def gang_page(key: GangKey, state: PageState) -> GangPage | None:
     return GangPage(entry, when, state.board.lacks(key), moments[older:], older, troubles)
 
 
-async def _read(client: Client, view: View, picture: Picture) -> tuple[Subject | None, list[Said]]:
+async def _read(client: Client, view: View, picture: ClusterSnapshot) -> tuple[Subject | None, list[Said]]:
     """The workload with its pods, None where it is gone; the events about it and about its PodGroup."""
     subject: Subject | None = None
     events: list[Said] = []

@@ -10,8 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from muster.cli.table import amounts
-from muster.cli.words import ago, counted, lasting
+from muster.cli.ui import ago, amounts, counted, lasting
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
 from muster.model.times import seconds_of

@@ -11,10 +11,9 @@ import logging
 import time
 from contextlib import AbstractAsyncContextManager
 
-from muster.cli.following import Followed, beside
 from muster.cli.page.board import Board
 from muster.cli.page.samples import SLOT, Samples
-from muster.cli.picture import LedgerSnapshot, Picture, look_at_nodes
+from muster.cli.snapshot import ClusterSnapshot, Followed, LedgerSnapshot, beside, load_nodes
 from muster.cli.when import ExpectedStarts
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
@@ -59,7 +58,7 @@ class PageState:
         return self._client
 
     @property
-    def picture(self) -> Picture:
+    def picture(self) -> ClusterSnapshot:
         """What is known of the cluster."""
         return self._following.picture
 
@@ -97,7 +96,7 @@ class PageState:
 
     def kept_up(self) -> AbstractAsyncContextManager[None]:
         """A block in which the board, and what is known of its troubles, are kept up to date."""
-        return beside(self.follow(), self.ask(), self.look_at_nodes(), self.sample(), self.forecast())
+        return beside(self.follow(), self.ask(), self.load_nodes(), self.sample(), self.forecast())
 
     async def follow(self) -> None:
         """Keep the board up to date until cancelled."""
@@ -127,14 +126,14 @@ class PageState:
             if self.troubles != before:
                 self._moved()
 
-    async def look_at_nodes(self) -> None:
+    async def load_nodes(self) -> None:
         """Read again what the nodes can give, where they bound admission, until cancelled."""
         while True:
             await asyncio.sleep(_NODES)
             if self.picture.nodes is None:
                 continue
             try:
-                self.picture.nodes = await look_at_nodes(self._client, self.picture)
+                self.picture.nodes = await load_nodes(self._client, self.picture)
                 self._following.changed.set()
             except ApiError as error:
                 logger.warning("the nodes cannot be read: %s", error, extra={"event": "page.nodes"})

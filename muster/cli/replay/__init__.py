@@ -1,1 +1,1 @@
-"""`muster replay` and `muster test`: what a load would have waited under other policies, on muster's own ledger."""
+"""`muster replay`, `muster test` and `muster record`: the waits of a load under other policies."""

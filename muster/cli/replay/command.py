@@ -9,14 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from muster.cli.output import as_long_as_read, print_data
 from muster.cli.parsing import InputError
-from muster.cli.replay.chart import drawing
-from muster.cli.replay.engine import Replayed, replay
+from muster.cli.replay.engine import Replayed, parse_policy, replay
 from muster.cli.replay.load import Load, read_load
-from muster.cli.replay.policy import parse_policy
-from muster.cli.replay.table import expected_lines, figures, forecasts, table_lines
-from muster.cli.words import counted
+from muster.cli.replay.results import drawing, expected_lines, figures, forecasts, table_lines
+from muster.cli.ui import as_long_as_read, counted, print_data
 from muster.model.texts import printable
 
 _UNREADABLE = 2

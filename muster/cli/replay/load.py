@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import random
 import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import exp, log, log2
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +20,22 @@ from muster.cli.parsing import InputError
 from muster.model.objects import InvalidObjectError, Queue, convert
 from muster.queueing.entries import GangKey
 from muster.queueing.queue_tree import QueueTree
-from muster.queueing.queue_view import QueueView, read_queue
+from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, parse_resources, shared
 from muster.resources.quantity import ZERO
 
-_GENERATED = "generated:"
 _FIELDS = 12
 _MOST = re.compile(r";\s*MaxProcs:\s*(\d+)")
+_GPU = "nvidia.com/gpu"
+_GPUS, _LARGEST = 256, 7
+_SECONDS, _PART = 86400.0, 0.95
+_MEDIAN, _OF_USERS, _OF_RUNS = 600.0, 1.0, 0.9
+_USERS = 40
+_DEPARTMENTS = ("research", "product")
+_TEAMS = ("speech", "vision")
+_LEAST_RUN = 10.0
+_GENERATED = "generated:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +100,6 @@ class Load:
 def read_load(path: str) -> Load:
     """A log of the Standard Workload Format, a record of `muster record`, or a generated day such as `generated:1`."""
     if is_generated(path):
-        from muster.cli.replay.generated import generated  # noqa: PLC0415 - it needs the Load
-
         seed = path.removeprefix(_GENERATED)
         if not seed.isdecimal():
             raise InputError(f'"{seed[:80]}" is no seed; use a number, as in generated:1')
@@ -213,3 +221,28 @@ def _place(arrival: Arrival) -> tuple[float, str]:
 def needs(amount: str, resource: str = "cpu") -> Resources:
     """An amount of one resource; the same object for all that need as much."""
     return parse_resources({resource: amount}, path="", least=None)
+
+
+def generated(seed: int, days: float = 1.0) -> Load:
+    """Queues at three levels that share 256 GPUs, and gangs that need 95 % of them on average."""
+    rng = random.Random(seed)  # noqa: S311
+    queues = [QueueView(ROOT, "Open", needs(f"{_GPUS}", _GPU), parent="")]
+    for department in _DEPARTMENTS:
+        queues.append(QueueView(department, "Open", needs(f"{_GPUS * 3 // 4}", _GPU)))
+        queues += [
+            QueueView(f"{department}-{team}", "Open", needs(f"{_GPUS // 2}", _GPU), department) for team in _TEAMS
+        ]
+    leaves = [view.name for view in queues if "-" in view.name]
+    users = [(f"user-{number}", rng.choice(leaves), rng.gauss(log(_MEDIAN), _OF_USERS)) for number in range(_USERS)]
+    weights = [1 / (number + 1) for number in range(_USERS)]
+    work, arrivals = _GPUS * _SECONDS * days * _PART, list[Arrival]()
+    while work > 0:
+        ((user, queue, usual),) = rng.choices(users, weights)
+        size = min(int(-log2(1 - rng.random())), _LARGEST)
+        runs = max(exp(rng.gauss(usual, _OF_RUNS)), _LEAST_RUN)
+        limit = runs * rng.uniform(1, 10) if int(user[5:]) % 4 == 0 else None
+        at = rng.uniform(0, _SECONDS * days)
+        name = f"gang-{len(arrivals):06}"
+        arrivals.append(Arrival(name, user, at, runs, needs(f"{2**size}", _GPU), queue, limit=limit))
+        work -= runs * 2**size
+    return Load(tuple(queues), tuple(sorted(arrivals, key=lambda one: (one.at, one.name))))

@@ -49,7 +49,7 @@ def forks(folder: Path, *, memory: int, seconds: int) -> Iterator[Run]:
 
 def _fork_each(memory: int, seconds: int) -> None:
     """Fork for each line of the standard input, and say how the child ended."""
-    import muster.cli.plan  # noqa: F401, PLC0415 (for the children)
+    import muster.cli.plan.command  # noqa: F401, PLC0415 (for the children)
     from muster.cli import main  # noqa: PLC0415
 
     for line in sys.stdin:

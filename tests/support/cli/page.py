@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING
 
 import aiohttp
 
-from muster.cli.following import Followed
 from muster.cli.page.command import loopback, serving
 from muster.cli.page.guard import Door
 from muster.cli.page.state import PageState
-from muster.cli.picture import Picture
+from muster.cli.snapshot import ClusterSnapshot, Followed
 from tests.support.faults.apiserver import FaultyApiserver, failure
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
 
-    from muster.cli.page.live import Listeners
+    from muster.cli.page.server import Listeners
     from muster.observe.cluster import Cluster
 
 __all__ = ["SECRET", "Served", "served"]
@@ -57,7 +56,7 @@ async def served(
     async with FaultyApiserver.serving() as apiserver, apiserver.client() as client, aiohttp.ClientSession() as session:
         # Nobody waits for what it is not told to answer.
         apiserver.on("LIST", failure(403, "Forbidden"))
-        following = Followed(Picture(cluster, whole=whole), [])
+        following = Followed(ClusterSnapshot(cluster, whole=whole), [])
         state = PageState(client, following, viewer)
         await state.refresh()
         sockets = loopback(0)

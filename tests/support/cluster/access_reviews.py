@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import aiohttp
 import msgspec
 
-from muster.cli.doctor.rights import Right
+from muster.cli.doctor.installed import Right
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence

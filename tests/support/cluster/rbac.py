@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from muster.cli.doctor.rights import Right
+from muster.cli.doctor.installed import Right
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

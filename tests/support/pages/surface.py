@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from muster.cli.audit import Audit
 from muster.cli.commands import parser
+from muster.cli.doctor.command import report
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity
-from muster.cli.doctor.report import report
-from muster.cli.explain import explain
-from muster.cli.picture import Picture
-from muster.cli.queues import queue_entries
-from muster.cli.subjects import Said, Subject
+from muster.cli.explain.command import explain
+from muster.cli.explain.subjects import Said, Subject
+from muster.cli.plan.audit import Audit
+from muster.cli.queues.entries import queue_entries
+from muster.cli.snapshot import ClusterSnapshot
 from muster.cli.when import ExpectedStarts
 from muster.gangs.intent import Defaults
 from muster.model import names
@@ -115,7 +115,7 @@ def _outputs() -> dict[str, Any]:
         groups=[pod_group("ray-demo-pg", owner=ray_owner("demo"), annotations=passed)],
         queues=[queue(cpu="4")],
     )
-    picture = Picture(cluster)
+    picture = ClusterSnapshot(cluster)
     snapshot = picture.ledger_snapshot(_NOW)
     end = Run(3600, EndKind.ENFORCED).from_(_NOW)
     snapshot.ledger.hold(GangKey("team", "runs"), "q", parse_resources({"cpu": 2}, path=""), end=end)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cli.loosening import substitute
+from muster.cli.release.pod_groups import substitute
 from muster.gangs.pod_patch import inject, membership
 from muster.model.modes import GateMode
 from muster.model.names import QUEUE_ANNOTATION, QUEUE_LABEL, label_value, queue_named

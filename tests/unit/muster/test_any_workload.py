@@ -9,8 +9,8 @@ import jsonpatch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.cli.manifests import Document
-from muster.cli.plan import plan
+from muster.cli.plan.entries import plan
+from muster.cli.plan.manifests import Document
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import inject, is_free, membership
 from muster.model.modes import GateMode

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from muster.cli.audit import Audit
-from muster.cli.audited import print_audit
-from muster.cli.manifests import Document, InputError
+from muster.cli.parsing import InputError
+from muster.cli.plan.audit import Audit
+from muster.cli.plan.manifests import Document
+from muster.cli.plan.text import print_audit
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.kube.resource import PRIORITY_CLASSES, QUEUES

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from muster.cli.confirming import asks, confirmed
+from muster.cli.ui import asks, confirmed
 
 
 class Stream(io.StringIO):

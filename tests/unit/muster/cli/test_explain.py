@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.admitters import Admitter
-from muster.cli.explain import explain
-from muster.cli.explained import print_explained
-from muster.cli.picture import Picture
-from muster.cli.subjects import Event, Said, Subject
-from muster.cli.timeline import TimedPod
+from muster.cli.explain.command import explain
+from muster.cli.explain.subjects import Event, Said, Subject, TimedPod
+from muster.cli.explain.text import print_explained
+from muster.cli.snapshot import ClusterSnapshot
 from muster.cli.when import ExpectedStarts
 from muster.gangs.intent import Defaults
 from muster.model.modes import GateMode
@@ -72,7 +71,7 @@ def group(name: str, **rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod_group
 
 
 def said(
-    workload: JSON, pods: Sequence[JSON], picture: Picture, events: Sequence[Said] = (), *, helps: bool = False
+    workload: JSON, pods: Sequence[JSON], picture: ClusterSnapshot, events: Sequence[Said] = (), *, helps: bool = False
 ) -> dict[str, Any]:
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
@@ -97,7 +96,7 @@ def two_in_a_queue(*, helps: bool = False, **how: Any) -> dict[str, Any]:  # noq
         queues=[queue(cpu="4"), queue("root", memory="16Gi")],
     )
     events = [Said("2027-01-15T07:58:00Z", "Normal", "WaitingForQuota", "needs cpu 3", "muster.dev/controller")]
-    return said(demo, pods, Picture(cluster, **how), events, helps=helps)
+    return said(demo, pods, ClusterSnapshot(cluster, **how), events, helps=helps)
 
 
 def test_who_waits_hears_what_it_needs_what_is_free_and_who_holds_the_rest() -> None:
@@ -159,7 +158,7 @@ def test_who_waits_for_a_gang_with_a_limit_hears_when_it_starts() -> None:
         ],
         queues=[queue(cpu="4")],
     )
-    entry = said(demo, pods, Picture(cluster))
+    entry = said(demo, pods, ClusterSnapshot(cluster))
     out = io.StringIO()
     print_explained([entry], out, NOW)
     assert entry["when"] | {"assumes": []} == {
@@ -196,7 +195,7 @@ def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
         admitters=(Admitter.LEDGER,),
         elastic_quotas=False,
     )
-    picture = Picture.begun(options)
+    picture = ClusterSnapshot.empty(options)
     picture.cluster = filled(queues=[queue(cpu="4")])
     demo = ray_cluster(labels={MANAGED: "true"})
     entry = said(demo, [], picture)
@@ -219,7 +218,7 @@ def test_pods_of_a_scheduler_that_the_command_was_not_told_of_are_no_riddle(
     told: bool,  # noqa: FBT001
 ) -> None:
     pods = gang("demo", held=held, schedulerName=name)
-    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]))
+    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]))
     unknown = said(ray_cluster(), pods, picture)["unknown"]
     assert [f'the scheduler "{name}"' in one and "--schedulers" in one for one in unknown] == [True] * told
     assert picture.missing == []
@@ -231,7 +230,7 @@ def test_of_pods_that_are_another_schedulers_business_nobody_says_that_muster_ha
     for pod in pods:
         del pod["metadata"]["labels"][GANG]
     rays = ray_cluster(labels={SCHEDULER_LABEL: "yunikorn"})
-    entry = said(rays, pods, Picture(filled(workloads=[rays], pods=pods, queues=[queue(cpu="4")])))
+    entry = said(rays, pods, ClusterSnapshot(filled(workloads=[rays], pods=pods, queues=[queue(cpu="4")])))
     assert (entry["state"], entry["unknown"]) == ("NotManaged", [])
 
 
@@ -250,7 +249,7 @@ def test_in_a_part_of_the_cluster_nothing_is_made_up() -> None:
 def test_who_runs_hears_what_it_holds() -> None:
     pods = gang("demo", held=False, nodeName="n", phase="Running")
     groups = [group("demo", admitted="uid-demo", annotations={STATE: "Running", MESSAGE: "cpu 3"}, phase="Running")]
-    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=[queue(cpu="4")]))
+    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=[queue(cpu="4")]))
     entry = said(ray_cluster(), pods, picture)
     assert (entry["state"], entry["holds"], entry["position"]) == ("Running", {"cpu": "3", "memory": "3Gi"}, None)
     assert [(role["gated"], role["bound"]) for role in entry["roles"]] == [(0, 1), (0, 2)]
@@ -268,7 +267,7 @@ def test_the_order_is_the_ledgers() -> None:
         queues=[queue(cpu="3", memory="1Gi")],
         classes=[priority_class("high", 1000)],
     )
-    assert said(ray_cluster(), pods, Picture(cluster))["position"] == {"position": 2, "waiting": 2}
+    assert said(ray_cluster(), pods, ClusterSnapshot(cluster))["position"] == {"position": 2, "waiting": 2}
 
 
 def bound_by_their_operator() -> list[JSON]:
@@ -348,7 +347,7 @@ def test_where_the_controller_says_nothing_there_is_a_reason(
     workload: JSON, pods: list[JSON], groups: list[JSON], state: str, words: str
 ) -> None:
     cluster = filled(workloads=[workload], pods=pods, groups=groups, queues=[queue(cpu="4")])
-    entry = said(workload, pods, Picture(cluster))
+    entry = said(workload, pods, ClusterSnapshot(cluster))
     assert entry["state"] == state
     assert words in entry["message"]
 
@@ -357,10 +356,10 @@ def test_what_the_namespace_says_counts() -> None:
     """As it does for webhook and controller: it may opt in or out, and name the queue."""
     plain = ray_cluster(labels={})
     opted_in = namespace(labels={MANAGED: "true"}, annotations={QUEUE_ANNOTATION: "theirs"})
-    entry = said(plain, [], Picture(filled(workloads=[plain], namespaces=[opted_in])))
+    entry = said(plain, [], ClusterSnapshot(filled(workloads=[plain], namespaces=[opted_in])))
     assert (entry["state"], entry["scheduling"]["queue"]) == ("Assembling", "theirs")
     opted_out = namespace(labels={MANAGED: "false"})
-    entry = said(plain, [], Picture(filled(workloads=[plain], namespaces=[opted_out])))
+    entry = said(plain, [], ClusterSnapshot(filled(workloads=[plain], namespaces=[opted_out])))
     assert (entry["state"], entry["message"]) == (
         "NotManaged",
         'namespace team: metadata.labels[muster.dev/managed] is "false": muster does not manage it',
@@ -369,7 +368,7 @@ def test_what_the_namespace_says_counts() -> None:
 
 def test_a_kind_that_is_only_planned_says_so() -> None:
     job = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "metadata": {"name": "a", "namespace": "team"}}
-    entry = said(job, [], Picture(filled()))
+    entry = said(job, [], ClusterSnapshot(filled()))
     assert (entry["state"], entry["message"]) == (
         "NotManaged",
         "`muster plan` shows Jobs; muster does not hold their pods",
@@ -390,7 +389,7 @@ def test_a_plain_job_is_explained_by_the_gang_that_its_pods_name() -> None:
     }
     group = pod_group("pair", annotations=WAITING)
     group["metadata"]["ownerReferences"] = []
-    entry = said(job, [], Picture(filled(groups=[group], queues=[queue(cpu="4")])))
+    entry = said(job, [], ClusterSnapshot(filled(groups=[group], queues=[queue(cpu="4")])))
     assert (entry["state"], entry["message"]) == ("WaitingForQuota", MESSAGE_WAITING)
 
 
@@ -413,7 +412,7 @@ def test_a_forbidden_queue_is_explained_as_a_missing_one(groups: list[JSON]) -> 
     pods = gang("demo", held=True)
     entries = []
     for queues in ([queue("other")], [queue("other"), queue(annotations={NAMESPACE_SELECTOR: "team=ml"}, cpu="4")]):
-        picture = Picture(cluster=filled(queues=queues, workloads=[ray_cluster()], pods=pods, groups=groups))
+        picture = ClusterSnapshot(cluster=filled(queues=queues, workloads=[ray_cluster()], pods=pods, groups=groups))
         fill = picture.cluster.namespaces
         fill.replace_all([made(Namespace, namespace(labels={"team": "web"}))])
         entries.append(said(ray_cluster(), pods, picture))

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.cli.explain import explain, run
-from muster.cli.explained import print_explained
+from muster.cli.explain.command import explain, run
+from muster.cli.explain.subjects import Said, Subject, TimedPod
+from muster.cli.explain.text import print_explained
 from muster.cli.page.board import Board
-from muster.cli.picture import Picture
-from muster.cli.subjects import Said, Subject
-from muster.cli.timeline import TimedPod
+from muster.cli.snapshot import ClusterSnapshot
 from muster.cli.when import ExpectedStarts
 from muster.gangs.intent import Defaults
 from muster.model.names import GANG, GROUP_NAME, HOLD, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, STATE
@@ -42,7 +41,9 @@ RUNNING = {STATE: "Running", MESSAGE: "cpu 3"}
 ON_HOLD = "on hold (its annotation muster.dev/hold)"
 
 
-def said(workload: JSON, picture: Picture, *events: Said, pods: Sequence[JSON] = (), none: str = "") -> dict[str, Any]:
+def said(
+    workload: JSON, picture: ClusterSnapshot, *events: Said, pods: Sequence[JSON] = (), none: str = ""
+) -> dict[str, Any]:
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
     subject = Subject(kind, made(kind.decoded, workload), [made(TimedPod, pod) for pod in pods], events, none)
@@ -71,7 +72,7 @@ def members(*, held: bool) -> list[JSON]:
 
 def test_who_may_not_read_podgroups_hears_the_newest_event_and_not_that_there_is_none() -> None:
     pods = members(held=True)
-    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]), unread={GROUPS})
+    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]), unread={GROUPS})
     events = (of_muster("Assembling", "lacks pods"), of_muster("WaitingForQuota"), of_operator("a pod"))
     entry = said(ray_cluster(), picture, *events, pods=pods)
     assert (entry["state"], entry["message"]) == (
@@ -99,7 +100,7 @@ def test_who_gets_no_podgroup_for_its_queue_hears_why(queues: list[JSON], state:
     """Such a gang's state stands on no PodGroup: only events say it, for as long as the apiserver keeps them."""
     pods = members(held=True)
     cluster = filled(workloads=[ray_cluster()], pods=pods, queues=queues, namespaces=[namespace()])
-    picture = Picture(cluster)
+    picture = ClusterSnapshot(cluster)
     entry = said(ray_cluster(), picture, pods=pods)
     assert (entry["state"], entry["message"]) == (state, message)
     snapshot = picture.ledger_snapshot(NOW)
@@ -111,7 +112,7 @@ def test_who_gets_no_podgroup_for_its_queue_hears_why(queues: list[JSON], state:
 def test_who_gets_no_podgroup_for_the_apiserver_refuses_it_hears_that() -> None:
     """The controller has said so, and is not to be suspected; what it has said of another state is over."""
     pods = members(held=True)
-    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]))
+    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]))
     refusal = of_muster("Invalid", "the PodGroup was refused: exceeded quota")
     entry = said(ray_cluster(), picture, of_muster("WaitingForQuota"), refusal, of_operator("a pod"), pods=pods)
     assert (entry["state"], entry["message"]) == ("Invalid", f"{refusal.note} (its newest event)")
@@ -132,7 +133,7 @@ def test_a_podgroup_is_named_as_the_cluster_has_it(*, ours: bool) -> None:
     pods = [ray_pod("demo-head", "headgroup", schedulerName=kubernetes.name)]
     cluster = filled(kubernetes, workloads=[ray_cluster()], pods=pods, groups=[group], queues=[queue(cpu="4")])
     defaults = Defaults(schedulers={kubernetes.name: kubernetes})
-    entry = said(ray_cluster(), Picture(cluster, defaults=defaults), pods=pods)
+    entry = said(ray_cluster(), ClusterSnapshot(cluster, defaults=defaults), pods=pods)
     assert entry["gang"]["podGroup"] == "ray-demo-pg-uid-demo"
     assert ours or entry["message"].startswith('a PodGroup "ray-demo-pg-uid-demo" that muster did not make')
 
@@ -140,7 +141,7 @@ def test_a_podgroup_is_named_as_the_cluster_has_it(*, ours: bool) -> None:
 def test_who_has_the_podgroup_of_others_in_its_way_is_shown_so() -> None:
     other = pod_group(owner={"apiVersion": "x/v1", "kind": "X", "name": "x", "uid": "uid-x"}, ours=False)
     pods = members(held=True)
-    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, groups=[other], queues=[queue(cpu="4")]))
+    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, groups=[other], queues=[queue(cpu="4")]))
     board = Board(picture.ledger_snapshot(NOW), whole=True)
     rows = [row.state for part in (board.waiting(), board.holding(), board.others()) for row in part.rows]
     assert rows == ["ForeignPodGroup"]
@@ -148,14 +149,16 @@ def test_who_has_the_podgroup_of_others_in_its_way_is_shown_so() -> None:
 
 def test_without_an_event_the_state_is_unknown_to_who_may_not_read_podgroups() -> None:
     pods = members(held=True)
-    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]), unread={GROUPS, "pods"})
+    picture = ClusterSnapshot(
+        filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]), unread={GROUPS, "pods"}
+    )
     out = " ".join(told(said(ray_cluster(), picture, of_operator("a pod"), pods=pods)).split())
     assert " unknown: you may not read PodGroups and pods, and it has no event of muster; the chart value" in out
     assert "muster-controller" not in out
 
 
 def test_who_may_read_them_hears_that_there_is_no_podgroup() -> None:
-    picture = Picture(filled(workloads=[ray_cluster()], queues=[queue(cpu="4")]))
+    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], queues=[queue(cpu="4")]))
     assert "PodGroup ray-demo-pg does not exist" in told(said(ray_cluster(), picture))
 
 
@@ -166,27 +169,27 @@ def test_a_job_that_names_a_queue_and_joins_no_gang_is_not_managed() -> None:
         "metadata": {"name": "sim2", "namespace": "team", "labels": {"volcano.sh/queue-name": "q"}},
         "spec": {"template": template("1")},
     }
-    entry = said(job, Picture(filled(queues=[queue(cpu="4")])))
+    entry = said(job, ClusterSnapshot(filled(queues=[queue(cpu="4")])))
     assert (entry["state"], entry["gang"], entry["needs"], entry["scheduling"]) == ("NotManaged", None, None, None)
     assert entry["message"].startswith(f"its pods join no gang: give them the label {GANG}")
 
 
 def test_where_nothing_is_managed_a_missing_podgroup_is_no_second_fault() -> None:
-    out = told(said(ray_cluster(labels={}), Picture(filled())))
+    out = told(said(ray_cluster(labels={}), ClusterSnapshot(filled())))
     assert "NotManaged" in out
     assert "PodGroup" not in out
 
 
 def test_a_queue_of_the_namespace_is_said_to_count_for_gangs_alone() -> None:
     plain, annotated = ray_cluster(labels={}), namespace(annotations={QUEUE_ANNOTATION: "team-a"})
-    entry = said(plain, Picture(filled(workloads=[plain], namespaces=[annotated])))
+    entry = said(plain, ClusterSnapshot(filled(workloads=[plain], namespaces=[annotated])))
     assert entry["message"].endswith('; namespace "team" names queue "team-a", which counts only for gangs')
 
 
 def test_a_label_in_a_pod_template_is_said_to_belong_on_the_workload() -> None:
     labelled = {**template("1"), "metadata": {"labels": {"volcano.sh/queue-name": "q"}}}
     plain = ray_cluster(workers(template=labelled), labels={})
-    entry = said(plain, Picture(filled(workloads=[plain])))
+    entry = said(plain, ClusterSnapshot(filled(workloads=[plain])))
     path = "spec.workerGroupSpecs[0].template.metadata.labels[volcano.sh/queue-name]"
     assert (entry["state"], entry["message"]) == (
         "NotManaged",
@@ -227,17 +230,17 @@ def cron_job(*, suspend: bool) -> JSON:
     ],
 )
 def test_a_parent_without_a_cluster_says_where_it_stands(workload: JSON, state: str, message: str) -> None:
-    entry = said(workload, Picture(filled()), of_operator("fine"), none="there is none")
+    entry = said(workload, ClusterSnapshot(filled()), of_operator("fine"), none="there is none")
     assert (entry["state"], entry["message"], entry["gang"]) == (state, message, None)
 
 
 def test_a_parent_that_its_operator_refuses_says_what_the_operator_said() -> None:
-    entry = said(ray_job(), Picture(filled()), of_operator("no such field", "Warning"), none="there is none")
+    entry = said(ray_job(), ClusterSnapshot(filled()), of_operator("no such field", "Warning"), none="there is none")
     assert entry["message"] == "there is none; its newest event is CreatedWorkerPod: no such field"
 
 
 def test_a_parent_on_hold_says_so() -> None:
-    entry = said(ray_job(suspend=True, annotations={HOLD: "true"}), Picture(filled()), none="there is none")
+    entry = said(ray_job(suspend=True, annotations={HOLD: "true"}), ClusterSnapshot(filled()), none="there is none")
     out = " ".join(told(entry).split())
     assert f'Suspended: the workload is suspended on hold RayJob "nightly" is {ON_HOLD}' in out
 
@@ -249,7 +252,7 @@ def test_what_runs_and_is_on_hold_says_so(by: str) -> None:
     pods = [{**pod, "status": {"phase": "Running"}} for pod in members(held=False)]
     groups = [pod_group(owner=ray_owner(), admitted="uid-demo", annotations=RUNNING, phase="Running")]
     queues = [queue(cpu="4", annotations=marked if by == "queue" else None)]
-    entry = said(demo, Picture(filled(workloads=[demo], pods=pods, groups=groups, queues=queues)), pods=pods)
+    entry = said(demo, ClusterSnapshot(filled(workloads=[demo], pods=pods, groups=groups, queues=queues)), pods=pods)
     assert entry["state"] == "Running"
     name = 'RayCluster "demo"' if by == "workload" else 'queue "q"'
     assert f"on hold {name} is {ON_HOLD}" in " ".join(told(entry).split())
@@ -261,7 +264,9 @@ def test_a_hold_that_the_message_tells_is_not_told_twice() -> None:
     groups = [pod_group(owner=ray_owner(), annotations={STATE: "OnHold", MESSAGE: words})]
     queues = [queue(cpu="4", annotations=marked)]
     entry = said(
-        ray_cluster(), Picture(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=queues)), pods=pods
+        ray_cluster(),
+        ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=queues)),
+        pods=pods,
     )
     assert entry["onHold"] == words
     assert told(entry).count("muster resume") == 1
@@ -276,20 +281,20 @@ def test_a_queue_that_is_not_there_for_a_namespace_is_not_said_to_be_on_hold(*, 
     cluster = filled(
         workloads=[demo], pods=pods, groups=groups if runs else [], queues=[closed], namespaces=[namespace()]
     )
-    entry = said(demo, Picture(cluster), pods=pods)
+    entry = said(demo, ClusterSnapshot(cluster), pods=pods)
     assert (entry["state"], entry["onHold"]) == ("Running" if runs else "QueueNotFound", None)
 
 
 def test_a_state_that_somebody_else_wrote_moves_no_cursor() -> None:
     """The annotation of a PodGroup, which its namespace's tenants may patch."""
     groups = [pod_group(owner=ray_owner(), annotations={STATE: "Running\x1b]0;me\x07\nroot", MESSAGE: "cpu\x1b[2J 3"})]
-    text = told(said(ray_cluster(), Picture(filled(workloads=[ray_cluster()], groups=groups))))
+    text = told(said(ray_cluster(), ClusterSnapshot(filled(workloads=[ray_cluster()], groups=groups))))
     assert text.splitlines()[1] == r"  Running\x1b]0;me\x07\nroot: cpu\x1b[2J 3"
 
 
 def test_events_of_pods_push_none_of_musters_out() -> None:
     events = (of_muster("WaitingForQuota"), of_muster("Admitted"), *(of_operator(f"pod {n}") for n in range(9)))
-    entry = said(ray_cluster(), Picture(filled(workloads=[ray_cluster()])), *events)
+    entry = said(ray_cluster(), ClusterSnapshot(filled(workloads=[ray_cluster()])), *events)
     shown = [event["reason"] for event in entry["events"]]
     assert shown == ["WaitingForQuota", "Admitted", *["CreatedWorkerPod"] * 8]
     assert entry["events"][2]["note"] == "pod 1"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cli.loosening import substitute
+from muster.cli.release.pod_groups import substitute
 from muster.model.names import GROUP_NAME
 from muster.model.objects import Pod
 from muster.schedulers import PRODUCTS

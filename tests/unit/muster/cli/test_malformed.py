@@ -12,10 +12,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.cli.known import PlanContext
-from muster.cli.malformed import unreadable
-from muster.cli.manifests import Document, InputError
-from muster.cli.plan import plan
+from muster.cli.parsing import InputError
+from muster.cli.plan.context import PlanContext
+from muster.cli.plan.entries import plan
+from muster.cli.plan.malformed import unreadable
+from muster.cli.plan.manifests import Document
 from muster.gangs.intent import Defaults
 from muster.model.objects import InvalidObjectError, convert
 from muster.workloads import kind_of

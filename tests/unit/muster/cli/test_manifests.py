@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.cli.manifests import InputError, read_manifests
-from muster.cli.parsing import parse
+from muster.cli.parsing import InputError, parse
+from muster.cli.plan.manifests import read_manifests
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.cli.output import print_data
 from muster.cli.parsing import parse
+from muster.cli.ui import print_data
 from muster.model.names import GANG, GATE
 from tests.support.cli.in_process import muster
 from tests.support.faults.apiserver import FaultyApiserver, failure, listing, manifest, reply
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _PROGRAM = """
 import sys
-from muster.cli.output import as_long_as_read
+from muster.cli.ui import as_long_as_read
 with as_long_as_read():
     for _ in range({lines}):
         print("a line")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.cli.queue_migration import gang_queue_of, queue_of
+from muster.cli.migrate_queues import gang_queue_of, queue_of
 from muster.model.names import HOLD, NAMESPACE_SELECTOR
 from muster.model.objects import Queue, convert
 from muster.model.selectors import InvalidSelectorError

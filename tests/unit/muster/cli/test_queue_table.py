@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from muster.cli.queue_table import ASCII, BLOCKS, queue_lines
-from muster.cli.queues import tree_lines
+from muster.cli.queues.entries import tree_lines
+from muster.cli.queues.table import ASCII, BLOCKS, queue_lines
 
 RED, GREEN, YELLOW, PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
 

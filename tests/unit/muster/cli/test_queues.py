@@ -6,8 +6,8 @@ import io
 from dataclasses import replace
 from typing import Any
 
-from muster.cli.picture import Picture
-from muster.cli.queues import queue_entries, remarks, tree_lines
+from muster.cli.queues.entries import queue_entries, remarks, tree_lines
+from muster.cli.snapshot import ClusterSnapshot
 from muster.model.names import HOLD, MESSAGE, STATE
 from muster.queueing.ledger import EndKind, GangKey, Ledger, Run
 from tests.support.controller.stores import filled
@@ -22,7 +22,7 @@ def below(parent: str, name: str, **capability: str) -> JSON:
     return manifest
 
 
-def tree() -> Picture:
+def tree() -> ClusterSnapshot:
     """A gang runs in a queue below another one, and one waits there."""
     names = {"demo": False, "other": True}
     pods = [
@@ -37,7 +37,7 @@ def tree() -> Picture:
         said = {STATE: state, MESSAGE: f"about {name}"}
         admitted = "uid-demo" if name == "demo" else ""
         groups.append(pod_group(f"ray-{name}-pg", owner=owner, annotations=said, admitted=admitted))
-    return Picture(
+    return ClusterSnapshot(
         filled(
             workloads=[ray_cluster(name=name, uid=f"uid-{name}", labels=labels) for name in names],
             pods=pods,
@@ -64,7 +64,7 @@ def test_a_gang_of_which_a_pod_is_being_deleted_is_still_one_gang() -> None:
     pods = [ray_pod(name, role, **runs) for name, role in names]
     pods.append(ray_pod("w-2", **runs, meta={"deletionTimestamp": ended}))
     groups = [pod_group(admitted="uid-demo", annotations={STATE: "Running"}, phase="Running")]
-    picture = Picture(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=[queue(cpu="8")]))
+    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=[queue(cpu="8")]))
     (entry,) = queue_entries(picture.ledger_snapshot(NOW), whole=True)
     assert (entry["used"]["cpu"], entry["gangs"], entry["waiting"]) == ("4", 1, 0)
 
@@ -72,14 +72,16 @@ def test_a_gang_of_which_a_pod_is_being_deleted_is_still_one_gang() -> None:
 def test_a_queue_below_one_on_hold_names_it_and_only_that_one_is_remarked() -> None:
     org = below("root", "org")
     org["metadata"]["annotations"] = {HOLD: "true"}
-    picture = Picture(filled(queues=[org, below("org", "q"), queue("other")]))
+    picture = ClusterSnapshot(filled(queues=[org, below("org", "q"), queue("other")]))
     entries = queue_entries(picture.ledger_snapshot(NOW), whole=True)
     assert {entry["name"]: entry["onHoldBy"] for entry in entries} == {"org": "org", "q": "org", "other": None}
     assert remarks(entries) == ["queue org: no gang starts, for it is on hold; muster resume queue/org"]
 
 
 def test_queues_without_parents_and_in_circles_are_shown_once() -> None:
-    picture = Picture(filled(queues=[queue("alone"), below("gone", "orphan"), below("b", "a"), below("a", "b")]))
+    picture = ClusterSnapshot(
+        filled(queues=[queue("alone"), below("gone", "orphan"), below("b", "a"), below("a", "b")])
+    )
     shown = [(entry["name"], entry["depth"]) for entry in queue_entries(picture.ledger_snapshot(NOW), whole=True)]
     assert sorted(name for name, _ in shown) == ["a", "alone", "b", "orphan"]
     assert shown[0] == ("alone", 0)
@@ -88,7 +90,7 @@ def test_queues_without_parents_and_in_circles_are_shown_once() -> None:
 def test_a_queue_that_cannot_be_read_is_said_once() -> None:
     broken = queue("broken")
     broken["spec"]["capability"] = {"cpu": "lots"}
-    picture = Picture(filled(queues=[broken]))
+    picture = ClusterSnapshot(filled(queues=[broken]))
     picture.ledger_snapshot(NOW)
     picture.ledger_snapshot(NOW)
     (said,) = picture.missing
@@ -98,7 +100,7 @@ def test_a_queue_that_cannot_be_read_is_said_once() -> None:
 def test_annotations_that_cannot_be_read_are_said_with_what_holds_meanwhile() -> None:
     """Nobody else sees them but who reads the controller's log."""
     said = {"muster.dev/namespace-selector": "team in (ml", "muster.dev/queueing": "fair"}
-    (entry,) = queue_entries(Picture(filled(queues=[queue(annotations=said)])).ledger_snapshot(NOW), whole=True)
+    (entry,) = queue_entries(ClusterSnapshot(filled(queues=[queue(annotations=said)])).ledger_snapshot(NOW), whole=True)
     closed, ignored = sorted(entry["problems"])
     assert closed.startswith('metadata.annotations[muster.dev/namespace-selector]: "team in (ml" is neither key')
     assert closed.endswith("; the queue is closed to all namespaces")

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.cli import parser
-from muster.cli.known import PlanContext
-from muster.cli.lacking import unserved
-from muster.cli.manifests import Document
-from muster.cli.picture import Picture, look
-from muster.cli.reading import learn_all, learn_fields
-from muster.cli.schemas import Schemas
+from muster.cli.plan.context import PlanContext, unserved
+from muster.cli.plan.manifests import Document
+from muster.cli.plan.reading import learn_all, learn_fields
+from muster.cli.plan.schemas import Schemas
+from muster.cli.snapshot import ClusterSnapshot, load
 from muster.gangs.intent import Defaults
 from muster.kube.resource import ELASTIC_QUOTAS
 from muster.model.findings import Reason
@@ -69,12 +68,12 @@ async def test_quotas_that_may_not_be_listed_are_told_of() -> None:
 @pytest.mark.parametrize("everywhere", [True, False])
 async def test_a_user_of_one_namespace_sees_its_own_quota(everywhere: bool) -> None:  # noqa: FBT001
     """The sum of all is then unknown, and bounds nothing."""
-    picture = Picture.begun(options("--elastic-quotas", "--schedulers=coscheduling"))
+    picture = ClusterSnapshot.empty(options("--elastic-quotas", "--schedulers=coscheduling"))
     all_of_them = reply(listing(1, *QUOTAS)) if everywhere else FORBIDDEN
     async with FaultyApiserver.serving() as server, server.client() as client:
         own = only(HERE, reply(listing(1, QUOTAS[0])), reply(listing(1)))
         server.on("LIST", only(EVERYWHERE, all_of_them, own))
-        await look(client, NAMESPACE, picture)
+        await load(client, NAMESPACE, picture)
     ceiling = picture.cluster.elastic_quotas.limits.ceiling(NAMESPACE)
     assert ceiling is not None
     assert (str(ceiling.own), ceiling.whole) == ('ElasticQuota "elastic"', everywhere)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from muster.cli.explain.subjects import events_about, find
 from muster.cli.names import ObjectName
-from muster.cli.picture import Picture
-from muster.cli.subjects import events_about, find
+from muster.cli.snapshot import ClusterSnapshot
 from muster.model.names import GANG, GANG_SIZE
 from muster.model.objects import ObjectMeta
 from tests.support.faults.apiserver import FaultyApiserver, failure, listing, only, reply
@@ -37,7 +37,7 @@ async def test_events_are_sorted_by_their_times_and_not_by_their_text() -> None:
     ]
     async with FaultyApiserver.serving() as server, server.client() as client:
         server.on("LIST", reply(listing(1, *written)))
-        found = await events_about(client, ObjectMeta(name="demo", namespace="team", uid="u"), Picture())
+        found = await events_about(client, ObjectMeta(name="demo", namespace="team", uid="u"), ClusterSnapshot())
     assert [one.reason for one in found] == ["36", "36.624595"]
 
 
@@ -62,7 +62,7 @@ async def test_a_plain_gang_may_have_another_name_than_what_makes_its_pods(word:
         where = f"/{group}/namespaces/team/{word}s/train"
         server.on("GET", only(where, reply(asked), failure(404, "NotFound")))
         server.on("LIST", only("/api/v1/namespaces/team/pods", selected, reply(listing(1))))
-        (subject,) = await find(client, ObjectName(word, "train"), "team", Picture())
+        (subject,) = await find(client, ObjectName(word, "train"), "team", ClusterSnapshot())
     assert [pod.metadata.name for pod in subject.pods] == [pod["metadata"]["name"] for pod in pods]
 
 
@@ -81,5 +81,5 @@ async def test_what_a_workload_has_made_is_told_as_it_was_listed() -> None:
     async with FaultyApiserver.serving() as server, server.client() as client:
         server.on("GET", gets)
         server.on("LIST", lists)
-        found = await find(client, ObjectName("rayservice", "demo"), "team", Picture())
+        found = await find(client, ObjectName("rayservice", "demo"), "team", ClusterSnapshot())
     assert [one.decoded.metadata.name for one in found] == ["old", "new"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from muster.cli.subjects import Event, Said
-from muster.cli.timeline import TimedPod, timeline, untimed
+from muster.cli.explain.subjects import Event, Said, TimedPod, untimed
+from muster.cli.page.gang import timeline
 from muster.model.names import ADMITTED_AT, ADMITTER, PASSED_IN, PASSED_SINCE, REQUEUED_AT
 from muster.model.objects import Pod
 from muster.model.times import seconds_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.cli.what_helps import what_helps
+from muster.cli.explain.what_helps import what_helps
 from muster.gangs.gang import Role
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import QueueView

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.cli.what_if import Change, changes, expected_starts
+from muster.cli.plan.what_if import Change, changes, expected_starts
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import QueueView
 from tests.support.cli.in_process import muster

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from muster.cli.manifests import Document
-from muster.cli.plan import plan
+from muster.cli.plan.entries import plan
+from muster.cli.plan.manifests import Document
 from muster.model.objects import ObjectMeta
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, template
 from tests.support.manifests.train_jobs import DEFAULTS, QUEUE, RUNTIME, judged, patch, runtime, step, train_job

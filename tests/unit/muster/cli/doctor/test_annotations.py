@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cli.doctor.annotations import MOST, unread_annotations
 from muster.cli.doctor.diagnosis import Severity, Unseen
+from muster.cli.doctor.gangs import MOST, unread_annotations
 from muster.cli.doctor.objects import QueueSeen
 from muster.model.objects import Namespace, convert
 from tests.support.cli.doctor_snapshots import found, levels, messages, ours

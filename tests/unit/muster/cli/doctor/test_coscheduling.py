@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.cli.doctor.coscheduling import coscheduling
 from muster.cli.doctor.diagnosis import Unseen
+from muster.cli.doctor.schedulers import coscheduling
 from muster.resources.elastic_quotas import ElasticQuota
 from tests.support.cli.doctor_snapshots import deployment, found, ours
 from tests.support.manifests.observed import elastic_quota, made

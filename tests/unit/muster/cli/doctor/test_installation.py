@@ -8,9 +8,8 @@ import pytest
 
 from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.installation import installation, lease, policies, rights
-from muster.cli.doctor.installed import Installation, installations
+from muster.cli.doctor.installed import Installation, Right, installations, needed
 from muster.cli.doctor.objects import Lease
-from muster.cli.doctor.rights import Right, needed
 from muster.cli.doctor.sight import Account
 from muster.model.objects import convert
 from muster.model.times import text_of

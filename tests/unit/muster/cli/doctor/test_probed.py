@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from muster.cli.doctor.diagnosis import Unseen
-from muster.cli.doctor.probed import kubernetes, verdict
+from muster.cli.doctor.probe import kubernetes, verdict
 from muster.cli.doctor.sight import GangProbe
 from tests.support.cli.doctor_snapshots import found, levels, messages, ours
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from muster.cli.doctor.command import diagnose, print_report, report
 from muster.cli.doctor.diagnosis import Check, Unseen
-from muster.cli.doctor.report import diagnose, print_report, report
-from muster.cli.words import ago, lasting, listed
+from muster.cli.ui import ago, lasting, listed
 from tests.support.cli.doctor_snapshots import healthy
 
 if TYPE_CHECKING:

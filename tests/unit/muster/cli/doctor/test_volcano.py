@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from muster.cli.doctor.asking import served_kinds
 from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.objects import Container, QueueSeen
-from muster.cli.doctor.volcano import kinds, program_of, version_of, volcano
+from muster.cli.doctor.reading import served_kinds
+from muster.cli.doctor.schedulers import kinds, program_of, version_of, volcano
 from muster.model.objects import convert
 from muster.model.times import text_of
 from tests.support.cli.doctor_snapshots import NOW, deployment, found, healthy, levels, messages, ours

@@ -6,7 +6,7 @@ import html
 import re
 from dataclasses import replace
 
-from muster.cli.page.ahead import ahead
+from muster.cli.page.charts import ahead
 from muster.model.times import minute_of
 from muster.queueing.ledger import EndKind, GangKey, Run
 from tests.support.cli.page import Served, served

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.cli.page.chart import HEIGHT, chart
+from muster.cli.page.charts import HEIGHT, chart
 from muster.cli.page.samples import SLOT, SLOTS, Level, Samples
 from tests.support.cli.page import served
 from tests.support.controller.stores import filled

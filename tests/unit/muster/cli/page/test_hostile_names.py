@@ -9,13 +9,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from jinja2 import UndefinedError
 
-from muster.cli.page.ahead import ahead
 from muster.cli.page.board import Bar, Filter, GangRow, Part, QueueRow
-from muster.cli.page.chart import Chart
-from muster.cli.page.gang import GangPage
+from muster.cli.page.charts import Chart, ahead
+from muster.cli.page.gang import GangPage, Moment
 from muster.cli.page.rendering import render
-from muster.cli.table import rounded
-from muster.cli.timeline import Moment
+from muster.cli.ui import rounded
 from muster.model.texts import printable
 from muster.queueing.ledger import GangKey
 from tests.support.cli.page import served

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from hack.testbed.waiting import PATIENCE
-from muster.cli.following import beside
-from muster.cli.page import live
-from muster.cli.picture import Picture
+from muster.cli.page import server
+from muster.cli.snapshot import ClusterSnapshot, beside
 from muster.workloads import kind_of
 from tests.support.cli.page import served
 from tests.support.controller.stores import filled, workload_store
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     import pytest
 
     from muster.cli.page.state import PageState
-    from muster.cli.picture import LedgerSnapshot
+    from muster.cli.snapshot import LedgerSnapshot
     from muster.observe.cluster import Cluster
 
 
@@ -81,14 +80,14 @@ async def test_while_a_board_is_made_the_last_one_is_shown_as_old(monkeypatch: p
     begun, ended = asyncio.Event(), asyncio.Event()
     async with served(cluster()) as page:
         state, last = page.state, page.state.board.now
-        whole = Picture.ledger_snapshot_in_slices
+        whole = ClusterSnapshot.ledger_snapshot_in_slices
 
-        async def slowly(picture: Picture, now: float) -> LedgerSnapshot:
+        async def slowly(picture: ClusterSnapshot, now: float) -> LedgerSnapshot:
             begun.set()
             await ended.wait()
             return await whole(picture, now)
 
-        monkeypatch.setattr(Picture, "ledger_snapshot_in_slices", slowly)
+        monkeypatch.setattr(ClusterSnapshot, "ledger_snapshot_in_slices", slowly)
         assert state.as_of > last
         async with beside(renewed(state)):
             await begun.wait()
@@ -106,7 +105,7 @@ async def test_what_goes_wrong_inside_is_told_and_the_page_stays(monkeypatch: py
 
     async with served(cluster()) as page:
         with monkeypatch.context() as broken:
-            broken.setattr("muster.cli.picture.Picture.ledger_snapshot_in_slices", lambda _, now: fails(now))
+            broken.setattr("muster.cli.snapshot.ClusterSnapshot.ledger_snapshot_in_slices", lambda _, now: fails(now))
             page.following.changed.set()
             await eventually(lambda: page.state.troubles)
             _, text, _ = await page.get()
@@ -119,7 +118,7 @@ async def test_what_goes_wrong_inside_is_told_and_the_page_stays(monkeypatch: py
 
 async def test_one_listener_too_many_asks_again_later_and_who_leaves_makes_room() -> None:
     async with served(cluster()) as page:
-        most = live.MOST
+        most = server.MOST
         answers = [await page.session.get(page.url("events?since=0")) for _ in range(most)]
         async with page.session.get(page.url("events")) as refused:
             assert (refused.status, refused.headers["Retry-After"]) == (503, "10")

@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from muster.cli.picture import LedgerSnapshot
-from muster.cli.record import Recorder
-from muster.cli.replay.engine import replay
+from muster.cli.replay.engine import parse_policy, replay
 from muster.cli.replay.load import read_load
-from muster.cli.replay.policy import parse_policy
+from muster.cli.replay.record import Recorder
+from muster.cli.snapshot import LedgerSnapshot
 from muster.model.objects import Queue, convert
 from muster.queueing.forecast import start
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run

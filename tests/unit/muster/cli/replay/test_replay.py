@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.cli.replay.engine import replay
-from muster.cli.replay.generated import generated
-from muster.cli.replay.load import read_load
-from muster.cli.replay.policy import parse_policy
+from muster.cli.replay.engine import parse_policy, replay
+from muster.cli.replay.load import generated, read_load
 from tests.support.cli.in_process import muster
 
 if TYPE_CHECKING:

@@ -11,13 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from muster.cli.following import Followed
 from muster.cli.page.state import PageState
-from muster.cli.picture import Picture
-from muster.cli.watch.command import display
-from muster.cli.watch.history import History
-from muster.cli.watch.plain import PlainDisplay
-from muster.cli.watch.screen import Screen
+from muster.cli.queues.history import History
+from muster.cli.queues.screen import Screen
+from muster.cli.queues.watch import PlainDisplay, display
+from muster.cli.snapshot import ClusterSnapshot, Followed
 from muster.model.names import MESSAGE, STATE
 from muster.model.objects import PodGroup
 from muster.model.texts import printable
@@ -62,7 +60,7 @@ def cluster(many: int = 1) -> Cluster:
 class Shown:
     """A state that nobody changes but the test, and what is shown of it."""
 
-    def __init__(self, state: PageState, picture: Picture) -> None:
+    def __init__(self, state: PageState, picture: ClusterSnapshot) -> None:
         self.state = state
         self.picture = picture
         self.history = History(lambda: NOW)
@@ -92,7 +90,7 @@ def _bare(text: str) -> str:
 @pytest.fixture
 async def shown() -> AsyncIterator[Shown]:
     async with FaultyApiserver.serving() as apiserver, apiserver.client() as client:
-        picture = Picture(cluster())
+        picture = ClusterSnapshot(cluster())
         state = PageState(client, Followed(picture, []))
         await state.refresh()
         yield Shown(state, picture)
@@ -113,7 +111,7 @@ async def test_the_screen_has_the_tree_who_waits_and_why_and_who_runs(shown: Sho
 @pytest.mark.parametrize(("columns", "rows"), [(40, 10), (80, 24), (200, 50)])
 async def test_a_screen_fits_its_terminal(columns: int, rows: int) -> None:
     async with FaultyApiserver.serving() as apiserver, apiserver.client() as client:
-        picture = Picture(cluster(60))
+        picture = ClusterSnapshot(cluster(60))
         state = PageState(client, Followed(picture, []))
         await state.refresh()
         lines = Shown(state, picture).screen(columns, rows)
@@ -125,7 +123,7 @@ async def test_a_screen_fits_its_terminal(columns: int, rows: int) -> None:
 async def test_a_heading_says_how_many_rows_stand_below_it(many: int, rows: int) -> None:
     """Also on a terminal that has room for more than there are rows for."""
     workloads, pods, groups = gangs([f"run-{number:03}" for number in range(many)], state="Running")
-    picture = Picture(filled(workloads=workloads, pods=pods, groups=groups, queues=[limited("q", cpu="4")]))
+    picture = ClusterSnapshot(filled(workloads=workloads, pods=pods, groups=groups, queues=[limited("q", cpu="4")]))
     async with FaultyApiserver.serving() as apiserver, apiserver.client() as client:
         state = PageState(client, Followed(picture, []))
         await state.refresh()
@@ -209,8 +207,8 @@ def test_without_rich_a_terminal_gets_plain_text(
 ) -> None:
     """As in muster's image."""
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    monkeypatch.delitem(sys.modules, "muster.cli.watch.screen")
-    monkeypatch.setattr("muster.cli.watch.command.clears", lambda _: True)
+    monkeypatch.delitem(sys.modules, "muster.cli.queues.screen")
+    monkeypatch.setattr("muster.cli.queues.watch.clears", lambda _: True)
     with display() as found:
         assert isinstance(found, PlainDisplay)
     assert capsys.readouterr().err == "muster watch: plain text, for rich is not installed: pip install rich\n"

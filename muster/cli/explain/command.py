@@ -1,0 +1,297 @@
+"""`muster explain`: why a workload waits, runs, or is not managed by muster. It only reads.
+
+The state that the controller has recorded takes precedence over the state computed here from the same objects by the
+same code: the controller knows its latest decisions, and a user may not be allowed to read all objects.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from muster.admitters import Admitter
+from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.explain.state import (
+    hidden_parts,
+    hold_of_maker,
+    hold_on,
+    of_maker,
+    other_scheduler,
+    recorded,
+    standing,
+    unread,
+)
+from muster.cli.explain.subjects import Said, Subject, find, gang_name
+from muster.cli.explain.text import print_explained
+from muster.cli.explain.what_helps import what_helps
+from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, is_queue, kinds_of, parse_names
+from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, load
+from muster.cli.ui import as_long_as_read, print_data
+from muster.cli.when import ExpectedStarts
+from muster.gangs.gang import Gang, gang_of
+from muster.gangs.intent import Intent, find_intent
+from muster.kube.errors import ApiError
+from muster.kube.resource import BadNameError
+from muster.model.gang_states import GangState
+from muster.model.names import GATE
+from muster.model.objects import InvalidObjectError, Pod
+from muster.model.texts import printable
+from muster.observe.candidates import candidate
+from muster.observe.observing import observe
+from muster.observe.view import Mark, View
+from muster.queueing.ledger import Decision, GangKey, queue_not_found
+from muster.resources.amounts import Resources, as_text, minus
+from muster.validation.not_managed import why_not_managed
+from muster.workloads import GANG_KINDS
+
+_CANNOT_ASK = 2
+# Seconds of CPU for the forecast of all workloads of one command.
+_FORECAST = 5.0
+_EVENTS = 8
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster explain`: 2 when a workload does not exist, or the cluster does not answer."""
+    unknown: list[str] = []
+    try:
+        names = _supported(parse_names(arguments.workload), unknown)
+        entries = asyncio.run(_explain(arguments, names, unknown)) if names else []
+    except (*NO_ANSWER, UnknownSubjectError) as error:
+        print(f"muster explain: {printable(str(error))}", file=sys.stderr)
+        return _CANNOT_ASK
+    if entries:
+        with as_long_as_read():
+            if not print_data(entries, arguments.output, sys.stdout):
+                print_explained(entries, sys.stdout, time.time())
+    for text in unknown:
+        print(f"muster explain: {printable(text)}", file=sys.stderr)
+    return _CANNOT_ASK if unknown else 0
+
+
+def _supported(names: Sequence[ObjectName], unknown: list[str]) -> list[ObjectName]:
+    """The names of supported kinds; `unknown` gets a message for each other one."""
+    found = []
+    for named in names:
+        try:
+            if is_queue(named.kind):
+                unknown.append(f"explain is for workloads; for queue {named.name}: muster queues")
+                continue
+            if not is_pod_group(named.kind):
+                kinds_of(named.kind)
+            found.append(named)
+        except UnknownSubjectError as error:
+            unknown.append(str(error))
+    return found
+
+
+async def _explain(
+    arguments: argparse.Namespace, names: Sequence[ObjectName], unknown: list[str]
+) -> list[dict[str, Any]]:
+    """An entry for each workload that is found; `unknown` gets a message for each name without one."""
+    subjects: list[Subject] = []
+    async with connected(arguments) as client:
+        namespace = arguments.namespace or client.namespace
+        picture = ClusterSnapshot.empty(arguments)
+        for named in names:
+            try:
+                subjects += await find(client, named, None if arguments.all_namespaces else namespace, picture)
+            except (ApiError, BadNameError, UnknownSubjectError, InvalidObjectError) as error:
+                unknown.append(str(error))
+        if subjects:
+            await load(client, namespace, picture)
+    snapshot = picture.ledger_snapshot(time.time())
+    starts = ExpectedStarts(snapshot.ledger, snapshot.now, seconds=_FORECAST, whole=picture.whole)
+    helps = arguments.what_would_help
+    return [explain(subject, picture, snapshot, starts, helps=helps) for subject in subjects]
+
+
+def explain(
+    subject: Subject,
+    picture: ClusterSnapshot,
+    snapshot: LedgerSnapshot,
+    starts: ExpectedStarts | None,
+    *,
+    helps: bool = False,
+) -> dict[str, Any]:
+    """The entry of one workload; a field is None when it does not apply, is not known, or was not asked for (help)."""
+    meta = subject.decoded.metadata
+    key = GangKey(meta.namespace, gang_name(subject.kind, subject.decoded))
+    entry = _blank(subject.kind.kind, GangKey(meta.namespace, meta.name), subject.events, picture)
+    if unlike := other_scheduler(subject, picture):
+        entry["unknown"].append(unlike)
+    if subject.makes_none:
+        state, message = of_maker(subject)
+        return entry | {"state": state, "message": message, "onHold": hold_of_maker(subject) or None}
+    if subject.kind not in GANG_KINDS and subject.kind.owns_pod_group:
+        entry |= {
+            "state": str(GangState.NOT_MANAGED),
+            "message": f"`muster plan` shows {subject.kind.kind}s; muster does not hold their pods",
+        }
+        return entry
+    around = picture.cluster.around(subject.kind, subject.decoded)
+    view = snapshot.views.get(key) or observe(key, picture.cluster, picture.defaults)
+    try:
+        workload = subject.kind.read(picture.cluster.whole(subject.kind, subject.decoded))
+        intent = view.intent if view.withdrawn else find_intent(workload, picture.defaults, around)
+        pod_defaults = picture.cluster.added.of(key.namespace)
+        if not workload.roles:
+            # Plain pods that join no gang: their Job may name a queue all the same.
+            intent = None
+        gang = gang_of(workload, intent, picture.cluster.priorities(), pod_defaults) if intent else None
+    except InvalidObjectError as error:
+        state, message = recorded(view) or unread(subject, picture) or (GangState.INVALID, str(error))
+        return entry | {"state": str(state), "message": message, "gang": _group(key, view)}
+    why_not = "" if intent else why_not_managed(subject.kind, subject.decoded, workload, picture.defaults, around)
+    hidden = hidden_parts(view, intent, picture)
+    lost = _lost(view, intent, picture, snapshot)
+    state, message = standing(subject, view, workload, why_not, lost=lost, hidden=hidden)
+    entry |= {"state": state, "message": message, "gang": _group(key, view, hidden="PodGroups" in hidden)}
+    if intent is not None and gang is not None:
+        entry["scheduling"] = {
+            "scheduler": intent.scheduler,
+            "admitter": str(view.admitter),
+            "queue": _queue(view, intent),
+            "priorityClassName": intent.priority_class,
+            "from": dict(intent.said),
+        }
+        entry["roles"] = _roles(subject, gang)
+        if state != GangState.NOT_MANAGED:
+            queue = _queue(view, intent)
+            entry |= _room(view, gang, queue, picture, snapshot)
+            entry["when"] = starts.when(key) if starts is not None else None
+            if helps and picture.whole and snapshot.ledger.candidate(key) is not None:
+                entry["help"] = what_helps(snapshot.ledger, key, snapshot.now, gang.roles, view.namespace)
+            gone = picture.is_lost(view, queue, snapshot.ledger)
+            entry["onHold"] = hold_on(view, snapshot.ledger.tree, queue, lost=gone) or None
+    return entry
+
+
+def explain_group(view: View, events: Sequence[Said], picture: ClusterSnapshot) -> dict[str, Any]:
+    """The entry of a PodGroup whose workload is gone, or cannot be read."""
+    entry = _blank("PodGroup", view.key, events, picture)
+    state, message = recorded(view) or ("", "no workload of it is there, or none that you may read")
+    return entry | {"state": state, "message": message, "gang": _group(view.key, view)}
+
+
+def _blank(kind: str, named: GangKey, events: Sequence[Said], picture: ClusterSnapshot) -> dict[str, Any]:
+    return {
+        "workload": {"kind": kind, "namespace": named.namespace, "name": named.name},
+        "state": "",
+        "message": "",
+        "gang": None,
+        "scheduling": None,
+        "onHold": None,
+        "position": None,
+        "when": None,
+        "help": None,
+        "needs": None,
+        "holds": None,
+        "queues": [],
+        "holders": [],
+        "roles": [],
+        "events": [
+            {"time": said.time, "type": said.type, "reason": said.reason, "note": said.note, "from": said.source}
+            for said in _latest(events)
+        ],
+        "unknown": list(picture.missing),
+    }
+
+
+def _latest(events: Sequence[Said]) -> list[Said]:
+    """The last events, and the last ones of muster, which those of the pods would push out; the oldest first."""
+    own = [said for said in events if said.by_muster][-_EVENTS:]
+    last = events[-_EVENTS:]
+    return [said for said in events if said in own or said in last]
+
+
+def _lost(view: View, intent: Intent | None, picture: ClusterSnapshot, snapshot: LedgerSnapshot) -> Decision | None:
+    """Why a gang gets no PodGroup: its queue does not exist, or takes no gangs. None for others, or without queues."""
+    if intent is not None and picture.is_lost(view, intent.queue, snapshot.ledger):
+        return queue_not_found(intent.queue)
+    return snapshot.kept_out.get(view.key)
+
+
+def _queue(view: View, intent: Intent) -> str:
+    """The queue of the gang; for an admitted gang the queue of its PodGroup."""
+    return view.pod_group.spec.queue if view.pod_group is not None and view.ours else intent.queue
+
+
+def _group(key: GangKey, view: View, *, hidden: bool = False) -> dict[str, Any] | None:
+    """The PodGroup; `exists` is None where it may be there, and this user may not read it. None without a name."""
+    group = view.pod_group
+    if group is None:
+        exists = None if hidden else False
+        return {"podGroup": key.name, "exists": exists, "phase": "", "minMember": None} if key.name else None
+    # Not every scheduler's has the gang's name.
+    named = group.metadata.name
+    return {"podGroup": named, "exists": True, "phase": group.status.phase, "minMember": group.spec.min_member}
+
+
+def _roles(subject: Subject, gang: Gang) -> list[dict[str, Any]]:
+    of_role: dict[str | None, list[Pod]] = {}
+    for pod in subject.pods:
+        if pod.living:
+            of_role.setdefault(subject.kind.role_of(pod), []).append(pod)
+    return [
+        {
+            "name": role.name,
+            "replicas": role.replicas,
+            "minMember": role.minimum,
+            "there": len(pods := of_role.get(role.name, [])),
+            "gated": sum(pod.gated(GATE) for pod in pods),
+            "bound": sum(bool(pod.spec.node_name) for pod in pods),
+            "requests": as_text(role.requests),
+        }
+        for role in gang.roles
+    ]
+
+
+def _room(view: View, gang: Gang, queue: str, picture: ClusterSnapshot, snapshot: LedgerSnapshot) -> dict[str, Any]:
+    """What the gang needs or holds, what is free in its queue and those above, and which gangs hold the rest."""
+    ledger, key = snapshot.ledger, view.key
+    by_queue = view.admitter is Admitter.LEDGER
+    held = ledger.holds(key) if view.ours else ledger.holds(key) or ledger.holds(key.part("bound"))
+    position = ledger.position(key, snapshot.now)
+    need: Resources = gang.min_resources
+    if view.gang is not None and view.intent is not None:
+        need = candidate(view, picture.cluster.priorities(), Mark()).need
+    # Where another one admits, what is free in a queue says nothing of the gang.
+    place = ledger.tree.place(queue, view.namespace) if by_queue else None
+    levels = place.levels if place else ()
+    shared = {level.queue for level in levels}
+    holders = [
+        (other, name, claim)
+        for name in {view.name for view in ledger.tree} | {queue}
+        if by_queue and not shared.isdisjoint(ledger.tree.path(name))
+        for other, claim in ledger.claims(name).items()
+        if other != key
+    ]
+    return {
+        "needs": as_text(need),
+        "holds": None if held is None else as_text(held),
+        # The position is known only when all namespaces can be read.
+        "position": {"position": position[0], "waiting": position[1]} if position and picture.whole else None,
+        "queues": [
+            {
+                "name": level.queue,
+                "limit": as_text(level.limit),
+                "used": as_text(used) if picture.whole else None,
+                "free": as_text(minus(level.limit, used)) if picture.whole else None,
+            }
+            for level in levels
+            for used in [ledger.used(level.queue)]
+        ],
+        "holders": [
+            {
+                "namespace": other.namespace,
+                "name": str(other).partition("/")[2],
+                "queue": name,
+                "claim": as_text(claim.resources),
+            }
+            for other, name, claim in sorted(holders, key=lambda holder: (holder[1] != queue, holder[1], holder[0]))
+        ],
+    }

@@ -1,0 +1,160 @@
+"""Where a workload stands, for `muster explain`: the state that the controller has recorded, else why there is none.
+
+What a user may not read is not taken for something that does not exist: the newest event of muster speaks then.
+"""
+
+from __future__ import annotations
+
+from muster.cli.explain.subjects import HOW_TO_READ, Subject
+from muster.cli.snapshot import ClusterSnapshot
+from muster.gangs.intent import Intent
+from muster.kube.resource import PODS
+from muster.model.gang_states import GangState
+from muster.model.names import GANG, GATE, MESSAGE, STATE, UNNAMED_SCHEDULERS
+from muster.model.objects import InvalidObjectError
+from muster.observe.holds import asks_to_wait, held_back
+from muster.observe.messages import at_rest, in_the_way, left_alone
+from muster.observe.phases import gate_in
+from muster.observe.resources import pod_groups_of, resource_of_source
+from muster.observe.view import OnHold, View
+from muster.queueing.ledger import Decision
+from muster.queueing.queue_tree import QueueTree
+from muster.workloads import Workload
+from muster.workloads.ray_parents import RayCronJob
+
+_STATES = frozenset(map(str, GangState))
+
+
+def recorded(view: View) -> tuple[str, str] | None:
+    """State and message that the controller has written on the PodGroup."""
+    if view.pod_group is None or not view.ours or not view.pod_group.metadata.annotations.get(STATE):
+        return None
+    said = view.pod_group.metadata.annotations
+    return said[STATE], said.get(MESSAGE, "")
+
+
+def unread(subject: Subject, picture: ClusterSnapshot) -> tuple[str, str] | None:
+    """What to say of a workload that is made from an object that this user may not read."""
+    origin = subject.kind.origin
+    reference = origin.of(subject.decoded) if origin else None
+    if reference is None or resource_of_source(reference.source).full_name not in picture.unread:
+        return None
+    what = f'{reference.source.kind} "{reference.name}"'
+    return "", f"{what} cannot be read with your permissions, and the controller has not reported a state yet"
+
+
+def _hidden_group(view: View, intent: Intent | None, picture: ClusterSnapshot) -> bool:
+    """Whether the gang may have a PodGroup that this user may not read."""
+    if view.pod_group is not None or intent is None:
+        return False
+    return pod_groups_of(intent.gang_scheduler).full_name in picture.unread
+
+
+def standing(
+    subject: Subject, view: View, workload: Workload, why_not: str, *, lost: Decision | None, hidden: list[str]
+) -> tuple[str, str]:
+    """State and message: those that the controller has recorded, else the reason why there are none.
+
+    `why_not` is the reason why muster does not manage the workload, "" when it does; `lost` is the decision for a gang
+    whose queue does not exist or takes none, so that it gets no PodGroup; `hidden` what this user may not read of it.
+    """
+    group = view.pod_group
+    if said := recorded(view):
+        return said
+    if group is not None and not view.ours and (view.members or view.unmanaged_pods):
+        return in_the_way(view)
+    if why_not:
+        return GangState.NOT_MANAGED, why_not
+    if view.left_alone:
+        return left_alone(view)
+    if not workload.active:
+        return at_rest(workload, view.kueue)
+    if hidden:
+        return _by_events(subject, hidden)
+    if not any(pod.living for pod in subject.pods):
+        return (
+            GangState.ASSEMBLING,
+            "it has no pods yet; if its operator cannot create them, the events of the operator say why",
+        )
+    if lost is not None:
+        return lost.state, lost.message
+    if group is None and (refusal := _refused(subject)):
+        return GangState.INVALID, refusal
+    return (
+        GangState.ASSEMBLING,
+        "the controller has not reported a state yet; if this lasts, check that muster-controller is running",
+    )
+
+
+def _by_events(subject: Subject, hidden: list[str]) -> tuple[str, str]:
+    """State and message of a gang of which the user may not read something: its newest event of muster's."""
+    may_not = f"you may not read {' and '.join(hidden)}"
+    for said in reversed(subject.events):
+        if said.by_muster and said.reason in _STATES:
+            return said.reason, f"{said.note} (its newest event; {may_not})"
+    return "", f"{may_not}, and it has no event of muster; {HOW_TO_READ}"
+
+
+def _refused(subject: Subject) -> str:
+    """That the apiserver refused the PodGroup, where that is the newest that muster has said; else ""."""
+    newest = next((said for said in reversed(subject.events) if said.by_muster), None)
+    return f"{newest.note} (its newest event)" if newest is not None and newest.reason == GangState.INVALID else ""
+
+
+def hidden_parts(view: View, intent: Intent | None, picture: ClusterSnapshot) -> list[str]:
+    """What of a gang this user may not read, in words."""
+    pods = ["pods"] if PODS.full_name in picture.unread else []
+    return [*(["PodGroups"] if _hidden_group(view, intent, picture) else []), *pods]
+
+
+def other_scheduler(subject: Subject, picture: ClusterSnapshot) -> str:
+    """What to say where its pods are for a scheduler that the options of the command do not name; else "".
+
+    Pods that name none, or Kubernetes' own, are for another one only where muster's gate holds them; those that muster
+    left alone are in no gang, and have no PodGroup of its.
+    """
+    known = picture.defaults.schedulers
+    for pod in subject.pods:
+        named = pod.spec.scheduler_name
+        if GANG in pod.metadata.labels and named not in known and (named not in UNNAMED_SCHEDULERS or pod.gated(GATE)):
+            return (
+                f'its pods name the scheduler "{named}", and this command was told of {", ".join(known)} only; '
+                "its PodGroup is found with --schedulers, which must match the chart value `schedulers`"
+            )
+    return ""
+
+
+def of_maker(subject: Subject) -> tuple[str, str]:
+    """State and message of a workload that makes other workloads, and has made none."""
+    decoded = subject.decoded
+    if isinstance(decoded, RayCronJob):
+        workload, suspended = None, decoded.spec.suspend
+    else:
+        try:
+            workload = subject.kind.read(decoded)
+        except InvalidObjectError as error:
+            return GangState.INVALID, str(error)
+        suspended = not workload.active
+    if workload is not None and suspended:
+        return at_rest(workload)
+    if suspended:
+        return GangState.SUSPENDED, "the schedule is suspended"
+    newest = next((said for said in reversed(subject.events) if not said.by_muster), None)
+    if newest is None or newest.type != "Warning":
+        return "", subject.makes_none
+    return "", f"{subject.makes_none}; its newest event is {newest.reason}: {newest.note}"
+
+
+def hold_of_maker(subject: Subject) -> str:
+    """That a workload which makes other workloads is on hold; "" where it is not."""
+    meta = subject.decoded.metadata
+    return OnHold(subject.kind.kind, meta.namespace, meta.name).sentence if asks_to_wait(meta) else ""
+
+
+def hold_on(view: View, tree: QueueTree, queue: str, *, lost: bool) -> str:
+    """What keeps more of the gang from starting, itself or its queue on hold; "" where nothing does.
+
+    A queue that is `lost` is not there for its namespace.
+    """
+    hold = held_back(view, tree, queue, gate_in(view, tree, queue), lost=lost)
+    return hold.message if hold is not None else ""

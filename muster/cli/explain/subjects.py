@@ -1,0 +1,305 @@
+"""The subject of `muster explain`: the workload, the workloads that it creates, their pods and events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, kinds_of, pod_groups_meant
+from muster.cli.snapshot import ClusterSnapshot
+from muster.kube.client import Client
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_objects
+from muster.kube.resource import EVENTS, PODS, Resource
+from muster.model.objects import (
+    InvalidObjectError,
+    LocalObject,
+    ObjectMeta,
+    PartialObjectMetadata,
+    Pod,
+    PodStatus,
+    TimedCondition,
+    decode,
+)
+from muster.model.times import seconds_of
+from muster.observe.resources import resource_of
+from muster.workloads import KINDS, Decoded, Kind, kind_of, owner_of
+
+_OF_MUSTER = "muster.dev/controller"
+# Groups of kinds that Kubernetes' own role `view` has.
+_KUBERNETES_OWN = ("", "apps", "batch")
+HOW_TO_READ = "the chart value readerRole adds this right to the roles view, edit and admin of a namespace"
+"""What to tell who may not read an object that is not Kubernetes' own."""
+
+
+class _TimedStatus(PodStatus, frozen=True):
+    conditions: tuple[TimedCondition, ...] = ()
+
+
+class TimedPod(Pod, frozen=True):
+    """A pod whose conditions say since when they hold; the pods of a whole cluster are kept without that."""
+
+    status: _TimedStatus = _TimedStatus()
+
+
+def untimed(pod: Pod) -> TimedPod:
+    """A pod of which nobody knows since when its conditions hold."""
+    return TimedPod(metadata=pod.metadata, spec=pod.spec, status=_TimedStatus(phase=pod.status.phase))
+
+
+class _Series(LocalObject, frozen=True):
+    count: int = 0
+    last_observed_time: str = ""
+
+
+class Event(LocalObject, frozen=True):
+    """An event of events.k8s.io, or of the core API."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    event_time: str = ""
+    deprecated_first_timestamp: str = ""
+    deprecated_last_timestamp: str = ""
+    deprecated_count: int = 0
+    series: _Series = _Series()
+    type: str = ""
+    reason: str = ""
+    note: str = ""
+    reporting_controller: str = ""
+
+    @property
+    def time(self) -> str:
+        """The time of its last occurrence (RFC 3339)."""
+        known = (self.series.last_observed_time, self.deprecated_last_timestamp, self.event_time)
+        return next((text for text in known if text), self.metadata.creation_timestamp)
+
+    @property
+    def first(self) -> str:
+        """The time of its first occurrence (RFC 3339)."""
+        return self.event_time or self.deprecated_first_timestamp or self.metadata.creation_timestamp
+
+    @property
+    def count(self) -> int:
+        """How often it occurred."""
+        return max(1, self.series.count, self.deprecated_count)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One event in short: when it occurred last (`time`) and `first` (RFC 3339), and how often."""
+
+    time: str
+    type: str
+    reason: str
+    note: str
+    source: str
+    first: str = ""
+    count: int = 1
+
+    @property
+    def by_muster(self) -> bool:
+        """Whether muster's controller wrote it."""
+        return self.source == _OF_MUSTER
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A workload, its pods (of any scheduler), and its last events, the oldest first.
+
+    `makes_none` is set for a workload that creates other workloads: the reason why none exists now.
+    """
+
+    kind: Kind
+    decoded: Decoded
+    pods: Sequence[TimedPod] = ()
+    events: Sequence[Said] = ()
+    makes_none: str = ""
+
+
+def gang_name(kind: Kind, decoded: Decoded) -> str:
+    """The name of the PodGroup of a workload; plain pods, Jobs and StatefulSets name it in a label."""
+    if not kind.owns_pod_group:
+        with suppress(InvalidObjectError):
+            return kind.read(decoded).pod_group
+    return kind.pod_group_name(decoded.metadata.name)
+
+
+async def find(client: Client, named: ObjectName, namespace: str | None, picture: ClusterSnapshot) -> list[Subject]:
+    """The workload of that name, or the workloads that it created; a pod or PodGroup stands for its workload.
+
+    `namespace` None means all namespaces. Raises UnknownSubjectError, and ApiError when the workload cannot be read.
+    """
+    if namespace is not None:
+        return await _find_in(client, named, namespace, picture)
+    resources = pod_groups_meant(named.kind) or [resource_of(kind) for kind in kinds_of(named.kind)]
+    namespaces: set[str] = set()
+    refused: UnknownSubjectError | None = None
+    for resource in resources:
+        try:
+            namespaces |= {found.metadata.namespace for found in await _everywhere(client, resource, named.name)}
+        except UnknownSubjectError as error:
+            # Without its CRD a kind is forbidden to most users, not missing.
+            refused = refused or error
+    if not namespaces and refused is not None:
+        raise refused
+    if not namespaces:
+        raise UnknownSubjectError(f'no {resources[-1].kind} "{named.name}" in any namespace')
+    return [subject for one in sorted(namespaces) for subject in await _find_in(client, named, one, picture)]
+
+
+async def _everywhere(client: Client, resource: Resource, name: str) -> list[PartialObjectMetadata]:
+    try:
+        return await list_objects(client, resource, PartialObjectMetadata, field_selector=f"metadata.name={name}")
+    except ApiError as error:
+        if error.not_found:  # the kind is not installed
+            return []
+        if error.forbidden:
+            raise UnknownSubjectError(
+                f'cannot look for {resource.kind} "{name}" in all namespaces: '
+                f"you may not list {resource.full_name} there; name a namespace with -n"
+            ) from error
+        raise
+
+
+async def _find_in(client: Client, named: ObjectName, namespace: str, picture: ClusterSnapshot) -> list[Subject]:
+    name = named.name
+    if is_pod_group(named.kind):
+        owner = decode(await _pod_group(client, named, namespace), PartialObjectMetadata).metadata.controller
+        kind = kind_of(owner.api_version, owner.kind) if owner else None
+        if owner is None or kind is None:
+            raise UnknownSubjectError(f'PodGroup "{name}" does not belong to a workload that muster supports')
+        return await _subjects(client, kind, owner.name, namespace, picture)
+    kinds = kinds_of(named.kind)
+    for kind in kinds:
+        try:
+            if kind.kind == "Pod":
+                owner = owner_of(decode(await _get(client, PODS, name, namespace), Pod))
+                above = kind_of(owner.api_version, owner.kind) if owner else None
+                if owner is not None and above is not None:
+                    return await _subjects(client, above, owner.name, namespace, picture)
+            return await _subjects(client, kind, name, namespace, picture)
+        except UnknownSubjectError:
+            # Two kinds may share a name (MPIJob v1 and v2beta1); only one is installed.
+            if kind is kinds[-1]:
+                raise
+    raise AssertionError("the last kind found something or raised")
+
+
+async def _pod_group(client: Client, named: ObjectName, namespace: str) -> bytes:
+    """The PodGroup of that name, whoever's it is. Raises UnknownSubjectError, and ApiError when it cannot be read."""
+    refused: UnknownSubjectError | None = None
+    missing: UnknownSubjectError | None = None
+    for resource in pod_groups_meant(named.kind):
+        try:
+            return await client.get(resource, named.name, namespace)
+        except ApiError as error:
+            if error.not_found:
+                missing = missing or _none(resource, named.name, namespace)
+            elif error.forbidden:
+                refused = refused or UnknownSubjectError(f"{error}; {HOW_TO_READ}")
+            else:
+                raise
+    raise missing or refused or UnknownSubjectError(f'no PodGroup "{named.name}"')
+
+
+def _none(resource: Resource, name: str, namespace: str) -> UnknownSubjectError:
+    return UnknownSubjectError(f'no {resource.kind} "{name}" in namespace "{namespace}"')
+
+
+async def _get(client: Client, resource: Resource, name: str, namespace: str) -> bytes:
+    try:
+        return await client.get(resource, name, namespace)
+    except ApiError as error:
+        if error.not_found:
+            raise _none(resource, name, namespace) from error
+        if error.forbidden and resource.group not in _KUBERNETES_OWN:
+            raise UnknownSubjectError(f"{error}; {HOW_TO_READ}") from error
+        raise
+
+
+async def _subjects(client: Client, kind: Kind, name: str, namespace: str, picture: ClusterSnapshot) -> list[Subject]:
+    decoded: Decoded = decode(await _get(client, resource_of(kind), name, namespace), kind.decoded)
+    return await _subjects_of(client, kind, decoded, picture)
+
+
+async def _subjects_of(client: Client, kind: Kind, decoded: Decoded, picture: ClusterSnapshot) -> list[Subject]:
+    namespace = decoded.metadata.namespace
+    if kind.owns_gang:
+        return [await subject_of(client, kind, decoded, picture)]
+    found = [
+        subject
+        for one in made_by(kind)
+        for made in await _allowed(client, resource_of(one), one.decoded, namespace, picture)
+        if made.metadata.controller and made.metadata.controller.uid == decoded.metadata.uid
+        # As listed: an object that is deleted meanwhile must not hide the others.
+        for subject in await _subjects_of(client, one, made, picture)
+    ]
+    if found:
+        return found
+    names = " or ".join(one.kind for one in made_by(kind))
+    why = f"it has no {names} now: its operator has not created one yet, or it has ended"
+    return [Subject(kind, decoded, events=await events_about(client, decoded.metadata, picture), makes_none=why)]
+
+
+def made_by(kind: Kind) -> list[Kind]:
+    """The kinds that a kind without a gang creates: RayCronJobs create RayJobs, the others RayClusters."""
+    wanted = "RayJob" if kind.kind == "RayCronJob" else "RayCluster"
+    return [one for one in KINDS if one.kind == wanted]
+
+
+async def subject_of(client: Client, kind: Kind, decoded: Decoded, picture: ClusterSnapshot) -> Subject:
+    """A workload with the pods and events that this user may read. Raises ApiError when they cannot be read now."""
+    meta = decoded.metadata
+    named = meta.name if kind.owns_pod_group else gang_name(kind, decoded)
+    selector = f"{kind.pod_label}={named}" if kind.pod_label else ""
+    pods: list[TimedPod] = await _allowed(client, PODS, TimedPod, meta.namespace, picture, label_selector=selector)
+    own = [pod for pod in pods if pod.metadata.uid == meta.uid or _owned(pod, meta)]
+    return Subject(kind, decoded, own, await events_about(client, decoded.metadata, picture))
+
+
+def _owned(pod: Pod, meta: ObjectMeta) -> bool:
+    owner = owner_of(pod)
+    return owner is not None and owner.uid == meta.uid
+
+
+async def events_about(client: Client, meta: ObjectMeta, picture: ClusterSnapshot) -> list[Said]:
+    """The events about an object, the oldest first; none, and a note, where this user may not read them.
+
+    Raises ApiError when they cannot be read now.
+    """
+    found: list[Event] = await _allowed(
+        client, EVENTS, Event, meta.namespace, picture, field_selector=f"regarding.uid={meta.uid}"
+    )
+    return [
+        Said(event.time, event.type, event.reason, event.note, event.reporting_controller, event.first, event.count)
+        # Not by their text: some have whole seconds, others microseconds.
+        for event in sorted(found, key=lambda event: seconds_of(event.time) or 0.0)
+    ]
+
+
+async def _allowed(
+    client: Client,
+    resource: Resource,
+    type_: type[Any],
+    namespace: str,
+    picture: ClusterSnapshot,
+    *,
+    label_selector: str = "",
+    field_selector: str = "",
+) -> list[Any]:
+    """The objects; none, and a note, when they cannot be listed."""
+    try:
+        return await list_objects(
+            client,
+            resource,
+            type_,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+        )
+    except ApiError as error:
+        if not error.forbidden:
+            raise
+        picture.note(f'cannot list {resource.full_name} in "{namespace}": they are unknown')
+        return []

@@ -1,0 +1,122 @@
+"""The drawings of a queue: its last hour and its next day, as paths of SVG and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from muster.cli.ui import counted
+from muster.model.times import minute_of, seconds_of
+
+_SLOT, _WIDTH, _HEIGHT = 900, 96, 12
+HEIGHT = 40
+"""The height of the drawing; it is as wide as there are values."""
+_FULL = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What is drawn, a unit for each quarter of an hour, and the same in words.
+
+    :ivar starts: a stroke for each quarter of an hour in which a gang is expected to start, as a path of SVG
+    :ivar reserved: where the room begins that is reserved; None where none is in that day
+    :ivar width: the width of the drawing
+    :ivar height: its height
+    :ivar words: the reservation, and how many starts are expected
+    """
+
+    starts: str
+    reserved: int | None
+    width: int
+    height: int
+    words: tuple[str, ...]
+
+
+def ahead(now: float, reservation: Mapping[str, Any] | None, starts: Iterable[float]) -> Ahead:
+    """Draw a reservation as `muster queues -o json` has it, and the times of expected starts."""
+    soon = [place for at in starts if 0 <= (place := int(at - now) // _SLOT) < _WIDTH]
+    words = []
+    reserved = None
+    if reservation is not None:
+        start = seconds_of(reservation["startsBy"] or "")
+        words.append(f"reserved for {reservation['gang']} from {'now on' if start is None else minute_of(start)}")
+        place = 0 if start is None else max(0, int(start - now) // _SLOT)
+        reserved = place if place < _WIDTH else None
+    if soon:
+        words.append(f"{counted(len(soon), 'start')} expected")
+    strokes = "".join(f"M{place}.5 0V{_HEIGHT}" for place in sorted(set(soon)))
+    return Ahead(strokes, reserved, _WIDTH, _HEIGHT, tuple(words))
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What is drawn, as paths of SVG in steps, and the same in words.
+
+    :ivar used: the area below the usage, "" where that is unknown
+    :ivar waiting: the line of the waiting gangs, "" where nobody waited
+    :ivar width: the width of the drawing
+    :ivar height: its height
+    :ivar words: of each, with the lowest, the highest and the last value
+    """
+
+    used: str
+    waiting: str
+    width: int
+    height: int
+    words: tuple[str, ...]
+
+
+def chart(percents: Sequence[int | None], waiting: Sequence[int | None]) -> Chart:
+    """Draw usage in percent and numbers of waiting gangs, of the same moments, the oldest first."""
+    most = max((one for one in waiting if one is not None), default=0)
+    area = "".join(_area(start, run, _FULL) for start, run in _runs(percents))
+    line = "".join(_line(start, run, most) for start, run in _runs(waiting)) if most else ""
+    words = (_words("used", percents, " %"), _words("waiting", waiting, ""))
+    return Chart(area, line, len(percents), HEIGHT, tuple(filter(None, words)))
+
+
+def _runs(values: Sequence[int | None]) -> Iterator[tuple[int, list[int]]]:
+    """The values without a gap, each run with the place of its first."""
+    run: list[int] = []
+    for place, value in enumerate((*values, None)):
+        if value is not None:
+            run.append(value)
+        elif run:
+            yield place - len(run), run
+            run = []
+
+
+def _area(start: int, run: Sequence[int], top: int) -> str:
+    return f"M{start} {HEIGHT}{_steps(start, run, top)}V{HEIGHT}Z"
+
+
+def _line(start: int, run: Sequence[int], top: int) -> str:
+    # The pen is put down where the line begins, not on the ground.
+    first, rest = _steps(start, run, top)[1:].split("H", 1)
+    return f"M{start} {first}H{rest}"
+
+
+def _steps(start: int, run: Sequence[int], top: int) -> str:
+    """`V` to each value and `H` to where the next one begins; equal ones are one step."""
+    path = ""
+    for place, value in enumerate(run):
+        if place and value == run[place - 1]:
+            continue
+        path += (f"H{start + place}" if place else "") + f"V{_height(value, top)}"
+    return f"{path}H{start + len(run)}"
+
+
+def _height(value: int, top: int) -> str:
+    # A line is two units thick: it stays inside.
+    return f"{HEIGHT - 1 - (HEIGHT - 2) * min(value, top) / top:.1f}".removesuffix(".0")
+
+
+def _words(what: str, values: Sequence[int | None], unit: str) -> str:
+    known = [one for one in values if one is not None]
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    between = f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
+    now = values[-1]
+    return f"{what} {between}, now {'unknown' if now is None else f'{now}{unit}'}"

@@ -1,0 +1,328 @@
+"""The entries of a plan: for each workload its gang, its PodGroup, the patches of its pods, and the verdict."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import jsonpatch
+import msgspec
+
+from muster.admitters import Admitter
+from muster.cli.parsing import InputError
+from muster.cli.plan.context import PlanContext, as_of_input, default_queue_unknown, near_kind, readable, unserved
+from muster.cli.plan.malformed import further, unreadable
+from muster.cli.plan.manifests import Document
+from muster.gangs.gang import Gang, as_its_pods
+from muster.gangs.intent import Defaults, Intent
+from muster.gangs.pod_patch import Membership, inject, is_free, membership
+from muster.model.findings import Finding, Reason
+from muster.model.modes import GateMode
+from muster.model.names import GATE, NAMESPACE_SELECTOR, is_object_name
+from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, Queue, convert
+from muster.model.strictness import Validation
+from muster.model.texts import printable
+from muster.queueing.queue_tree import QueueTree
+from muster.queueing.sources import QUEUE_SOURCES
+from muster.resources.amounts import as_text
+from muster.validation.not_managed import why_not_managed
+from muster.validation.queue import faults
+from muster.validation.workload import Context, Verdict, judge
+from muster.workloads import Decoded, Kind, RoleSpec, Workload, kind_of
+
+# The findings that `--strict` counts, beside workloads that muster does not manage.
+_SLIPS = (Reason.MISSPELLED, Reason.FIELD_DROPPED)
+_UNCHECKED = "no Queue in the input: queue limits are not checked"
+_WHY_NOT = "not managed: "
+# Stands for the five letters that the apiserver appends to a generateName.
+_GENERATED = "xxxxx"
+# The apiserver cuts a longer generateName, so that the name fits into a label.
+_LONGEST_PREFIX = 58
+
+
+def plan(
+    documents: Iterable[Document],
+    defaults: Defaults,
+    known: PlanContext | None = None,
+    errors: list[str] | None = None,
+) -> list[dict[str, Any]]:
+    """One entry per workload, and per Queue or GangQueue with a finding, in input order.
+
+    Documents of other kinds are context, or reported on standard error. `known` is more context, for example from a
+    cluster; the documents override it. `errors` gets a message for each document that cannot be read; without it the
+    first one raises InputError.
+    """
+    documents = list(documents)
+    known = known or PlanContext(queue_source=defaults.queue_source)
+    others, entries, bad = set(), [], set()
+    for document in documents:
+        try:
+            if not (kind_of(document.api_version, document.kind) or known.learn(document)):
+                others.add(id(document))
+        except InputError as error:
+            _fail(error, errors)
+            bad.add(id(document))
+    for document in documents:
+        kind = kind_of(document.api_version, document.kind)
+        if id(document) in bad:
+            continue
+        if kind is not None:
+            try:
+                entries.append(_entry(document, kind, known, defaults))
+            except InputError as error:
+                _fail(error, errors)
+        elif id(document) not in others:
+            entries += _queue_entries(document, known, defaults)
+        elif meant := near_kind(document):
+            entries.append(_not_managed(document, meant))
+        else:
+            note(
+                f"{document.source}: skipping {document.api_version} {document.kind}: muster does not handle this kind"
+            )
+    return entries
+
+
+def _fail(error: InputError, errors: list[str] | None) -> None:
+    if errors is None:
+        raise error
+    errors.append(str(error))
+
+
+def note_lines(error: str) -> None:
+    """Print each line of an error on standard error."""
+    for line in error.split("\n"):
+        note(line)
+
+
+def note(text: str) -> None:
+    """Print a line on standard error."""
+    print(f"muster plan: {printable(text)}", file=sys.stderr)
+
+
+def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Defaults) -> dict[str, Any]:
+    meta, misnamed = metadata_of(document)
+    context = known.context(meta["namespace"], defaults)
+    manifest = {**document.manifest, "metadata": meta}
+
+    def refused(decoded: Decoded) -> Sequence[Finding]:
+        return judge(kind, decoded, context).refusals
+
+    if misnamed:
+        raise unreadable(document.source, manifest, kind.decoded, refused, misnamed)
+    try:
+        decoded = convert(manifest, kind.decoded)
+        verdict = judge(kind, decoded, context)
+        if unchecked := default_queue_unknown(verdict, known):
+            context = replace(context, queue=None)
+            verdict = judge(kind, decoded, context)
+    except InvalidObjectError as error:
+        raise unreadable(document.source, manifest, kind.decoded, refused) from error
+    more = further(manifest, kind.decoded, refused, verdict.refusals) if verdict.refusals else ()
+    verdict = replace(
+        verdict,
+        refusals=(*verdict.refusals, *more),
+        warnings=(*verdict.warnings, *defaults.validation.warned(_of_schemas(document, known))),
+    )
+    verdict = as_of_input(verdict, known)
+    managed = verdict.intent is not None or not verdict.allowed
+    around = replace(context.around, nearer=kind.voices(decoded))
+    workload = verdict.workload or (None if managed else readable(kind, decoded, known))
+    why_not = "" if managed else why_not_managed(kind, decoded, workload, defaults, around)
+    entry: dict[str, Any] = {
+        "workload": _named(document, meta["namespace"], meta["name"]),
+        "intent": None,
+        "podGroup": None,
+        "roles": [],
+        "verdict": _verdict(verdict, context, why_not, unchecked or _UNCHECKED),
+    }
+    queue = verdict.intent.queue if verdict.intent else ""
+    where = f'namespace "{meta["namespace"]}" ({NAMESPACE_SELECTOR})'
+    if context.queue and known.queues.get(queue) and context.queue(queue) is None:
+        # On a cluster the verdict does not reveal such a queue; the owner of its manifest may know.
+        unknown = [one for one in known.queues.path(queue)[:-1] if known.queues.get(one) is None]
+        why = f'is below "{unknown[0]}", which does not exist' if unknown else f"is not open to {where}"
+        note(f'{document.source}: queue "{queue}" {why}')
+    if verdict.workload and verdict.intent and verdict.gang:
+        entry["intent"] = _intent(verdict.intent, context.admitter)
+        of_pods = as_its_pods(verdict.intent, verdict.workload, context.priorities or {})
+        entry["podGroup"] = _pod_group(verdict.workload, verdict.gang, of_pods)
+        entry["roles"] = _roles(verdict.workload, verdict.gang, verdict.intent, context)
+    return entry
+
+
+def _pod_group(workload: Workload, gang: Gang, intent: Intent) -> dict[str, Any]:
+    manifest = intent.gang_scheduler.pod_group(gang, intent, workload)
+    for owner in manifest["metadata"].get("ownerReferences", ()):
+        if not owner["uid"]:
+            # Unknown before the workload exists.
+            del owner["uid"]
+    return manifest
+
+
+def _roles(workload: Workload, gang: Gang, intent: Intent, context: Context) -> list[dict[str, Any]]:
+    gate = context.gate(intent)
+    specs = {spec.name: spec for spec in workload.roles}
+    members = (membership(role, gang, intent, intent.gang_scheduler) for role in gang.roles)
+    patches = {one.role.name: _patch(one, specs[one.role.name], workload, context) for one in members}
+    return [
+        {
+            "name": role.name,
+            "replicas": role.replicas,
+            "minMember": role.minimum,
+            "getsGate": role.gated and patches[role.name] is not None and gate is not GateMode.OFF,
+            "requests": as_text(role.requests),
+            "patch": patches[role.name] or [],
+        }
+        for role in gang.roles
+    ]
+
+
+def metadata_of(document: Document) -> tuple[dict[str, Any], list[Finding]]:
+    """The metadata of a workload with a name and a namespace that are valid, and what is wrong with its own."""
+    meta = document.manifest.get("metadata")
+    meta = dict(meta) if isinstance(meta, dict) else {}
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = f"{str(meta['generateName'])[:_LONGEST_PREFIX]}{_GENERATED}"
+    meta["namespace"] = meta.get("namespace") or "default"
+    misnamed = []
+    for field, instead in (("name", _GENERATED), ("namespace", "default")):
+        found = meta.get(field) or ""
+        if not (isinstance(found, str) and is_object_name(found)):
+            path = f"metadata.{field}"
+            words = f'"{str(found)[:80]}" is not a valid name; use at most 253 lower-case letters, digits, - and .'
+            misnamed.append(Finding(Reason.INVALID, path, f"{path}: {words}"))
+            meta[field] = instead
+    return meta, misnamed
+
+
+def _of_schemas(document: Document, known: PlanContext) -> Iterable[Finding]:
+    return (*unserved(document, known), *known.schemas.dropped(document))
+
+
+def _verdict(verdict: Verdict, context: Context, why_not: str, unchecked: str) -> dict[str, Any]:
+    first = verdict.refusals[0] if verdict.refusals else None
+    message = "; ".join(refusal.message for refusal in verdict.refusals)
+    if why_not:
+        message = f"{_WHY_NOT}{why_not}"
+    elif verdict.allowed and context.queue is None:
+        message = unchecked
+    return {
+        "allowed": verdict.allowed,
+        "managed": not why_not,
+        "reason": str(first.reason) if first else "",
+        "message": message,
+        "refusals": _refusals(verdict.refusals),
+        "warnings": [warning.message for warning in verdict.warnings],
+        "misspelled": any(warning.reason in _SLIPS for warning in verdict.warnings),
+    }
+
+
+def _refusals(findings: Iterable[Finding]) -> list[dict[str, str]]:
+    return [{"reason": str(one.reason), "field": one.field, "message": one.message} for one in findings]
+
+
+def _not_managed(document: Document, why: str) -> dict[str, Any]:
+    """The entry of a document whose kind is unknown."""
+    meta = document.manifest.get("metadata")
+    named = {key: str(meta.get(key) or "")[:80] for key in ("namespace", "name")} if isinstance(meta, dict) else {}
+    verdict = {
+        "allowed": True,
+        "managed": False,
+        "reason": "",
+        "message": f"{_WHY_NOT}{why}",
+        "refusals": [],
+        "warnings": [],
+        "misspelled": True,
+    }
+    who = _named(document, named.get("namespace") or "default", named.get("name", ""))
+    return {"workload": who, "intent": None, "podGroup": None, "roles": [], "verdict": verdict}
+
+
+def _queue_entries(document: Document, known: PlanContext, defaults: Defaults) -> list[dict[str, Any]]:
+    """The entry of a Queue, or a GangQueue, with findings; none for any other document."""
+    source = next((one for one in QUEUE_SOURCES.values() if one.kind == document.kind), None)
+    if source is None or not known.queues:
+        return []
+    queue = convert(document.manifest, source.decoded)
+    refused, warned = queue_faults(queue, known.queues, defaults.validation)
+    if not (refused or warned):
+        return []
+    verdict = {
+        "allowed": not refused,
+        "managed": True,
+        "reason": str(refused[0].reason) if refused else "",
+        "message": "; ".join(one.message for one in refused),
+        "refusals": _refusals(refused),
+        "warnings": [one.message for one in warned],
+        "misspelled": False,
+    }
+    who = _named(document, "", queue.metadata.name)
+    return [{"workload": who, "intent": None, "podGroup": None, "roles": [], "verdict": verdict}]
+
+
+def queue_faults(
+    queue: Queue, tree: QueueTree, validation: Validation
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """The findings of a Queue from its manifest and the queue tree alone."""
+    found = faults(queue, tree)
+    return validation.refused(found), validation.warned(found)
+
+
+def _named(document: Document, namespace: str, name: str) -> dict[str, str]:
+    return {"apiVersion": document.api_version, "kind": document.kind, "namespace": namespace, "name": name}
+
+
+def _intent(intent: Intent, admitter: Admitter) -> dict[str, Any]:
+    return {
+        "scheduler": intent.scheduler,
+        "admitter": str(admitter),
+        "queue": intent.queue,
+        "priorityClassName": intent.priority_class,
+        "from": dict(intent.said),
+    }
+
+
+def _patch(member: Membership, spec: RoleSpec, workload: Workload, context: Context) -> list[dict[str, Any]] | None:
+    """The patch of a pod of that role, applied once as a self-check; None when muster does not change the pod."""
+    if not workload.kind.owns_gang:
+        return None
+    template = spec.template
+    priorities = context.priorities or {}
+    # The pod as the webhook receives it: created by the operator, with the defaults of the apiserver.
+    pod = Pod(
+        metadata=ObjectMeta(
+            namespace=workload.metadata.namespace,
+            labels={**template.metadata.labels, **workload.kind.pod_labels(workload, spec)},
+            annotations=template.metadata.annotations,
+            owner_references=(
+                OwnerReference(
+                    api_version=workload.api_version,
+                    kind=workload.kind.kind,
+                    name=workload.metadata.name,
+                    uid=workload.metadata.uid,
+                    controller=True,
+                ),
+            ),
+        ),
+        spec=msgspec.structs.replace(
+            template.spec,
+            scheduler_name=template.spec.scheduler_name or "default-scheduler",
+            priority=priorities.get(template.spec.priority_class_name, 0),
+            preemption_policy=template.spec.preemption_policy or "PreemptLowerPriority",
+        ),
+    )
+    if not is_free(pod, member.scheduler):
+        return None
+    gate = context.gate(member.intent)
+    held = spec.gated and gate is not GateMode.OFF
+    operations = inject(pod, member, gate=gate)
+    # Through JSON, as in the apiserver: a patch appends to lists, not to tuples.
+    document = msgspec.json.decode(msgspec.json.encode(pod))
+    patched = msgspec.convert(jsonpatch.apply_patch(document, operations, in_place=True), Pod)
+    if patched.gated(GATE) != held or inject(patched, member, gate=gate):
+        raise AssertionError(
+            f"internal error: the patch for {spec.name} has the wrong result; please report this with the manifest"
+        )
+    return operations

@@ -1,0 +1,191 @@
+"""Reads manifests as kubectl does: files, directories, standard input, several documents, Lists, YAML or JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from muster.cli.parsing import InputError, parse
+
+Failed = Callable[[InputError], None]
+"""What happens to an error: it is raised or collected."""
+_WITHOUT_NAMESPACE = {
+    "ClusterTrainingRuntime",
+    "CustomResourceDefinition",
+    "Namespace",
+    "PriorityClass",
+    "Queue",
+    "RuntimeClass",
+}
+_SUFFIXES = (".yaml", ".yml", ".json")
+# In bytes: well above the limit of the apiserver for one object, and small enough to read into memory.
+_LARGEST_FILE = 64 * 2**20
+# Of one file; whoever has more has one cause for them.
+_MOST_ERRORS = 20
+_KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of the input and its position."""
+
+    source: str
+    manifest: dict[str, Any]
+
+    @property
+    def api_version(self) -> str:
+        """Its `apiVersion`, "" when it has none."""
+        return str(self.manifest.get("apiVersion", ""))
+
+    @property
+    def kind(self) -> str:
+        """Its `kind`, "" when it has none."""
+        return str(self.manifest.get("kind", ""))
+
+
+def read_manifests(names: Sequence[str], errors: list[str] | None = None) -> list[Document]:
+    """All objects of these files and directories, in order.
+
+    `errors` gets a message for each part that cannot be read, and the rest is read; without it the first such part
+    raises InputError.
+    """
+    documents: list[Document] = []
+    failed: Failed = _raise if errors is None else lambda error: errors.append(str(error))
+    for name in names:
+        for source, text in _texts(name, failed):
+            for where, value in _parsed(source, text, failed):
+                documents += _objects(where, value, failed)
+    return documents
+
+
+def place(documents: Iterable[Document], namespace: str) -> None:
+    """Put the objects that name no namespace into this one, but for those that have none, such as Queues."""
+    for document in documents:
+        meta = document.manifest.setdefault("metadata", {})
+        if document.kind not in _WITHOUT_NAMESPACE and isinstance(meta, dict) and not meta.get("namespace"):
+            meta["namespace"] = namespace
+
+
+def _raise(error: InputError) -> None:
+    raise error
+
+
+def _parsed(source: str, text: str, failed: Failed) -> Iterator[tuple[str, Any]]:
+    """The documents of a text; after an error the next one begins at the next line with `---`."""
+    lines = None
+    at = 0
+    for _ in range(_MOST_ERRORS):
+        try:
+            yield from parse(source, text)
+            return
+        except InputError as error:
+            failed(InputError(f"{error}{rendering_hint(text)}"))
+            if error.resume is None:
+                return
+            lines = lines or text.splitlines()
+            following = (n for n in range(max(at + 1, error.resume), len(lines)) if lines[n].startswith("---"))
+            at = next(following, len(lines))
+            if at == len(lines):
+                return
+            # What was read is left out, but lines and documents keep their numbers.
+            read = [line[:3] if line.startswith("---") else "" for line in lines[:at]]
+            if not next((line for line in lines if line.strip()), "").startswith("---"):
+                read[0] = "---"
+            text = "\n".join([*read, *lines[at:]])
+    failed(InputError(f"{source}: more than {_MOST_ERRORS} errors; the rest is not read"))
+
+
+def _texts(name: str, failed: Failed) -> Iterator[tuple[str, str]]:
+    for file in _files(name, failed):
+        try:
+            yield _text(file)
+        except InputError as error:
+            failed(error)
+
+
+def _files(name: str, failed: Failed) -> list[Path | None]:
+    """The files of a name, None for standard input."""
+    if name == "-":
+        return [None]
+    if not name:
+        # A variable of a script that is not set; as a path it would mean the folder of the command.
+        failed(InputError("a file without a name: -f is empty"))
+        return []
+    path = Path(name)
+    try:
+        if hint := source_hint(name, path):
+            failed(InputError(f"{name}: {hint}"))
+            return []
+        files = sorted(filter(_is_manifest, path.iterdir())) if path.is_dir() else [path]
+    except OSError as error:
+        failed(InputError(f"{name}: {error.strerror or error}"))
+        return []
+    if not files:
+        failed(InputError(f"{name}: no manifests in this directory ({', '.join(_SUFFIXES)})"))
+    return [*files]
+
+
+def _text(file: Path | None) -> tuple[str, str]:
+    """A source and its text; raises InputError."""
+    if file is None:
+        return "standard input", _decoded("standard input", sys.stdin.buffer.read(_LARGEST_FILE + 1))
+    try:
+        with file.open("rb") as opened:
+            return str(file), _decoded(str(file), opened.read(_LARGEST_FILE + 1))
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror or error}") from error
+
+
+def _is_manifest(path: Path) -> bool:
+    return path.suffix in _SUFFIXES and not path.is_dir()
+
+
+def _decoded(source: str, data: bytes) -> str:
+    if len(data) > _LARGEST_FILE:
+        raise InputError(f"{source}: larger than {_LARGEST_FILE} bytes")
+    try:
+        # Files of Windows that stand behind one another in one stream have a mark each.
+        return data.decode("utf-8-sig").replace("\n\ufeff", "\n")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{source}: not UTF-8 text at byte {error.start}") from error
+
+
+def _objects(source: str, manifest: Any, failed: Failed) -> Iterator[Document]:  # noqa: ANN401 - whatever the file holds
+    if not isinstance(manifest, dict):
+        failed(InputError(f"{source}: expected an object, found {type(manifest).__name__}"))
+        return
+    kind, items = manifest.get("kind"), manifest.get("items")
+    if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
+        # In a list of one kind from the apiserver (RayClusterList), the items may lack apiVersion and kind.
+        common = {"apiVersion": manifest.get("apiVersion"), "kind": kind.removesuffix("List")}
+        for number, item in enumerate(items):
+            whole = {**common, **item} if isinstance(item, dict) else item
+            yield from _objects(f"{source}, item {number + 1}", whole, failed)
+        return
+    if not (kind and isinstance(kind, str) and (version := manifest.get("apiVersion")) and isinstance(version, str)):
+        failed(InputError(f"{source}: no apiVersion and kind; is this a Kubernetes manifest?"))
+        return
+    yield Document(source, manifest)
+
+
+def source_hint(name: str, path: Path) -> str:
+    """What to do with a URL, a chart, or a kustomization; "" for anything else."""
+    if name.startswith(("http://", "https://")):
+        return f"plan does not download; use: curl -sSfL {name} | muster plan -f -"
+    if path.name in _KUSTOMIZATIONS:
+        return f"a kustomization; render it first: kubectl kustomize {path.parent} | muster plan -f -"
+    if path.is_dir() and any((path / one).is_file() for one in _KUSTOMIZATIONS):
+        return f"a kustomization; render it first: kubectl kustomize {name} | muster plan -f -"
+    if path.is_dir() and (path / "Chart.yaml").is_file():
+        return f"a Helm chart; render it first: helm template {name} | muster plan -f -"
+    return ""
+
+
+def rendering_hint(text: str) -> str:
+    """What to add to the error of a text that looks like a Helm template; "" for any other text."""
+    if "{{" not in text:
+        return ""
+    return '; "{{" looks like a Helm template: render it first: helm template CHART | muster plan -f -'

@@ -1,0 +1,121 @@
+"""Reads the context of a plan or an audit (queues, classes, namespaces) from a cluster, page by page."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from muster.cli.connecting import NoClusterError, connected
+from muster.cli.parsing import InputError
+from muster.cli.plan.context import PlanContext
+from muster.cli.plan.manifests import Document
+from muster.cli.plan.schemas import Schemas
+from muster.kube.client import Client
+from muster.kube.config import ConfigError
+from muster.kube.errors import ApiError
+from muster.kube.listing import list_all
+from muster.kube.resource import (
+    ELASTIC_QUOTAS,
+    LIMIT_RANGES,
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    RESOURCE_QUOTAS,
+    RUNTIME_CLASSES,
+    Resource,
+)
+from muster.observe.resources import queues_of, resource_of_source
+from muster.queueing.sources import QUEUE_SOURCES
+from muster.workloads import SOURCES
+
+PATIENCE = 15.0
+"""Seconds for one page of a list; a user is waiting at a terminal."""
+
+
+async def learn_all(
+    client: Client,
+    known: PlanContext,
+    unlisted: Callable[[Resource, ApiError], None],
+    unread: Callable[[InputError], None],
+    namespace: str | None = None,
+    *,
+    elastic_quotas: bool = False,
+) -> None:
+    """Fill `known` from the cluster; with `namespace`, namespaced kinds from that namespace only.
+
+    ElasticQuotas are read where `elastic_quotas` says so, and then those of all namespaces, for their sum counts.
+    `unlisted` is called for each kind that cannot be listed, `unread` for each malformed object; an exception of
+    theirs ends the read.
+    """
+    sources = [resource_of_source(source) for source in SOURCES]
+    queues = queues_of(known.queue_source)
+    elastic = (ELASTIC_QUOTAS,) if elastic_quotas else ()
+    others = (PRIORITY_CLASSES, NAMESPACES, LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES, *elastic, *sources)
+    for resource in (queues, *others):
+
+        def read(raw: bytes, resource: Resource = resource) -> None:
+            item: dict[str, Any] = msgspec.json.decode(raw)
+            manifest = {"apiVersion": resource.api_version, "kind": resource.kind, **item}
+            try:
+                known.learn(Document(f"{resource.kind} {item['metadata']['name']} of the cluster", manifest))
+            except InputError as error:
+                unread(error)
+
+        try:
+            within = namespace if resource.namespaced and resource != ELASTIC_QUOTAS else None
+            await list_all(client, resource, read, namespace=within, deadline=PATIENCE)
+            known.elastic_limits.whole = known.elastic_limits.whole or resource == ELASTIC_QUOTAS
+        except ApiError as error:
+            if not (error.not_found and resource in sources):  # an operator that is not installed
+                unlisted(resource, error)
+
+
+async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Read the fields of these kinds, each an `apiVersion` and a `kind`, from the apiserver; gives those it lacks."""
+    unserved = set()
+    for api_version, kind in sorted(set(kinds)):
+        path = f"/openapi/v3/{'apis' if '/' in api_version else 'api'}/{quote(api_version)}"
+        try:
+            published = msgspec.json.decode(await client.get_path(path))
+            if not schemas.learn_published(api_version, kind, published):
+                unserved.add((api_version, kind))
+        except ApiError as error:
+            if error.not_found:
+                unserved.add((api_version, kind))
+            elif not error.forbidden:
+                raise InputError(f"cannot read the fields of {api_version} {kind} in the cluster: {error}") from error
+    return unserved
+
+
+def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]] = ()) -> PlanContext:
+    """The context from a cluster, with the fields of these kinds, each an `apiVersion` and a `kind`.
+
+    A malformed object is named on standard error, and does not count. Raises InputError for a kind that cannot be read.
+    """
+
+    async def read() -> PlanContext:
+        known = PlanContext(queue_source=QUEUE_SOURCES[arguments.queue_source], of_cluster=True)
+        async with connected(arguments) as client:
+            await learn_all(client, known, unlisted, unread, elastic_quotas=arguments.elastic_quotas)
+            known.unserved = await learn_fields(client, known.schemas, kinds)
+        return known
+
+    def unlisted(resource: Resource, error: ApiError) -> None:
+        raise InputError(f"cannot list {resource.full_name} of the cluster: {error}") from error
+
+    def unread(error: InputError) -> None:
+        # Somebody else's object is nothing that this plan can mend.
+        for line in str(error).split("\n"):
+            print(f"muster plan: {line}; ignoring it, as the webhook does", file=sys.stderr)
+
+    try:
+        return asyncio.run(read())
+    except NoClusterError as error:
+        raise InputError(str(error)) from error
+    except ConfigError as error:
+        raise InputError(f"cluster: {error}") from error

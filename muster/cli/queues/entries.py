@@ -1,0 +1,163 @@
+"""The queues and the gangs of a snapshot, as `muster queues`, `muster watch` and the page show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TextIO
+
+from muster.cli.queues.table import ASCII, BLOCKS, queue_lines
+from muster.cli.snapshot import LedgerSnapshot
+from muster.cli.ui import aligned, amounts, draws, width
+from muster.cli.when import basis_of, starts_by
+from muster.model.names import MESSAGE, STATE
+from muster.model.times import minute_of, seconds_of
+from muster.observe.messages import in_the_way
+from muster.observe.view import View
+from muster.queueing.entries import EntryKey
+from muster.queueing.queue_view import ROOT
+from muster.queueing.reservations import Reservation
+from muster.queueing.shares import percent
+from muster.resources.amounts import Resources, as_text
+from muster.resources.quantity import Quantity
+
+_RESTS_ON = {
+    "enforced": "limits that are enforced",
+    "said": "limits that users say",
+    "about": "estimates",
+    None: "no known end",
+}
+
+
+def queue_entries(snapshot: LedgerSnapshot, *, whole: bool) -> list[dict[str, Any]]:
+    """Every queue, parents before children; `used` is None unless `whole`: unreadable namespaces may hold more."""
+    reservations = reservations_of(snapshot) if whole else {}
+    return [_entry(snapshot, name, depth, reservations.get(name), whole=whole) for name, depth in _in_tree(snapshot)]
+
+
+def remarks(entries: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is to know of the queues beside the tree: which are on hold, and what in them cannot be read."""
+    held = [name for entry in entries if entry["onHoldBy"] == (name := entry["name"])]
+    on_hold = [f"queue {name}: no gang starts, for it is on hold; muster resume queue/{name}" for name in held]
+    return on_hold + [f"queue {entry['name']}: {problem}" for entry in entries for problem in entry["problems"]]
+
+
+def _in_tree(snapshot: LedgerSnapshot) -> Iterator[tuple[str, int]]:
+    children: dict[str, list[str]] = {}
+    for view in snapshot.ledger.tree:
+        children.setdefault(view.parent, []).append(view.name)
+    known = {name for names in children.values() for name in names}
+    seen: set[str] = set()
+
+    def below(name: str, depth: int) -> Iterator[tuple[str, int]]:
+        # Queues in a cycle are shown once each.
+        for child in sorted(children.get(name, ())):
+            if child not in seen:
+                seen.add(child)
+                yield child, depth
+                yield from below(child, depth + 1)
+
+    yield from below("", 0)
+    # Then the children of a missing root or a missing parent; the rest are cycles.
+    for parent in sorted(children, key=lambda parent: (parent != ROOT, parent in known, parent)):
+        yield from below(parent, 1 if parent in seen else 0)
+
+
+def reservations_of(snapshot: LedgerSnapshot) -> dict[str, Reservation]:
+    """The reservations that keep anything, by the queue that has too little room."""
+    passes = (snapshot.ledger.outcome(queue, snapshot.now) for queue in snapshot.ledger.queues_in_use())
+    return {level: one for made in passes for level, one in made.reservations.by_level.items() if one.known}
+
+
+def _reservation(snapshot: LedgerSnapshot, reservation: Reservation) -> dict[str, Any]:
+    limit = snapshot.ledger.tree.limit
+    return {
+        "gang": str(reservation.order.key.gang),
+        "startsBy": starts_by(reservation),
+        "basis": basis_of(reservation),
+        "levels": list(reservation.spare),
+        "spare": {
+            level: as_text({name: Quantity(max(0, nano), limit(level)[name].format) for name, nano in spare.items()})
+            for level, spare in reservation.spare.items()
+        },
+    }
+
+
+def _entry(
+    snapshot: LedgerSnapshot, name: str, depth: int, reservation: Reservation | None, *, whole: bool
+) -> dict[str, Any]:
+    ledger = snapshot.ledger
+    view = ledger.tree.get(name)
+    limit = ledger.tree.limit(name)
+    return {
+        "name": name,
+        "depth": depth,
+        "parent": view.parent if view else "",
+        "state": view.state if view else "",
+        "onHoldBy": ledger.tree.on_hold_by(name) or None,
+        "limit": as_text(limit),
+        "used": as_text(ledger.used(name)) if whole else None,
+        "share": percent(share) if whole and (share := ledger.share(name)) is not None else None,
+        # Pods that are being deleted, or that others bound to its PodGroup, are no second gang.
+        "gangs": len({key.gang for key in ledger.claims(name)}),
+        "waiting": len(ledger.waiting(name)),
+        "reservation": _reservation(snapshot, reservation) if reservation is not None else None,
+        "problems": [*(f"{one}; {one.meanwhile}" for one in view.problems), *map(str, view.unread)] if view else [],
+    }
+
+
+def tree_lines(entries: Sequence[Mapping[str, Any]], out: TextIO) -> list[str]:
+    """The tree of the queues in the characters and the width of `out`, and the reservations below it."""
+    rows = [_reservation_row(entry["name"], one) for entry in entries if (one := entry.get("reservation"))]
+    lines = queue_lines(entries, BLOCKS if draws(out) else ASCII, width(out))
+    return [*lines, "", *aligned(["RESERVED IN", "FOR", "FROM", "RESTS ON", "SPARE"], rows)] if rows else lines
+
+
+def _reservation_row(queue: str, reservation: Mapping[str, Any]) -> list[str]:
+    start = seconds_of(reservation["startsBy"] or "")
+    return [
+        queue,
+        reservation["gang"],
+        minute_of(start) if start is not None else "now on",
+        _RESTS_ON[reservation["basis"]],
+        amounts(reservation["spare"].get(queue, {})),
+    ]
+
+
+def gang_entries(snapshot: LedgerSnapshot) -> list[dict[str, Any]]:
+    """Every gang of every queue: the waiting gangs in order, then those that hold a claim."""
+    ledger, entries = snapshot.ledger, []
+    # What a PodGroup holds that is not muster's has a key of its own.
+    views: dict[EntryKey, View] = dict(snapshot.views.items())
+    views |= {key.part("bound"): view for key, view in snapshot.views.items() if not view.ours}
+    for queue in sorted({name for key in views if (name := ledger.queue_of(key)) is not None}):
+        for place, key in enumerate(ledger.waiting(queue), 1):
+            if key in views:
+                entries.append(_gang(snapshot, views[key], queue, None, str(place)))
+        for key, claim in sorted(ledger.claims(queue).items()):
+            if key in views:
+                entries.append(_gang(snapshot, views[key], queue, claim.resources, "-"))
+    return entries
+
+
+def said_of(view: View, snapshot: LedgerSnapshot) -> tuple[str, str]:
+    """State and message of a gang: those on its PodGroup, or why it has none of its own; "" where nothing is known."""
+    if view.pod_group is not None and not view.ours and (view.members or view.unmanaged_pods):
+        state, message = in_the_way(view)
+        return str(state), message
+    if (kept_out := snapshot.kept_out.get(view.key)) is not None:
+        return str(kept_out.state), kept_out.message
+    said = view.pod_group.metadata.annotations if view.pod_group is not None else {}
+    return said.get(STATE, ""), said.get(MESSAGE, "")
+
+
+def _gang(snapshot: LedgerSnapshot, view: View, queue: str, claim: Resources | None, place: str) -> dict[str, Any]:
+    state, message = said_of(view, snapshot)
+    return {
+        "namespace": view.key.namespace,
+        "name": view.key.name,
+        "queue": queue,
+        "position": place,
+        "state": state or "-",
+        "claim": None if claim is None else as_text(claim),
+        "message": message,
+    }

@@ -1,0 +1,91 @@
+"""What has happened while `muster watch` ran: gangs that came, went and changed, and the connection lost and found."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from muster.cli.page.state import PageState
+from muster.cli.queues.entries import reservations_of
+from muster.cli.snapshot import LedgerSnapshot
+from muster.model.names import STATE
+from muster.queueing.ledger import GangKey
+from muster.queueing.verdicts import planned
+
+_KEPT = 200
+_RETRY = "watch.retry"
+
+
+class Happened(NamedTuple):
+    """Something that has happened: when (seconds of the wall clock), and what."""
+
+    at: float
+    what: str
+
+
+class History:
+    """The last things that have happened, the youngest first; `now` gives the wall clock.
+
+    A connection that is lost is told once, and once that it is back: a reflector for each kind notices both.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._happened: deque[Happened] = deque(maxlen=_KEPT)
+        self._states: Mapping[GangKey, str] | None = None
+        self._snapshot: LedgerSnapshot | None = None
+        self.lost = False
+
+    def last(self, count: int) -> list[Happened]:
+        """The youngest things, that many at most."""
+        return [one for one, _ in zip(self._happened, range(count), strict=False)]
+
+    def seen(self, state: PageState) -> None:
+        """Note what is another than before."""
+        if state.troubles:
+            self._lose(state.troubles[0])
+        elif self.lost:
+            self.lost = False
+            self._note("connected again")
+        if state.snapshot is not self._snapshot:
+            self._snapshot = state.snapshot
+            self._compare(_states(state.snapshot, whole=state.picture.whole))
+
+    def logged(self, event: str, message: str) -> None:
+        """Note a warning of the log."""
+        if event == _RETRY:
+            self._lose(message)
+        else:
+            self._note(message)
+
+    def _lose(self, why: str) -> None:
+        if not self.lost:
+            self.lost = True
+            self._note(f"connection lost: {why}")
+
+    def _compare(self, now: Mapping[GangKey, str]) -> None:
+        before, self._states = self._states, now
+        if before is None:
+            return
+        for key in sorted({*before, *now}):
+            old, new = before.get(key), now.get(key)
+            if old != new:
+                gang = f"{key.namespace}/{key.name}"
+                change = f"{new} (new)" if old is None else f"{old} -> {new}" if new is not None else "gone"
+                self._note(f"{gang}: {change}")
+
+    def _note(self, what: str) -> None:
+        self._happened.appendleft(Happened(self._now(), what))
+
+
+def _states(snapshot: LedgerSnapshot, *, whole: bool) -> dict[GangKey, str]:
+    """The state of each gang of which the controller has reported one, and when its reservation has it start."""
+    groups = ((key, view.pod_group) for key, view in snapshot.views.items())
+    said = ((key, group.metadata.annotations.get(STATE)) for key, group in groups if group is not None)
+    states = {key: state for key, state in said if state}
+    for one in reservations_of(snapshot).values() if whole else ():
+        key, words = one.order.key.gang, planned(one)
+        if words is not None and key in states:
+            states[key] += f", {words}"
+    return states

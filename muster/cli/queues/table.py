@@ -1,0 +1,139 @@
+"""The queue tree as lines of text: a line for each resource of a queue, with a bar where the resource is limited.
+
+Box and block characters are for terminals with colours; files, pipes and other terminals get plain ASCII.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from muster.cli.ui import GREEN, RED, YELLOW, painted, rounded
+from muster.model.gang_states import GangState
+from muster.model.texts import printable
+from muster.resources.quantity import parse_quantity
+
+_HEAD = ("QUEUE", "STATE", "SHARE", "GANGS", "WAITING", "RESOURCE", "USED / LIMIT")
+_SHARE_COLUMN = 2
+_RIGHT = (2, 3, 4)
+_LONGEST_BAR = 20
+# A shorter one says less than its percentage.
+_SHORTEST_BAR = 5
+# Two blanks before a bar, and " 100%" with a blank behind it.
+_BESIDE_BAR = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """The characters of the tree and of its bars.
+
+    :ivar child: in front of a queue with siblings below it
+    :ivar last: in front of the last child of a queue
+    :ivar passing: the line from a queue to its next sibling
+    :ivar full: the used part of a bar
+    :ivar empty: the rest of a bar
+    :ivar coloured: whether bars have colours
+    """
+
+    child: str
+    last: str
+    passing: str
+    full: str
+    empty: str
+    coloured: bool
+
+
+ASCII = Glyphs("|- ", "`- ", "|  ", "#", ".", coloured=False)
+BLOCKS = Glyphs("├─ ", "└─ ", "│  ", "█", "░", coloured=True)
+
+
+class Share(NamedTuple):
+    """What is used of a limit, in billionths of the unit."""
+
+    used: int
+    limit: int
+
+    @property
+    def percent(self) -> int:
+        """Rounded down, so that 100 is full."""
+        return 100 * self.used // self.limit
+
+
+class _Row(NamedTuple):
+    cells: tuple[str, ...]
+    share: Share | None = None
+
+
+def queue_lines(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs, columns: int) -> list[str]:
+    """The tree of the queues below its header; bars use what the other columns leave of `columns`, or are left out."""
+    rows = [_Row(_HEAD), *_rows(entries, glyphs)]
+    widths = [max(len(row.cells[column]) for row in rows) for column in range(len(_HEAD) - 1)]
+    if not any(entry.get("share") for entry in entries):
+        widths[_SHARE_COLUMN] = 0
+    # Its header stands above the bars as well.
+    widths.append(max((len(row.cells[-1]) for row in rows[1:]), default=0))
+    gaps = len(widths) - 1 if widths[_SHARE_COLUMN] else len(widths) - 2
+    bar = min(_LONGEST_BAR, columns - sum(widths) - 2 * gaps - _BESIDE_BAR)
+    return [_line(row, widths, bar, glyphs) for row in rows]
+
+
+def _rows(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs) -> Iterator[_Row]:
+    for entry, (branch, below) in zip(entries, _branches([entry["depth"] for entry in entries], glyphs), strict=True):
+        limit, used = entry["limit"], entry["used"]
+        name = branch + printable(entry["name"])
+        state = GangState.ON_HOLD if entry.get("onHoldBy") else entry["state"] or "-"
+        counts = (printable(str(state)), entry.get("share") or "-", str(entry["gangs"]), str(entry["waiting"]))
+        if not (limit or used):
+            yield _Row((name, *counts, "-", "-"))
+        for number, resource in enumerate(dict.fromkeys([*limit, *(used or {})])):
+            has = "?" if used is None else used.get(resource, "0")
+            most = limit.get(resource, "-")
+            start = (below, "", "", "", "") if number else (name, *counts)
+            room = f"{rounded(has)} / {rounded(most)}"
+            yield _Row((*start, printable(resource), room), share_of(has, most))
+
+
+def _branches(depths: Sequence[int], glyphs: Glyphs) -> Iterator[tuple[str, str]]:
+    """For each queue the characters in front of its name, and those of its further lines."""
+    for number, depth in enumerate(depths):
+        follows = [_comes_back(depths, number, level) for level in range(1, depth + 1)]
+        above = "".join(glyphs.passing if more else " " * len(glyphs.passing) for more in follows[:-1])
+        own = (glyphs.child if follows[-1] else glyphs.last) if follows else ""
+        has_children = number + 1 < len(depths) and depths[number + 1] > depth
+        line = (glyphs.passing if follows[-1] else " " * len(glyphs.passing)) if follows else ""
+        yield above + own, above + line + (glyphs.passing.rstrip() if has_children else "")
+
+
+def _comes_back(depths: Sequence[int], number: int, level: int) -> bool:
+    """Whether another queue of that level follows below the same parent."""
+    following = next((depth for depth in depths[number + 1 :] if depth <= level), None)
+    return following == level
+
+
+def share_of(has: str, most: str) -> Share | None:
+    """How much of the limit is used; None where usage or limit are unknown, or the limit is zero."""
+    if has == "?" or most == "-":
+        return None
+    limit = parse_quantity(most).nano
+    return Share(parse_quantity(has).nano, limit) if limit > 0 else None
+
+
+def _line(row: _Row, widths: Sequence[int], bar: int, glyphs: Glyphs) -> str:
+    cells = "  ".join(
+        cell.rjust(width) if column in _RIGHT else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(row.cells, widths, strict=True))
+        if width or column != _SHARE_COLUMN
+    )
+    if row.share is None:
+        return cells.rstrip()
+    percent = f"{row.share.percent:>4}%"
+    return f"{cells}  {_bar(row.share, bar, glyphs)} {percent}" if bar >= _SHORTEST_BAR else f"{cells}  {percent}"
+
+
+def _bar(share: Share, width: int, glyphs: Glyphs) -> str:
+    # Whatever is used shows, and only a full bar looks full.
+    length = max(1, share.used * width // share.limit) if share.used else 0
+    full = glyphs.full * min(width, length)
+    paint = RED if share.used > share.limit else YELLOW if share.used == share.limit else GREEN
+    return painted(full, paint, colour=glyphs.coloured) + glyphs.empty * (width - len(full))

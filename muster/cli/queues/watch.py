@@ -1,0 +1,158 @@
+"""`muster watch`: follows the cluster and shows it until Ctrl-C, also after the connection was lost.
+
+What is shown is worked out by `muster.cli.queues` and `muster.cli.page`. On a terminal it has a screen of its own,
+which leaves nothing behind; elsewhere every change is printed below the last one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol, TextIO
+
+from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.page.state import PageState
+from muster.cli.queues.entries import gang_entries, queue_entries, tree_lines
+from muster.cli.queues.history import Happened, History
+from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, followed
+from muster.cli.ui import aligned, as_long_as_read, clears
+from muster.model.texts import printable
+from muster.process.lifecycle import spare_collector, stop_signal
+
+_CANNOT_ASK = 2
+# Seconds between two looks whether something is new: a faster screen cannot be read.
+_REDRAW = 0.5
+# Lines about what has happened, after one look.
+_MOST = 50
+
+
+class Display(Protocol):
+    """Where it is shown."""
+
+    def show(self, state: PageState, history: History) -> None:
+        """Show what is known now."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """The exit code of `muster watch`, which ends with Ctrl-C; 2 when the cluster does not answer at the beginning."""
+    try:
+        with as_long_as_read():
+            asyncio.run(_watch(arguments))
+    except NO_ANSWER as error:
+        print(f"muster watch: {printable(str(error))}", file=sys.stderr)
+        return _CANNOT_ASK
+    return 0
+
+
+async def _watch(arguments: argparse.Namespace) -> None:
+    history = History(time.time)
+    async with connected(arguments) as client:
+        picture = ClusterSnapshot.empty(arguments)
+        async with followed(client, picture, arguments.namespace or client.namespace) as following:
+            state = PageState(client, following)
+            await state.refresh()
+            spare_collector()
+            # Not before: until something is shown, Ctrl-C ends the wait for an apiserver that does not answer.
+            stop = stop_signal()
+            async with state.kept_up():
+                with display() as shown, _told(history):
+                    while not stop.is_set():
+                        history.seen(state)
+                        shown.show(state, history)
+                        await _pause(stop)
+
+
+async def _pause(stop: asyncio.Event) -> None:
+    try:
+        async with asyncio.timeout(_REDRAW):
+            await stop.wait()
+    except TimeoutError:
+        pass
+
+
+@contextmanager
+def display() -> Iterator[Display]:
+    """Where it is shown, for as long as the block: a screen on a terminal, or plain text."""
+    if not clears(sys.stdout):
+        yield PlainDisplay(sys.stdout)
+        return
+    try:
+        # Only for who looks at it: the import takes 40 ms, and muster's image has no rich.
+        from muster.cli.queues.screen import full_screen  # noqa: PLC0415
+    except ModuleNotFoundError:
+        print("muster watch: plain text, for rich is not installed: pip install rich", file=sys.stderr)
+        yield PlainDisplay(sys.stdout)
+        return
+    with full_screen(sys.stdout) as drawn:
+        yield drawn
+
+
+@contextmanager
+def _told(history: History) -> Iterator[None]:
+    """Have warnings of the log stand among what has happened: on the terminal they would stand across the screen."""
+    handler = _Handler(history)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+
+
+class _Handler(logging.Handler):
+    def __init__(self, history: History) -> None:
+        super().__init__(logging.WARNING)
+        self._history = history
+
+    def emit(self, record: logging.LogRecord) -> None:
+        error = record.exc_info[1] if record.exc_info else None
+        words = record.getMessage() if error is None else f"{record.getMessage()}: {error!r}"
+        self._history.logged(getattr(record, "event", ""), words)
+
+
+class PlainDisplay:
+    """Prints to `out`."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._revision = -1
+        self._board: list[str] = []
+        self._told: Happened | None = None
+
+    def show(self, state: PageState, history: History) -> None:
+        """Print what has happened to the connection, and the queues and gangs where they are others than before."""
+        board = self._board
+        if state.revision != self._revision:
+            self._revision = state.revision
+            board = board_lines(state.snapshot, state.picture.missing, self._out, whole=state.picture.whole)
+        events = self._new(history)
+        if events or board != self._board:
+            self._board = board
+            print("\n" + "\n".join((*board, *map(printable, events))), file=self._out, flush=True)
+
+    def _new(self, history: History) -> list[str]:
+        """What has happened since the last call, the oldest first."""
+        found = []
+        for one in history.last(_MOST):
+            if one is self._told:
+                break
+            found.append(f"({one.what})")
+        self._told = next(iter(history.last(1)), None)
+        return found[::-1]
+
+
+def board_lines(snapshot: LedgerSnapshot, missing: list[str], out: TextIO, *, whole: bool) -> list[str]:
+    """The queue tree, the gangs that wait, in order, before those that hold, and what is not known."""
+    rows = [
+        [entry["queue"], entry["position"], f"{entry['namespace']}/{entry['name']}", entry["state"], entry["message"]]
+        for entry in gang_entries(snapshot)
+    ]
+    lines = tree_lines(queue_entries(snapshot, whole=whole), out)
+    if rows:
+        lines += ["", *aligned(["QUEUE", "POSITION", "GANG", "STATE", "MESSAGE"], rows, right=(1,))]
+    return [*lines, *(printable(f"({one})") for one in missing)]

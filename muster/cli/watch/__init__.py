@@ -1,1 +1,0 @@
-"""`muster watch`: queues and gangs as they change, on a terminal or as plain text."""
