@@ -49,22 +49,20 @@ _HEAD = """\
 
 # Refusals and warnings
 
-This page lists muster's answers to `kubectl apply`. A line names the field, what is wrong with it, the rule, and what
-to do. A refusal has a line for each rule that refuses: queue, quota, priority class. Of fields with which no gang can
-be made (`Invalid`) it names the first, and beside it what is wrong with the names of queue and class; `muster plan`
-does the same. `details.causes` of the Status lists the lines one by one with `reason`, `field` and `message`, and the
-Status's own `reason` is the first one's. Reasons are stable: programs may rely on them, and
-`muster_webhook_refusals_total` and `muster_webhook_warnings_total` count by them.
+muster's answers to `kubectl apply`. A message names the field, what is wrong with it, the rule, and what to do. A
+refusal has a message for each rule that refuses (queue, quota, priority class). An `Invalid` object gets the first
+invalid field, and the names of queue and class if they are wrong. In the Status, `details.causes` lists `reason`,
+`field` and `message` of each; its own `reason` is the first one's. Reasons are stable for programs, and are counted by
+`muster_webhook_refusals_total` and `muster_webhook_warnings_total`.
 
-When an object changes, muster refuses only new faults: for an old fault that has not got worse it warns, so that you
-can correct the object in steps. muster does not check changes of status, finalizers and annotations (but for its own
-on Queues), and no object that is being deleted. The chart's values `validation` and `validationReasons` decide whether
-a reason refuses or warns ([operations.md](operations.md#how-strict-admission-is)); the headings here show the
-defaults.
+When an object changes, muster refuses only new faults, and warns of old ones that have not got worse, so that you can
+correct the object in steps. Changes of status, finalizers and annotations (except muster's own on Queues), and objects
+that are being deleted, are not checked. The chart values `validation` and `validationReasons` decide whether a reason
+refuses or warns ([operations.md](operations.md#how-strict-admission-is)); this page shows the defaults.
 
-[kubectl.md](kubectl.md#refusals) shows each refusal as kubectl prints it. Warnings it prints as they come, the
-gravest first. The apiserver passes on 4096<!--=longest-warnings--> characters
-of warnings; where there are more, each is cut at 256<!--=longest-warning-->.
+[kubectl.md](kubectl.md#refusals) shows each refusal as kubectl prints it. Warnings come in the order of this page. The
+apiserver passes on 4096<!--=longest-warnings--> characters of warnings; where there are more, each is cut at
+256<!--=longest-warning-->.
 """
 
 _WIDTH = 120
@@ -245,7 +243,5 @@ def page() -> str:
 def _section(reason: Reason) -> str:
     about = ABOUT[reason]
     example = next(one for one in EXAMPLES[reason]() if one.reason is reason)
-    text = textwrap.fill(
-        f"{about.cause} **What to do:** {about.cure}", _WIDTH, break_long_words=False, break_on_hyphens=False
-    )
+    text = textwrap.fill(f"{about.cause} **Fix:** {about.cure}", _WIDTH, break_long_words=False, break_on_hyphens=False)
     return f"### {reason}\n\n```text\n{example.message}\n```\n\n{text}\n"
