@@ -15,16 +15,16 @@ from muster.model.objects import PodGroup, Queue
 from muster.observe.admitted_terms import recorded_queue
 from muster.observe.candidates import candidate, queue_held
 from muster.observe.context import EntryContext
-from muster.observe.ledger_entry import Standing, enter_ledger, part_keys
+from muster.observe.ledger_entry import Standing, enter_ledger
 from muster.observe.messages import not_by_kueue, of_kueue
 from muster.observe.phases import lost_in
 from muster.observe.pod_groups import claim_of, scheduler_of
 from muster.observe.queues import view_of
 from muster.observe.view import View
-from muster.queueing.entries import Order
+from muster.queueing.entries import Claim, Order
 from muster.queueing.growth import Growing
 from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
-from muster.resources.amounts import Resources
+from muster.resources.amounts import NOTHING, Resources
 
 logger = logging.getLogger(__name__)
 
@@ -84,22 +84,22 @@ class AdmissionQueue:
     def keep(self, key: GangKey, group: PodGroup | None) -> None:
         """Enter a gang of which only its PodGroup can be read: it may be running, and hold what that asks for."""
         before = self.ledger.queue_of(key) if self.ledger.holds(key) is not None else None
-        for one in (key, *part_keys(key)):
+        for one in key.all:
             self.ledger.forget(one)
         claim = claim_of(group.spec) if group is not None else {}
         if group is not None and claim:
-            self.ledger.hold(key, before or recorded_queue(group) or group.queue, claim, running={})
+            queue = before or recorded_queue(group) or group.queue
+            self.ledger.hold(Claim(key, queue, claim, running=NOTHING))
         self._growing.enter(key, None)
         self.lost.note(key, None)
 
     def stand(self, view: View, context: EntryContext) -> Standing:
         """Enter the gang as it stands, and wake the gangs of its subtree when anything changed for them."""
-        keys = (view.key, *part_keys(view.key))
-        before = {self.ledger.queue_of(key) for key in keys}
+        before = {self.ledger.queue_of(key) for key in view.key.all}
         turn = self._turns_to_grow.pop(view.key, None)
         standing = self.enter(view, context)
         if standing.changed:
-            for queue in before | {self.ledger.queue_of(key) for key in keys}:
+            for queue in before | {self.ledger.queue_of(key) for key in view.key.all}:
                 if queue is not None:
                     self.wake(queue, but=view.key)
             if standing.wave is not None:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from muster.cli.when import ExpectedStarts
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.amounts import Resources, parse_resources
@@ -47,7 +48,9 @@ def _ledger(waiting: int, queues: int, *, by_age: bool) -> Ledger:
         if cpus < 0:
             break
         end = _run(chance).from_(_NOW - chance.uniform(0, 500))
-        ledger.hold(GangKey("bench", f"runs-{number}"), f"queue-{chance.randrange(queues)}", _cpu(claim), end=end)
+        ledger.hold(
+            Claim(GangKey("bench", f"runs-{number}"), f"queue-{chance.randrange(queues)}", _cpu(claim), end=end)
+        )
     for number in range(waiting):
         ledger.wait(
             Candidate(

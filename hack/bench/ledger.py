@@ -66,7 +66,7 @@ def _fill(ledger: Ledger, queues: Sequence[str], chance: random.Random) -> dict[
         if number % 2:
             ledger.wait(candidate)
         else:
-            ledger.hold(candidate.key, candidate.queue, candidate.need, since=candidate.since)
+            ledger.hold(candidate.claim(_NOW))
     return gangs
 
 
@@ -97,7 +97,7 @@ def _measure(title: str, ledger: Ledger, queues: Sequence[str]) -> None:
             candidate = gangs[key]
             decision = ledger.decide(key, _NOW)
             if decision is not None and decision.fits:
-                ledger.hold(key, candidate.queue, candidate.need, priority=candidate.priority, since=candidate.since)
+                ledger.hold(candidate.claim(_NOW))
                 running.append(key)
                 admitted += 1
         ledger.decide(coming.key, _NOW)

@@ -147,7 +147,7 @@ class _Simulation:
                 if passed in self._waits:
                     self._wait(replace(self._waits[passed], passed_since=now))
             (self.day.lull if key in self._alone else self.day.flood).append(minute - arrival.minute)
-            self.ledger.hold(key, waits.queue, waits.need, since=waits.since, end=waits.end(now))
+            self.ledger.hold(waits.claim(now))
             self._holds[waits.queue] += self._size(key)
             heapq.heappush(self._events, (minute + arrival.runs, 1, key))
 

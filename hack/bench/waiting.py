@@ -18,8 +18,8 @@ from muster.model.objects import Node, Pod, convert
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeRoom
 from muster.process.lifecycle import spare_collector
-from muster.queueing.entries import EndKind, EntryKey, Order, Run
-from muster.queueing.growth import Growing, Growth
+from muster.queueing.entries import Claim, EndKind, EntryKey, Growth, Run
+from muster.queueing.growth import Growing
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
@@ -105,11 +105,11 @@ class _Cluster:
 
     def _hold(self, one: Candidate) -> None:
         self.waits.pop(one.key, None)
-        self.ledger.hold(one.key, one.queue, one.need, priority=one.priority, since=one.since, end=one.end(_NOW))
+        self.ledger.hold(one.claim(_NOW))
         self.running.append(one)
 
     def _hold_in_vain(self, one: Candidate) -> None:
-        self.ledger.hold(one.key, one.queue, one.need, since=one.since, soft=one.need, idle=True)
+        self.ledger.hold(Claim(one.key, one.queue, one.need, since=one.since, soft=one.need, idle=True))
         self.unplaced.append(one.key)
 
     def start(self) -> int:
@@ -166,7 +166,7 @@ def _passing(waiting: int, *, passed: bool) -> None:
     """One small gang after the other starts before all that wait, none of which fits; only `passed_by` is timed."""
     ledger = Ledger()
     ledger.set_queue(QueueView("queue", "Open", _resources(4000, 1 << 40)))
-    ledger.hold(GangKey("bench", "runs"), "queue", _resources(1000, 1), since="2025")
+    ledger.hold(Claim(GangKey("bench", "runs"), "queue", _resources(1000, 1), since="2025"))
     for number in range(waiting):
         key, since = GangKey("bench", f"large-{number}"), _NOW - 100 if passed else None
         ledger.wait(Candidate(key, "queue", 0, f"2026-{number:06}", _resources(3001 + number, 1), passed_since=since))
@@ -179,7 +179,7 @@ def _passing(waiting: int, *, passed: bool) -> None:
         before = time.process_time()
         firsts += len(ledger.passed_by(small.key, _NOW))
         took.append((time.process_time() - before) * 1e3)
-        ledger.hold(small.key, "queue", small.need, since=small.since)
+        ledger.hold(small.claim(_NOW))
         ledger.forget(small.key)
     title = f"one passes all, {'all passed before' if passed else 'none passed before'}"
     told = f"{firsts / _EVENTS:.0f} told"
@@ -214,15 +214,14 @@ def _elastic(count: int) -> None:
     ledger.set_queue(QueueView("queue", "Open", _resources(1000 * count + 100, 1 << 40)))
     for number in range(count):
         key, held = GangKey("bench", f"gang-{number}"), _resources(1000, 1)
-        ledger.hold(key, "queue", held, since="2026")
+        ledger.hold(Claim(key, "queue", held, since="2026"))
         claim = _resources(1500 + number, 1)
         more = amounts_of(minus(claim, held))
-        keys = key.part("wave"), key.part("leaving")
-        growing.enter(key, Growth("queue", Order(0, "2026", key), ((claim, more),), *keys))
+        growing.enter(key, Growth(key, "queue", since="2026", refused=((claim, more),)))
     took = []
     for number in range(20):
         ending = GangKey("bench", f"ends-{number}")
-        ledger.hold(ending, "queue", _resources(100, 1), since="2026")
+        ledger.hold(Claim(ending, "queue", _resources(100, 1), since="2026"))
         before = time.process_time()
         ledger.forget(ending)
         ledger.newly_startable("queue", _NOW)

@@ -39,9 +39,8 @@ from muster.observe.spare import spare
 from muster.observe.units import rest_of_units
 from muster.observe.unplaced import unplaced
 from muster.observe.view import Pause, View
-from muster.queueing.entries import End, EndKind, EntryKey, Order, PartKey
-from muster.queueing.growth import Growth
-from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, Growth
+from muster.queueing.ledger import Ledger
 from muster.queueing.usage import Amounts, amounts_of
 from muster.queueing.verdicts import Decision
 from muster.resources.amounts import NOTHING, Resources, largest, minus, smallest, total
@@ -83,42 +82,11 @@ class Standing:
     """Whether it holds what is open of it and nothing more, after the rest could not be opened."""
 
 
-class _Held(NamedTuple):
-    """What a gang holds, as `Ledger.hold` takes it."""
-
-    queue: str
-    claim: Resources
-    priority: int = 0
-    since: str = ""
-    soft: Resources | None = None
-    idle: bool = False
-    lasts: bool = False
-    spare: Resources | None = None
-    running: Resources = NOTHING
-    asked: Resources = NOTHING
-    end: End | None = None
-
-
-class _Running:
-    """What runs of a gang's pods that are no members: each entry of the ledger has as much of it as it claims."""
-
-    def __init__(self, running: Resources) -> None:
-        self.left = running
-
-    def of(self, entry: _Held | None) -> _Held | None:
-        """The entry, with what runs of it."""
-        if entry is None or not self.left:
-            return entry
-        part = smallest(self.left, entry.claim)
-        self.left = minus(self.left, part)
-        return entry._replace(running=part)
-
-
 class _Outlook(NamedTuple):
     """Where the gang will stand, and what the ledger is to keep of it; `next_claim` is its claim with its next wave."""
 
     standing: Standing
-    entry: _Held | Candidate | None = None
+    entry: Claim | Candidate | None = None
     next_claim: Resources | None = None
     refused: Collection[Resources] = ()
 
@@ -134,13 +102,11 @@ class _Limit:
         self, view: View, queue: str, gate: GateMode, ledger: Ledger, context: EntryContext, *, stopped: bool
     ) -> None:
         self.refused: dict[Amounts, Resources] = {}
-        self._key = view.key
-        self._queue = queue
+        self._growth = Growth(view.key, queue, limited=limited(view))
         self._gate = gate
         self._ledger = ledger
         self._context = context
         self._stopped = stopped
-        self._limited = limited(view)
 
     def __call__(self, claim: Resources) -> bool:
         if self._stopped:
@@ -151,49 +117,49 @@ class _Limit:
         amounts = amounts_of(claim)
         if amounts in self.refused:
             return False
-        if self._context.grow:
-            _, _, wave, leaving = part_keys(self._key)
-            now = self._context.now
-            whose = self._key, self._queue, claim, now
-            if self._ledger.fits_more(*whose, waits_as=wave, replaces=leaving, limited=self._limited):
-                return True
+        if self._context.grow and self._ledger.fits_more(self._growth, claim, self._context.now):
+            return True
         self.refused[amounts] = claim
         return False
 
 
 def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     """Enter the gang as it stands, after what others hold under its name: it may use what those leave."""
-    former, bound, wave, leaving = part_keys(view.key)
+    key = view.key
     place, held_in = place_of(view, ledger.tree, context.mark), _held_in(view, ledger)
     queue = held_in or queue_counted(view)
-    was_in = ledger.queue_of(former) or held_in or view.former_queue or queue
-    goes_from = ledger.queue_of(leaving) or held_in or view.leaving_queue or queue
+    was_in = ledger.queue_of(key.former) or held_in or view.former_queue or queue
+    goes_from = ledger.queue_of(key.leaving) or held_in or view.leaving_queue or queue
     # Of an admitted gang it is a part of its claim.
     left = view.left if place.phase is Phase.ADMITTED else {}
     others = view.former if left else total((view.former, view.left))
-    running = _Running(view.running)
-    changed = _put(ledger, former, running.of(_unless_empty(was_in, others, until=view.former_until)))
-    changed |= _put(ledger, bound, running.of(_by_others(view, ledger, context, queue)))
+    former = _unless_empty(key.former, was_in, others, until=view.former_until)
+    # Each entry has as much of what runs, of pods that are no members, as it claims.
+    former, running = _with_running(former, view.running)
+    changed = _put(ledger, key.former, former)
+    bound, running = _with_running(_by_others(view, ledger, context, queue), running)
+    changed |= _put(ledger, key.bound, bound)
     if not view.leaving:
         # What they held is nobody's own by now.
-        changed |= ledger.forget(leaving)
+        changed |= ledger.forget(key.leaving)
     standing, entry, next_claim, refused = _outlook(view, place, ledger, context)
-    held = entry if isinstance(entry, _Held) else None
+    held = entry if isinstance(entry, Claim) else None
     elsewhere = held is not None and held.queue != goes_from
-    rest = view.leaving if elsewhere else still_leaving(view, standing.opening, left, held.claim if held else {})
-    last = running.of(_unless_empty(goes_from, rest, priority_held(view, context), until=view.leaving_until))
+    rest = view.leaving if elsewhere else still_leaving(view, standing.opening, left, held.resources if held else {})
+    last = _unless_empty(key.leaving, goes_from, rest, priority_held(view, context), until=view.leaving_until)
+    last, running = _with_running(last, running)
     if held:
         members = [one.requests for one in view.members if one.pod.running]
-        entry = held._replace(running=total((running.left, *members)))
-    changed |= _put(ledger, view.key, entry)
+        entry = replace(held, running=total((running, *members)))
+    changed |= _put(ledger, key, entry)
     next_wave = None
     if held and next_claim:
         # A soft claim is nothing to begin with.
-        soft = standing.soft and ledger.soft(view.key, context.now)
-        need = next_claim if soft else minus(next_claim, held.claim)
+        soft = standing.soft and ledger.soft(key, context.now)
+        need = next_claim if soft else minus(next_claim, held.resources)
         passed, drain_after = passed_since(view, context.mark, held.queue)
         next_wave = Candidate(
-            *(wave, held.queue, held.priority, held.since, need),
+            *(key.wave, held.queue, held.priority, held.since, need),
             passed_since=seconds_of(passed),
             drain_after=duration_of(drain_after),
             begun=True,
@@ -201,14 +167,13 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
             preempts=preempts(view),
             run=run_of(view, context.mark),
         )
-    changed |= _put(ledger, leaving, last)
-    changed |= _put(ledger, wave, next_wave)
+    changed |= _put(ledger, key.leaving, last)
+    changed |= _put(ledger, key.wave, next_wave)
     growth = None
     if held and refused:
-        has = held.claim if elsewhere else total((held.claim, rest))
+        has = held.resources if elsewhere else total((held.resources, rest))
         more = tuple((claim, amounts_of(minus(claim, has))) for claim in refused)
-        order = Order(-held.priority, held.since, view.key)
-        growth = Growth(held.queue, order, more, wave, leaving, limited=limited(view))
+        growth = Growth(key, held.queue, held.priority, held.since, limited(view), more)
     return replace(standing, changed=standing.changed or changed, growth=growth, wave=next_wave)
 
 
@@ -222,15 +187,15 @@ def _queue_counted(view: View, ledger: Ledger) -> str:
     return _held_in(view, ledger) or queue_counted(view)
 
 
-def _by_others(view: View, ledger: Ledger, context: EntryContext, queue: str) -> _Held | None:
+def _by_others(view: View, ledger: Ledger, context: EntryContext, queue: str) -> Claim | None:
     """What pods hold that others bound to the PodGroup, and what a PodGroup of others reserves in its own queue."""
     if view.pod_group is None or view.ours:
-        return _unless_empty(queue, view.placed)
+        return _unless_empty(view.key.bound, queue, view.placed)
     asked = {} if _shut_out(view, ledger) else asked_by_others(view, view.pod_group)
     if not (view.placed or asked):
         return None
     priority = priority_held(view, context)
-    return _Held(view.pod_group.queue, view.placed, priority, lasts=lasts(view), asked=asked)
+    return Claim(view.key.bound, view.pod_group.queue, view.placed, priority, lasts=lasts(view), asked=asked)
 
 
 def _shut_out(view: View, ledger: Ledger) -> bool:
@@ -240,32 +205,31 @@ def _shut_out(view: View, ledger: Ledger) -> bool:
     return not ledger.tree.open_to(view.pod_group.queue, view.namespace)
 
 
-def part_keys(key: GangKey) -> tuple[PartKey, PartKey, PartKey, PartKey]:
-    """The keys under which the ledger keeps what belongs to a gang beside its own claim.
-
-    What pods of a former workload of the name hold until they are gone; what pods hold that others bound to its
-    PodGroup; its next wave, which waits; and what pods that are being deleted hold beyond its claim.
-    """
-    return key.part("former"), key.part("bound"), key.part("wave"), key.part("leaving")
-
-
 def waits_for_a_node(view: View, standing: Standing) -> bool:
     """Whether the scheduler may place the gang and has placed nothing of it, and others may not pass it yet."""
     return standing.phase is Phase.ADMITTED and not standing.soft and bool(view.open) and view.placed_nowhere
 
 
-def _put(ledger: Ledger, key: EntryKey, entry: _Held | Candidate | None) -> bool:
+def _put(ledger: Ledger, key: EntryKey, entry: Claim | Candidate | None) -> bool:
     """Let the ledger keep this under the key, and nothing else; True when that changed anything for others."""
     if entry is None:
         return ledger.forget(key)
-    if isinstance(entry, Candidate):
-        return ledger.wait(entry)
-    return ledger.hold(key, **entry._asdict())
+    return ledger.wait(entry) if isinstance(entry, Candidate) else ledger.hold(entry)
 
 
-def _unless_empty(queue: str, claim: Resources, priority: int = 0, until: float | None = None) -> _Held | None:
+def _unless_empty(
+    key: EntryKey, queue: str, resources: Resources, priority: int = 0, until: float | None = None
+) -> Claim | None:
     end = End(until, 0.0, EndKind.ENFORCED) if until is not None else None
-    return _Held(queue, claim, priority, end=end) if claim else None
+    return Claim(key, queue, resources, priority, end=end) if resources else None
+
+
+def _with_running(claim: Claim | None, running: Resources) -> tuple[Claim | None, Resources]:
+    """The claim with as much of what runs as it has resources, and the rest of that."""
+    if claim is None:
+        return None, running
+    part = smallest(running, claim.resources)
+    return replace(claim, running=part), minus(running, part)
 
 
 def _outlook(view: View, place: Place, ledger: Ledger, context: EntryContext) -> _Outlook:
@@ -288,7 +252,8 @@ def _outlook(view: View, place: Place, ledger: Ledger, context: EntryContext) ->
     claim = left_over(view, place.phase, context.mark.admitted)
     # The last pods of a workload that is gone, or has ended, are on their way out.
     stays = place.phase in _STAYING and lasts(view)
-    entry = _Held(_queue_counted(view, ledger), claim, priority_held(view, context), lasts=stays) if claim else None
+    queue, priority = _queue_counted(view, ledger), priority_held(view, context)
+    entry = Claim(view.key, queue, claim, priority, lasts=stays, running=NOTHING) if claim else None
     return _Outlook(Standing(place.phase, lost=place.phase is Phase.FOREIGN and _shut_out(view, ledger)), entry)
 
 
@@ -303,7 +268,12 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
     running = total(member.requests for member in view.open)
     base = largest(left_over(view, place.phase, context.mark.admitted), running)
     queue, end = _queue_counted(view, ledger), end_of(view, context.mark, context.now)
-    entry = _Held(queue, base, priority_held(view, context), waiting_since(view), lasts=lasts(view), end=end)
+    entry = Claim(
+        *(view.key, queue, base, priority_held(view, context), waiting_since(view)),
+        lasts=lasts(view),
+        running=NOTHING,
+        end=end,
+    )
     # First what it has: as one that waits it would be in its own way.
     changed = _put(ledger, view.key, entry)
     hold = held_back(view, ledger.tree, entry.queue, place.gate, lost=place.lost)
@@ -311,7 +281,7 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
     limit = _Limit(view, entry.queue, place.gate, ledger, context, stopped=stopped)
     opening = plan_opening(view.members, (), base, limit)
     standing = Standing(place.phase, changed, opening, gate=place.gate, on_hold=hold)
-    return _Outlook(standing, entry._replace(claim=opening.claim), refused=limit.refused.values())
+    return _Outlook(standing, replace(entry, resources=opening.claim), refused=limit.refused.values())
 
 
 def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
@@ -331,17 +301,18 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
     base = opening.claim if yields else grant.claim
     unused = unplaced(view, opening, base, ledger.tree.settings(grant.queue).unplaced_after, context)
     enforced = scheduler_of(view).enforces_limits
-    entry = _Held(
-        queue=grant.queue,
-        claim=opening.claim,
+    entry = Claim(
+        view.key,
+        grant.queue,
+        opening.claim,
         priority=priority_value(grant.priority_class, context.priorities),
         since=waiting_since(view),
         # Where the scheduler bounds no queue, who passes the gang would overfill it as soon as that finds its nodes.
-        soft=unused.soft if enforced else {},
+        soft=unused.soft if enforced else NOTHING,
         # What it has lost comes again, and is opened without being asked for room.
         idle=not opening.members and not view.open and bool(opening.next_claim),
         lasts=lasts(view),
-        spare=spare(view, grant.roles) if scheduler_of(view).reclaims else None,
+        spare=spare(view, grant.roles) if scheduler_of(view).reclaims else NOTHING,
         end=end_of(view, context.mark, context.now),
     )
     # A gang that finds no node again and again would otherwise have its pods deleted and made without end.

@@ -96,9 +96,9 @@ class AdmissionPass:
             known = self._free[queue] = self.usage.free(queue, self.tree.ceiling(queue))
         return known
 
-    def is_soft(self, queue: str, claim: Claim) -> bool:
-        """Whether a claim of that queue has a soft part that does not count."""
-        return is_soft(self.hard, queue, claim)
+    def is_soft(self, claim: Claim) -> bool:
+        """True if the claim has a soft part that does not count."""
+        return is_soft(self.hard, claim)
 
     def behind(self, queue: str, order: Order | None = None) -> Order | None:
         """The gang behind which a gang of that order (None: the last) waits in a strict queue on the path; or None."""

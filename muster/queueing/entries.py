@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from math import inf
@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 from muster.queueing.queue_view import DRAINS, QueueView
 from muster.queueing.usage import Amounts, amounts_of
-from muster.resources.amounts import Resources
+from muster.resources.amounts import Resources, total
 
 
 class GangKey(NamedTuple):
@@ -26,6 +26,31 @@ class GangKey(NamedTuple):
     def part(self, name: str) -> PartKey:
         """The key of a second ledger entry of the gang."""
         return PartKey(self.namespace, self.name, name)
+
+    @property
+    def former(self) -> PartKey:
+        """Pods of a former workload of the name, until they are gone."""
+        return self.part("former")
+
+    @property
+    def bound(self) -> PartKey:
+        """Pods that were bound to its PodGroup without muster."""
+        return self.part("bound")
+
+    @property
+    def wave(self) -> PartKey:
+        """Its next wave, which waits."""
+        return self.part("wave")
+
+    @property
+    def leaving(self) -> PartKey:
+        """Its terminating pods, as far as they hold more than its claim."""
+        return self.part("leaving")
+
+    @property
+    def all(self) -> tuple[EntryKey, ...]:
+        """The gang and its parts."""
+        return self, self.former, self.bound, self.wave, self.leaving
 
     @property
     def gang(self) -> GangKey:
@@ -187,30 +212,82 @@ class Candidate:
         """Its end if it starts now."""
         return self.run.from_(now) if self.run is not None else None
 
+    def claim(self, now: float) -> Claim:
+        """Its claim if it starts now."""
+        return Claim(self.key, self.queue, self.need, self.priority, self.since, lasts=self.lasts, end=self.end(now))
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The claim of an admitted gang (see `muster.queueing.unplaced_claims` for soft claims)."""
 
+    key: EntryKey
+    """The gang."""
+    queue: str
+    """The queue in which it holds."""
     resources: Resources
-    """What it holds."""
-    amounts: Amounts
-    """The same in billionths, without what is only asked for."""
-    order: Order
-    """Its place in the order of gangs."""
+    """The resources that it holds."""
+    priority: int = 0
+    """The value of its PriorityClass."""
+    since: str = ""
+    """The creation time of its workload (RFC 3339, UTC)."""
     soft: Resources = field(default_factory=dict)
     """The part for which its pods have found no node."""
-    soft_amounts: Amounts = ()
-    """The same in billionths."""
     idle: bool = False
-    """Whether none of its pods is open, and its next wave waits for room."""
+    """True if none of its pods is open, and its next wave waits for room."""
     lasts: bool = False
-    """Whether it does not end by itself."""
-    spare: Amounts = ()
-    """The part that its scheduler may take back while it runs on, in billionths."""
-    running: Amounts = ()
-    """The part that really runs, on nodes that exist, in billionths."""
-    asked: Amounts = ()
-    """The part of `resources` that is not in `amounts`: it counts only as far as its queue has it free."""
+    """True if it does not end by itself."""
+    spare: Resources = field(default_factory=dict)
+    """The part that its scheduler may take back while it runs on."""
+    running: Resources | None = None
+    """The part that really runs, on nodes that exist; None for all of it."""
+    asked: Resources = field(default_factory=dict)
+    """Further resources that it asks for: they count only as far as its queue has them free."""
     end: End | None = None
     """Its expected end; None where nothing is known."""
+    amounts: Amounts = field(init=False, compare=False)
+    """`resources` in billionths."""
+    soft_amounts: Amounts = field(init=False, compare=False)
+    """`soft` in billionths."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "amounts", amounts_of(self.resources))
+        object.__setattr__(self, "soft_amounts", amounts_of(self.soft))
+
+    @property
+    def order(self) -> Order:
+        """Its place among gangs."""
+        return Order(-self.priority, self.since, self.key)
+
+    @property
+    def whole(self) -> Resources:
+        """The resources that it holds, and those that it asks for."""
+        return total((self.resources, self.asked)) if self.asked else self.resources
+
+    @property
+    def running_amounts(self) -> Amounts:
+        """The part that really runs, in billionths."""
+        return self.amounts if self.running is None else amounts_of(self.running)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """The growth that a gang wants and was refused, as an entry of its own in the order of gangs."""
+
+    key: GangKey
+    """The gang."""
+    queue: str
+    """The queue of its claim."""
+    priority: int = 0
+    """The value of its PriorityClass."""
+    since: str = ""
+    """The creation time of its workload (RFC 3339, UTC)."""
+    limited: bool = False
+    """True if its scheduler enforces the ElasticQuotas of its namespace."""
+    refused: tuple[tuple[Resources, Amounts], ...] = ()
+    """The claims to which it may not grow, and what each is more than it holds, in billionths."""
+
+    def places(self) -> Iterator[tuple[Order, Amounts]]:
+        """Its places in line, one for each claim, and what it needs there."""
+        for number, (_, more) in enumerate(self.refused):
+            yield Order(-self.priority, self.since, self.key.part(f"growth {number}")), more

@@ -63,13 +63,7 @@ def start(ledger: Ledger, queue: str, now: float) -> dict[EntryKey, Candidate]:
         for other in filter(None, map(ledger.candidate, ledger.passed_by(key, now))):
             ledger.wait(replace(other, passed_since=now))
         if (waits := ledger.candidate(key)) is not None:
-            ledger.hold(
-                *(key, waits.queue, waits.need),
-                priority=waits.priority,
-                since=waits.since,
-                lasts=waits.lasts,
-                end=waits.end(now),
-            )
+            ledger.hold(waits.claim(now))
             started[key] = waits
     ledger.newly_startable(queue, now)
     return started

@@ -7,33 +7,15 @@ among gangs that wait (`muster.queueing.turns`): the one that has least of its s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
-from muster.queueing.entries import GangKey, Order, PartKey
+from muster.queueing.entries import GangKey, Growth, Order
 from muster.queueing.ledger import Ledger
 from muster.queueing.turns import QueueVisitor
-from muster.queueing.usage import Amounts
 from muster.queueing.waiting_line import WaitingLine
-from muster.resources.amounts import Resources
 
 _MayGrow: TypeAlias = "Callable[[GangKey], bool]"
-
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """What a gang was refused; `waits_as`, `replaces` and `limited` are as in `Ledger.fits_more`."""
-
-    queue: str
-    """The queue of its claim."""
-    order: Order
-    """Its place among gangs."""
-    refused: tuple[tuple[Resources, Amounts], ...]
-    """The claims to which it may not grow, and what each is more than it holds, in billionths."""
-    waits_as: PartKey
-    replaces: PartKey
-    limited: bool = False
 
 
 class Turn(NamedTuple):
@@ -71,20 +53,20 @@ class Growing:
         self._known: dict[GangKey, Growth] = {}
 
     def enter(self, key: GangKey, growth: Growth | None) -> None:
-        """Write down what the gang was refused, None for nothing, in the place of what was known of it."""
+        """Record the growth that the gang was refused, None for nothing, in the place of what was known of it."""
         known = self._known.get(key)
         if known == growth:
             return
         if known is not None:
             line = self._lines[known.queue]
-            for order, _ in _entries(known):
+            for order, _ in known.places():
                 line.remove(order)
             if not line:
                 del self._lines[known.queue]
             del self._known[key]
         if growth is not None:
             line = self._lines.setdefault(growth.queue, WaitingLine())
-            for order, more in _entries(growth):
+            for order, more in growth.places():
                 line.add(order, more)
             self._known[key] = growth
 
@@ -117,18 +99,4 @@ class Growing:
 
     def _may_grow(self, key: GangKey, now: float) -> bool:
         growth = self._known[key]
-        return any(
-            self._ledger.fits_more(
-                *(key, growth.queue, claim, now),
-                waits_as=growth.waits_as,
-                replaces=growth.replaces,
-                limited=growth.limited,
-            )
-            for claim, _ in growth.refused
-        )
-
-
-def _entries(growth: Growth) -> Iterator[tuple[Order, Amounts]]:
-    """Its places in line, one for each claim, and what it needs there."""
-    for number, (_, more) in enumerate(growth.refused):
-        yield growth.order._replace(key=growth.order.key.gang.part(f"growth {number}")), more
+        return any(self._ledger.fits_more(growth, claim, now) for claim, _ in growth.refused)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muster.queueing.admission_pass import AdmissionPass
-from muster.queueing.entries import Claim
+from muster.queueing.entries import Claim, Growth
 from muster.queueing.unplaced_claims import soft_in
-from muster.queueing.usage import Amounts, amounts_of, plus, signed
+from muster.queueing.usage import amounts_of, plus, signed
 from muster.resources.amounts import Resources
 
 
@@ -21,30 +21,26 @@ def growth_may_pass(outcome: AdmissionPass, queue: str) -> bool:
 
 
 def may_grow(
-    outcome: AdmissionPass,
-    queue: str,
-    claim: Resources,
-    held: Claim | None,
-    *,
-    in_line: Amounts | None,
-    replaced: Amounts,
-    namespace: str,
+    outcome: AdmissionPass, growth: Growth, resources: Resources, held: Claim | None, leaving: Claim | None
 ) -> bool:
-    """Whether the claim that a gang has `held` in a queue may grow to this, with all that is held or may start now.
+    """True if the claim that a gang has `held` may grow to this, with all that is held or may start now.
 
-    What it may take where it stands `in_line` itself is its own, and no gang is before it there; `replaced` is what
-    those claims of its hold that go. `namespace` is that whose ElasticQuotas limit it; "" where none do.
+    What its next wave may take is its own, and no gang is before it there; so is what its terminating pods hold, which
+    are `leaving`. Claims in other queues do not count.
     """
-    tree = outcome.tree
+    tree, queue, in_line = outcome.tree, growth.queue, outcome.fits.get(growth.key.wave)
     if not tree.takes_work(queue) or (in_line is None and not growth_may_pass(outcome, queue)):
         return False
+    held, leaving = (claim if claim is not None and claim.queue == queue else None for claim in (held, leaving))
     has = plus(dict(held.amounts) if held is not None else {}, in_line or ())
-    spared = soft_in(tree, queue, held) if held is not None and outcome.is_soft(queue, held) else ()
+    spared = soft_in(tree, held) if held is not None and outcome.is_soft(held) else ()
     end = held.end if held is not None else None
     kept = [one for one in outcome.reservations.made if in_line is None and not one.passed_in_time(end)]
 
     def have(queues: Sequence[str], namespace: str = "") -> bool:
-        more = tuple((name, above) for name, amount in amounts_of(claim) if (above := amount - has.get(name, 0)) > 0)
+        more = tuple(
+            (name, above) for name, amount in amounts_of(resources) if (above := amount - has.get(name, 0)) > 0
+        )
         net = tuple((name, amount - going.get(name, 0)) for name, amount in more)
         grown = tuple((name, amount) for name, amount in net if amount > 0)
         # A replacement ignores reservations, unless its queue is over the limit: a pod that dies is replaced at once
@@ -58,8 +54,10 @@ def may_grow(
             for one in kept
         )
 
-    going = dict(replaced)
-    if not have([one for one in tree.gang_path(queue) if one not in spared], namespace):
+    going = dict(leaving.amounts) if leaving is not None else {}
+    if not have(
+        [one for one in tree.gang_path(queue) if one not in spared], growth.key.namespace if growth.limited else ""
+    ):
         return False
     if held is None or not spared:
         return True

@@ -51,16 +51,16 @@ class Holdings:
         other.namespaces, other.soft = self.namespaces.copy(tree), self.soft.copy(tree)
         return other
 
-    def enter(self, queue: str, claim: Claim, sign: int = 1) -> None:
-        """Count a claim of a queue, or with the sign -1 count it no longer."""
-        soft, running = signed(claim.soft_amounts, sign), signed(claim.running, sign)
+    def enter(self, claim: Claim, sign: int = 1) -> None:
+        """Count a claim, or with the sign -1 count it no longer."""
+        queue, soft, running = claim.queue, signed(claim.soft_amounts, sign), signed(claim.running_amounts, sign)
         self._take(queue, signed(claim.amounts, sign), soft, running, idle=claim.idle, lasts=claim.lasts)
         self.namespaces.enter(claim, sign)
-        levels = *self._tree.gang_path(queue), *self.namespaces.levels(claim.order.key.namespace)
+        levels = *self._tree.gang_path(queue), *self.namespaces.levels(claim.key.namespace)
         self._ends.enter(levels, claim, sign)
         if soft:
-            self.soft.enter(queue, claim, sign)
-        for name, amount in claim.resources.items():
+            self.soft.enter(claim, sign)
+        for name, amount in claim.whole.items():
             self._formats.setdefault(name, amount.format)
         if claim.asked:
             self._asking[queue] += sign
@@ -74,11 +74,11 @@ class Holdings:
             self._ends.forget()
         return changed
 
-    def runs(self, queue: str, old: Claim, new: Claim) -> bool:
+    def runs(self, old: Claim, new: Claim) -> bool:
         """Count that another part of a claim runs; True where that makes a difference to others."""
-        more, self._whole = (*new.running, *signed(old.running, -1)), None
-        matters = self._usage.take(queue, (), running=more)
-        matters |= new.lasts and self._lasting.take(queue, (), running=more)
+        more, self._whole = (*new.running_amounts, *signed(old.running_amounts, -1)), None
+        matters = self._usage.take(new.queue, (), running=more)
+        matters |= new.lasts and self._lasting.take(new.queue, (), running=more)
         return matters or self.soft.exceed
 
     def _take(self, queue: str, amounts: Amounts, soft: Amounts, running: Amounts, *, idle: bool, lasts: bool) -> None:

@@ -20,7 +20,7 @@ from dataclasses import replace
 from muster.model.gang_states import GangState
 from muster.queueing.admission_pass import AdmissionPass, run_admission_pass
 from muster.queueing.bypassed import first_bypassed
-from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, GangKey, Order, Run
+from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, GangKey, Growth, Order, Run
 from muster.queueing.growth_room import growth_may_pass, may_grow
 from muster.queueing.holdings import Holdings
 from muster.queueing.namespace_quota import NamespaceLimit
@@ -33,7 +33,7 @@ from muster.queueing.shares import Shares
 from muster.queueing.turns import Turns, Visitor
 from muster.queueing.usage import amounts_of
 from muster.queueing.verdicts import Decision, queue_not_found, refused, why
-from muster.resources.amounts import Resources, describe, total
+from muster.resources.amounts import Resources, describe
 
 __all__ = ["Candidate", "Decision", "End", "EndKind", "GangKey", "Ledger", "Run", "queue_not_found"]
 
@@ -160,66 +160,29 @@ class Ledger:
 
     # --- gangs ------------------------------------------------------------------------------------------------------
 
-    def hold(
-        self,
-        key: EntryKey,
-        queue: str,
-        claim: Resources,
-        *,
-        priority: int = 0,
-        since: str = "",
-        soft: Resources | None = None,
-        idle: bool = False,
-        lasts: bool = False,
-        spare: Resources | None = None,
-        running: Resources | None = None,
-        asked: Resources | None = None,
-        end: End | None = None,
-    ) -> bool:
-        """Record the claim of an admitted gang and its `soft` part; True when anything changed for other gangs.
-
-        `spare` is what its scheduler may take back of it, `running` what really runs of it (None: all), `asked` what is
-        claimed as well, but only as far as its queue has it free, `end` its expected end.
-        """
-        new = Claim(
-            total((claim, asked)) if asked else claim,
-            amounts_of(claim),
-            Order(-priority, since, key),
-            soft or {},
-            amounts_of(soft or {}),
-            idle=idle,
-            lasts=lasts,
-            spare=amounts_of(spare or {}),
-            running=amounts_of(claim if running is None else running),
-            asked=amounts_of(asked or {}),
-            end=end,
-        )
-        if self._queue_of.get(key) == queue:
-            state = self._states[queue]
-            old = state.held.get(key)
-            if old == new:
-                return False
-            if old is not None and replace(old, spare=new.spare, running=new.running) == new:
-                state.hold(key, new)
-                matters = self._holdings.runs(queue, old, new) or (
-                    self._tree.settings(ROOT).reclaims and old.spare != new.spare
-                )
-                if matters:
-                    self._passes.forget(queue)
-                return matters
-            if self._passes.starts(state.candidate(key), new):
-                state.leave(key)
-                self._enter(queue, key, new)
-                return True
-        self.forget(key)
-        self._enter(queue, key, new)
-        self._passes.forget(queue)
-        return True
-
-    def _enter(self, queue: str, key: EntryKey, claim: Claim) -> None:
-        self._state_of(queue).hold(key, claim)
+    def hold(self, claim: Claim) -> bool:
+        """Record the claim of an admitted gang; True when anything changed for other gangs."""
+        key, queue = claim.key, claim.queue
+        old, candidate = self.claim(key), self.candidate(key)
+        if old == claim:
+            return False
+        if old is not None and replace(old, spare=claim.spare, running=claim.running) == claim:
+            self._states[queue].hold(claim)
+            matters = self._holdings.runs(old, claim) or (
+                self._tree.settings(ROOT).reclaims and amounts_of(old.spare) != amounts_of(claim.spare)
+            )
+            if matters:
+                self._passes.forget(queue)
+            return matters
+        if candidate is not None and candidate.queue == queue and self._passes.starts(candidate, claim):
+            self._states[queue].leave(key)
+        else:
+            self.forget(key)
+            self._passes.forget(queue)
+        self._state_of(queue).hold(claim)
         self._queue_of[key] = queue
-        self._holdings.enter(queue, claim)
+        self._holdings.enter(claim)
+        return True
 
     def wait(self, candidate: Candidate) -> bool:
         """Record a gang that wants to start; True when anything changed for other gangs."""
@@ -248,7 +211,7 @@ class Ledger:
         if claim is None:
             state.leave(key)
         else:
-            self._holdings.enter(queue, claim, -1)
+            self._holdings.enter(claim, -1)
         self._passes.forget(queue)
         if not state:
             del self._states[queue]
@@ -277,10 +240,11 @@ class Ledger:
 
     def holds(self, key: EntryKey) -> Resources | None:
         """The claim of an admitted gang, or None."""
-        claim = self._claim(key)
-        return None if claim is None else claim.resources
+        claim = self.claim(key)
+        return None if claim is None else claim.whole
 
-    def _claim(self, key: EntryKey) -> Claim | None:
+    def claim(self, key: EntryKey) -> Claim | None:
+        """The claim of the gang as one that holds, or None."""
         queue = self._queue_of.get(key)
         return None if queue is None else self._states[queue].held.get(key)
 
@@ -325,8 +289,8 @@ class Ledger:
 
     def soft(self, key: EntryKey, now: float) -> bool:
         """Whether a part of the gang's claim does not count."""
-        queue, claim = self._queue_of.get(key), self._claim(key)
-        return queue is not None and claim is not None and self._passes.of(queue, now).is_soft(queue, claim)
+        claim = self.claim(key)
+        return claim is not None and self._passes.of(claim.queue, now).is_soft(claim)
 
     def competing(self, queue: str) -> set[str]:
         """The queues of the same subtree in which any gang holds or waits."""
@@ -396,7 +360,7 @@ class Ledger:
         A gang of a sibling stands before it if its turn came first. This is asked of a gang that may start, or that has
         grown; `growth` passes all gangs that wait.
         """
-        queue, claim = self._queue_of.get(key), self._claim(key)
+        queue, claim = self._queue_of.get(key), self.claim(key)
         if queue is None:
             return []
         going = claim or self._states[queue].waits(key)
@@ -432,31 +396,15 @@ class Ledger:
                 amount = sum(one.amounts.get(name, 0) for one in state.sums.values())
                 yield queue, name, amount / 10**9
 
-    def fits_more(
-        self,
-        key: EntryKey,
-        queue: str,
-        claim: Resources,
-        now: float,
-        *,
-        waits_as: EntryKey | None = None,
-        replaces: EntryKey | None = None,
-        limited: bool = False,
-    ) -> bool:
-        """Whether the claim of an admitted gang may grow to this, with all that is held or may start now.
+    def fits_more(self, growth: Growth, resources: Resources, now: float) -> bool:
+        """True if the claim of an admitted gang may grow to this, with all that is held or may start now.
 
-        Growth stands behind all gangs that wait: it may pass them as a small gang may. Where it stands in line itself,
-        under the key `waits_as`, what it may take there is its own; so is what is held in the same queue under the key
-        `replaces`, where that is not above its limits already. `limited` as a candidate is.
+        Growth stands behind all gangs that wait: it may pass them as a small gang may. What its next wave may take is
+        its own; so is what its terminating pods hold in the same queue, where that is not above its limits already.
         """
-        outcome = self._passes.of(queue, now)
-        held, gone = (self._claim(one) if one and self._queue_of.get(one) == queue else None for one in (key, replaces))
-        return may_grow(
-            *(outcome, queue, claim, held),
-            in_line=outcome.fits.get(waits_as) if waits_as else None,
-            replaced=gone.amounts if gone else (),
-            namespace=key.namespace if limited else "",
-        )
+        outcome = self._passes.of(growth.queue, now)
+        held, leaving = self.claim(growth.key), self.claim(growth.key.leaving)
+        return may_grow(outcome, growth, resources, held, leaving)
 
     def room_to_grow(self, queue: str, now: float) -> dict[str, int] | None:
         """What growth may take at most in a queue, of the resources that are limited; None where it may take nothing.

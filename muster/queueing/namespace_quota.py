@@ -257,7 +257,7 @@ class NamespaceUse:
 
     def enter(self, claim: Claim, sign: int = 1) -> None:
         """Count a claim, or with the sign -1 count it no longer; its soft part counts like the rest."""
-        key = claim.order.key
+        key = claim.key
         holders = self._holders.setdefault(key.namespace, set())
         (holders.add if sign > 0 else holders.discard)(key)
         lasting = lasting_part(claim.amounts, claim.soft_amounts, idle=claim.idle, lasts=claim.lasts)

@@ -105,10 +105,10 @@ class Passes:
         """Something has changed for all."""
         self._passes.clear()
 
-    def starts(self, candidate: Candidate | None, claim: Claim) -> bool:
+    def starts(self, candidate: Candidate, claim: Claim) -> bool:
         """True if a gang that waits holds this claim now as its pass let it: for the others that is no change."""
-        known = self._passes.get(self.subtree(candidate.queue)) if candidate is not None else None
-        if candidate is None or known is None or not _as_expected(known, candidate, claim):
+        known = self._passes.get(self.subtree(candidate.queue))
+        if known is None or not _as_expected(known, candidate, claim):
             return False
         del known.fits[candidate.key]
         if (known.more and 2 * len(known.fits) <= known.at_once) or (not known.fits and known.depends_on_starts):
@@ -143,7 +143,7 @@ def _as_expected(known: AdmissionPass, candidate: Candidate, claim: Claim) -> bo
     return (
         known.fits.get(candidate.key) == claim.amounts
         and not (candidate.begun or claim.soft_amounts)
-        and not (claim.running and known.usage.holds_back(candidate.queue))
+        and not (claim.running_amounts and known.usage.holds_back(candidate.queue))
         and (candidate.order, candidate.lasts) == (claim.order, claim.lasts)
         and (candidate.run is None) is (claim.end is None)
         and (claim.end is None or claim.end[1:] == candidate.run)

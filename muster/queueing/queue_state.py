@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from muster.queueing.entries import Candidate, Claim, EndKind, EntryKey, Order
 from muster.queueing.queue_view import QueueView
-from muster.queueing.usage import RUN, Amounts
+from muster.queueing.usage import RUN, Amounts, amounts_of
 from muster.queueing.waiting_line import WaitingLine
 
 # Moments of candidates that have gone or changed stay in their heap until there are so many.
@@ -104,10 +104,10 @@ class QueueState:
         """How many wait."""
         return len(self._candidates)
 
-    def hold(self, key: EntryKey, claim: Claim) -> None:
+    def hold(self, claim: Claim) -> None:
         """Write down a claim, in the place of another one of the gang."""
-        self.let_go(key)
-        self.held[key] = claim
+        self.let_go(claim.key)
+        self.held[claim.key] = claim
         self._sum(claim)
 
     def let_go(self, key: EntryKey) -> Claim | None:
@@ -118,14 +118,15 @@ class QueueState:
         return claim
 
     def _sum(self, claim: Claim, sign: int = 1) -> None:
-        like = Holds(claim.order.urgency, claim.lasts, claim.idle)
+        like = Holds(-claim.priority, claim.lasts, claim.idle)
         held = self.sums.setdefault(like, Sum())
         held.claims += sign
         if not held.claims:
             del self.sums[like]
             return
-        parts = (held.amounts, claim.amounts), (held.soft, claim.soft_amounts), (held.spare, claim.spare)
-        for sums, amounts in (*parts, (held.running, claim.running), (held.asked, claim.asked)):
+        asked, spare = amounts_of(claim.asked), amounts_of(claim.spare)
+        parts = (held.amounts, claim.amounts), (held.soft, claim.soft_amounts), (held.running, claim.running_amounts)
+        for sums, amounts in (*parts, (held.asked, asked), (held.spare, spare)):
             for name, amount in amounts:
                 sums[name] = sums.get(name, 0) + sign * amount
 

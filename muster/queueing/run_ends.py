@@ -208,7 +208,7 @@ def _ending_of(claim: Claim) -> _Ending | None:
         return None
     soft = dict(claim.soft_amounts)
     amounts = tuple((name, left) for name, amount in claim.amounts if (left := amount - soft.get(name, 0)))
-    return _Ending.of(claim.order.key, claim.end, amounts)
+    return _Ending.of(claim.key, claim.end, amounts)
 
 
 def _sum(sums: dict[str, int], endings: Iterable[_Ending], trust: EndKind) -> dict[str, int]:

@@ -23,19 +23,21 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 
-from muster.queueing.entries import Claim, EntryKey, Order
+from muster.queueing.entries import Claim, EntryKey
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT
 from muster.queueing.usage import Amounts, Usage, signed
 
+_ORDER = attrgetter("order")
 _Sums = dict[str, dict[str, int]]
 """By queue and resource, in billionths."""
 
 
-def soft_in(tree: QueueTree, queue: str, claim: Claim) -> tuple[str, ...]:
+def soft_in(tree: QueueTree, claim: Claim) -> tuple[str, ...]:
     """The queues in which the soft part of a claim need not count."""
-    return soft_where(tree, queue, idle=claim.idle) if claim.soft_amounts else ()
+    return soft_where(tree, claim.queue, idle=claim.idle) if claim.soft_amounts else ()
 
 
 def soft_where(tree: QueueTree, queue: str, *, idle: bool) -> tuple[str, ...]:
@@ -62,10 +64,10 @@ class HardParts:
     taken: dict[tuple[str, bool, bool], dict[str, int]] = field(default_factory=dict)
 
 
-def is_soft(hard: Mapping[str, HardParts], queue: str, claim: Claim) -> bool:
-    """Whether a claim has a soft part that does not count; `hard` are the hard parts by queue."""
-    parts = hard.get(queue)
-    return bool(claim.soft_amounts) and (parts is None or claim.order.key not in parts.gangs)
+def is_soft(hard: Mapping[str, HardParts], claim: Claim) -> bool:
+    """True if a claim has a soft part that does not count; `hard` are the hard parts by queue."""
+    parts = hard.get(claim.queue)
+    return bool(claim.soft_amounts) and (parts is None or claim.key not in parts.gangs)
 
 
 def take_hard_parts(tree: QueueTree, hard: Mapping[str, HardParts], usage: Usage, lasting: Usage) -> None:
@@ -89,7 +91,7 @@ class SoftClaims:
 
     def __init__(self, tree: QueueTree) -> None:
         self._tree = tree
-        self._claims: list[tuple[str, Claim]] = []
+        self._claims: list[Claim] = []
         self._sums: _Sums = {}
         # Queues whose own claims have changed since the last question.
         self._changed: set[str] = set()
@@ -103,18 +105,18 @@ class SoftClaims:
     def copy(self, tree: QueueTree) -> SoftClaims:
         """The same claims, to be changed by themselves."""
         other = SoftClaims(tree)
-        other._claims, other._changed = list(self._claims), {queue for queue, _ in self._claims}
+        other._claims, other._changed = list(self._claims), {claim.queue for claim in self._claims}
         other._sums = {queue: dict(sums) for queue, sums in self._sums.items()}
         return other
 
     # --- what is soft -------------------------------------------------------------------------------------------------
 
-    def enter(self, queue: str, claim: Claim, sign: int = 1) -> None:
-        """Line up a claim of a queue that has a soft part, or with the sign -1 take it out; its sums are `take`n."""
+    def enter(self, claim: Claim, sign: int = 1) -> None:
+        """Line up a claim that has a soft part, or with the sign -1 take it out; its sums are `take`n."""
         if sign > 0:
-            insort(self._claims, (queue, claim), key=_order)
+            insort(self._claims, claim, key=_ORDER)
         else:
-            del self._claims[bisect_left(self._claims, claim.order, key=_order)]
+            del self._claims[bisect_left(self._claims, claim.order, key=_ORDER)]
 
     def take(self, queue: str, where: Iterable[str], amounts: Amounts) -> None:
         """Add to the sums what is soft in these queues of claims that a queue has, or below zero take it out."""
@@ -200,23 +202,19 @@ class SoftClaims:
         left = {one: dict(limit) for one, limit in self._exceeded.items()}
         # By queue and `idle`: thousands of claims have the same.
         places: dict[tuple[str, bool], tuple[HardParts | None, list[dict[str, int]]]] = {}
-        for queue, claim in self._claims:
-            place = queue, claim.idle
+        for claim in self._claims:
+            place = claim.queue, claim.idle
             if place not in places:
-                parts = new.get(self._top(queue) or "")
-                where = soft_where(self._tree, queue, idle=claim.idle) if parts is not None else ()
+                parts = new.get(self._top(claim.queue) or "")
+                where = soft_in(self._tree, claim) if parts is not None else ()
                 places[place] = parts, [left[one] for one in where if one in left]
             parts, rooms = places[place]
             if parts is not None and not _taken(rooms, claim.soft_amounts):
-                parts.gangs.add(claim.order.key)
+                parts.gangs.add(claim.key)
                 sums = parts.taken.setdefault((*place, claim.lasts), {})
                 for name, amount in claim.soft_amounts:
                     sums[name] = sums.get(name, 0) + amount
         self._hard.update(new)
-
-
-def _order(entry: tuple[str, Claim]) -> Order:
-    return entry[1].order
 
 
 def _taken(rooms: Iterable[dict[str, int]], amounts: Amounts) -> bool:

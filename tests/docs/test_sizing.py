@@ -15,6 +15,7 @@ from hack.bench.memory import SHAPES, measured
 from hack.bench.watch import pod
 from muster.kube.store import Store
 from muster.model.objects import Pod, decode
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import parse_resources
@@ -120,7 +121,7 @@ def _gangs() -> object:
         if number % 2:
             ledger.wait(candidate)
         else:
-            ledger.hold(candidate.key, candidate.queue, candidate.need, since=candidate.since)
+            ledger.hold(Claim(candidate.key, candidate.queue, candidate.need, since=candidate.since))
     return ledger
 
 

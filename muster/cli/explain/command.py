@@ -290,7 +290,7 @@ def _room(view: View, gang: Gang, queue: str, picture: ClusterSnapshot, snapshot
                 "namespace": other.namespace,
                 "name": str(other).partition("/")[2],
                 "queue": name,
-                "claim": as_text(claim.resources),
+                "claim": as_text(claim.whole),
             }
             for other, name, claim in sorted(holders, key=lambda holder: (holder[1] != queue, holder[1], holder[0]))
         ],

@@ -135,7 +135,7 @@ def gang_entries(snapshot: LedgerSnapshot) -> list[dict[str, Any]]:
                 entries.append(_gang(snapshot, views[key], queue, None, str(place)))
         for key, claim in sorted(ledger.claims(queue).items()):
             if key in views:
-                entries.append(_gang(snapshot, views[key], queue, claim.resources, "-"))
+                entries.append(_gang(snapshot, views[key], queue, claim.whole, "-"))
     return entries
 
 

@@ -132,8 +132,8 @@ class Recorder:
             for key, claim in ledger.claims(queue).items():
                 if key == key.gang:
                     limit = claim.end.seconds if claim.end is not None and claim.end.kind < EndKind.ABOUT else None
-                    priority = -claim.order.urgency
-                    said = self._said_of(key, queue, priority, claim.resources, limit)
+                    priority = claim.priority
+                    said = self._said_of(key, queue, priority, claim.whole, limit)
                     yield key, _Gang(said | self._lineage(snapshot, key), holds=True)
 
     def _said_of(

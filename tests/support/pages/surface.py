@@ -22,6 +22,7 @@ from muster.gangs.intent import Defaults
 from muster.model import names
 from muster.model.findings import Reason
 from muster.model.gang_states import GangState
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import EndKind, GangKey, Run
 from muster.queueing.sources import GangQueue
 from muster.resources.amounts import parse_resources
@@ -118,7 +119,7 @@ def _outputs() -> dict[str, Any]:
     picture = ClusterSnapshot(cluster)
     snapshot = picture.ledger_snapshot(_NOW)
     end = Run(3600, EndKind.ENFORCED).from_(_NOW)
-    snapshot.ledger.hold(GangKey("team", "runs"), "q", parse_resources({"cpu": 2}, path=""), end=end)
+    snapshot.ledger.hold(Claim(GangKey("team", "runs"), "q", parse_resources({"cpu": 2}, path=""), end=end))
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
     starts = ExpectedStarts(snapshot.ledger, _NOW, seconds=1.0, whole=True)

@@ -9,6 +9,7 @@ import pytest
 from controller.bypass import BypassTracker
 from controller.memory import Memories, Memory
 from muster.model.times import text_of
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
 from tests.support.manifests.observed import amounts
@@ -39,7 +40,7 @@ def unknown(_: str) -> str:
     ("meanwhile", "noted"),
     [
         pytest.param(waits, True, id="it still waits"),
-        pytest.param(lambda ledger: ledger.hold(KEY, "q", amounts(cpu="3")), False, id="it has started"),
+        pytest.param(lambda ledger: ledger.hold(Claim(KEY, "q", amounts(cpu="3"))), False, id="it has started"),
         pytest.param(lambda ledger: waits(ledger, "other"), False, id="it waits in another queue"),
         pytest.param(lambda ledger: ledger.forget(KEY), False, id="it is gone"),
     ],
@@ -70,7 +71,7 @@ def test_who_stands_before_all_others_passes_nobody() -> None:
     """It starts in its turn; patience begins when one goes first that came later."""
     ledger = Ledger()
     ledger.set_queue(QueueView("q", "Open", amounts(cpu="4")))
-    ledger.hold(GangKey("team", "runs"), "q", amounts(cpu="2"))
+    ledger.hold(Claim(GangKey("team", "runs"), "q", amounts(cpu="2")))
     waits(ledger)
     tracker = BypassTracker(ledger, Memories(), nobody, nobody, unknown)
     for name, since in (("elder", "09:00"), ("younger", "11:00")):

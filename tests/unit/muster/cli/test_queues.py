@@ -9,6 +9,7 @@ from typing import Any
 from muster.cli.queues.entries import queue_entries, remarks, tree_lines
 from muster.cli.snapshot import ClusterSnapshot
 from muster.model.names import HOLD, MESSAGE, STATE
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import EndKind, GangKey, Ledger, Run
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod
@@ -115,7 +116,7 @@ def held_until(ledger: Ledger, end: Run | None, *, bounds: bool = True) -> None:
     assert q is not None
     ledger.set_queue(replace(q, trusts_estimates=not bounds, drain_after=1e12))
     ledger.wait(replace(waits, passed_since=0.0))
-    ledger.hold(GangKey("team", "ray-demo-pg"), "q", waits.need, end=end.from_(NOW) if end is not None else None)
+    ledger.hold(Claim(GangKey("team", "ray-demo-pg"), "q", waits.need, end=end.from_(NOW) if end is not None else None))
 
 
 def test_room_that_is_reserved_is_shown_with_its_gang_its_time_and_what_is_spare() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from muster.cli.explain.what_helps import what_helps
 from muster.gangs.gang import Role
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import QueueView
 from tests.support.manifests.observed import amounts
@@ -25,7 +26,7 @@ def ledger_of(*queues: QueueView, **claims: str) -> Ledger:
     for view in queues or (QueueView("q", "Open", amounts(cpu="10")),):
         ledger.set_queue(view)
     for name, cpu in claims.items():
-        ledger.hold(GangKey("team", name), "q", amounts(cpu=cpu))
+        ledger.hold(Claim(GangKey("team", name), "q", amounts(cpu=cpu)))
     return ledger
 
 
@@ -64,14 +65,14 @@ def test_another_queue_that_has_room_and_is_open() -> None:
     views = [QueueView(name, "Open", amounts(cpu="10")) for name in ("q", "full", "small", "wide")]
     ledger = ledger_of(*views, QueueView("shut", "Closed", amounts(cpu="10")), other="4")
     ledger.set_queue(QueueView("small", "Open", amounts(cpu="2")))
-    ledger.hold(GangKey("others", "fills"), "full", amounts(cpu="5"))
+    ledger.hold(Claim(GangKey("others", "fills"), "full", amounts(cpu="5")))
     waits(ledger)
     assert texts(ledger) == ["in queue wide it starts now", "it starts when other has ended"]
 
 
 def test_the_fewest_gangs_that_would_have_to_end_by_name_only_in_its_own_namespace() -> None:
     ledger = ledger_of(small="1", middle="2", large="3")
-    ledger.hold(GangKey("others", "secret"), "q", amounts(cpu="4"))
+    ledger.hold(Claim(GangKey("others", "secret"), "q", amounts(cpu="4")))
     waits(ledger)
     (ends,) = helps(ledger)
     # 9 of 10 cpus: all but the smallest.
@@ -84,8 +85,8 @@ def test_a_gang_whose_end_turns_out_not_to_be_needed_is_left_out() -> None:
     """The largest gang holds much memory, which is not what is short in the end."""
     ledger = Ledger()
     ledger.set_queue(QueueView("q", "Open", amounts(cpu="10", memory="10")))
-    ledger.hold(GangKey("team", "broad"), "q", amounts(cpu="3", memory="5"))
-    ledger.hold(GangKey("team", "deep"), "q", amounts(cpu="7"))
+    ledger.hold(Claim(GangKey("team", "broad"), "q", amounts(cpu="3", memory="5")))
+    ledger.hold(Claim(GangKey("team", "deep"), "q", amounts(cpu="7")))
     ledger.wait(Candidate(DEMO, "q", 0, "10:00", amounts(cpu="7", memory="5")))
     assert [one["gangs"] for one in helps(ledger)] == [["deep"]]
 
@@ -99,7 +100,7 @@ def test_a_gang_whose_end_turns_out_not_to_be_needed_is_left_out() -> None:
 )
 def test_a_time_limit_with_which_a_reservation_lets_it_pass(kind: EndKind, text: str) -> None:
     ledger = ledger_of()
-    ledger.hold(GangKey("others", "runs"), "q", amounts(cpu="5"), end=Run(2 * HOUR - 1, kind).from_(NOW))
+    ledger.hold(Claim(GangKey("others", "runs"), "q", amounts(cpu="5"), end=Run(2 * HOUR - 1, kind).from_(NOW)))
     ledger.wait(Candidate(GangKey("others", "large"), "q", 0, "09:00", amounts(cpu="10"), passed_since=NOW - HOUR))
     waits(ledger, "4")
     assert texts(ledger)[0] == text

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.cli.plan.what_if import Change, changes, expected_starts
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import QueueView
 from tests.support.cli.in_process import muster
@@ -24,7 +25,7 @@ def scene() -> Ledger:
     """A queue of four cpus that is full for 600 s; two gangs of all of it wait, each for as long."""
     ledger, run = Ledger(), Run(600.0, EndKind.ENFORCED)
     ledger.set_queue(QueueView("q", "Open", amounts(cpu="4")))
-    ledger.hold(RUNS, "q", amounts(cpu="4"), end=run.from_(NOW))
+    ledger.hold(Claim(RUNS, "q", amounts(cpu="4"), end=run.from_(NOW)))
     for since, key in enumerate((NEXT, LAST)):
         ledger.wait(Candidate(key, "q", 0, f"{since}", amounts(cpu="4"), run=run))
     return ledger

@@ -8,6 +8,7 @@ import pytest
 
 from muster.cli.when import ExpectedStarts, when_lines
 from muster.model.times import seconds_of
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import QueueView
 from tests.support.manifests.observed import amounts
@@ -23,7 +24,7 @@ def scene(*runs: Run | None, tired: bool = True) -> Ledger:
     ledger.set_queue(QueueView("q", "Open", amounts(cpu=str(2 * len(runs))), drain_after=1e9))
     for number, run in enumerate(runs):
         end = run.from_(NOW) if run is not None else None
-        ledger.hold(GangKey("team", f"runs-{number}"), "q", amounts(cpu="2"), end=end)
+        ledger.hold(Claim(GangKey("team", f"runs-{number}"), "q", amounts(cpu="2"), end=end))
     passed_since = NOW - 1000 if tired else None
     ledger.wait(Candidate(LARGE, "q", 0, "10:00", amounts(cpu=str(2 * len(runs))), passed_since=passed_since))
     return ledger
@@ -109,7 +110,7 @@ def test_waiting_gangs_before_it_count_as_what_it_waits_for() -> None:
 
 def test_what_never_ends_is_known_not_to_end() -> None:
     ledger = scene(about(60))
-    ledger.hold(GangKey("team", "runs-0"), "q", amounts(cpu="2"), lasts=True)
+    ledger.hold(Claim(GangKey("team", "runs-0"), "q", amounts(cpu="2"), lasts=True))
     when = of(ledger)
     assert (when["expected"], when["knownRuns"]) == (None, 1.0)
     assert when["why"] == "nothing that is known to end makes room for it"

@@ -13,6 +13,7 @@ from hack.testbed.waiting import PATIENCE
 from muster.model.objects import Node, NodeSpec, Pod
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeRoom, NodeWatch
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import as_text
@@ -202,7 +203,7 @@ def test_half_of_a_full_cluster_may_be_cordoned_while_the_other_half_goes_on() -
     books.set_queue(QueueView("q", "Open", {}))
     books.bound(kept.free())
     for number in range(4):
-        books.hold(GangKey("team", f"g{number}"), "q", amounts(cpu="8"))
+        books.hold(Claim(GangKey("team", f"g{number}"), "q", amounts(cpu="8")))
     kept.nodes.replace_all([node(f"n{number}", cpu="8", unschedulable=number < 2) for number in range(4)])
     books.forget(GangKey("team", "g3"))
     kept._cluster.pods.of("volcano").replace_all(pods[:3])
@@ -210,6 +211,6 @@ def test_half_of_a_full_cluster_may_be_cordoned_while_the_other_half_goes_on() -
     next_ = Candidate(GangKey("team", "next"), "q", 0, "10:00", amounts(cpu="8"))
     books.wait(next_)
     assert books.startable("q", 0.0) == [next_.key]
-    books.hold(next_.key, "q", next_.need)
+    books.hold(Claim(next_.key, "q", next_.need))
     books.wait(Candidate(GangKey("team", "more"), "q", 0, "11:00", amounts(cpu="1")))
     assert books.startable("q", 0.0) == []

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.queueing.entries import Order
-from muster.queueing.growth import Growing, Growth
+from muster.queueing.entries import Claim, Growth
+from muster.queueing.growth import Growing
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
@@ -54,8 +54,7 @@ def _waits(number: int) -> GangKey:
 
 def _growth(key: GangKey, one: _Wants) -> Growth:
     refused = tuple((claim, amounts_of(minus(claim, one.held))) for claim in one.claims)
-    order = Order(-one.priority, "2026", key)
-    return Growth(one.queue, order, refused, key.part("wave"), key.part("leaving"))
+    return Growth(key, one.queue, one.priority, "2026", refused=refused)
 
 
 @given(
@@ -79,14 +78,14 @@ def test_they_are_found_who_may_grow_and_nobody_else_by_their_queues_shares_or_b
     growing = Growing(ledger)
     wanted = {_name(number): one for number, one in enumerate(gangs)}
     for key, one in wanted.items():
-        ledger.hold(key, one.queue, one.held, priority=one.priority, since="2026", soft=one.soft)
+        ledger.hold(Claim(key, one.queue, one.held, priority=one.priority, since="2026", soft=one.soft))
         growing.enter(key, _growth(key, one))
     for number, (queue, need, passed) in enumerate(waiting):
         since = NOW - 500 if passed else None
         ledger.wait(Candidate(_waits(number), queue, 0, "2026", need, passed_since=since))
 
     def may_grow(key: GangKey) -> bool:
-        return any(ledger.fits_more(key, wanted[key].queue, claim, NOW) for claim in wanted[key].claims)
+        return any(ledger.fits_more(Growth(key, wanted[key].queue), claim, NOW) for claim in wanted[key].claims)
 
     # Nobody takes what it may, so that shares stay as they are: of cpu, which the root limits, to equal parts. What is
     # held softly is no part of it.

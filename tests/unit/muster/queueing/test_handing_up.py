@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.resources.quantity import ZERO
@@ -47,7 +48,14 @@ def books(limits: dict[str, int], held: list[_Holder]) -> Ledger:
 def hold(ledger: Ledger, number: int, one: _Holder) -> None:
     running = min(one.running, one.claim)
     ledger.hold(
-        GangKey("n", f"g{number}"), one.queue, cpu(one.claim), running=cpu(running), asked=cpu(one.asked), lasts=True
+        Claim(
+            GangKey("n", f"g{number}"),
+            one.queue,
+            cpu(one.claim),
+            running=cpu(running),
+            asked=cpu(one.asked),
+            lasts=True,
+        )
     )
 
 
@@ -108,7 +116,7 @@ def test_what_is_asked_for_takes_what_is_free_and_nothing_of_others() -> None:
     assert ledger.startable("a12", 0.0) == []
     ledger.wait(Candidate(GangKey("n", "beside"), "a2", 0, "2026", cpu(6)))
     assert ledger.startable("a2", 0.0) == [GangKey("n", "beside")]
-    ledger.hold(GangKey("n", "beside"), "a2", cpu(6))
+    ledger.hold(Claim(GangKey("n", "beside"), "a2", cpu(6)))
     ledger.forget(GangKey("n", "g0"))
     assert (used(ledger, "a12"), used(ledger, "a")) == (4, 10)
 
@@ -122,9 +130,9 @@ def test_a_queue_that_is_not_there_has_nothing_free(queue: str) -> None:
 def test_that_more_or_less_of_a_claim_runs_is_news_only_where_a_queue_is_beyond_its_limit() -> None:
     ledger = books({"a": 20, "a1": 4}, [_Holder("a11", 3, 0, 0)])
     ledger.newly_startable("a11", 0.0)
-    assert not ledger.hold(GangKey("n", "g0"), "a11", cpu(3), running=cpu(3), lasts=True)
+    assert not ledger.hold(Claim(GangKey("n", "g0"), "a11", cpu(3), running=cpu(3), lasts=True))
     assert ledger.newly_startable("a11", 0.0) is None
     hold(ledger, 1, _Holder("a12", 5, 0, 0))
     ledger.newly_startable("a11", 0.0)
-    assert ledger.hold(GangKey("n", "g0"), "a11", cpu(3), running=cpu(2), lasts=True)
+    assert ledger.hold(Claim(GangKey("n", "g0"), "a11", cpu(3), running=cpu(2), lasts=True))
     assert ledger.newly_startable("a11", 0.0) is not None

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.queueing.entries import EntryKey, Order
-from muster.queueing.growth import Growing, Growth
+from muster.queueing.entries import Claim, EntryKey, Growth
+from muster.queueing.growth import Growing
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
@@ -108,11 +108,10 @@ class _World:
             queue = self._leaf(one.queue) if apart and one.queue in INNER else one.queue
             gang, since = key("runs", number), f"2025-{number:02}"
             how = {"priority": one.priority, "since": since, "lasts": one.lasts, "spare": one.spare, "soft": one.soft}
-            self.ledger.hold(gang, queue, one.claim, **how)
+            self.ledger.hold(Claim(gang, queue, one.claim, **how))
             if one.wants and (more := amounts_of(minus(one.wants, one.claim))):
                 self.wants[gang] = queue, one.wants
-                order, others = Order(-one.priority, since, gang), (gang.part("wave"), gang.part("leaving"))
-                self.growing.enter(gang, Growth(queue, order, ((one.wants, more),), *others))
+                self.growing.enter(gang, Growth(gang, queue, one.priority, since, refused=((one.wants, more),)))
         for number, (queue, need, priority, passed) in enumerate(wait):
             how = {"passed_since": None if passed is None else NOW - passed, "reclaims": True}
             self.ledger.wait(Candidate(key("waits", number), queue, priority, f"2026-{number:02}", need, **how))
@@ -133,7 +132,7 @@ class _World:
                 assert other is not None
                 started.append(passed)
                 self.ledger.wait(replace(other, passed_since=NOW))
-            self.ledger.hold(waits.key, waits.queue, waits.need, priority=waits.priority, since=waits.since)
+            self.ledger.hold(waits.claim(NOW))
         return started
 
     def turns(self) -> list[list[GangKey]]:
@@ -150,7 +149,11 @@ class _World:
 
     def may_grow(self) -> set[GangKey]:
         """Those for whose growth there is room."""
-        return {gang for gang, (queue, claim) in self.wants.items() if self.ledger.fits_more(gang, queue, claim, NOW)}
+        return {
+            gang
+            for gang, (queue, claim) in self.wants.items()
+            if self.ledger.fits_more(Growth(gang, queue), claim, NOW)
+        }
 
 
 @given(limits, settings_of, holders, waiting, st.booleans())
@@ -215,7 +218,7 @@ def test_no_gang_waits_for_ever_behind_smaller_ones_where_others_run_above_it(
                 waits = ledger.candidate(passed)
                 assert waits is not None
                 ledger.wait(replace(waits, passed_since=now))
-            ledger.hold(gang, starts.queue, starts.need, since=starts.since)
+            ledger.hold(starts.claim(NOW))
             running.append(gang)
         if turn == 0:
             # It comes when most of the room is taken.
@@ -230,8 +233,8 @@ def test_no_gang_waits_for_ever_behind_smaller_ones_where_others_run_above_it(
 def grown(ledger: Ledger, queue: str, most: int) -> int:
     """The most that a gang of 1 cpu there may hold."""
     gang = key("runs", 0)
-    ledger.hold(gang, queue, cpu(1))
-    fits = [ledger.fits_more(gang, queue, cpu(size), NOW) for size in range(2, most + 1)]
+    ledger.hold(Claim(gang, queue, cpu(1)))
+    fits = [ledger.fits_more(Growth(gang, queue), cpu(size), NOW) for size in range(2, most + 1)]
     assert all(before or not after for before, after in pairwise(fits))
     return 1 + fits.count(True)
 
@@ -252,13 +255,13 @@ def test_the_share_of_a_queues_own_gangs_is_that_of_one_more_queue_below_it(firs
     ledger = Ledger()
     ledger.set_queue(QueueView("org", "Open", cpu(12)))
     if first == "before":
-        ledger.hold(key("runs", 0), "org", cpu(3))
+        ledger.hold(Claim(key("runs", 0), "org", cpu(3)))
     for name in ("x", "y"):
         ledger.set_queue(QueueView(name, "Open", {}, parent="org"))
     if first == "after":
         assert ledger.share("x") == 0
-        ledger.hold(key("runs", 0), "org", cpu(3))
-    ledger.hold(key("runs", 1), "x", cpu(2))
+        ledger.hold(Claim(key("runs", 0), "org", cpu(3)))
+    ledger.hold(Claim(key("runs", 1), "x", cpu(2)))
     assert ledger.share("x") == 0.5
     ledger.forget(key("runs", 0))
     assert ledger.share("x") == pytest.approx(1 / 3)

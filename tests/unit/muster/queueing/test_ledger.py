@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from muster.model.gang_states import GangState
+from muster.queueing.entries import Claim, Growth
 from muster.queueing.ledger import Candidate, Decision, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
 from tests.support.manifests.observed import amounts
@@ -33,7 +34,7 @@ def ledger(*views: QueueView, held: dict[str, dict[str, str]] | None = None) -> 
     for view in views:
         made.set_queue(replace(view, trusts_estimates=False))
     for name, claim in (held or {}).items():
-        made.hold(key(name), "q", amounts(**claim))
+        made.hold(Claim(key(name), "q", amounts(**claim)))
     return made
 
 
@@ -195,7 +196,7 @@ def test_a_queue_that_vanishes_and_returns_changes_nothing_else() -> None:
 def test_a_gang_that_holds_no_longer_waits_and_the_other_way_round() -> None:
     books = ledger(opened(cpu="4"))
     books.wait(waiting("mine", cpu="3"))
-    books.hold(key("mine"), "q", amounts(cpu="3"))
+    books.hold(Claim(key("mine"), "q", amounts(cpu="3")))
     assert books.decide(key("mine"), NOW) is None
     assert books.waiting("q") == []
     books.wait(waiting("mine", cpu="3"))
@@ -204,7 +205,7 @@ def test_a_gang_that_holds_no_longer_waits_and_the_other_way_round() -> None:
 
 def test_a_gang_that_moves_leaves_nothing_behind() -> None:
     books = ledger(opened(cpu="4"), opened("r", cpu="4"), held={"mine": {"cpu": "4"}})
-    books.hold(key("mine"), "r", amounts(cpu="4"))
+    books.hold(Claim(key("mine"), "r", amounts(cpu="4")))
     books.wait(waiting("next", cpu="4"))
     assert decision(books, "next").fits
     assert books.queue_of(key("mine")) == "r"
@@ -221,7 +222,7 @@ def test_a_gang_that_moves_leaves_nothing_behind() -> None:
 def test_a_claim_may_grow_beside_what_others_hold(claim: dict[str, str], fits: bool) -> None:  # noqa: FBT001
     """Its own present claim does not count against it."""
     books = ledger(opened(cpu="4"), held={"mine": {"cpu": "2"}, "other": {"cpu": "1"}})
-    assert books.fits_more(key("mine"), "q", amounts(**claim), NOW) is fits
+    assert books.fits_more(Growth(key("mine"), "q"), amounts(**claim), NOW) is fits
 
 
 @pytest.mark.parametrize(
@@ -230,15 +231,16 @@ def test_a_claim_may_grow_beside_what_others_hold(claim: dict[str, str], fits: b
 )
 def test_a_claim_grows_in_the_place_of_what_it_replaces(others: str, fits: bool) -> None:  # noqa: FBT001
     """What is replaced is free for it as far as the queue is not above its limit already."""
-    books = ledger(opened(cpu="4"), held={"mine": {"cpu": "2"}, "leaving": {"cpu": "1"}, "other": {"cpu": others}})
-    assert books.fits_more(key("mine"), "q", amounts(cpu="3"), NOW, replaces=key("leaving")) is fits
-    assert not books.fits_more(key("mine"), "q", amounts(cpu="4"), NOW, replaces=key("leaving"))
+    books = ledger(opened(cpu="4"), held={"mine": {"cpu": "2"}, "other": {"cpu": others}})
+    books.hold(Claim(key("mine").leaving, "q", amounts(cpu="1")))
+    assert books.fits_more(Growth(key("mine"), "q"), amounts(cpu="3"), NOW) is fits
+    assert not books.fits_more(Growth(key("mine"), "q"), amounts(cpu="4"), NOW)
 
 
 def test_a_claim_in_a_queue_that_is_gone_or_unknown_does_not_grow() -> None:
     books = ledger(held={"mine": {"cpu": "1"}})
-    assert not books.fits_more(key("mine"), "q", amounts(cpu="2"), NOW)
-    assert not books.fits_more(key("nobody"), "nowhere", amounts(cpu="1"), NOW)
+    assert not books.fits_more(Growth(key("mine"), "q"), amounts(cpu="2"), NOW)
+    assert not books.fits_more(Growth(key("nobody"), "nowhere"), amounts(cpu="1"), NOW)
 
 
 def test_nobody_is_decided_about_who_does_not_wait() -> None:
@@ -251,10 +253,10 @@ def test_entering_tells_whether_it_changed_anything_for_others() -> None:
     assert books.wait(mine)
     assert not books.wait(waiting("mine", cpu="3"))
     assert books.wait(waiting("mine", cpu="2"))
-    assert books.hold(key("mine"), "q", amounts(cpu="2"))
-    assert not books.hold(key("mine"), "q", amounts(cpu="2"))
-    assert books.hold(key("mine"), "q", amounts(cpu="3"))
-    assert books.hold(key("mine"), "r", amounts(cpu="3"))
+    assert books.hold(Claim(key("mine"), "q", amounts(cpu="2")))
+    assert not books.hold(Claim(key("mine"), "q", amounts(cpu="2")))
+    assert books.hold(Claim(key("mine"), "q", amounts(cpu="3")))
+    assert books.hold(Claim(key("mine"), "r", amounts(cpu="3")))
     assert books.forget(key("mine"))
     assert not books.forget(key("mine"))
 
@@ -262,8 +264,8 @@ def test_entering_tells_whether_it_changed_anything_for_others() -> None:
 def test_what_is_told_of_a_queue_is_its_own_gangs_and_all_that_is_taken_below_it() -> None:
     """A soft claim is told, and takes nothing of its own queue."""
     of = ledger(QueueView("org", "Open", amounts(cpu="9")), replace(opened(cpu="4"), parent="org"))
-    of.hold(key("a"), "q", amounts(cpu="3"))
-    of.hold(key("b"), "q", amounts(cpu="2"), soft=amounts(cpu="2"))
+    of.hold(Claim(key("a"), "q", amounts(cpu="3")))
+    of.hold(Claim(key("b"), "q", amounts(cpu="2"), soft=amounts(cpu="2")))
     assert {one.name: claim.resources for one, claim in of.claims("q").items()} == {
         "a": amounts(cpu="3"),
         "b": amounts(cpu="2"),
@@ -281,7 +283,7 @@ def test_a_position_is_among_those_who_cannot_start_yet() -> None:
     assert admitted(of, "first", "second", "third") == ["first"]
     assert (of.position(key("second"), NOW), of.position(key("third"), NOW)) == ((1, 3), (2, 3))
     assert decision(of, "third").message.endswith("position 2 of 3 waiting")
-    of.hold(key("first"), "q", amounts(cpu="2"))
+    of.hold(Claim(key("first"), "q", amounts(cpu="2")))
     assert of.position(key("first"), NOW) is None
 
 
@@ -289,13 +291,13 @@ def test_a_position_is_among_those_who_cannot_start_yet() -> None:
 def test_growth_that_stands_in_line_takes_what_it_may_take_there(*, preempts: bool) -> None:
     """Of a queue of 5 it holds 2 itself, and a less urgent gang 2."""
     of = ledger(replace(opened(cpu="5"), preempts=preempts), held={"mine": {"cpu": "2"}})
-    of.hold(key("low"), "q", amounts(cpu="2"), priority=-1)
-    wave = key("mine").part("wave")
-    grown = {cpu: of.fits_more(key("mine"), "q", amounts(cpu=cpu), NOW, waits_as=wave) for cpu in ("3", "4")}
+    of.hold(Claim(key("low"), "q", amounts(cpu="2"), priority=-1))
+    wave = key("mine").wave
+    grown = {cpu: of.fits_more(Growth(key("mine"), "q"), amounts(cpu=cpu), NOW) for cpu in ("3", "4")}
     assert grown == {"3": True, "4": False}
     of.wait(replace(waiting("mine", cpu="2"), key=wave, preempts=True))
     of.wait(waiting("young", since="11:00", cpu="2"))
-    assert of.fits_more(key("mine"), "q", amounts(cpu="4"), NOW, waits_as=wave) is preempts
+    assert of.fits_more(Growth(key("mine"), "q"), amounts(cpu="4"), NOW) is preempts
     assert admitted(of, "young") == []
     assert (wave.gang, key("mine").gang) == (key("mine"), key("mine"))
 
@@ -314,18 +316,18 @@ def test_the_first_node_is_given_once_to_all_queues_together() -> None:
     of = ledger(opened("q"), opened("r"))
     of.bound({})
     for name, queue in (("mine", "q"), ("other", "r")):
-        of.hold(key(f"runs in {queue}"), queue, amounts(cpu="1"))
+        of.hold(Claim(key(f"runs in {queue}"), queue, amounts(cpu="1")))
         of.wait(waiting(name, queue=queue, cpu="2"))
     of.bound(amounts(cpu="4"))
     assert of.startable("q", NOW) == of.startable("r", NOW) == [key("mine")]
-    of.hold(key("mine"), "q", amounts(cpu="2"))
+    of.hold(Claim(key("mine"), "q", amounts(cpu="2")))
     assert admitted(of, "other") == []
 
 
 def test_when_the_last_node_has_gone_each_queue_is_by_itself_again() -> None:
     of = ledger(opened("q"), opened("r"), replace(opened("below"), parent="q"))
     of.bound(amounts(cpu="4"))
-    of.hold(key("runs"), "q", amounts(cpu="4"))
+    of.hold(Claim(key("runs"), "q", amounts(cpu="4")))
     of.bound({})
     of.set_queue(replace(opened("below", cpu="1"), parent="q"))
     assert of.forget(key("runs"))
@@ -364,7 +366,7 @@ def tree(*names: str, **org: str) -> list[QueueView]:
 
 
 def hold(of: Ledger, name: str, queue: str = "q", *, lasts: bool = False, **claim: str) -> None:
-    of.hold(key(name), queue, amounts(**claim), since="07:00", lasts=lasts)
+    of.hold(Claim(key(name), queue, amounts(**claim), since="07:00", lasts=lasts))
 
 
 @pytest.mark.parametrize("since", ["07:00", "23:00"], ids=["older than who waits, as it is mostly", "younger"])
@@ -372,9 +374,9 @@ def hold(of: Ledger, name: str, queue: str = "q", *, lasts: bool = False, **clai
 def test_growth_stands_behind_whom_nobody_passes(since: str, strict: bool) -> None:  # noqa: FBT001
     """However long the gang has run: an autoscaler that asks for more and more would keep the other from starting."""
     of = ledger(replace(opened(cpu="10"), strict=strict))
-    of.hold(key("runs"), "q", amounts(cpu="5"), since=since)
+    of.hold(Claim(key("runs"), "q", amounts(cpu="5"), since=since))
     of.wait(waiting("large", cpu="6") if strict else tired("large", cpu="6"))
-    assert not of.fits_more(key("runs"), "q", amounts(cpu="6"), NOW)
+    assert not of.fits_more(Growth(key("runs"), "q"), amounts(cpu="6"), NOW)
 
 
 def test_growth_that_nobody_forbids_has_passed_everybody_who_lacks_what_it_takes() -> None:
@@ -382,7 +384,7 @@ def test_growth_that_nobody_forbids_has_passed_everybody_who_lacks_what_it_takes
     hold(of, "runs", cpu="5")
     of.wait(waiting("large", cpu="6"))
     of.wait(waiting("gpu", gpu="1"))
-    assert of.fits_more(key("runs"), "q", amounts(cpu="9"), NOW)
+    assert of.fits_more(Growth(key("runs"), "q"), amounts(cpu="9"), NOW)
     hold(of, "runs", cpu="9")
     assert of.passed_by(key("runs"), NOW) == []
     assert of.passed_by(key("runs"), NOW, growth=True) == [key("large")]
@@ -429,7 +431,7 @@ def test_pods_without_a_node_do_not_end_by_themselves(*, idle: bool, held_up: li
     """A gang whose pods find no node freezes nobody in the queues beside it; between two waves it may run on."""
     of = ledger(*tree("q", "r", "s", cpu="10"))
     of.bound(amounts(cpu="10"))
-    of.hold(key("unplaced"), "r", amounts(cpu="6"), soft=amounts(cpu="6"), idle=idle)
+    of.hold(Claim(key("unplaced"), "r", amounts(cpu="6"), soft=amounts(cpu="6"), idle=idle))
     of.wait(tired("large", cpu="8"))
     of.wait(waiting("small", queue="s", cpu="1"))
     assert ("others pass it" in decision(of, "large").message) is not idle
@@ -489,7 +491,7 @@ def test_one_that_waits_for_its_own_service_freezes_neither_siblings_nor_the_clu
 def test_the_rest_of_a_gang_that_has_begun_starts_beside_a_reservation_for_a_service() -> None:
     """What is free now is free for it, though in the end the service takes all."""
     books = ledger(opened(cpu="8"), held={"runs": {"cpu": "2"}})
-    books.hold(key("stays"), "q", amounts(cpu="3"), lasts=True)
+    books.hold(Claim(key("stays"), "q", amounts(cpu="3"), lasts=True))
     books.wait(replace(tired("service", cpu="5"), lasts=True, since="08:00"))
     books.wait(replace(tired("wave", cpu="1"), begun=True))
     assert admitted(books, "service", "wave") == ["wave"]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
@@ -171,17 +172,19 @@ class History(RuleBasedStateMachine):
     @staticmethod
     def _hold(ledger: Ledger, gang: EntryKey, holder: Holder) -> bool:
         return ledger.hold(
-            gang,
-            holder.queue,
-            holder.claim,
-            priority=holder.priority,
-            since=holder.since,
-            soft=holder.soft,
-            idle=holder.idle,
-            lasts=holder.lasts,
-            spare=holder.spare,
-            running=holder.running,
-            end=holder.end,
+            Claim(
+                gang,
+                holder.queue,
+                holder.claim,
+                priority=holder.priority,
+                since=holder.since,
+                soft=holder.soft,
+                idle=holder.idle,
+                lasts=holder.lasts,
+                spare=holder.spare,
+                running=holder.running,
+                end=holder.end,
+            )
         )
 
     @rule(name=st.sampled_from(NAMES))
@@ -356,15 +359,7 @@ def test_admitting_one_after_the_other_never_makes_another_decision_wrong(
     for candidate in turns:
         found = books.decide(candidate.key, NOW)
         if found is not None and found.fits:
-            books.hold(
-                candidate.key,
-                candidate.queue,
-                candidate.need,
-                priority=candidate.priority,
-                since=candidate.since,
-                lasts=candidate.lasts,
-                end=candidate.end(NOW),
-            )
+            books.hold(candidate.claim(NOW))
     assert {candidate.key for candidate in all_ if books.holds(candidate.key) is not None} == promised
 
 
@@ -398,7 +393,7 @@ def test_nobody_waits_for_ever_behind_smaller_ones(large: int, small: list[tuple
                 books.wait(known[passed])
             found = books.decide(gang, now)
             if found is not None and found.fits:
-                books.hold(gang, known[gang].queue, known[gang].need)
+                books.hold(known[gang].claim(NOW))
                 running.append(gang)
         if mine.key in running:
             return

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from muster.queueing.entries import EndKind
+from muster.queueing.entries import Claim, EndKind
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.namespace_quota import NamespaceLimit
 from muster.queueing.queue_view import QueueView
@@ -240,7 +240,9 @@ def ledger_of(world: WorldWithQuotas) -> Ledger:
         ledger.set_queue(view)
     for gang, holder in world.held.items():
         idle, lasts = holder.idle, holder.lasts
-        ledger.hold(gang, holder.queue, holder.claim, since=holder.since, soft=holder.soft, idle=idle, lasts=lasts)
+        ledger.hold(
+            Claim(gang, holder.queue, holder.claim, since=holder.since, soft=holder.soft, idle=idle, lasts=lasts)
+        )
     for namespace, limit in world.limits.items():
         ledger.limit_namespace(namespace, limit)
         ledger.others_use(namespace, world.others[namespace])
@@ -262,6 +264,6 @@ def test_with_quotas_each_start_leaves_the_others_what_the_model_says(world: Wor
         together = [*fitting.values()]
         random.shuffle(together)
         for one in together:
-            ledger.hold(one.key, one.queue, one.need, priority=one.priority, since=one.since, lasts=one.lasts)
+            ledger.hold(one.claim(NOW))
             del world.waits[one.key]
             world.held[one.key] = Holder(one.queue, one.need, one.priority, one.since, {}, idle=False, lasts=one.lasts)

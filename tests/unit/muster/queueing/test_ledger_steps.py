@@ -7,11 +7,13 @@ admission that changes where an older gang is short that nobody may pass any mor
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from tests.support.examples import examples
@@ -39,7 +41,7 @@ class History:
         self.ledger = Ledger()
         self.queues: dict[str, QueueView] = {}
         self.waits: dict[EntryKey, Candidate] = {}
-        self.held: dict[EntryKey, tuple[str, Resources, dict[str, Any]]] = {}
+        self.held: dict[EntryKey, Claim] = {}
         self.nodes: Resources | None = None
         self.now = 1000.0
         for name in LEAVES:
@@ -126,29 +128,23 @@ class History:
             if found.fits:
                 began = began or candidate.begun
                 del self.waits[key]
-                rest = {
-                    "priority": candidate.priority,
-                    "since": candidate.since,
-                    "lasts": candidate.lasts,
-                    "running": {},
-                }
-                self._hold(key, candidate.queue, candidate.need, **rest)
+                self._hold(replace(candidate.claim(self.now), running={}))
 
     def change(self) -> None:
         """A claim turns soft or hard, or is of another size."""
         if self.held:
             key = self.random.choice(list(self.held))
-            queue, claim, rest = self.held[key]
+            claim = self.held[key]
             if self.random.random() < 0.5:
-                claim = sized(self.random.randrange(1, 6))
+                claim = replace(claim, resources=sized(self.random.randrange(1, 6)))
             if self.random.random() < 0.5:
-                rest = {**rest, "soft": self.random.choice([None, claim]), "idle": self.random.random() < 0.5}
-            rest = {**rest, "running": self.random.choice([None, {}, sized(1)])}
-            self._hold(key, queue, claim, **rest)
+                soft = self.random.choice([{}, claim.resources])
+                claim = replace(claim, soft=soft, idle=self.random.random() < 0.5)
+            self._hold(replace(claim, running=self.random.choice([None, {}, sized(1)])))
 
-    def _hold(self, key: EntryKey, queue: str, claim: Resources, **rest: Any) -> None:  # noqa: ANN401 - as `hold`
-        self.ledger.hold(key, queue, claim, **rest)
-        self.held[key] = queue, claim, rest
+    def _hold(self, claim: Claim) -> None:
+        self.ledger.hold(claim)
+        self.held[claim.key] = claim
 
     def startable(self, ledger: Ledger) -> dict[str, list[EntryKey]]:
         """Who may start, in order, by one queue of every field."""
@@ -160,8 +156,8 @@ class History:
         for view in self.queues.values():
             fresh.set_queue(view)
         fresh.bound(self.nodes)
-        for key, (queue, claim, rest) in self.held.items():
-            fresh.hold(key, queue, claim, **rest)
+        for claim in self.held.values():
+            fresh.hold(claim)
         for candidate in self.waits.values():
             fresh.wait(candidate)
         return fresh

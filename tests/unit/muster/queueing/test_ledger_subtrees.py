@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from tests.support.calls import Calls
@@ -71,7 +72,7 @@ def test_a_claim_without_a_priority_gives_way_to_any_above_zero() -> None:
     """Zero is what pods without a class have in Kubernetes."""
     books = Ledger()
     books.set_queue(QueueView("q", "Open", amounts(cpu="4"), preempts=True))
-    books.hold(GangKey("team", "runs"), "q", amounts(cpu="4"))
+    books.hold(Claim(GangKey("team", "runs"), "q", amounts(cpu="4")))
     urgent = Candidate(GangKey("team", "urgent"), "q", 1, "10:00", amounts(cpu="4"), preempts=True)
     books.wait(urgent)
     decision = books.decide(urgent.key, 0.0)
@@ -84,7 +85,7 @@ def test_only_a_gang_for_which_others_are_evicted_counts_on_it() -> None:
     books = Ledger()
     for preempts in (True, False, True):
         books.set_queue(QueueView("q", "Open", amounts(cpu="4"), preempts=preempts))
-        books.hold(GangKey("team", "runs"), "q", amounts(cpu="4"))
+        books.hold(Claim(GangKey("team", "runs"), "q", amounts(cpu="4")))
         books.wait(Candidate(GangKey("team", "never"), "q", 2, "09:00", amounts(cpu="4")))
         books.wait(Candidate(GangKey("team", "urgent"), "q", 1, "10:00", amounts(cpu="4"), preempts=True))
         found = {name: books.decide(GangKey("team", name), 0.0) for name in ("never", "urgent")}
@@ -94,7 +95,7 @@ def test_only_a_gang_for_which_others_are_evicted_counts_on_it() -> None:
 def test_what_nobody_has_taken_is_free_to_the_last_bit() -> None:
     books = Ledger()
     books.set_queue(QueueView("q", "Open", amounts(cpu="4", memory="6Gi")))
-    books.hold(GangKey("team", "runs"), "q", amounts(cpu="3"))
+    books.hold(Claim(GangKey("team", "runs"), "q", amounts(cpu="3")))
     books.wait(Candidate(GangKey("team", "waits"), "q", 0, "10:00", amounts(cpu="3", memory="4Gi")))
     decision = books.decide(GangKey("team", "waits"), 0.0)
     assert decision is not None
@@ -105,7 +106,7 @@ def test_patience_ends_at_its_moment_however_often_a_gang_was_passed_before() ->
     """Moments that were overtaken are cleared away when there are many of them, and no other with them."""
     books = Ledger()
     books.set_queue(QueueView("q", "Open", amounts(cpu="4"), patience=60.0, trusts_estimates=False))
-    books.hold(GangKey("team", "runs"), "q", amounts(cpu="2"))
+    books.hold(Claim(GangKey("team", "runs"), "q", amounts(cpu="2")))
     large = Candidate(GangKey("team", "large"), "q", 0, "09:00", amounts(cpu="3"))
     small = Candidate(GangKey("team", "small"), "q", 0, "10:00", amounts(cpu="1"))
     books.wait(small)
@@ -122,7 +123,7 @@ def below_one_limit(queues: int) -> Ledger:
     books.set_queue(QueueView("org", "Open", amounts(cpu="100000")))
     for number in range(queues):
         books.set_queue(QueueView(f"q{number}", "Open", amounts(cpu="2"), parent="org", guarantee=amounts(cpu="1")))
-        books.hold(GangKey("team", f"held-{number}"), f"q{number}", amounts(cpu="2"))
+        books.hold(Claim(GangKey("team", f"held-{number}"), f"q{number}", amounts(cpu="2")))
         books.wait(Candidate(GangKey("team", f"waits-{number}"), f"q{number}", 0, "10:00", amounts(cpu="1")))
     books.newly_startable("q0", 0.0)
     return books
@@ -175,7 +176,7 @@ def test_queues_that_come_and_go_leave_nothing_behind() -> None:
         for number in numbers:
             name, key = f"x{number}", GangKey("team", f"x{number}")
             books.set_queue(QueueView(name, "Open", amounts(cpu="1")))
-            books.hold(key, name, amounts(cpu="1"))
+            books.hold(Claim(key, name, amounts(cpu="1")))
             books.newly_startable(name, 0.0)
             books.forget(key)
             books.drop_queue(name)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from muster.model.gang_states import GangState
+from muster.queueing.entries import Growth
 from muster.queueing.ledger import Candidate, Decision, GangKey, Ledger
 from muster.queueing.namespace_quota import NamespaceLimit
 from muster.queueing.queue_view import QueueView
@@ -34,7 +35,7 @@ def ledger(*views: QueueView, **limits: NamespaceLimit | None) -> Ledger:
 
 
 def hold(books: Ledger, candidate: Candidate) -> None:
-    books.hold(candidate.key, candidate.queue, candidate.need, since=candidate.since, lasts=candidate.lasts)
+    books.hold(candidate.claim(NOW))
 
 
 def decision(books: Ledger, candidate: Candidate) -> Decision:
@@ -202,31 +203,31 @@ def test_only_gangs_of_a_scheduler_that_heeds_the_quotas_are_limited(limited: bo
     books.wait(one)
     assert decision(books, one).fits is not limited
     hold(books, runs)
-    assert books.fits_more(runs.key, "q", amounts(cpu="5"), NOW, limited=limited) is not limited
+    assert books.fits_more(Growth(runs.key.gang, "q", limited=limited), amounts(cpu="5"), NOW) is not limited
 
 
 @pytest.mark.parametrize(("others", "fits"), [(1, True), (2, False)])
 def test_growth_in_the_place_of_what_it_replaces_stays_within_the_quota(others: int, fits: bool) -> None:  # noqa: FBT001
     books = ledger(team=quota(4))
-    runs, leaving = waiting("runs", 2), waiting("leaving", 1)
-    for one in (runs, leaving, waiting("other", others)):
+    runs = waiting("runs", 2)
+    for one in (runs, replace(waiting("", 1), key=GangKey("team", "runs").leaving), waiting("other", others)):
         hold(books, one)
-    claim = amounts(cpu="3")
-    assert books.fits_more(runs.key, "q", claim, NOW, replaces=leaving.key, limited=True) is fits
+    growth = Growth(GangKey("team", "runs"), "q", limited=True)
+    assert books.fits_more(growth, amounts(cpu="3"), NOW) is fits
 
 
 def test_growth_takes_no_more_of_a_namespace_than_is_free_and_kept_for_nobody() -> None:
     books = ledger(team=quota(4))
-    runs = waiting("runs", 2)
+    runs, growth = waiting("runs", 2), Growth(GangKey("team", "runs"), "q", limited=True)
     hold(books, runs)
-    assert books.fits_more(runs.key, "q", amounts(cpu="4"), NOW, limited=True)
-    assert not books.fits_more(runs.key, "q", amounts(cpu="5"), NOW, limited=True)
+    assert books.fits_more(growth, amounts(cpu="4"), NOW)
+    assert not books.fits_more(growth, amounts(cpu="5"), NOW)
     large = waiting("large", 3)
     books.wait(large)
-    assert books.fits_more(runs.key, "q", amounts(cpu="3"), NOW, limited=True)
+    assert books.fits_more(growth, amounts(cpu="3"), NOW)
     assert books.passed_by(runs.key, NOW, growth=True) == [large.key]
     books.wait(replace(large, passed_since=NOW - 9000))
-    assert not books.fits_more(runs.key, "q", amounts(cpu="3"), NOW, limited=True)
+    assert not books.fits_more(growth, amounts(cpu="3"), NOW)
 
 
 def test_a_limit_that_comes_counts_what_is_held_already() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from muster.queueing.entries import Claim, Growth
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from tests.support.calls import Calls
@@ -31,7 +32,7 @@ def start(ledger: Ledger, key: EntryKey) -> bool:
     """The gang holds what it waited for; whether anything changed for others."""
     one = ledger.candidate(key)
     assert one is not None
-    return ledger.hold(key, one.queue, one.need, priority=one.priority, since=one.since)
+    return ledger.hold(one.claim(NOW))
 
 
 def filled(seed: int, at_once: int, *, preempts: bool = False) -> Ledger:
@@ -94,10 +95,10 @@ def test_nothing_grows_while_others_may_start_that_are_not_known_yet() -> None:
     """They stand before it."""
     ledger = Ledger(at_once=2)
     ledger.set_queue(QueueView("a", "Open", amounts(cpu="100")))
-    ledger.hold(GangKey("team", "runs"), "a", amounts(cpu="1"))
+    ledger.hold(Claim(GangKey("team", "runs"), "a", amounts(cpu="1")))
     for number in range(3):
         ledger.wait(waits(number, "a", 1))
-    grown = GangKey("team", "runs"), "a", amounts(cpu="2"), NOW
+    grown = Growth(GangKey("team", "runs"), "a"), amounts(cpu="2"), NOW
     assert not ledger.fits_more(*grown)
     assert ledger.room_to_grow("a", NOW) is None
     start(ledger, GangKey("team", "g000"))
@@ -114,7 +115,7 @@ def tree(gangs: int) -> Ledger:
         if number // 10 % 2:
             ledger.wait(one)
         else:
-            ledger.hold(one.key, one.queue, one.need, since=one.since)
+            ledger.hold(one.claim(NOW))
     for queue in ledger.changed_subtrees(NOW):
         ledger.newly_startable(queue, NOW)
     return ledger
@@ -179,7 +180,7 @@ def test_a_pass_holds_on_though_everybody_who_could_be_passed_has_been() -> None
     for name in ("a", "b"):
         ledger.set_queue(QueueView(name, "Open", amounts(cpu="10")))
     runs = GangKey("team", "runs")
-    ledger.hold(runs, "a", amounts(cpu="4"))
+    ledger.hold(Claim(runs, "a", amounts(cpu="4")))
     large = waits(1, "a", 8), waits(2, "b", 8)
     for one in large:
         ledger.wait(one)

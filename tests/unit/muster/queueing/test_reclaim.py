@@ -11,6 +11,7 @@ from hypothesis.stateful import rule
 
 from muster.model.names import RECLAIM
 from muster.model.objects import Queue
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import Resources, minus
@@ -42,7 +43,7 @@ def ledger(*, reclaims: bool = True, nodes: int = 10) -> Ledger:
 
 
 def hold(books: Ledger, name: str, where: str, cpu: int, *, spare: int = 0) -> bool:
-    return books.hold(GangKey("team", name), where, amounts(cpu=str(cpu)), spare=amounts(cpu=str(spare)))
+    return books.hold(Claim(GangKey("team", name), where, amounts(cpu=str(cpu)), spare=amounts(cpu=str(spare))))
 
 
 def waits(name: str, where: str, cpu: int, *, reclaims: bool = True, passed: float | None = None) -> Candidate:
@@ -152,7 +153,7 @@ def test_no_pod_is_taken_that_leaves_its_queue_less_than_its_guarantee(guarantee
     books = ledger()
     books.set_queue(replace(queue("rich", 5), guarantee=amounts(gpu=guaranteed)))
     both = {"cpu": "9", "gpu": "9"}
-    books.hold(GangKey("team", "elastic"), "rich", amounts(**both), spare=amounts(cpu="4", gpu="4"))
+    books.hold(Claim(GangKey("team", "elastic"), "rich", amounts(**both), spare=amounts(cpu="4", gpu="4")))
     found = [cpu for cpu in range(1, 6) if starts(books, waits("claimant", "poor", cpu))]
     assert max(found) == most
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from muster.queueing.entries import Claim
 from muster.queueing.forecast import forecast, start
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import DRAINS, ROOT, QueueView
@@ -54,7 +55,7 @@ def scene(seed: int) -> tuple[World, Ledger]:
         end = run.from_(NOW - chance.choice([0.0, 50.0, 250.0, 1000.0])) if run is not None else None
         holder = Holder(chance.choice(LEAVES), claim, 0, "08:00", {}, idle=False, lasts=chance.random() < 0.1, end=end)
         world.held[key] = holder
-        ledger.hold(key, holder.queue, claim, since=holder.since, lasts=holder.lasts, end=end)
+        ledger.hold(Claim(key, holder.queue, claim, since=holder.since, lasts=holder.lasts, end=end))
     for number in range(chance.randint(2, 8)):
         since = chance.choice([None, NOW - 30, NOW - 100, NOW - 1000, NOW - 10_000])
         candidate = Candidate(
@@ -132,7 +133,7 @@ def reservations(ledger: Ledger) -> list[Reservation]:
 def test_a_gang_that_ends_in_time_passes_and_one_that_does_not_waits() -> None:
     ledger = Ledger()
     ledger.set_queue(QueueView("q", "Open", amounts(cpu="10"), patience=60.0))
-    ledger.hold(GangKey("team", "runs"), "q", amounts(cpu="6"), end=Run(600.0, EndKind.ENFORCED).from_(NOW))
+    ledger.hold(Claim(GangKey("team", "runs"), "q", amounts(cpu="6"), end=Run(600.0, EndKind.ENFORCED).from_(NOW)))
     large = Candidate(GangKey("team", "large"), "q", 0, "10:00", amounts(cpu="8"), passed_since=NOW - 100)
     short, long, small = (
         Candidate(GangKey("team", name), "q", 0, since, amounts(cpu=cpu), run=Run(seconds, EndKind.ENFORCED))
@@ -159,7 +160,7 @@ def test_estimates_are_trusted_until_the_queue_drains(queues: float | None, gang
     """Nothing happens meanwhile but time."""
     ledger, large, small = Ledger(), GangKey("team", "large"), GangKey("team", "small")
     ledger.set_queue(QueueView("q", "Open", amounts(cpu="10"), patience=60.0, drain_after=queues))
-    ledger.hold(GangKey("team", "runs"), "q", amounts(cpu="6"))
+    ledger.hold(Claim(GangKey("team", "runs"), "q", amounts(cpu="6")))
     ledger.wait(Candidate(large, "q", 0, "10:00", amounts(cpu="8"), passed_since=1000.0, drain_after=gangs))
     ledger.wait(Candidate(small, "q", 0, "11:00", amounts(cpu="3")))
     assert [ledger.startable("q", 1000.0 + drains + late) for late in (-1.0, 0.0)] == [[small], []]

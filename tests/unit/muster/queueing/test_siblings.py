@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.shares import Shares, percent
@@ -114,7 +115,7 @@ def made(views: list[QueueView], nodes: Resources, held: list[Holder], waits: li
         books.set_queue(view)
     books.bound(nodes)
     for gang, holder in world.held.items():
-        books.hold(gang, holder.queue, holder.claim, since=holder.since, lasts=holder.lasts)
+        books.hold(Claim(gang, holder.queue, holder.claim, since=holder.since, lasts=holder.lasts))
     for one in waits:
         books.wait(one)
     return books, world
@@ -138,7 +139,7 @@ def test_whoever_starts_first_a_ledger_made_of_the_facts_says_the_same(
     while promised := books.startable("v", NOW):
         chance.shuffle(promised)
         for one in [world.waits.pop(gang) for gang in promised]:
-            books.hold(one.key, one.queue, one.need, priority=one.priority, since=one.since, lasts=one.lasts)
+            books.hold(one.claim(NOW))
             held = [*held, Holder(one.queue, one.need, one.priority, one.since, {}, idle=False, lasts=one.lasts)]
         fresh, _ = made(views, nodes, held, list(world.waits.values()))
         assert books.startable("v", NOW) == fresh.startable("v", NOW)
@@ -155,7 +156,7 @@ def test_the_same_objects_give_the_same_order_whenever_each_of_them_came(
     steps += [partial(other.set_queue, view) for view in views]
     steps += [partial(other.wait, one) for one in waits]
     steps += [
-        partial(other.hold, gang, holder.queue, holder.claim, since=holder.since, lasts=holder.lasts)
+        partial(other.hold, Claim(gang, holder.queue, holder.claim, since=holder.since, lasts=holder.lasts))
         for gang, holder in world.held.items()
     ]
     chance.shuffle(steps)
@@ -218,7 +219,7 @@ def started(books: Ledger, known: dict[EntryKey, Candidate]) -> list[str]:
     """Start all that may, as the controller does; gives their queues."""
     queues = []
     for gang in books.startable(next(iter(known.values())).queue, NOW):
-        books.hold(gang, known[gang].queue, known[gang].need)
+        books.hold(known[gang].claim(NOW))
         queues.append(known[gang].queue)
     return queues
 
@@ -270,7 +271,7 @@ def test_floods_divide_the_room_by_weight_at_each_level() -> None:
 
 def test_a_gang_of_high_priority_waits_for_a_sibling_below_its_share_and_for_nobody_of_its_own_queue() -> None:
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="4")
-    books.hold(key("runs"), "a", amounts(cpu="2"))
+    books.hold(Claim(key("runs"), "a", amounts(cpu="2")))
     urgent = replace(flood("a", 1, "11:00", cpu="2")[0], key=key("urgent"), priority=1000)
     for one in (urgent, *flood("a", 1, "09:00", cpu="2"), *flood("b", 1, "10:00", cpu="2")):
         books.wait(one)
@@ -297,7 +298,7 @@ def test_a_reservation_below_keeps_nothing_of_the_nodes_from_one_whose_patience_
 def test_a_start_passes_the_first_of_a_sibling_that_has_no_more_of_its_share() -> None:
     """However old what starts is: else a large gang beside a flood would never come to its patience."""
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="8")
-    books.hold(key("runs"), "b", amounts(cpu="7"))
+    books.hold(Claim(key("runs"), "b", amounts(cpu="7")))
     books.wait(Candidate(key("large"), "a", 0, "10:00", amounts(cpu="4")))
     books.wait(Candidate(key("small"), "b", 0, "09:00", amounts(cpu="1")))
     assert books.startable("a", NOW) == [key("small")]
@@ -306,7 +307,7 @@ def test_a_start_passes_the_first_of_a_sibling_that_has_no_more_of_its_share() -
 
 def test_a_start_does_not_pass_siblings_that_have_more_of_their_share() -> None:
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="8")
-    books.hold(key("runs"), "a", amounts(cpu="6"))
+    books.hold(Claim(key("runs"), "a", amounts(cpu="6")))
     books.wait(Candidate(key("large"), "a", 0, "09:00", amounts(cpu="4")))
     books.wait(Candidate(key("small"), "b", 0, "10:00", amounts(cpu="1")))
     assert books.passed_by(key("small"), NOW) == []
@@ -314,15 +315,15 @@ def test_a_start_does_not_pass_siblings_that_have_more_of_their_share() -> None:
 
 def test_a_start_whose_turn_came_first_passes_no_sibling_that_has_less_once_it_has_started() -> None:
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="8")
-    books.hold(key("a runs"), "a", amounts(cpu="3"))
-    books.hold(key("b runs"), "b", amounts(cpu="2"))
+    books.hold(Claim(key("a runs"), "a", amounts(cpu="3")))
+    books.hold(Claim(key("b runs"), "b", amounts(cpu="2")))
     books.wait(Candidate(key("large"), "a", 0, "09:00", amounts(cpu="4")))
     for one in flood("b", 2, "10:00", cpu="2"):
         books.wait(one)
     assert books.startable("a", NOW) == [key("b-00")]
     assert books.passed_by(key("b-00"), NOW) == []
     # The next one is behind the large one, for which there is as little room.
-    books.hold(key("b-00"), "b", amounts(cpu="2"))
+    books.hold(Claim(key("b-00"), "b", amounts(cpu="2")))
     books.wait(Candidate(key("small"), "b", 0, "09:30", amounts(cpu="1")))
     assert books.startable("a", NOW) == [key("small")]
     assert books.passed_by(key("small"), NOW) == [key("large")]
@@ -330,7 +331,7 @@ def test_a_start_whose_turn_came_first_passes_no_sibling_that_has_less_once_it_h
 
 def test_a_start_passes_the_first_of_its_own_queue_though_that_has_more_than_before() -> None:
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="8")
-    books.hold(key("runs"), "a", amounts(cpu="4"))
+    books.hold(Claim(key("runs"), "a", amounts(cpu="4")))
     books.wait(Candidate(key("large"), "b", 0, "08:00", amounts(cpu="5")))
     books.wait(Candidate(key("small"), "b", 0, "09:00", amounts(cpu="1")))
     assert books.passed_by(key("small"), NOW) == [key("large")]
@@ -339,7 +340,7 @@ def test_a_start_passes_the_first_of_its_own_queue_though_that_has_more_than_bef
 def test_a_start_passes_one_whose_queue_had_less_though_others_behind_it_have_started_since() -> None:
     """They take nothing that it lacks, and it is as far in front as before."""
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="10", gpu="8")
-    books.hold(key("runs"), "b", amounts(gpu="5"))
+    books.hold(Claim(key("runs"), "b", amounts(gpu="5")))
     books.wait(Candidate(key("large"), "a", 0, "09:00", amounts(gpu="4")))
     books.wait(Candidate(key("beside"), "a", 0, "09:30", amounts(cpu="7")))
     books.wait(Candidate(key("small"), "b", 0, "10:00", amounts(gpu="1")))
@@ -350,7 +351,7 @@ def test_a_start_passes_one_whose_queue_had_less_though_others_behind_it_have_st
 
 def test_between_siblings_with_as_much_of_their_share_the_older_one_is_passed() -> None:
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), QueueView("c", "Open", {}), cpu="8")
-    books.hold(key("runs"), "c", amounts(cpu="6"))
+    books.hold(Claim(key("runs"), "c", amounts(cpu="6")))
     books.wait(Candidate(key("old"), "a", 0, "09:00", amounts(cpu="4")))
     books.wait(Candidate(key("small"), "b", 0, "10:00", amounts(cpu="1")))
     books.wait(Candidate(key("young"), "c", 0, "11:00", amounts(cpu="4")))
@@ -363,7 +364,7 @@ def test_between_siblings_with_as_much_of_their_share_the_older_one_is_passed() 
 def test_nobody_passes_a_large_gang_of_a_queue_that_has_nothing_when_its_patience_is_over() -> None:
     """Not even older gangs of siblings."""
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="8")
-    books.hold(key("runs"), "b", amounts(cpu="5"))
+    books.hold(Claim(key("runs"), "b", amounts(cpu="5")))
     books.wait(Candidate(key("large"), "a", 0, "10:00", amounts(cpu="7"), passed_since=NOW - 700))
     books.wait(Candidate(key("small"), "b", 0, "09:00", amounts(cpu="1")))
     assert books.startable("a", NOW) == []
@@ -374,7 +375,7 @@ def test_nobody_passes_a_large_gang_of_a_queue_that_has_nothing_when_its_patienc
 )
 def test_a_sibling_in_which_nothing_starts_goes_before_nobody(b: QueueView) -> None:
     books = beside(QueueView("a", "Open", {}), b, cpu="8")
-    books.hold(key("runs"), "a", amounts(cpu="7"))
+    books.hold(Claim(key("runs"), "a", amounts(cpu="7")))
     books.wait(Candidate(key("mine"), "a", 0, "09:00", amounts(cpu="2")))
     books.wait(Candidate(key("theirs"), "b", 0, "08:00", amounts(cpu="1")))
     assert words(books, "mine") == "needs cpu 2; the cluster has cpu 1 free of cpu 8; position 1 of 1 waiting"
@@ -384,7 +385,7 @@ def test_a_sibling_in_which_nothing_starts_goes_before_nobody(b: QueueView) -> N
 def test_who_waits_behind_siblings_hears_what_its_own_queue_has() -> None:
     """Not their names, and not what they have."""
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="8")
-    books.hold(key("runs"), "a", amounts(cpu="6"))
+    books.hold(Claim(key("runs"), "a", amounts(cpu="6")))
     books.wait(Candidate(key("mine"), "a", 0, "09:00", amounts(cpu="2")))
     books.wait(Candidate(key("theirs"), "b", 0, "10:00", amounts(cpu="2")))
     assert words(books, "mine") == (
@@ -398,8 +399,8 @@ def test_who_waits_behind_siblings_hears_what_its_own_queue_has() -> None:
 
 def test_siblings_that_wait_for_their_own_limit_go_before_nobody() -> None:
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", amounts(cpu="2")), cpu="8")
-    books.hold(key("runs"), "a", amounts(cpu="6"))
-    books.hold(key("too"), "b", amounts(cpu="1"))
+    books.hold(Claim(key("runs"), "a", amounts(cpu="6")))
+    books.hold(Claim(key("too"), "b", amounts(cpu="1")))
     books.wait(Candidate(key("mine"), "a", 0, "09:00", amounts(cpu="2")))
     books.wait(Candidate(key("theirs"), "b", 0, "10:00", amounts(cpu="2")))
     assert "share" not in words(books, "mine")
@@ -407,7 +408,7 @@ def test_siblings_that_wait_for_their_own_limit_go_before_nobody() -> None:
 
 def test_the_words_of_one_that_is_below_its_share_name_no_sibling() -> None:
     books = beside(QueueView("a", "Open", {}), QueueView("b", "Open", {}), cpu="8")
-    books.hold(key("runs"), "a", amounts(cpu="6"))
+    books.hold(Claim(key("runs"), "a", amounts(cpu="6")))
     books.wait(Candidate(key("mine"), "b", 0, "09:00", amounts(cpu="3")))
     books.wait(Candidate(key("theirs"), "a", 0, "10:00", amounts(cpu="3")))
     assert "share" not in words(books, "mine")
@@ -422,8 +423,8 @@ def words(of: Ledger, name: str) -> str:
 def test_a_queue_has_a_part_of_its_share_where_siblings_share() -> None:
     views = [QueueView("t", "Open", amounts(cpu="8")), QueueView("t1", "Open", {}, parent="t")]
     books = beside(*views, QueueView("t2", "Open", {}, parent="t", deserved=amounts(cpu="0")), cpu="8")
-    books.hold(key("runs"), "t1", amounts(cpu="2"))
-    books.hold(key("more"), "t2", amounts(cpu="1"))
+    books.hold(Claim(key("runs"), "t1", amounts(cpu="2")))
+    books.hold(Claim(key("more"), "t2", amounts(cpu="1")))
     assert [books.share(name) for name in ("t1", "t2", "t", ROOT)] == [0.5, float("inf"), None, None]
     assert percent(0.5) == "50%"
     assert percent(float("inf")) == "more than 100%"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.unplaced_claims import soft_in
@@ -20,7 +22,7 @@ from tests.support.manifests.observed import amounts
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from muster.queueing.entries import Claim, EntryKey
+    from muster.queueing.entries import EntryKey
     from muster.queueing.queue_tree import QueueTree
     from muster.resources.amounts import Resources
 
@@ -42,11 +44,11 @@ def softened(tree: QueueTree, claims: Mapping[str, Mapping[EntryKey, Claim]]) ->
     """The gangs whose soft part does not count: in order, as long as the queues' limits last."""
     sums: dict[str, dict[str, int]] = {}
     soft: set[EntryKey] = set()
-    all_ = ((queue, claim) for queue, own in claims.items() for claim in own.values() if claim.soft_amounts)
-    for queue, claim in sorted(all_, key=lambda one: one[1].order):
-        where = soft_in(tree, queue, claim)
+    all_ = (claim for own in claims.values() for claim in own.values() if claim.soft_amounts)
+    for claim in sorted(all_, key=lambda one: one.order):
+        where = soft_in(tree, claim)
         if all(_stays_within(tree.ceiling(one), sums.get(one, {}), claim) for one in where):
-            soft.add(claim.order.key)
+            soft.add(claim.key)
             for one in where:
                 so_far = sums.setdefault(one, {})
                 for name, amount in claim.soft_amounts:
@@ -92,18 +94,16 @@ class AnyHistory(RuleBasedStateMachine):
         """Also in another queue than before, or with another soft part."""
         part = {"": {}, "all": claim, "a part": {one: claim[one] for one in list(claim)[:1]}}[soft]
         # All of it runs: how much less a queue hands up is another matter (test_handing_up.py).
-        how = {"priority": priority, "soft": part, "idle": idle and bool(part), "lasts": lasts, "running": claim}
-        self.ledger.hold(key(name), queue, claim, **how)  # type: ignore[arg-type]
+        self.ledger.hold(
+            Claim(key(name), queue, claim, priority, soft=part, idle=idle and bool(part), lasts=lasts, running=claim)
+        )
 
     @rule(name=_names, spare=_sizes)
     def only_what_may_be_taken_back_changes(self, name: str, spare: Resources) -> None:
         """Then the ledger has another claim, of which as much is soft."""
         queue = self.ledger.queue_of(key(name))
         if queue is not None:
-            old = self.ledger.claims(queue)[key(name)]
-            how = {"priority": -old.order.urgency, "soft": old.soft, "idle": old.idle, "lasts": old.lasts}
-            how["running"] = old.resources
-            self.ledger.hold(key(name), queue, old.resources, spare=spare, **how)  # type: ignore[arg-type]
+            self.ledger.hold(replace(self.ledger.claims(queue)[key(name)], spare=spare))
 
     @rule(name=_names)
     def a_gang_ends(self, name: str) -> None:
@@ -167,7 +167,7 @@ class AnyHistory(RuleBasedStateMachine):
         tree, used = self.ledger.tree, dict[str, int]()
         for other, own in claims.items():
             for gang, claim in own.items() if queue in tree.gang_path(other) else ():
-                spared = gang in soft and queue in soft_in(tree, other, claim)
+                spared = gang in soft and queue in soft_in(tree, claim)
                 for name, amount in (*claim.amounts, *((n, -a) for n, a in claim.soft_amounts if spared)):
                     used[name] = used.get(name, 0) + amount
         return used
@@ -189,14 +189,14 @@ def without_nodes(claims: int, limit: int, *, organisations: int = 1) -> Ledger:
             books.set_queue(QueueView(f"q{one}{number}", "Open", {}, parent=f"org{one}"))
         for number in range(claims):
             soft(books, f"q{one}{number % 4}", f"gang{one}-{number:04}")
-    books.hold(key("runs"), "q00", sized(1))
+    books.hold(Claim(key("runs"), "q00", sized(1)))
     books.newly_startable("q00", 0.0)
     return books
 
 
 def soft(books: Ledger, queue: str, name: str) -> None:
     """A gang holds 1 cpu there, and has no node."""
-    books.hold(key(name), queue, sized(1), since=name, soft=sized(1), idle=True)
+    books.hold(Claim(key(name), queue, sized(1), since=name, soft=sized(1), idle=True))
 
 
 def calls(books: Ledger, *events: Callable[[Ledger], object]) -> int:
@@ -258,7 +258,7 @@ def test_who_is_soft_follows_each_change_of_what_is_before_it() -> None:
     for name in "abc":
         soft(books, "q", name)
     assert [books.soft(key(name), 0.0) for name in "abc"] == [True, True, False]
-    books.hold(key("a"), "q", sized(1), since="a")
+    books.hold(Claim(key("a"), "q", sized(1), since="a"))
     assert [books.soft(key(name), 0.0) for name in "abc"] == [False, True, True]
     books.set_queue(QueueView("q", "Open", sized(1)))
     assert [books.soft(key(name), 0.0) for name in "abc"] == [False, True, False]

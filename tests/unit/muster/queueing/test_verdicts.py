@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from muster.model.times import seconds_of
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import QueueView
 from tests.support.manifests.observed import amounts
@@ -23,7 +24,7 @@ def scene(ends: EndKind | None, *, namespace: str = "team", run: Run | None = No
     )
     ledger.set_queue(view)
     end = Run(AN_HOUR, ends).from_(NOW) if ends is not None else None
-    ledger.hold(GangKey(namespace, "runs"), "q", amounts(cpu="6"), end=end)
+    ledger.hold(Claim(GangKey(namespace, "runs"), "q", amounts(cpu="6"), end=end))
     large = Candidate(GangKey(namespace, "large"), "q", 0, "10:00", amounts(cpu="8"), passed_since=NOW - 1000)
     ledger.wait(large)
     ledger.wait(Candidate(GangKey("team", "small"), "q", 0, "11:00", amounts(cpu="3"), run=run))
@@ -59,7 +60,7 @@ def test_while_nothing_happens_the_words_are_the_same() -> None:
 
 def test_a_start_later_than_any_time_is_no_fault() -> None:
     ledger = scene(EndKind.ENFORCED)
-    ledger.hold(GangKey("team", "runs"), "q", amounts(cpu="6"), end=Run(1e18, EndKind.ENFORCED).from_(NOW))
+    ledger.hold(Claim(GangKey("team", "runs"), "q", amounts(cpu="6"), end=Run(1e18, EndKind.ENFORCED).from_(NOW)))
     assert "starts by 9999-12-31 23:59 UTC" in told(ledger, "large")
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from muster.cli.page.charts import ahead
 from muster.model.times import minute_of
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import EndKind, GangKey, Run
 from tests.support.cli.page import Served, served
 from tests.support.controller.stores import filled
@@ -45,7 +46,7 @@ def in_an_hour(page: Served, kind: EndKind) -> float:
     waits = ledger.candidate(GangKey("team", "ray-wait-pg"))
     assert waits is not None
     ledger.wait(replace(waits, passed_since=0.0))
-    ledger.hold(GangKey("team", "ray-run-pg"), "q", waits.need, end=Run(3600.0, kind).from_(now))
+    ledger.hold(Claim(GangKey("team", "ray-run-pg"), "q", waits.need, end=Run(3600.0, kind).from_(now)))
     return now + 3600.0
 
 

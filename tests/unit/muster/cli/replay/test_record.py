@@ -10,6 +10,7 @@ from muster.cli.replay.load import read_load
 from muster.cli.replay.record import Recorder
 from muster.cli.snapshot import LedgerSnapshot
 from muster.model.objects import Queue, convert
+from muster.queueing.entries import Claim
 from muster.queueing.forecast import start
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_tree import QueueTree
@@ -91,7 +92,7 @@ def looks(path: Path, queue: Queue, *ledgers: tuple[float, Ledger]) -> Load:
 
 def test_a_gang_that_comes_again_or_another_one_of_its_name_is_a_run_of_its_own(tmp_path: Path) -> None:
     holds, waits, gone = Ledger(), Ledger(), Ledger()
-    holds.hold(FIRST, "research", amounts(cpu="4"))
+    holds.hold(Claim(FIRST, "research", amounts(cpu="4")))
     waits.wait(Candidate(FIRST, "research", 5, "0", amounts(cpu="4")))
     at = ((0.0, holds), (10.0, waits), (15.0, holds), (20.0, gone), (30.0, holds))
     load = looks(tmp_path / "day.jsonl", QUEUE, *at)

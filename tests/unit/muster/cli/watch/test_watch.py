@@ -20,6 +20,7 @@ from muster.model.names import MESSAGE, STATE
 from muster.model.objects import PodGroup
 from muster.model.texts import printable
 from muster.model.times import minute_of
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import EndKind, GangKey, Run
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import FaultyApiserver
@@ -150,7 +151,7 @@ async def test_a_start_that_is_planned_or_moves_is_a_change(shown: Shown) -> Non
         waits = ledger.candidate(GangKey("team", "ray-wait-00-pg"))
         assert waits is not None
         ledger.wait(replace(waits, passed_since=0.0))
-        ledger.hold(GangKey("team", "ray-run-pg"), "q", waits.need, end=Run(seconds, EndKind.SAID).from_(now))
+        ledger.hold(Claim(GangKey("team", "ray-run-pg"), "q", waits.need, end=Run(seconds, EndKind.SAID).from_(now)))
         shown.history.seen(shown.state)
         told.append(f"WaitingForQuota, planned for {minute_of(now + seconds)}, if what runs ends as it says")
     changes = [f"team/ray-wait-00-pg: {old} -> {new}" for old, new in pairwise(told)]
