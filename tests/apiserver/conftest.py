@@ -1,12 +1,11 @@
 """etcd and the apiserver, with the CRDs and muster's webhook, and nobody who acts on workloads."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from hack.testbed import Testbed, TestbedError, wait_for
+from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall, gates_of_a_new_pod, install
 from muster.kube.resource import NAMESPACES
 from muster.model.names import ADMITTED, GATE
@@ -28,11 +27,6 @@ from tests.support.cluster.policy_actors import (
 from tests.support.cluster.verbs import make_namespace, own_name
 from tests.support.manifests import applied
 from tests.support.manifests.members import serve, serve_all
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed.api import Api
 
 __all__ = ["EXCLUDED", "acting", "bare", "desk", "every_kind", "running", "webhook"]
 

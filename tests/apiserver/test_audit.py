@@ -1,25 +1,20 @@
 """`muster audit` on a real apiserver: what it finds is what the webhook would say, and what it may not see it says."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, QUEUES
 from muster.model.names import NAMESPACE_SELECTOR, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from tests.support.cli.in_process import muster
+from tests.support.cluster.desk import Desk
 from tests.support.manifests.applied import queue, ray_cluster
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.desk import Desk
 
 
 def audit(kubeconfig: Path | str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,20 +1,14 @@
 """What the apiserver makes of a webhook that takes no more for now, which is why muster's says when to come again."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
+from hack.testbed.api import Api
 from muster.kube.resource import PODS
+from tests.support.cluster.desk import Desk
 from tests.support.cluster.other_webhooks import Injector, injecting
 from tests.support.manifests import applied
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hack.testbed.api import Api
-    from tests.support.cluster.desk import Desk
 
 _AGAIN = {"Retry-After": "1"}
 

@@ -4,41 +4,31 @@ A member that passed ungated could never be gated afterwards, and its gang would
 the cases.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import urllib.error
 import urllib.request
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.gangs.intent import Defaults
 from muster.kube.config import Connection
 from muster.kube.errors import ApiError
 from muster.kube.resource import CLUSTER_ROLE_BINDINGS, JOBS, MUTATING_WEBHOOKS, PODS, QUEUES
 from muster.model.names import GATE, QUEUE_LABEL
-from tests.support.cluster.desk import PATIENCE
-from tests.support.faults.apiserver import FaultyApiserver, eventually, failure, hang, only, reset
+from tests.support.cluster.desk import PATIENCE, Desk, Manifest
+from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, failure, hang, only, reset
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.manifests.applied import queue, ray_cluster
 from tests.support.manifests.owner_chains import member
-from webhook.reviews.admission_review import decode_review
+from webhook.reviews.admission_review import AdmissionRequest, decode_review
 from webhook.reviews.knowledge import Knowledge
 from webhook.reviews.pods import review_pod
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk, Manifest
-    from tests.support.faults.apiserver import Answer
-    from webhook.reviews.admission_review import AdmissionRequest
 
 _WORKER = {"ray.io/cluster": "c", "ray.io/group": "worker", "ray.io/node-type": "worker"}
 # For one read; it passes where a test has it pass, and else never.

@@ -1,26 +1,19 @@
 """The apiserver's word on what the chart renders."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 import pytest
 import yaml
 
-from hack.testbed import PATIENCE
+from hack.testbed import PATIENCE, Testbed
+from hack.testbed.api import Answer, Api
+from hack.testbed.muster import MusterInstall
 from tests.apiserver.test_replicas import CHART
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Answer, Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Manifest
+from tests.support.cluster.desk import Manifest
 
 _NAMESPACE = "restricted"
 _LEVEL = "pod-security.kubernetes.io/enforce"

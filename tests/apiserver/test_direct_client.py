@@ -1,26 +1,21 @@
 """A pod that asks the webhook itself, without any certificate, in the name of whomever it likes."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket
 import ssl
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from hack.testbed import wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.names import NAMESPACE_SELECTOR, QUEUE_LABEL
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests import applied
-
-if TYPE_CHECKING:
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk, Manifest
 
 _ADMINISTRATOR = {"username": "kubernetes-admin", "groups": ["system:masters"]}
 

@@ -1,17 +1,18 @@
 """`muster doctor` on a real apiserver: a cluster in order, and each way to break it with what is said then."""
 
-from __future__ import annotations
-
 import base64
 import copy
 import datetime as dt
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import (
     ADMISSION_POLICY_BINDINGS,
     DEPLOYMENTS,
@@ -34,16 +35,8 @@ from tests.support.cli.doctor import (
     stand_down,
     without,
 )
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.cluster.grants import account, bind, revoke
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk
 
 _SECRET = SECRETS.path("muster-system", "muster-webhook-tls")
 _ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"

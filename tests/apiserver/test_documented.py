@@ -1,13 +1,15 @@
 """What administrators type by the documents at a real apiserver, and what GitOps tools meet there (docs/gitops.md)."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
 
+from hack.testbed import Testbed
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import QUEUES
 from muster.model.names import NAMESPACE_SELECTOR, RECLAIM, UNPLACED_AFTER
 from tests.docs.test_documents import CHECKOUT
@@ -15,13 +17,6 @@ from tests.support.manifests.applied import queue
 from tests.support.pages.blocks import block, sentence
 from tests.support.pages.walkthrough import Shell
 from webhook.certificates.bundles import CLOSED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
 
 _RELEASE = "muster --namespace muster-system"
 _FIELDS = "--show-managed-fields --output json"

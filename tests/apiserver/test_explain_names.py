@@ -1,19 +1,13 @@
 """`muster explain` finds objects by the names that kubectl prints and takes."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+import subprocess
 
 import pytest
 
 from tests.support.cli.in_process import muster
+from tests.support.cluster.desk import Desk
 from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    import subprocess
-
-    from tests.support.cluster.desk import Desk
 
 
 def explained(desk: Desk, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -4,17 +4,16 @@ Each test installs muster into a control plane of this file's own that has none,
 what becomes of a member: before anybody serves it passes as if there were no muster, afterwards it is held.
 """
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from hack.testbed import Testbed, TestbedError, wait_for
-from hack.testbed.api import NotFoundError, answers
+from hack.testbed.api import Api, NotFoundError, answers
 from hack.testbed.muster import MusterInstall, gates_of_a_new_pod, install
 from muster.kube.resource import SECRETS
 from muster.model.names import GATE
@@ -22,12 +21,6 @@ from muster.process.certificates import Certificates, issue
 from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests.members import DEFINITIONS
 from webhook.certificates.bundles import CLOSED, CONFIGURATIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.testbed.api import Api
 
 _NAMESPACE, _OWN = "muster-system", "muster-webhook-tls"
 _NAMES = ["muster-webhook.muster-system.svc", "muster-webhook.muster-system", "muster-webhook"]

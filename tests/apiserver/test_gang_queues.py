@@ -1,24 +1,19 @@
 """GangQueues on a real apiserver: the chart's CRD takes what is one, and muster's commands read it."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from hack.testbed import Testbed
+from hack.testbed.api import Api
 from tests.support.cluster.claim_terms import GANG_QUEUES
+from tests.support.cluster.desk import Desk
 from tests.support.cluster.gang_queues import serving_gang_queues
 from tests.support.manifests.applied import queue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from tests.support.cluster.desk import Desk
 
 INVALID = 422
 ALL = GANG_QUEUES.path()

@@ -1,31 +1,24 @@
 """The run times of former gangs in the ConfigMaps that the chart makes, with the rights that the chart gives."""
 
-from __future__ import annotations
-
 import logging
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from controller.fenced_writes import Writer
 from controller.history import HistoryStore
 from hack.testbed import wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.gangs.history import SHARDS, History, lineage_of
 from muster.kube.client import Client
 from muster.kube.resource import CONFIG_MAPS, POD_GROUPS, QUEUES
 from muster.model.names import QUEUE_LABEL, RUNS_ABOUT
 from muster.model.times import duration_text
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.manifests.applied import pytorch_job, queue
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-    from pathlib import Path
-
-    import pytest
-
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk
 
 HOUR = 3600.0
 LINEAGES = [lineage_of(f"team-{number}", "RayCronJob", "nightly") for number in range(3 * SHARDS)]

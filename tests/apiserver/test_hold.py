@@ -1,10 +1,11 @@
 """`muster hold` and `muster resume` at the real apiserver: what they annotate, with whose rights, and what they say."""
 
-from __future__ import annotations
-
 import json
+import subprocess
 import uuid
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,11 +22,6 @@ from tests.support.manifests.owner_chains import owned
 from tests.support.pages.blocks import block
 from tests.support.pages.transcripts import alike, shown
 from tests.support.pages.walkthrough import Shell
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
-    from pathlib import Path
 
 RAY_CLUSTERS, RAY_JOBS = (resource_of(kind) for kind in KINDS[:2])
 CLUSTER = "raycluster.ray.io/demo"

@@ -1,28 +1,22 @@
 """What processes that have nothing to do ask of the apiserver, counted against docs/operations.md."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from hack.bench.usage import resident
+from hack.testbed import Testbed
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import LEASES, SECRETS
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE
-from tests.support.faults.apiserver import FaultyApiserver, eventually
+from tests.support.faults.apiserver import FaultyApiserver, Request, eventually
 from tests.support.pages.numbers import prose
 from webhook.certificates.bundles import CONFIGURATIONS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hack.testbed import Testbed
-    from hack.testbed.muster import MusterInstall
-    from tests.support.faults.apiserver import Request
 
 _SECRET = SECRETS.path("muster-system", "muster-webhook-tls")
 _LEASE = LEASES.path("muster-system", "muster-controller")

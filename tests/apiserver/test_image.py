@@ -1,20 +1,13 @@
 """The image's two processes against a real apiserver, as a kubelet would run them: become ready, and end in order."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
-from hack.testbed import wait_for
+from hack.image.container import Container
+from hack.testbed import Testbed, wait_for
 from hack.testbed.api import answers
 from hack.testbed.from_image import Pod
+from hack.testbed.muster import MusterInstall
 from tests.support.cluster.desk import PATIENCE
-
-if TYPE_CHECKING:
-    from hack.image.container import Container
-    from hack.testbed import Testbed
-    from hack.testbed.muster import MusterInstall
 
 
 @pytest.mark.parametrize("component", ["webhook", "controller"])

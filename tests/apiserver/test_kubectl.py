@@ -1,33 +1,26 @@
 """Every refusal as plain kubectl shows it: docs/kubectl.md."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import yaml
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import QUEUES
 from muster.model.findings import Reason
 from muster.model.names import MANAGED_BY, MUSTER, PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL
 from tests.apiserver.conftest import running
 from tests.support.cluster.backends import elastic_quota
-from tests.support.cluster.desk import PATIENCE, Desk, open_desk
+from tests.support.cluster.desk import PATIENCE, Desk, Manifest, open_desk
 from tests.support.manifests.applied import pytorch_job, queue, ray_cluster
 from tests.support.manifests.batch import runtime, train_job, trainer
 from tests.support.manifests.members import serve
 from tests.support.pages.recorded import keep_refusal, refusing
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Manifest
 
 pytestmark = pytest.mark.long
 

@@ -4,37 +4,29 @@ What it has not been shown it reads, so that no pod comes out otherwise than by 
 has changed since it cannot know, and then a whole workload is left alone and never a part of one held.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import socket
+from collections.abc import AsyncIterator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
+from hack.testbed.process import Process
 from muster.kube.resource import QUEUES
 from muster.model.names import GANG, GATE, GROUP_NAME, QUEUE_LABEL
-from tests.support.cluster.desk import PATIENCE, open_desk
+from tests.support.cluster.desk import PATIENCE, Desk, Manifest, open_desk
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.reviews import reviews
 from tests.support.faults.apiserver import FaultyApiserver, nothing
 from tests.support.manifests.applied import queue, ray_cluster
 from tests.support.manifests.members import PLAIN, WITH_WORKLOAD
 from tests.support.manifests.owner_chains import member
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from hack.testbed.process import Process
-    from tests.support.cluster.desk import Desk, Manifest
 
 # Of a watch that is opened anew when it has been silent, the cut connection's rest is for the garbage collector.
 pytestmark = pytest.mark.filterwarnings(

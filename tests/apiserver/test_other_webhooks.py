@@ -4,27 +4,21 @@ The apiserver asks in the order of the configurations' names, and once more who 
 the pod (`reinvocationPolicy: IfNeeded`).
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import PRIORITY_CLASSES, QUEUES
 from muster.model.names import GANG, GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, TASK_SPEC
-from tests.support.cluster.desk import wait_for_class
+from tests.support.cluster.desk import Desk, Manifest, wait_for_class
 from tests.support.cluster.other_webhooks import Injector, injecting, with_sidecar
 from tests.support.cluster.reviews import reviews
 from tests.support.manifests.applied import queue, ray_cluster
 from tests.support.manifests.owner_chains import member
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk, Manifest
 
 _FIRST, _LAST = "a-first", "z-last"
 

@@ -1,30 +1,21 @@
 """How narrow the webhooks are: with no webhook running, only what concerns gangs is in anybody's way."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
-from muster.kube.resource import POD_GROUPS, PODS, QUEUES
+from hack.testbed import Testbed
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
+from muster.kube.resource import POD_GROUPS, PODS, QUEUES, Resource
 from muster.model.names import GANG, GATE, QUEUE_LABEL
 from tests.apiserver.conftest import EXCLUDED, running
-from tests.support.cluster.desk import open_desk
+from tests.support.cluster.desk import Desk, Manifest, open_desk
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.verbs import Verbs
 from tests.support.manifests import applied
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 from tests.support.manifests.members import serve
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from muster.kube.resource import Resource
-    from tests.support.cluster.desk import Desk, Manifest
-
 
 _CLUSTERS = ("ours", "noted", "finalized", "reported", "deleted")
 

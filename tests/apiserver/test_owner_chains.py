@@ -4,14 +4,15 @@ Only the CRDs are real: nobody but the test makes pods. Most of these kinds are 
 which ask again for a kind that was not served after half a minute only: so each owner is read once, directly.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from hack.testbed import Testbed
+from hack.testbed.api import Api
 from muster.kube.resource import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from muster.model.names import (
     GANG,
@@ -23,7 +24,7 @@ from muster.model.names import (
     TASK_SPEC,
     WORKLOAD,
 )
-from tests.support.cluster.desk import open_desk, wait_for_class
+from tests.support.cluster.desk import Desk, Manifest, open_desk, wait_for_class
 from tests.support.cluster.other_webhooks import Injector, injecting, with_sidecar
 from tests.support.manifests.applied import queue, ray_cluster
 from tests.support.manifests.members import (
@@ -37,13 +38,6 @@ from tests.support.manifests.members import (
     serving_v1,
 )
 from tests.support.manifests.owner_chains import chain, member
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from tests.support.cluster.desk import Desk, Manifest
 
 pytestmark = pytest.mark.usefixtures("webhook")
 

@@ -3,32 +3,25 @@
 tests/node has it in a real pod, behind the apiserver's service proxy.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import sys
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
 from hack.testbed.api import answers
+from hack.testbed.muster import MusterInstall
 from hack.testbed.ports import free_port
 from muster.kube.resource import QUEUES
 from muster.model.names import QUEUE_LABEL
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.manifests.applied import queue, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk
 
 _CHECKOUT = Path(__file__).parents[2]
 _SECRET = "the-secret-of-this-test"  # noqa: S105 - of a test

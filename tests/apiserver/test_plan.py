@@ -1,25 +1,20 @@
 """`muster plan --cluster` takes its context from a real apiserver, and says in a line what it cannot have."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.kube.resource import NAMESPACES, PRIORITY_CLASSES, QUEUES, RUNTIME_CLASSES
 from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL
+from tests.support.cluster.desk import Desk
 from tests.support.manifests.applied import Manifest, RayCluster, queue, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.desk import Desk
 
 
 def plan(kubeconfig: Path | str, *words: RayCluster | str, namespace: str = "") -> subprocess.CompletedProcess[str]:

@@ -1,23 +1,18 @@
 """`muster plan --cluster` reads the runtimes of TrainJobs from a real apiserver, where there are any."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.cli.plan.entries import plan
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.reading import from_cluster
 from muster.gangs.intent import Defaults
 from tests.support.cli.command import cluster_options
 from tests.support.manifests.members import DEFINITIONS, serve, withdraw
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.testbed import Testbed
 
 _KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
 

@@ -3,15 +3,15 @@
 What becomes of the members of every kind is in test_owner_chains.py.
 """
 
-from __future__ import annotations
-
 import json
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import NAMESPACES, QUEUES
 from muster.model.names import (
     GANG,
@@ -25,16 +25,8 @@ from muster.model.names import (
     WORKLOAD,
 )
 from tests.apiserver.conftest import running
-from tests.support.cluster.desk import open_desk
+from tests.support.cluster.desk import Desk, Manifest, open_desk
 from tests.support.manifests.applied import pytorch_job, queue, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk, Manifest
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,7 @@
 """The chart's ValidatingAdmissionPolicies, by impersonation of a tenant, an administrator and Volcano's controller."""
 
-from __future__ import annotations
-
 import itertools
 import uuid
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import pytest
@@ -36,7 +33,7 @@ from muster.model.names import (
     WORKLOAD,
 )
 from tests.apiserver.conftest import EXCLUDED
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, Manifest
 from tests.support.cluster.objects import gates
 from tests.support.cluster.other_policies import other_policies
 from tests.support.cluster.policy_actors import (
@@ -60,9 +57,6 @@ from tests.support.cluster.policy_actors import (
 from tests.support.cluster.verbs import make_namespace, own_name
 from tests.support.manifests import applied
 from tests.support.manifests.owner_chains import owned
-
-if TYPE_CHECKING:
-    from tests.support.cluster.desk import Manifest
 
 NOT_FOUND = 404
 

@@ -1,16 +1,15 @@
 """The chart's ValidatingAdmissionPolicies on muster's own ServiceAccounts: a stolen token does what muster does."""
 
-from __future__ import annotations
-
 import base64
-from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.testbed.api import Answer
 from muster.gangs.pod_patch import opening
 from muster.kube.resource import JOBS, POD_GROUPS, PODS
 from muster.model.names import ADMITTED, GATE, MANAGED_BY, MUSTER, NUDGE, REQUEUE_AFTER, STATE
 from muster.model.objects import ObjectMeta
+from tests.support.cluster.desk import Manifest
 from tests.support.cluster.objects import gates
 from tests.support.cluster.policy_actors import (
     ADMINISTRATOR,
@@ -32,10 +31,6 @@ from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.verbs import own_name
 from tests.support.manifests import applied
 from webhook.certificates.bundles import CLOSED
-
-if TYPE_CHECKING:
-    from hack.testbed.api import Answer
-    from tests.support.cluster.desk import Manifest
 
 # What the apiserver gives every pod.
 PUT_ON_ALL = [

@@ -7,25 +7,20 @@ One text that is none refuses the whole request, and the apiserver does not say 
 and what we refuse goes in alone.
 """
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from hack.testbed import Testbed
+from hack.testbed.api import Api
 from muster.resources.quantity import InvalidQuantityError, Quantity, parse_quantity
 from tests.support.examples import examples
 from tests.support.manifests.quantity_texts import any_text, edge_texts, well_formed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
 
 _SLICES = "/apis/resource.k8s.io/v1/resourceslices?dryRun=All"
 _PER_DEVICE, _PER_REQUEST = 32, 4096

@@ -1,24 +1,18 @@
 """Queues, and what names one by itself, at the real apiserver: what is refused, and what makes no call at all."""
 
-from __future__ import annotations
-
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from hack.testbed.api import Answer, Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import NAMESPACES, POD_GROUPS, QUEUES
 from muster.model.names import MANAGED_BY, MUSTER, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
+from tests.support.cluster.desk import Manifest
 from tests.support.cluster.reviews import reviews
 from tests.support.cluster.verbs import Verbs, make_namespace, own_name
 from tests.support.manifests import applied
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed.api import Answer, Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Manifest
 
 CONTROLLER = "system:serviceaccount:muster-system:muster-controller"
 

@@ -1,7 +1,5 @@
 """`muster record` at the real apiserver: a queue that comes and changes, and a file that can be read again."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess
@@ -10,9 +8,10 @@ import time
 import uuid
 import zlib
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hack.testbed import wait_for
+from hack.testbed.muster import MusterInstall
 from muster.cli.replay.load import read_load
 from muster.kube.resource import PODS, QUEUES, Resource
 from muster.model.names import QUEUE_LABEL
@@ -20,11 +19,6 @@ from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.manifests import applied
 from tests.support.manifests.observed import amounts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hack.testbed.muster import MusterInstall
 
 JOBS = Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
 MUSTER = (sys.executable, "-m", "muster.cli", "record")

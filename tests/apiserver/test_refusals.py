@@ -3,29 +3,21 @@
 kubectl's own words around it are in test_validation.py.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import QUEUES
 from muster.model.names import GANG, GANG_SIZE, MANAGED_BY, MUSTER, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from tests.apiserver.conftest import running
-from tests.support.cluster.desk import PATIENCE, open_desk
+from tests.support.cluster.desk import PATIENCE, Desk, Manifest, open_desk
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests.applied import pod, pytorch_job, queue, ray_cluster
 from tests.support.manifests.batch import runtime, train_job, trainer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk, Manifest
 
 _LABEL, _FIELD = f"metadata.labels[{QUEUE_LABEL}]", "spec.runPolicy.schedulingPolicy"
 _DENIED = 'admission webhook "{}.muster.dev" denied the request: {}'

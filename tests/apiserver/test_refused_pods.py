@@ -1,14 +1,14 @@
 """A workload is refused for quotas and LimitRanges where the real apiserver refuses its pods, and nowhere else."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from hack.testbed import TestbedError, wait_for
+from hack.testbed.api import Answer, Api
 from muster.model.findings import Reason
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults
@@ -20,11 +20,6 @@ from tests.support.examples import examples
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import made
 from tests.support.manifests.pod_shapes import shapes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed.api import Answer, Api
 
 JSON = dict[str, Any]
 

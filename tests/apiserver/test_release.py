@@ -1,30 +1,22 @@
 """`muster release` with nothing but an apiserver: no webhook, no controller, no Volcano."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, POD_GROUPS, PODS
 from muster.model.names import GANG, GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC, label_value
 from tests.apiserver.conftest import running
 from tests.support.cli.in_process import muster
 from tests.support.cli.terminal import on_terminal
-from tests.support.cluster.desk import PATIENCE, open_desk
+from tests.support.cluster.desk import PATIENCE, Desk, open_desk
 from tests.support.cluster.grants import account, bind, grant, on
 from tests.support.manifests import applied
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk
 
 OTHERS = "example.com/budget"
 

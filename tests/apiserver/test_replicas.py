@@ -1,7 +1,5 @@
 """Two replicas at one address, 50 pods a second with failurePolicy Fail, and what must not fail any of them."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import datetime as dt
@@ -9,19 +7,21 @@ import re
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
 from email.utils import format_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from cryptography import x509
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import EVENTS, QUEUES
 from muster.model.names import QUEUE_LABEL
 from muster.process.certificates import Certificates, Lives, issue
 from tests.apiserver.conftest import running
-from tests.support.cluster.desk import PATIENCE, open_desk
+from tests.support.cluster.desk import PATIENCE, Desk, Manifest, open_desk
 from tests.support.cluster.pod_load import Load, kinds
 from tests.support.cluster.trust import (
     SECRET,
@@ -39,14 +39,6 @@ from tests.support.cluster.trust import (
 from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.manifests import applied
 from webhook.certificates.bundles import CONFIGURATIONS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk, Manifest
 
 CHART = Path(__file__).parents[2] / "charts" / "muster"
 _SERVICE = "muster-webhook.muster-system.svc"

@@ -6,15 +6,15 @@ made at once, and the scheduler's answers are collected as they come. Nothing bu
 meanwhile: for the scheduler a node is room, and nobody else needs to hear of two thousand.
 """
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from hack.testbed import Nodes, Testbed
+from hack.testbed.api import Answer, Api
 from hack.testbed.errors import TestbedError
 from hack.testbed.waiting import wait_for
 from muster.model.objects import Pod, PodSpec, convert
@@ -27,11 +27,6 @@ from tests.support.cluster.desk import PATIENCE, wait_for_class
 from tests.support.cluster.verbs import make_namespace
 from tests.support.examples import examples
 from tests.support.manifests.pod_shapes import LIMIT_RANGES, OVERHEADS, Shape, resized, shapes
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from hack.testbed.api import Answer, Api
 
 JSON = dict[str, Any]
 

@@ -1,23 +1,18 @@
 """What muster's ServiceAccounts may do, with their real tokens: what the chart grants, and nothing else."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
+from hack.testbed import Testbed
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.cli.doctor.installed import Right
 from tests.support.cluster.access_reviews import Kind, allowed, discovered, questions
 from tests.support.cluster.rbac import covers, granted, of_rules
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
 
 JSON = dict[str, Any]
 

@@ -1,12 +1,12 @@
 """Admission, the plan, the PodGroup and the pods count a gang alike, also by what the cluster adds to its pods."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.cli.plan.entries import plan
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.reading import from_cluster
@@ -17,17 +17,8 @@ from muster.model.objects import PodSpec, convert
 from muster.resources.amounts import as_text, total
 from muster.resources.pod_requests import pod_requests
 from tests.support.cli.command import cluster_options
-from tests.support.cluster.desk import PATIENCE
-from tests.support.manifests.applied import pytorch_job, queue, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk, Manifest
-    from tests.support.manifests.applied import PyTorchJob, RayCluster
+from tests.support.cluster.desk import PATIENCE, Desk, Manifest
+from tests.support.manifests.applied import PyTorchJob, RayCluster, pytorch_job, queue, ray_cluster
 
 # What a container does not say is given: a request, a limit that stands in for one, a least amount that does.
 _GIVEN = {

@@ -1,23 +1,17 @@
 """Both processes at level debug, with faults on the way to the apiserver: no line of their logs holds key or token."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import time
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
 
+from hack.testbed import Testbed
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import LEASES, SECRETS
 from tests.support.cluster.desk import PATIENCE
 from tests.support.faults.apiserver import FaultyApiserver, cut, eventually, failure, html, reset
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
-    from pathlib import Path
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
 
 _SECRET = SECRETS.path("muster-system", "muster-webhook-tls")
 _LEASE = LEASES.path("muster-system", "muster-controller")

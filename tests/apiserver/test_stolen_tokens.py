@@ -3,17 +3,17 @@
 What RBAC alone keeps from him is in test_rights.py; here are the rights that he has, and what policies leave of them.
 """
 
-from __future__ import annotations
-
 import base64
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.names import ADMITTED, MANAGED_BY, NUDGE
-from tests.support.cluster.desk import PATIENCE, open_desk
+from tests.support.cluster.desk import PATIENCE, Manifest, open_desk
 from tests.support.cluster.policy_actors import (
     CONTROLLER,
     FORBIDDEN,
@@ -28,14 +28,6 @@ from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.trust import everywhere
 from tests.support.cluster.verbs import own_name
 from tests.support.manifests import applied
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Manifest
 
 HOOKS = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
 MAPS = "/api/v1/namespaces/muster-system/configmaps"

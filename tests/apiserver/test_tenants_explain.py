@@ -1,17 +1,20 @@
 """`muster explain` of a tenant who has Kubernetes' role `view` in one namespace, with the chart's `readerRole`."""
 
-from __future__ import annotations
-
 import json
+import subprocess
 import time
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 from controller.events import REPORTING_CONTROLLER
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.events import EventSource, Regarding
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
 from muster.model.names import MESSAGE, QUEUE_LABEL, STATE
@@ -24,15 +27,6 @@ from tests.support.cluster.grants import account, bind, grant, on
 from tests.support.cluster.helm_release import CHART
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
 
 RAY_CLUSTERS = resource_of(KINDS[0])
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"

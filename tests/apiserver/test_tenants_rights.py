@@ -1,27 +1,19 @@
 """What the administrator of a namespace, by Kubernetes' own role `admin`, gets of muster: nothing."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import NAMESPACES
 from tests.apiserver.conftest import running
-from tests.support.cluster.desk import PATIENCE, open_desk
+from tests.support.cluster.desk import PATIENCE, Manifest, open_desk
 from tests.support.cluster.grants import bind, user
 from tests.support.cluster.helm_release import CHART
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Manifest
 
 FORBIDDEN = 403
 OWNER = "owner-of-the-namespace"

@@ -1,13 +1,14 @@
 """What kubectl prints of refusals and warnings, who is asked at all, and how much the apiserver passes on."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from hack.testbed import wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import QUEUES, Resource
 from muster.model.names import (
     PRIORITY_CLASS_LABEL,
@@ -15,17 +16,10 @@ from muster.model.names import (
     QUEUE_LABEL,
     REQUEUE_AFTER,
 )
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.reviews import reviews
 from tests.support.manifests.applied import PyTorchJob, RayCluster, pytorch_job, queue, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.desk import Desk, Manifest
 
 _NOW = "2026-11-21T10:00:00Z"
 _CONTROLLER = "system:serviceaccount:muster-system:muster-controller"

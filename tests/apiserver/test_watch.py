@@ -1,7 +1,5 @@
 """`muster watch` at the real apiserver: it shows what changes, survives a connection that is cut, and ends cleanly."""
 
-from __future__ import annotations
-
 import os
 import pty
 import signal
@@ -10,7 +8,8 @@ import sys
 import termios
 import threading
 import uuid
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
@@ -20,10 +19,6 @@ from muster.kube.resource import QUEUES
 from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.faults.relay import Relay, relay_to
 from tests.support.manifests import applied
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 MUSTER = (sys.executable, "-m", "muster.cli", "watch")
 

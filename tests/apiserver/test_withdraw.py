@@ -3,14 +3,14 @@
 tests/e2e/test_uninstall.py and tests/node/test_order.py take away one that is.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
 from muster.cli.release.pod_groups import loosen
 from muster.kube.client import Client
 from muster.kube.listing import list_objects
@@ -29,17 +29,8 @@ from muster.schedulers import SCHEDULERS
 from tests.apiserver.test_release import bound, desk, gates, group, held, nobody, stubborn
 from tests.support.cli.in_process import muster
 from tests.support.cli.terminal import on_terminal
-from tests.support.cluster.desk import PATIENCE, open_desk
+from tests.support.cluster.desk import PATIENCE, Desk, Manifest, open_desk
 from tests.support.cluster.grants import account, grant, on, revoke
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from tests.support.cluster.desk import Desk, Manifest
 
 __all__ = ["desk", "nobody", "stubborn"]
 

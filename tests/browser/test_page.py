@@ -1,11 +1,8 @@
 """What people see of the page, and do with it."""
 
-from __future__ import annotations
-
 import os
 from asyncio import to_thread
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from selenium.webdriver.common.keys import Keys
@@ -13,14 +10,11 @@ from selenium.webdriver.common.keys import Keys
 from muster.model.names import GANG, STATE
 from muster.workloads import KINDS, kind_of
 from tests.support.cli.browser import WIDTHS, Window
-from tests.support.cli.page import served
+from tests.support.cli.page import Served, served
 from tests.support.cli.page_scene import RUNS, WAITS, an_hour, answered, scene
 from tests.support.controller.stores import workload_store
 from tests.support.manifests.gangs import gangs
 from tests.support.manifests.observed import made
-
-if TYPE_CHECKING:
-    from tests.support.cli.page import Served
 
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 PAGES = {"board": "", "waiting gang": WAITS, "running gang": RUNS, "unknown gang": "gang?namespace=team&name=none"}

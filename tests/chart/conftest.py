@@ -1,21 +1,15 @@
 """The real helm, compiled by the testbed's build, and what it renders."""
 
-from __future__ import annotations
-
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from hack.testbed import PATIENCE
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
+from tests.support.chart.rendered import Program, Render, Rendered
 from tests.support.chart.renderings import CHART, Rendering, add, rendered
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.chart.rendered import Program, Render, Rendered
 
 
 @pytest.fixture(scope="session")

@@ -1,20 +1,14 @@
 """The alerts, run by Prometheus' own promtool (of Debian's package): each by what it is for, and by nothing else."""
 
-from __future__ import annotations
-
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 
 from hack.testbed import PATIENCE
 from hack.testbed.debian import Debian
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.chart.rendered import JSON, Program, Render
+from tests.support.chart.rendered import JSON, Program, Render
 
 _LEASE = 'leader_election_master_status{name="gangs-muster-controller",pod="%s",job="%s"}'
 _CALLS = (

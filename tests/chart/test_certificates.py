@@ -1,15 +1,12 @@
 """Whose certificates the webhook serves, as values of the chart."""
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.support.chart.rendered import Program, Render, Rendered
+from tests.support.chart.rendered import Program, Render, Rendered
 
 PEM = "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n"
 CERT_MANAGER = "certManager.enabled=true"

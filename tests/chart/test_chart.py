@@ -1,10 +1,8 @@
 """What `helm install` installs, and what it is called."""
 
-from __future__ import annotations
-
 import re
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
@@ -12,11 +10,7 @@ import yaml
 import muster
 from hack.chart import SETTINGS, complaints
 from muster.gangs.history import SHARDS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.chart.rendered import JSON, Program, Render, Rendered
+from tests.support.chart.rendered import JSON, Program, Render, Rendered
 
 POLICIES = ("other-pods", "podgroups", "pods", "webhook", "workloads")
 

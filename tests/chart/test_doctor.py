@@ -1,9 +1,5 @@
 """What `muster doctor` expects is what the chart, and Volcano's installer, have."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 import yaml
 
@@ -13,11 +9,9 @@ from muster.cli.doctor.objects import Deployment, WebhookConfiguration
 from muster.cli.doctor.schedulers import coscheduling, program_of
 from muster.cli.doctor.webhooks import ENTRIES, JUDGING, OF_VOLCANO
 from muster.model.objects import convert
+from tests.support.chart.rendered import Program, Render, Rendered
 from tests.support.cli.doctor_snapshots import found, ours
 from tests.support.cluster.rbac import granted, of_rules
-
-if TYPE_CHECKING:
-    from tests.support.chart.rendered import Program, Render, Rendered
 
 _OTHERS = "webhook.existingSecret=own"
 _WITHOUT_VOLCANO = ("schedulers={coscheduling}", "queues.source=muster")

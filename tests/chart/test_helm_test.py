@@ -1,20 +1,14 @@
 """The pod of `helm test`; tests/apiserver runs what it runs, tests/node the pod itself on a real node."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from hack.image.machine import PYTHON
 from muster.cli import parser
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.chart.rendered import JSON, Program, Render
+from tests.support.chart.rendered import JSON, Program, Render
 
 
 @pytest.fixture(scope="module")

@@ -1,18 +1,13 @@
 """The kinds, labels and annotations of the templates come from one file, which follows from muster's own modules."""
 
-from __future__ import annotations
-
 import os
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from muster.workloads import KINDS, SOURCES
 from tests.support.chart.kinds import written
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Plurals that Kubernetes, Volcano and others have beside the workloads that muster knows.
 _COMMON = {"jobs", "pods", "statefulsets"}

@@ -3,23 +3,17 @@
 It sees every rendering of every test of this folder, by their list; the other tests show that it sees mistakes.
 """
 
-from __future__ import annotations
-
 import copy
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 
 from hack.testbed.schemas import VERSIONS
 from tests.support.chart.kubeconform import faults
+from tests.support.chart.rendered import JSON, Program, Render
 from tests.support.chart.renderings import listed, rendered
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.chart.rendered import JSON, Program, Render
 
 
 @pytest.fixture(scope="module")

@@ -1,23 +1,18 @@
 """Alerts, dashboard and how Prometheus finds the processes: no query of a metric or a label that nobody exports."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import promql_parser
 import pytest
 import yaml
 
 from muster.model.gang_states import GangState
+from tests.support.chart.rendered import JSON, Render, Rendered
 from tests.support.pages.metrics import exported
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.support.chart.rendered import JSON, Render, Rendered
 
 _FAMILIES = {metric.name: metric.type for metrics in exported().values() for metric in metrics}
 SERIES = {

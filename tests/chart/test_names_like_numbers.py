@@ -1,19 +1,13 @@
 """Names and tags that YAML takes for numbers, or for words of its own, arrive as they were written."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.support.chart.rendered import Rendered
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.support.chart.rendered import Program
+from tests.support.chart.rendered import Program, Rendered
 
 _VALUES = """
 image: {repository: own/muster, tag: 20240101}

@@ -4,21 +4,16 @@ No network plugin enforces them here (docs/design-notes.md, NetworkPolicies); `t
 connections that muster's pods really have.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.chart.network_policies import Call, Peer, let_through
+from tests.support.chart.rendered import Render, Rendered
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from pathlib import Path
-
-    from tests.support.chart.rendered import Render, Rendered
-
-    Judge = Callable[[Rendered, Mapping[str, Call]], set[str]]
+Judge = Callable[[Rendered, Mapping[str, Call]], set[str]]
 
 _ON = "networkPolicy.enabled=true"
 _DNS = [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]

@@ -1,18 +1,12 @@
 """What helm says when muster is installed."""
 
-from __future__ import annotations
-
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from muster.cli.commands import parser
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.chart.rendered import Program
+from tests.support.chart.rendered import Program
 
 
 def test_who_has_installed_it_is_told_how_to_check_it(helm: Program, chart: Path) -> None:

@@ -1,22 +1,15 @@
 """The page behind the apiserver's service proxy: off, and where it is on, no more than it needs."""
 
-from __future__ import annotations
-
 import argparse
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from muster.cli.page import __main__ as program
 from muster.workloads import SOURCES, WATCHED_KINDS
 from tests.support.chart.network_policies import Call, Peer, let_through
-from tests.support.chart.rendered import assert_restricted
+from tests.support.chart.rendered import JSON, Program, Render, Rendered, assert_restricted
 from tests.support.cluster.rbac import granted
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.chart.rendered import JSON, Program, Render, Rendered
 
 ON = ("page.enabled=true", "page.existingSecret=address")
 NARROW = ("networkPolicy.enabled=true", "networkPolicy.reviewsFrom[0].ipBlock.cidr=10.0.0.0/28")

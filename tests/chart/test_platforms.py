@@ -1,18 +1,13 @@
 """What platforms ask for: users of their own, the node's network, registries, names, accounts, ServiceMonitors."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
-from tests.support.chart.rendered import Rendered
-
-if TYPE_CHECKING:
-    from tests.support.chart.rendered import Program, Render
+from tests.support.chart.rendered import Program, Render, Rendered
 
 _DOCS = Path(__file__).parents[2] / "docs"
 _PAGE = (_DOCS / "platforms.md").read_text()

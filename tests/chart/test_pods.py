@@ -1,13 +1,10 @@
 """What administrators set of the pods of both Deployments; tests/apiserver/test_chart.py asks the apiserver."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.support.chart.rendered import JSON, Render, Rendered
+from tests.support.chart.rendered import JSON, Render, Rendered
 
 AFFINITY = "nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
 PROCESSES = ("webhook", "controller")

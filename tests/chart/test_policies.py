@@ -1,10 +1,7 @@
 """The ValidatingAdmissionPolicies of the chart; tests/apiserver/test_policies.py has what they do."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -22,9 +19,7 @@ from muster.model.names import (
     WORKLOAD,
 )
 from muster.observe.view import Mark
-
-if TYPE_CHECKING:
-    from tests.support.chart.rendered import JSON, Render, Rendered
+from tests.support.chart.rendered import JSON, Render, Rendered
 
 
 def policy(rendered: Rendered, name: str) -> JSON:

@@ -1,21 +1,14 @@
 """The Deployments: their image, their arguments, and that both processes run restricted."""
 
-from __future__ import annotations
-
 import argparse
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 
 import muster
-from tests.support.chart.rendered import Rendered, assert_restricted
+from tests.support.chart.rendered import Program, Render, Rendered, assert_restricted
 from webhook.__main__ import _DRAIN_SECONDS
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.chart.rendered import Program, Render
 
 DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 

@@ -1,9 +1,6 @@
 """The webhooks of the chart that see Queues, and what names one by itself: no call that is not needed."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,10 +8,8 @@ from muster.model import names
 from muster.model.names import GROUP_NAME, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.model.objects import Queue
 from muster.queueing.queue_view import read_queue
+from tests.support.chart.rendered import Render, Rendered
 from tests.support.manifests.observed import made, queue
-
-if TYPE_CHECKING:
-    from tests.support.chart.rendered import Render, Rendered
 
 
 def conditions(rendered: Rendered, webhook: str) -> dict[str, str]:

@@ -1,18 +1,14 @@
 """charts/muster/README.md shows every value with its default and its meaning."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from tests.support.pages.chart_values import BEGIN, END, described, table, values
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 
 def test_the_table_is_what_values_yaml_says(chart: Path) -> None:

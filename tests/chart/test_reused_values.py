@@ -1,19 +1,14 @@
 """`helm upgrade --reuse-values` from a chart that knew fewer values: the new ones have their defaults."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.chart.rendered import Program
+from tests.support.chart.rendered import Program
 
 _FIRST = '{{- include "muster.complete" . -}}\n'
 _EVERYTHING = (

@@ -1,8 +1,6 @@
 """What muster's ServiceAccounts may do: nothing else, nowhere, ever. docs/security.md lists it, with what it is for."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 import yaml
@@ -10,12 +8,8 @@ import yaml
 from muster.gangs.history import SHARDS
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS
 from tests.docs.test_security import PAGE
+from tests.support.chart.rendered import Render, Rendered
 from tests.support.cluster.rbac import granted, listed
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.chart.rendered import Render, Rendered
 
 READ = ["get", "list", "watch"]
 _NATIVE = ("schedulers={kubernetes}", "queues.source=muster")

@@ -1,20 +1,15 @@
 """values.schema.json: a value that is mistyped stops helm, with one line that names it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from muster.model.findings import Reason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.support.chart.rendered import Program
+from tests.support.chart.rendered import Program
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,11 @@
 """What helm runs before it removes anything: the hook that takes muster out of the way of what it holds."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.support.chart.rendered import JSON, Program, Render, Rendered
+from tests.support.chart.rendered import JSON, Program, Render, Rendered
 
 _HOOK = {
     "helm.sh/hook": "pre-delete",

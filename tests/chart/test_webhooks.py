@@ -1,20 +1,15 @@
 """Which calls the apiserver makes, and where they end: narrow, so that an outage cannot hurt a cluster."""
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.model.names import GANG, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
 from muster.model.selectors import Selector, parse_selector
 from muster.workloads import GANG_KINDS, KINDS, MAKERS, WATCHED_KINDS, Kind
+from tests.support.chart.rendered import JSON, Render, Rendered
 from webhook.certificates.bundles import CLOSED
-
-if TYPE_CHECKING:
-    from tests.support.chart.rendered import JSON, Render, Rendered
 
 # It sees one event of muster's own, which is never kept.
 REACH = "reach.muster.dev"

@@ -1,7 +1,5 @@
 """What is compared: a manifest of an operator's kinds, with what it is made from."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,10 +1,8 @@
 """What is compared: every sample of the operators' modules of a kind that muster knows, and variants of some."""
 
-from __future__ import annotations
-
 import copy
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
 
 import yaml
 
@@ -14,9 +12,6 @@ from tests.conformance.case import TRAINER, Case, Manifest, Operator
 from tests.conformance.prediction import predict
 from tests.conformance.trainer_cases import trainer_cases
 from tests.conformance.variants import ALONE, VARIANTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 __all__ = ["cases", "one_of_each"]
 

@@ -1,21 +1,15 @@
 """docs/conformance.md: the rules, and what was seen of every case, as the last run saw it."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from hack.testbed.modules import module_dir
+from tests.conformance.case import Case, Operator
 from tests.conformance.groups import Facts, Group, facts_of
+from tests.conformance.observed import Observed
 from tests.conformance.prediction import ALL_RULES, Prediction
 from tests.conformance.rules import MUSTER, NONE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from tests.conformance.case import Case, Operator
-    from tests.conformance.observed import Observed
 
 __all__ = ["Row", "beginning", "line", "render", "row"]
 

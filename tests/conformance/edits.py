@@ -1,7 +1,5 @@
 """What a variant changes of a manifest: labels, fields of a spec, of a role, of its pods."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Mapping
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from muster.cli.plan.context import PlanContext
 from muster.cli.plan.entries import plan
@@ -16,9 +15,7 @@ from muster.resources.pod_requests import pod_requests
 from muster.schedulers import SCHEDULERS
 from muster.validation.workload import judge
 from muster.workloads import kind_of
-
-if TYPE_CHECKING:
-    from tests.conformance.case import Case, Manifest
+from tests.conformance.case import Case, Manifest
 
 __all__ = ["PRIORITIES", "Facts", "Group", "Pods", "facts_of", "muster_says"]
 

@@ -1,22 +1,15 @@
 """What the Training operator (rules T) and the MPI operator (rules M) do otherwise than muster."""
 
-from __future__ import annotations
-
 import itertools
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from muster.model.objects import Container, PodSpec, ResourceRequirements
-from tests.conformance.case import MPI, TRAINING, replica_specs
+from tests.conformance.case import MPI, TRAINING, Case, replica_specs
 from tests.conformance.groups import PRIORITIES, Group, Pods
 from tests.conformance.rules import DESIGN, MUSTER, REFUSED, Rule, each, policy, same
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.conformance.case import Case
 
 __all__ = ["JOB_RULES"]
 

@@ -1,13 +1,11 @@
 """What the operators do: each with its own gang flag, on a control plane where nothing is ever scheduled."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from hack.testbed import PATIENCE, Nodes, Testbed, TestbedError, wait_for
 from hack.testbed.parts import PARTS
@@ -15,14 +13,10 @@ from muster.model.objects import Pod, convert
 from muster.resources.amounts import as_text
 from muster.resources.pod_requests import pod_requests
 from muster.workloads import KINDS
+from tests.conformance.case import Case, Manifest, Operator
 from tests.conformance.groups import PRIORITIES
+from tests.conformance.prediction import Prediction
 from tests.conformance.rules import NONE, REFUSED
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from tests.conformance.case import Case, Manifest, Operator
-    from tests.conformance.prediction import Prediction
 
 __all__ = ["Observed", "control_plane", "observe", "observe_pods"]
 

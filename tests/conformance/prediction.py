@@ -1,19 +1,14 @@
 """What the rules together say that an operator does with a case."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from tests.conformance.case import Case
 from tests.conformance.groups import Group, muster_says
 from tests.conformance.job_rules import JOB_RULES
 from tests.conformance.ray_rules import RAY_RULES
 from tests.conformance.rules import NONE
 from tests.conformance.shared_rules import SHARED_RULES
 from tests.conformance.trainer_rules import TRAINER_RULES
-
-if TYPE_CHECKING:
-    from tests.conformance.case import Case
 
 __all__ = ["ALL_RULES", "Prediction", "predict"]
 

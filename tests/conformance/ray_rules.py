@@ -1,22 +1,15 @@
 """What KubeRay does otherwise than muster: rules K."""
 
-from __future__ import annotations
-
 import copy
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from muster.model.objects import Container, PodSpec, ResourceRequirements
-from tests.conformance.case import KUBERAY, ray_cluster
+from tests.conformance.case import KUBERAY, Case, ray_cluster
 from tests.conformance.groups import Group, Pods
 from tests.conformance.rules import DESIGN, MUSTER, Rule, containers_only, same
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.conformance.case import Case
 
 __all__ = ["RAY_RULES"]
 

@@ -4,20 +4,14 @@ A rule takes muster's group and gives the group as the operator would make it; w
 it gives all that may come. After all rules of an operator one of the groups must be the operator's, in every field.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from muster.model.objects import PodSpec, ResourceRequirements
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from tests.conformance.case import Case, Manifest, Operator
-    from tests.conformance.groups import Group
+from tests.conformance.case import Case, Manifest, Operator
+from tests.conformance.groups import Group
 
 __all__ = ["DESIGN", "MUSTER", "NONE", "REFUSED", "Rule", "containers_only", "each", "policy", "same"]
 

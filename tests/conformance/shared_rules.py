@@ -1,22 +1,15 @@
 """What several operators do otherwise than muster: rules A."""
 
-from __future__ import annotations
-
 import copy
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from tests.conformance.case import KUBERAY, MPI, TRAINER, TRAINING, ray_cluster, replica_specs
+from muster.model.objects import PodSpec
+from tests.conformance.case import KUBERAY, MPI, TRAINER, TRAINING, Case, Manifest, ray_cluster, replica_specs
+from tests.conformance.groups import Group
 from tests.conformance.rules import DESIGN, MUSTER, NONE, Rule, containers_only, each, policy, same
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from muster.model.objects import PodSpec
-    from tests.conformance.case import Case, Manifest
-    from tests.conformance.groups import Group
 
 __all__ = ["SHARED_RULES"]
 

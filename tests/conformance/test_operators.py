@@ -1,7 +1,5 @@
 """muster's PodGroups are those of the operators' own gang flags, but for differences that have a number."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

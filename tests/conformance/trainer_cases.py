@@ -3,22 +3,17 @@
 The Trainer has no flag: a runtime turns its gang scheduling on, so that every runtime here gets a podGroupPolicy.
 """
 
-from __future__ import annotations
-
 import copy
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import yaml
 
 from hack.testbed.modules import module_dir
 from tests.conformance.case import TRAINER, Case, Manifest
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    Edit = Callable[[Manifest, Manifest], None]
-    """Changes a TrainJob and its runtime."""
+Edit = Callable[[Manifest, Manifest], None]
+"""Changes a TrainJob and its runtime."""
 
 __all__ = ["trainer_cases"]
 

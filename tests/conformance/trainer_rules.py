@@ -1,21 +1,14 @@
 """What the Trainer does otherwise than muster, where a runtime's podGroupPolicy has it make PodGroups."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from muster.model.objects import Container, PodSpec, ResourceRequirements
-from tests.conformance.case import TRAINER
+from tests.conformance.case import TRAINER, Case, Manifest
+from tests.conformance.groups import Group
 from tests.conformance.rules import DESIGN, MUSTER, Rule, each
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.conformance.case import Case, Manifest
-    from tests.conformance.groups import Group
 
 __all__ = ["TRAINER_RULES"]
 

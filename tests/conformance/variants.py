@@ -1,10 +1,8 @@
 """The variants of each operator's samples: what is changed, by a name that docs/conformance.md shows."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from tests.conformance.case import Manifest
 from tests.conformance.edits import (
+    Edit,
     in_cluster,
     in_group,
     in_role,
@@ -19,10 +17,6 @@ from tests.conformance.edits import (
     without,
     worker_pods,
 )
-
-if TYPE_CHECKING:
-    from tests.conformance.case import Manifest
-    from tests.conformance.edits import Edit
 
 __all__ = ["ALONE", "VARIANTS"]
 

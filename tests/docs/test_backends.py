@@ -1,7 +1,5 @@
 """docs/backends.md shows which story runs on which scheduler, and names no test that is not there."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

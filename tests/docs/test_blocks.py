@@ -1,7 +1,5 @@
 """Every command that a document shows is run by a test, which takes it from the page, or has its reason not to be."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

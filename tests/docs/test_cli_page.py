@@ -1,10 +1,8 @@
 """docs/cli.md shows large clusters, and faults: what the commands print of them, without a cluster that has them."""
 
-from __future__ import annotations
-
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.cli.doctor.command import diagnose, print_report, report
 from muster.cli.doctor.objects import Lease
@@ -22,11 +20,8 @@ from muster.queueing.usage import amounts_of
 from muster.schedulers import PRODUCTS
 from muster.workloads import kind_of
 from tests.support.cli.doctor_snapshots import deployment, healthy
-from tests.support.manifests.observed import amounts, made, pod_group, pytorch_job, queue, ray_cluster
+from tests.support.manifests.observed import JSON, amounts, made, pod_group, pytorch_job, queue, ray_cluster
 from tests.support.pages.blocks import block
-
-if TYPE_CHECKING:
-    from tests.support.manifests.observed import JSON
 
 _GPU = "nvidia.com/gpu"
 _QUEUES = ("default", "inference", "org", "sandbox", "training", "vision")

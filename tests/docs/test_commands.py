@@ -1,11 +1,10 @@
 """The commands, options, keys and values that the documents name are those that there are."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,9 +12,6 @@ import yaml
 from muster.cli import parser
 from muster.model import names
 from tests.docs.test_documents import CHECKOUT, DOCUMENTS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 (_COMMANDS,) = (one.choices for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
 OPTIONS = {name: {word for one in of._actions for word in one.option_strings} for name, of in _COMMANDS.items()}

@@ -1,7 +1,5 @@
 """docs/conformance.md is written by tests/conformance; an edit of its words is to be made there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.conformance.document import beginning

@@ -1,7 +1,5 @@
 """docs/design-notes.md: each section is a decision with a status, a date, a reason and a consequence."""
 
-from __future__ import annotations
-
 import re
 from datetime import date
 from pathlib import Path

@@ -1,7 +1,5 @@
 """docs/denials.md shows every refusal and warning as the programs say them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the documents say is what the programs do."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """CONTRIBUTING.md and docs/architecture.md describe the house as it is: packages, arrows, files and words."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,15 +1,14 @@
 """docs/kubectl.md shows each state and each refusal as kubectl did; tests on clusters hold the records."""
 
-from __future__ import annotations
-
 import os
 from subprocess import CompletedProcess
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
 from muster.model.findings import Reason
 from muster.model.gang_states import GangState
+from tests.support.cluster.scene import Scene
 from tests.support.pages.recorded import (
     MORE,
     PAGE,
@@ -23,9 +22,6 @@ from tests.support.pages.recorded import (
     refusing,
     told,
 )
-
-if TYPE_CHECKING:
-    from tests.support.cluster.scene import Scene
 
 _EVENT = """\
 Events:

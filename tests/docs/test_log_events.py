@@ -1,7 +1,5 @@
 """Every log line names its event, and docs/log-events.md lists all of them."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """docs/operations.md: its tables are what the tests run, and no command of it is left out without a reason."""
 
-from __future__ import annotations
-
 import os
 import re
 

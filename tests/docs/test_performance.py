@@ -1,7 +1,5 @@
 """docs/performance.md shows what the benchmarks print and plot, where that is the same in every run."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The pages of reference that are written from the code: names, metrics, commands."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

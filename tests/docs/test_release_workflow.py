@@ -3,8 +3,6 @@
 No forge runs it here; `make publish` itself is run against a real registry (`tests/image/test_publish.py`).
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

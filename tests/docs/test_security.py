@@ -1,7 +1,5 @@
 """docs/security.md names for every threat the tests that show what stands in its way."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

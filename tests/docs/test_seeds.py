@@ -1,7 +1,5 @@
 """docs/seeds.md is whole: each test of a story compares its own section; here, that none is missing or left over."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,13 +1,11 @@
 """docs/operations.md, Sizing: what to plan for covers what was measured, and the chart's values cover both."""
 
-from __future__ import annotations
-
 import gc
 import json
 import random
 import re
 import tracemalloc
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -20,9 +18,6 @@ from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import parse_resources
 from tests.support.pages.numbers import amount, found, prose
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _PODS, _GANGS, _QUEUES = 500, 10_000, 200
 

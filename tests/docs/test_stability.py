@@ -1,7 +1,5 @@
 """What others build on stays: docs/stability.md, and the names of each version in tests/docs/stable/."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

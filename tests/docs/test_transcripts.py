@@ -1,7 +1,5 @@
 """What the pages show of commands that need no cluster is what these commands print."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

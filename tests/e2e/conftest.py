@@ -4,12 +4,11 @@ One pytest starts one control plane. Tests that need it without muster run last 
 uninstalled; then those that add operators to it, and at the very end the one that breaks it.
 """
 
-from __future__ import annotations
-
 import re
 import uuid
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pytest
 
@@ -19,9 +18,6 @@ from muster.kube.resource import PRIORITY_CLASSES
 from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.scene import PATIENCE, Scene, open_scene
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 __all__ = [
     "QUICK_LEASE",

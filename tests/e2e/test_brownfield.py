@@ -1,29 +1,20 @@
 """Workloads that ran before muster or before their label, or past its webhook: left alone until all pods are new."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.kube.resource import DEPLOYMENTS, POD_GROUPS, PODS
+from hack.testbed import Testbed
+from hack.testbed.muster import MusterInstall
+from muster.kube.resource import DEPLOYMENTS, POD_GROUPS, PODS, Resource
 from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, QUEUE_LABEL, SCHEDULER_LABEL, STATE
+from tests.e2e.conftest import AdoptOnBare, InstallOnBare
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
-from tests.support.cluster.scene import alive, gates, open_scene, phase
-from tests.support.manifests.applied import pytorch_job, ray_cluster
+from tests.support.cluster.scene import Scene, alive, gates, open_scene, phase
+from tests.support.manifests.applied import RayCluster, pytorch_job, ray_cluster
 from tests.support.pages.blocks import block, sentence
 from tests.support.pages.walkthrough import Shell
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.muster import MusterInstall
-    from muster.kube.resource import Resource
-    from tests.e2e.conftest import AdoptOnBare, InstallOnBare
-    from tests.support.cluster.scene import Scene
-    from tests.support.manifests.applied import RayCluster
 
 # The label by which operators mark the pods of a workload.
 _OF = {RAY_CLUSTERS: "ray.io/cluster", PYTORCH_JOBS: "training.kubeflow.org/job-name"}

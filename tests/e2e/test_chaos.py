@@ -7,24 +7,18 @@ Short in `make test`. `MUSTER_CHAOS_SEED=7 pytest tests/e2e/test_chaos.py -m lon
 Beside Volcano: tests/pairs/test_chaos_elsewhere.py.
 """
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.schedulers import named
 from tests.e2e.conftest import QUICK_LEASE, VALUES
 from tests.support.cluster.chaos import World, open_world
 from tests.support.cluster.chaos_plan import DEFAULT_SEED, QUEUES, SHORT
+from tests.support.cluster.recorder import Manifest
 from tests.support.cluster.scene import open_scene
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.recorder import Manifest
 
 _SEED = int(os.environ.get("MUSTER_CHAOS_SEED", DEFAULT_SEED))
 _LONG = 600

@@ -1,23 +1,16 @@
 """A controller that dies at the worst moments loses nothing, and starts nothing by halves (issue 3, 4.5)."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
+from hack.testbed.muster import MusterInstall
 from muster.model.names import GATE, PRIORITY_CLASS_LABEL, QUEUE_LABEL
 from tests.support.cluster.leaders import leader as leader_of
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import admitted, gates, node_of, state
+from tests.support.cluster.scene import Scene, admitted, gates, node_of, state
 from tests.support.faults.refused_writes import BURST, MARK, WORKERS_OF_BURST, hold
 from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.scene import Scene
 
 _GANG = "ray-fragile-pg"
 

@@ -1,18 +1,12 @@
 """A job whose time runs out while its gang waits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from muster.kube.resource import PODS
 from muster.model.names import GATE, QUEUE_LABEL
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.support.cluster.scene import gates, has_condition
+from tests.support.cluster.scene import Scene, gates, has_condition
 from tests.support.manifests.applied import pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from tests.support.cluster.scene import Scene
 
 # Long enough for muster to see the job before its time is nearly over, on a busy machine, too.
 _SECONDS = 60

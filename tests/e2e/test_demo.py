@@ -1,7 +1,5 @@
 """`make demo`, as it is, beside another testbed: it tells its whole story, shows what README.md shows, and ends."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

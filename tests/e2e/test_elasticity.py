@@ -1,17 +1,10 @@
 """Gangs that change while they run: a member is replaced, a cluster grows, a job is suspended and resumed."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from muster.kube.resource import PODS
 from muster.model.names import GATE, QUEUE_LABEL
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.support.cluster.scene import admitted, alive, gates, message, node_of, phase
+from tests.support.cluster.scene import Scene, admitted, alive, gates, message, node_of, phase
 from tests.support.manifests.applied import pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from tests.support.cluster.scene import Scene
 
 
 def test_nobody_takes_a_lost_members_place(scene: Scene) -> None:

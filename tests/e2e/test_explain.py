@@ -1,7 +1,5 @@
 """`muster explain`, `queues`, `watch` and `page` on the real cluster, as an administrator and as a tenant."""
 
-from __future__ import annotations
-
 import html
 import json
 import os
@@ -9,7 +7,9 @@ import re
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -23,20 +23,14 @@ from muster.workloads.ray_parents import RAY_JOB
 from tests.support.cluster.grants import account, grant, on
 from tests.support.cluster.propagation import await_right
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import PATIENCE, gates
+from tests.support.cluster.scene import PATIENCE, Scene, gates
 from tests.support.manifests import applied
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 from tests.support.pages.blocks import block
 from tests.support.pages.transcripts import alike
 from tests.support.pages.walkthrough import Shell
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tests.support.cluster.scene import Scene
-
-    Muster = Callable[..., subprocess.CompletedProcess[str]]
+Muster = Callable[..., subprocess.CompletedProcess[str]]
 
 MUSTER = [sys.executable, "-m", "muster.cli"]
 

@@ -1,18 +1,11 @@
 """Queues whose gangs are held only until they are whole, or not at all."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from muster.kube.resource import PODS, QUEUES
 from muster.model.names import GANG, GANG_SIZE, GATE, GATE_MODE, GROUP_NAME, QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import gates, node_of
+from tests.support.cluster.scene import Scene, gates, node_of
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from tests.support.cluster.scene import Scene
 
 
 def queue_of_mode(scene: Scene, mode: str, **capability: str) -> str:

@@ -1,34 +1,36 @@
 """JobSet and TrainJob with their real controllers: JobSet -> Job -> pod, TrainJob -> JobSet -> Job -> pod."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from hack.testbed import Testbed
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.names import GANG, GATE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.model.times import seconds_of
 from muster.observe.resources import resource_of
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.trainer import TRAIN_JOB
+from tests.e2e.conftest import Resident
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.nudges import assert_soon, nudges, version_now
 from tests.support.cluster.propagation import await_accepted
-from tests.support.cluster.recorder import JOBS
-from tests.support.cluster.scene import PATIENCE, alive, gates, has_condition, message, node_of, open_scene, phase
+from tests.support.cluster.recorder import JOBS, Manifest
+from tests.support.cluster.scene import (
+    PATIENCE,
+    Scene,
+    alive,
+    gates,
+    has_condition,
+    message,
+    node_of,
+    open_scene,
+    phase,
+)
 from tests.support.manifests.applied import FAIL_AFTER_SECONDS, RUN_SECONDS
 from tests.support.manifests.batch import job_set, replicated, runtime, train_job, trainer
 from tests.support.manifests.train_jobs import patch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.muster import MusterInstall
-    from tests.e2e.conftest import Resident
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
 
 # In vain, half a minute long: by then the Job controller would wait for as long again.
 _NUDGES = 12

@@ -1,15 +1,7 @@
 """An elastic PyTorchJob: so many workers as there is room for, from its minimum up."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from tests.support.cluster.recorder import PYTORCH_JOBS
-from tests.support.cluster.scene import admitted, message
-
-if TYPE_CHECKING:
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
+from tests.support.cluster.recorder import PYTORCH_JOBS, Manifest
+from tests.support.cluster.scene import Scene, admitted, message
 
 
 def _elastic(name: str, queue: str, workers: int) -> Manifest:

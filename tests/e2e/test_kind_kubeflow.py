@@ -1,22 +1,15 @@
 """The jobs of the Training operator: one family, one way through. TFJob is story C1."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from hack.testbed import Testbed
 from muster.model.names import QUEUE_LABEL
 from muster.observe.resources import resource_of
+from muster.workloads import Kind
 from muster.workloads.kubeflow import JAX_JOB, PADDLE_JOB, XGBOOST_JOB
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
+from tests.support.cluster.recorder import Manifest
 from tests.support.cluster.scene import open_scene
-
-if TYPE_CHECKING:
-    from hack.testbed import Testbed
-    from muster.workloads import Kind
-    from tests.support.cluster.recorder import Manifest
-
 
 # muster reads all of them with the same few lines, and tests/conformance has a case of each.
 _LONG = pytest.mark.long

@@ -1,25 +1,18 @@
 """MPIJob with the real MPI operator: the launcher is the pod of a batch Job."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.kube.resource import PODS
 from muster.model.names import GATE
 from muster.observe.resources import resource_of
 from muster.workloads.mpi import MPI_JOB
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.recorder import JOBS, Manifest
-from tests.support.cluster.scene import gates, has_condition, open_scene, phase
+from tests.support.cluster.scene import Scene, gates, has_condition, open_scene, phase
 from tests.support.manifests.applied import FAIL_AFTER_SECONDS, RUN_SECONDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.scene import Scene
 
 _MPI_JOBS = resource_of(MPI_JOB)
 # kwok ends the pods of any Job at once, unless told otherwise.

@@ -1,24 +1,18 @@
 """MPIJob v1, with the Training operator: its CRD has the name of the MPI operator's and takes the place of that."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.model.names import QUEUE_LABEL
 from muster.observe.resources import resource_of
 from muster.workloads.kubeflow import MPI_JOB_V1
+from tests.e2e.conftest import Resident
 from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
+from tests.support.cluster.recorder import Manifest
 from tests.support.cluster.scene import open_scene
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from tests.e2e.conftest import Resident
-    from tests.support.cluster.recorder import Manifest
 
 
 def _mpi_job(name: str, queue: str) -> Manifest:

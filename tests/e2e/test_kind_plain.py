@@ -1,24 +1,17 @@
 """Plain pods and Jobs that opt in by themselves; Volcano's own Job is story B."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.kube.resource import POD_GROUPS, PODS, Resource
 from muster.model.names import GANG, GANG_SIZE, GANG_TIME_LIMIT, QUEUE_LABEL
 from muster.model.times import seconds_of
 from tests.support.cluster.recorder import JOBS, Manifest
-from tests.support.cluster.scene import admitted, has_condition, open_scene
+from tests.support.cluster.scene import Scene, admitted, has_condition, open_scene
 from tests.support.manifests.applied import RUN_SECONDS
 from tests.support.manifests.owner_chains import owned
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.scene import Scene
 
 # Long enough for muster to see the pods before the time is nearly over, on a busy machine, too.
 _LIMIT = 70

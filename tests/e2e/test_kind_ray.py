@@ -1,12 +1,12 @@
 """RayCluster, and RayJob, RayService and RayCronJob, whose gang is that of the RayCluster that they make."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterator
+from typing import Any
 
 import pytest
 
+from hack.testbed import Testbed
 from hack.testbed.versions import chosen
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.names import ADMITTED_AT, PATIENCE, QUEUE_LABEL
@@ -16,15 +16,8 @@ from muster.observe.terminating import GONE_IN
 from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from tests.support.cluster.ray_dashboards import RayDashboards
 from tests.support.cluster.recorder import JOBS, RAY_CLUSTERS, Manifest
-from tests.support.cluster.scene import message, open_scene, phase, state
+from tests.support.cluster.scene import Scene, message, open_scene, phase, state
 from tests.support.manifests.applied import RUN_SECONDS, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.scene import Scene
-
 
 # kwok ends the pods of any Job at once, unless told otherwise.
 _GOES_ON = {RUN_SECONDS: "3600"}

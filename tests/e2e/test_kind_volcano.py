@@ -1,20 +1,13 @@
 """Volcano's own Job: Volcano runs it, and muster counts what it holds."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from hack.testbed import Testbed
 from muster.kube.resource import PODS
 from muster.model.names import QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS
-from tests.support.cluster.scene import node_of, open_scene
+from tests.support.cluster.scene import Scene, node_of, open_scene
 from tests.support.manifests.applied import RUN_SECONDS, ray_cluster, volcano_job
-
-if TYPE_CHECKING:
-    from hack.testbed import Testbed
-    from tests.support.cluster.scene import Scene
 
 
 def _says(scene: Scene, job: str) -> str:

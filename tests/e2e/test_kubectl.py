@@ -1,13 +1,12 @@
 """Every state as plain kubectl shows it: docs/kubectl.md. Kueue's and ElasticQuotas' states are in tests/pairs."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.gang_states import GangState
 from muster.model.names import (
@@ -22,19 +21,13 @@ from muster.model.names import (
 )
 from tests.support.cluster.propagation import await_accepted
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
-from tests.support.cluster.scene import open_scene
+from tests.support.cluster.scene import Scene, open_scene
 from tests.support.manifests import applied
 from tests.support.manifests.applied import pod, pytorch_job, ray_cluster
 from tests.support.manifests.batch import runtime, train_job, trainer
 from tests.support.pages.blocks import sentence
 from tests.support.pages.recorded import keep_state
 from tests.support.pages.walkthrough import Shell
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.scene import Scene
 
 pytestmark = pytest.mark.long
 

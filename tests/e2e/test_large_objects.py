@@ -1,28 +1,20 @@
 """Objects as large as the apiserver takes, written by a tenant with Kubernetes' role `edit`."""
 
-from __future__ import annotations
-
 import re
 import urllib.request
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.testbed import wait_for
-from muster.kube.resource import POD_GROUPS, PODS
+from hack.testbed.muster import MusterInstall
+from hack.testbed.process import Process
+from muster.kube.resource import POD_GROUPS, PODS, Resource
 from muster.model.names import GANG, GANG_SIZE, QUEUE_LABEL
 from tests.support.cluster.grants import bind, grant, on, user
-from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import PATIENCE
+from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
+from tests.support.cluster.scene import PATIENCE, Scene
 from tests.support.manifests.applied import pod, ray_cluster
-
-if TYPE_CHECKING:
-    from hack.testbed.muster import MusterInstall
-    from hack.testbed.process import Process
-    from muster.kube.resource import Resource
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
 
 TENANT, INVALID = "tenant", "names 6[0-9] resources, and muster reads 64 at most; use fewer"
 # Each of some 1 MB with what the apiserver notes of who wrote it: 5 MB for a pod and 15 MB for a PodGroup as a whole.

@@ -1,22 +1,15 @@
 """What the real processes tell Prometheus while gangs wait and run."""
 
-from __future__ import annotations
-
 import urllib.request
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from hack.testbed.muster import MusterInstall
+from hack.testbed.process import Process
 from muster.model.names import QUEUE_LABEL
-from tests.support.cluster.scene import PATIENCE
+from tests.support.cluster.scene import PATIENCE, Scene
 from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from hack.testbed.muster import MusterInstall
-    from hack.testbed.process import Process
-    from tests.support.cluster.scene import Scene
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 

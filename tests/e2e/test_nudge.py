@@ -1,20 +1,12 @@
 """After a long outage of the webhook pods come in seconds: the operators' own delays have grown to minutes by then."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from muster.kube.resource import EVENTS, PODS
+from hack.testbed.muster import MusterInstall
+from muster.kube.resource import EVENTS, PODS, Resource
 from muster.model.names import NUDGE, QUEUE_LABEL
 from tests.support.cluster.nudges import assert_soon, assert_steady, nudges, version_now
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
-from tests.support.cluster.scene import PATIENCE
+from tests.support.cluster.scene import PATIENCE, Scene
 from tests.support.manifests.applied import pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from hack.testbed.muster import MusterInstall
-    from muster.kube.resource import Resource
-    from tests.support.cluster.scene import Scene
 
 _GANGS = {RAY_CLUSTERS: ("ray", "ray-ray-pg"), PYTORCH_JOBS: ("train", "train")}
 # In vain, half a minute long. The operators' delays double from milliseconds with every attempt, nudged or not: by then

@@ -1,19 +1,11 @@
 """Queues and workloads on hold, on the real cluster: what does not start, what is said, and that it goes on."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from muster.kube.resource import QUEUES
 from muster.model.names import QUEUE_LABEL, QUEUEING
 from tests.support.cli.in_process import muster
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import message, state
-from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from tests.support.cluster.scene import Scene
-    from tests.support.manifests.applied import RayCluster
+from tests.support.cluster.scene import Scene, message, state
+from tests.support.manifests.applied import RayCluster, ray_cluster
 
 
 def _cluster(name: str, queue: str) -> RayCluster:

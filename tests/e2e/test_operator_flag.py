@@ -3,23 +3,15 @@
 That muster stands back from an operator's own gangs is in test_brownfield.py.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.kube.resource import PODS
-from tests.support.cluster.recorder import PYTORCH_JOBS
-from tests.support.cluster.scene import alive, open_scene, phase
+from tests.support.cluster.recorder import PYTORCH_JOBS, Manifest
+from tests.support.cluster.scene import Scene, alive, open_scene, phase
 from tests.support.manifests.applied import RUN_SECONDS, pytorch_job
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
 
 _CRASHES = 6
 

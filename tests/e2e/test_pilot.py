@@ -1,28 +1,21 @@
 """From one namespace to a team's to the whole cluster, upgrade by upgrade, as docs/pilot.md has it."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from hack.testbed import Testbed
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS
 from muster.model.names import GANG, QUEUE_LABEL
+from tests.e2e.conftest import AdoptOnBare, InstallOnBare
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import gates, open_scene, phase
+from tests.support.cluster.scene import Scene, gates, open_scene, phase
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
 from tests.support.pages.blocks import block, sentence
 from tests.support.pages.walkthrough import Shell
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.muster import MusterInstall
-    from tests.e2e.conftest import AdoptOnBare, InstallOnBare
-    from tests.support.cluster.scene import Scene
 
 KUEUES = "kueue.x-k8s.io/admission"
 

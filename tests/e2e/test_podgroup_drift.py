@@ -1,19 +1,12 @@
 """PodGroups on the real Volcano: others' hands on them, its status, and changes while the gang runs."""
 
-from __future__ import annotations
-
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS
 from muster.model.names import GATE, QUEUE_LABEL
-from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.support.cluster.scene import gates, has_condition, message, phase
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
+from tests.support.cluster.scene import Scene, gates, has_condition, message, phase
 from tests.support.manifests.applied import pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
 
 _GANG = "ray-demo-pg"
 

@@ -1,17 +1,10 @@
 """A PyTorchJob that asks for its gang in `runPolicy.schedulingPolicy` (issue 3, 4.2)."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from muster.kube.resource import PODS
 from muster.model.names import GATE
 from tests.support.cluster.recorder import PYTORCH_JOBS
-from tests.support.cluster.scene import admitted, gates, message, node_of
+from tests.support.cluster.scene import Scene, admitted, gates, message, node_of
 from tests.support.manifests.applied import pytorch_job
-
-if TYPE_CHECKING:
-    from tests.support.cluster.scene import Scene
 
 
 def test_policy_makes_a_gang_of_the_job(scene: Scene, urgent: str) -> None:

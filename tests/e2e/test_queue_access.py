@@ -1,20 +1,13 @@
 """A queue that is kept for some namespaces, on the real Volcano: opened and closed while gangs wait and run."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from hack.testbed.api import Answer
 from muster.kube.resource import NAMESPACES, QUEUES
 from muster.model.names import NAMESPACE_SELECTOR, QUEUE_LABEL
 from tests.support.cluster.grants import grant, on, revoke, user
 from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import gates, message, phase, state
+from tests.support.cluster.scene import Scene, gates, message, phase, state
 from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from hack.testbed.api import Answer
-    from tests.support.cluster.scene import Scene
 
 
 def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(scene: Scene) -> None:

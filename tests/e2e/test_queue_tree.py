@@ -1,24 +1,16 @@
 """Queues below queues with guarantees, under Volcano's hierarchical capacity (issue 5, 6.1)."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.kube.resource import POD_GROUPS
 from muster.model.names import QUEUE_LABEL
 from tests.support.cluster.propagation import await_said
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import message, open_scene, phase
-from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.scene import Scene
-    from tests.support.manifests.applied import RayCluster
+from tests.support.cluster.scene import Scene, message, open_scene, phase
+from tests.support.manifests.applied import RayCluster, ray_cluster
 
 _CAPACITY = """\
 actions: "enqueue, allocate, backfill"

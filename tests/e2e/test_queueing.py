@@ -1,22 +1,13 @@
 """How gangs wait in a real queue: strictly, with patience, closed, lowered and raised, and past one that is nowhere."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.model.names import MANAGED, PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING, RESERVES, UNPLACED_AFTER
 from tests.support.cluster.propagation import await_accepted, await_said
-from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.support.cluster.scene import admitted, gates, message, node_of, phase, state
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
+from tests.support.cluster.scene import Scene, admitted, gates, message, node_of, phase, state
 from tests.support.cluster.timeline import timeline
-from tests.support.manifests.applied import pod, pytorch_job, ray_cluster
+from tests.support.manifests.applied import PyTorchJob, RayCluster, pod, pytorch_job, ray_cluster
 from tests.support.pages.seeds import Point, told
-
-if TYPE_CHECKING:
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
-    from tests.support.manifests.applied import PyTorchJob, RayCluster
 
 
 def _cluster(name: str, queue: str, cpu: int) -> RayCluster:

@@ -3,25 +3,17 @@
 A gang loses what it has beyond its minimum, never a part of the minimum; it has all of it again when the other ends.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.kube.resource import PODS, QUEUES
 from muster.model.names import BOUND, PREEMPTION, RECLAIM, TASK_SPEC
-from tests.support.cluster.scene import alive, gates, node_of
+from tests.support.cluster.scene import Scene, alive, gates, node_of
 from tests.support.manifests import applied
-from tests.support.manifests.applied import pytorch_job
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.scene import Scene
-    from tests.support.manifests.applied import PyTorchJob
+from tests.support.manifests.applied import PyTorchJob, pytorch_job
 
 # The plugin that shares out stands beside gang: in a tier of its own it would be asked where gang says "nobody", and
 # take members of the minimum.

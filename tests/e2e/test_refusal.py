@@ -3,18 +3,12 @@
 Refusals need none: they are in tests/apiserver/test_refusals.py.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 from muster.kube.resource import POD_GROUPS
 from muster.model.names import QUEUE_LABEL, SCHEDULER_LABEL
-from tests.support.cluster.scene import gates, node_of
+from tests.support.cluster.scene import Scene, gates, node_of
 from tests.support.manifests.applied import RayCluster, ray_cluster
-
-if TYPE_CHECKING:
-    from tests.support.cluster.scene import Scene
 
 
 def test_unknown_scheduler_is_left_alone_with_a_warning(scene: Scene) -> None:

@@ -1,19 +1,12 @@
 """Gangs for which the apiserver takes no write, by a policy of others: other gangs start, and their users hear why."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from muster.model.names import GATE, QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import admitted, gates, message, node_of, state
+from tests.support.cluster.scene import Scene, admitted, gates, message, node_of, state
 from tests.support.faults.refused_writes import BURST, GROUP, MARK, WORKERS_OF_BURST, refuse
 from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from tests.support.cluster.scene import Scene
 
 _GANG = "ray-elder-pg"
 

@@ -1,20 +1,14 @@
 """`muster release` while muster is at work and while it is not, and what muster makes of it when it is back."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
+from hack.testbed import Testbed
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import QUEUES
 from muster.model.names import QUEUE_LABEL
-from tests.support.cluster.scene import PATIENCE, admitted, gates, message, phase, state
+from tests.support.cluster.scene import PATIENCE, Scene, admitted, gates, message, phase, state
 from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from hack.testbed import Testbed
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.scene import Scene
 
 BY_HAND = "`muster release` opens it, whatever room there is"
 

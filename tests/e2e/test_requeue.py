@@ -1,21 +1,12 @@
 """A gang that its queue has room for and no node: it gives its place back when it was asked to, and only then."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.model.names import GANG, GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
-from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import admitted, gates, message, node_of, phase, state
-from tests.support.manifests.applied import pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
-    from tests.support.manifests.applied import PyTorchJob, RayCluster
+from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
+from tests.support.cluster.scene import Scene, admitted, gates, message, node_of, phase, state
+from tests.support.manifests.applied import PyTorchJob, RayCluster, pytorch_job, ray_cluster
 
 
 @pytest.mark.parametrize("kind", ["RayCluster", "PyTorchJob"])

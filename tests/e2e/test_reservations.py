@@ -1,24 +1,17 @@
 """A large gang that smaller ones pass has a reservation, and says when it starts."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from hack.testbed import Testbed
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import QUEUES
 from muster.model.names import PATIENCE
 from tests.support.cluster.leaders import replace_leader
 from tests.support.cluster.recorder import JOBS, PYTORCH_JOBS
 from tests.support.cluster.reservation_story import longer_than_said, reservation
-from tests.support.cluster.scene import open_scene
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.muster import MusterInstall
-    from tests.support.cluster.scene import Scene
+from tests.support.cluster.scene import Scene, open_scene
 
 
 @pytest.fixture

@@ -1,19 +1,12 @@
 """A tenant with Kubernetes' role `edit` beside a full set of policies: what it writes takes no room of other queues."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.model.names import GROUP_NAME, QUEUE_LABEL
 from tests.support.cluster.grants import bind, grant, on, user
 from tests.support.cluster.objects import gates
-from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
+from tests.support.cluster.scene import Scene
 from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
 
 TENANT = "tenant-of-a-sibling"
 MUCH = {"cpu": "1000"}

@@ -1,16 +1,9 @@
 """Story A: PyTorchJobs of six pods in a queue of 8Gi; who runs next, and who may pass (issue 3, 4.3; issue 5, 6.1)."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from tests.support.cluster.scene import message, phase
+from tests.support.cluster.scene import Scene, message, phase
 from tests.support.cluster.timeline import shown, timeline
 from tests.support.manifests.applied import PyTorchJob, pytorch_job
 from tests.support.pages.seeds import LEDGER, NO_PODS, Point, told
-
-if TYPE_CHECKING:
-    from tests.support.cluster.scene import Scene
 
 
 def _job(queue: str, priority: str = "") -> PyTorchJob:

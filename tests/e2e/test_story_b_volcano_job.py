@@ -3,28 +3,20 @@
 That a Job of Volcano is the same with and without muster, object by object, is in test_untouched.py.
 """
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.kube.resource import PODS, QUEUES
 from muster.model.names import GANG, GANG_SIZE, QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
-from tests.support.cluster.scene import alive, gates, open_scene, phase
+from tests.support.cluster.scene import Scene, alive, gates, open_scene, phase
 from tests.support.cluster.timeline import timeline
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster, volcano_job
 from tests.support.pages.seeds import Point, told
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.scene import Scene
-
 
 # What a Job passes through from one run to the next: Volcano (1.14.1) may restart it twice for one eviction, or call it
 # Pending before it calls it Restarting, the busier the machine the more often.

@@ -1,29 +1,22 @@
 """Story C: Kubeflow's jobs and gang scheduling: silent ones (C1), all or nothing (C4), crashes under load (C5)."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.kube.resource import NAMESPACES, PODS, QUEUES
 from muster.model.names import BOUND, GATE, MANAGED, QUEUE_ANNOTATION
 from muster.observe.resources import resource_of
 from muster.workloads.kubeflow import TF_JOB
 from tests.support.cluster.propagation import await_said
-from tests.support.cluster.scene import admitted, alive, gates, message, node_of, open_scene, phase
+from tests.support.cluster.recorder import Manifest
+from tests.support.cluster.scene import Scene, admitted, alive, gates, message, node_of, open_scene, phase
 from tests.support.cluster.timeline import shown, timeline
 from tests.support.manifests.applied import PyTorchJob, pytorch_job
 from tests.support.pages.seeds import GATED, NO_PODS, Point, told
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
 
 _EIGHT = 8
 _CRASHES = (1, 2, 2)

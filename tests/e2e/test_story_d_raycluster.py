@@ -3,12 +3,9 @@
 That a raised capability lets a waiting cluster run (D5) is in test_queueing.py.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,14 +13,11 @@ from hack.testbed.operators import ray_sample
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.names import GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
-from tests.support.cluster.scene import admitted, gates, has_condition, message, node_of, phase
+from tests.support.cluster.scene import Scene, admitted, gates, has_condition, message, node_of, phase
 from tests.support.cluster.timeline import shown, timeline
 from tests.support.manifests import applied
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 from tests.support.pages.seeds import GATED, LEDGER, Point, told
-
-if TYPE_CHECKING:
-    from tests.support.cluster.scene import Scene
 
 _FIRST, _SECOND = "ray-test-cluster-0-pg", "ray-test-cluster-1-pg"
 

@@ -1,22 +1,15 @@
 """A tenant with Kubernetes' role `edit`, who may write RayClusters and PodGroups, on the real Volcano."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from hack.testbed.api import Answer
 from muster.kube.resource import POD_GROUPS, PODS
 from muster.model.names import ADMITTED, GANG, GANG_SIZE, MANAGED_BY, MUSTER, QUEUE_LABEL
 from tests.support.cluster.grants import bind, grant, on, user
 from tests.support.cluster.objects import alive, gates, message
-from tests.support.cluster.recorder import RAY_CLUSTERS
+from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
+from tests.support.cluster.scene import Scene
 from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from hack.testbed.api import Answer
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
 
 TENANT, FORBIDDEN = "tenant", 403
 GROUP = "ray-first-pg"

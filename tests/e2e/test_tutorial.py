@@ -1,12 +1,10 @@
 """docs/tutorial.md, as a reader follows it: `make demo KEEP=1`, and then every command, with what it prints."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,9 +12,6 @@ from hack.testbed import PATIENCE
 from hack.testbed.process import marked
 from tests.support.pages.blocks import whole
 from tests.support.pages.walkthrough import Shell, commands, follow
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # Pages, step by step, on a cluster of their own.
 pytestmark = pytest.mark.long

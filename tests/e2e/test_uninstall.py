@@ -4,29 +4,21 @@ No kubelet is here: the command of the chart's Job runs on this machine, with th
 tests/node/test_order.py has helm and a kubelet do it.
 """
 
-from __future__ import annotations
-
 import json
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from hack.testbed import Testbed
 from muster.kube.resource import PODS, QUEUES
 from muster.model.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
+from tests.e2e.conftest import InstallOnBare
 from tests.support.cluster.creations import Creations
-from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import gates, open_scene, phase
+from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
+from tests.support.cluster.scene import Scene, gates, open_scene, phase
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from hack.testbed import Testbed
-    from tests.e2e.conftest import InstallOnBare
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
 
 
 @pytest.fixture

@@ -1,25 +1,20 @@
 """What does not ask for muster is as it would be without it (issue 3, 4.6)."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
+from hack.testbed import Testbed
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.names import GANG, QUEUE_LABEL
+from tests.e2e.conftest import InstallOnBare
 from tests.support.cluster.nudges import assert_soon, version_now
 from tests.support.cluster.recorder import DEPLOYMENTS, JOBS, PYTORCH_JOBS, RAY_CLUSTERS, VOLCANO_JOBS, Manifest
-from tests.support.cluster.scene import has_condition, open_scene, phase
+from tests.support.cluster.scene import Scene, has_condition, open_scene, phase
 from tests.support.manifests import applied
 from tests.support.manifests.applied import pytorch_job, ray_cluster, volcano_job
-
-if TYPE_CHECKING:
-    from hack.testbed import Testbed
-    from hack.testbed.muster import MusterInstall
-    from tests.e2e.conftest import InstallOnBare
-    from tests.support.cluster.scene import Scene
 
 _GANGS = {"ray-ours-pg": RAY_CLUSTERS, "ours": PYTORCH_JOBS}
 

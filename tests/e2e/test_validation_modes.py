@@ -1,23 +1,16 @@
 """Chart value `validation`: what can never run is taken with a warning, or without a word, and waits."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.model.names import QUEUE_LABEL
+from tests.e2e.conftest import Resident
 from tests.support.cluster.propagation import await_said
+from tests.support.cluster.scene import Scene
 from tests.support.manifests import applied
-from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.e2e.conftest import Resident
-    from tests.support.cluster.scene import Scene
-    from tests.support.manifests.applied import RayCluster
+from tests.support.manifests.applied import RayCluster, ray_cluster
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,14 @@
 """Volcano's own webhooks beside muster's: both see the same pods, PodGroups, Jobs and Queues, in either order."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
 from muster.kube.resource import MUTATING_WEBHOOKS, NAMESPACES, POD_GROUPS, QUEUES
 from muster.model.names import (
     GANG,
@@ -26,12 +26,6 @@ from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import PATIENCE, admitted, gates, open_scene, phase
 from tests.support.manifests import applied
 from tests.support.manifests.applied import RUN_SECONDS, PyTorchJob, RayCluster, pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
 
 W = TypeVar("W", RayCluster, PyTorchJob)
 

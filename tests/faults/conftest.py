@@ -1,22 +1,16 @@
 """A control plane of its own, which these tests stop, restore and overload; kinds that nobody else acts on."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
 from muster.kube.resource import NAMESPACES
 from tests.support.cluster.verbs import own_name
 from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.faults.things import THINGS, Things, definition, watched_from_now_on
 from tests.support.manifests.members import DEFINITIONS
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from hack.testbed.api import Api
 
 __all__ = ["calls", "cluster", "cluster_of_session", "proxy", "things"]
 

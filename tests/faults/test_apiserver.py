@@ -1,7 +1,5 @@
 """What the real apiserver does to its clients by itself: expiry, restarts, a restored etcd, overload, kinds that go."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -9,14 +7,16 @@ import shutil
 import socket
 import ssl
 import urllib.request
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from aiohttp import web
 
-from hack.testbed import PATIENCE, wait_for
+from hack.testbed import PATIENCE, Testbed, wait_for
 from muster.kube.client import Client
 from muster.kube.config import Connection
 from muster.kube.errors import ApiError
@@ -24,14 +24,6 @@ from tests.support.cluster import grants
 from tests.support.faults.apiserver import FaultyApiserver, eventually, reset
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.faults.things import THINGS, Things, definition, through, watched_from_now_on, watching
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from aiohttp import web
-
-    from hack.testbed import Testbed
 
 _CRD = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{THINGS.full_name}"
 _FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"

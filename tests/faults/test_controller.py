@@ -1,23 +1,18 @@
 """The controller's process before an apiserver that does not say everything at once."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from aiohttp import web
+
+from hack.testbed import Testbed
 from hack.testbed.api import answers
 from hack.testbed.site import kubeconfig_text
 from muster.kube.resource import LEASES, NODES, PODS
 from muster.observe.cluster import Cluster
 from tests.support.faults.apiserver import FaultyApiserver, eventually, only
-
-if TYPE_CHECKING:
-    from aiohttp import web
-
-    from hack.testbed import Testbed
-    from tests.support.faults.things import Things
+from tests.support.faults.things import Things
 
 _CHECKOUT = Path(__file__).parents[2]
 

@@ -1,35 +1,28 @@
 """Two leaders never act at once, judged by what the real apiserver recorded."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json
 import signal
 import socket
 import sys
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Process, Testbed, wait_for
 from muster.kube.client import Client
 from muster.kube.errors import Unreachable
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.kube.resource import LEASES, Resource
-from tests.support.faults.apiserver import FaultyApiserver, eventually, hang, reset
+from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, hang, reset
 from tests.support.faults.leader import CONFIG_MAPS
 from tests.support.faults.things import THINGS, Things, through
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from hack.testbed import Process, Testbed
-    from tests.support.faults.apiserver import Answer
 
 # For who is to lose it; for who is stopped, so that nobody else loses it on a busy machine; and for who gives it back.
 SHORT = LeaseTiming(lease=6.0, renew=4.0, retry=1.0)

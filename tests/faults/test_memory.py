@@ -1,23 +1,17 @@
 """What a cluster of watched pods takes of muster's memory, with the bytes that the real apiserver sends."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import tracemalloc
-from typing import TYPE_CHECKING
 
 from hack.bench.watch import pod
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS
 from muster.kube.store import Store
 from muster.model.objects import Pod
-
-if TYPE_CHECKING:
-    from hack.testbed import Testbed
-    from tests.support.faults.things import Things
+from tests.support.faults.things import Things
 
 PODS_HERE, PODS_OF_THE_PROMISE, BYTES_OF_THE_PROMISE = 500, 5000, 60 * 2**20
 

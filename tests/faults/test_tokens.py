@@ -1,25 +1,18 @@
 """Tokens as the kubelet mounts and rotates them, made and revoked by the real apiserver."""
 
-from __future__ import annotations
-
 import asyncio
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from hack.testbed import wait_for
+import pytest
+
+from hack.testbed import Testbed, wait_for
 from muster.kube.client import Client
 from muster.kube.resource import SECRETS
 from tests.support.cluster.grants import account, grant
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.things import THINGS, Things, watching
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-
-    from hack.testbed import Testbed
 
 
 def _bound_token(things: Things, secret: str) -> str:

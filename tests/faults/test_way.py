@@ -1,16 +1,16 @@
 """What goes wrong between muster and the apiserver: the store is whole afterwards, and has heard of everything."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from hack.testbed import PATIENCE
+from hack.testbed import PATIENCE, Testbed
+from hack.testbed.api import Api
 from muster.kube.errors import Unreachable
 from tests.support.faults.apiserver import (
+    Answer,
     FaultyApiserver,
     crumbs,
     cut,
@@ -23,14 +23,6 @@ from tests.support.faults.apiserver import (
     reset,
 )
 from tests.support.faults.things import THINGS, Things, through, watching
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from tests.support.faults.apiserver import Answer
-
 
 # The proxy cuts connections wherever they are, in the middle of a handshake of TLS too: what asyncio leaves of one then
 # is for the garbage collector, and no fault of what is tested.

@@ -4,8 +4,6 @@ A question is its number: one that fails is printed with it, and asked again by 
 much of the decoder and the rules the questions have reached.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import faulthandler

@@ -2,18 +2,14 @@
 
 # ruff: noqa: SIM905 - many words are read best as a line of text
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 from msgspec import inspect
 
 import muster.workloads  # noqa: F401 - its kinds name keys
 from muster.model.names import READ_KEYS
-
-if TYPE_CHECKING:
-    from random import Random
 
 __all__ = ["grown"]
 

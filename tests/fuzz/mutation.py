@@ -2,13 +2,9 @@
 
 # ruff: noqa: SIM905 - many words are read best as a line of text
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from random import Random
+from random import Random
+from typing import Any
 
 __all__ = ["mutated", "spoilt"]
 

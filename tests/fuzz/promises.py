@@ -1,13 +1,14 @@
 """What holds for the answer to any review, whoever sent it and whatever is in it."""
 
-from __future__ import annotations
-
+import asyncio
 import base64
 import gc
 import json
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine
+from types import FrameType
+from typing import Any
 
 import jsonpatch
 
@@ -15,19 +16,19 @@ from muster.kube.errors import ApiError
 from muster.model.names import GANG, GATE
 from muster.model.objects import InvalidObjectError, Pod, convert
 from muster.schedulers import SCHEDULERS
+from tests.fuzz.worlds import Question
+from tests.support.manifests.observed import JSON
 from tests.support.pace import paced
-from webhook.reviews.admission_review import InvalidReviewError, decode_pod_review, decode_review, encode_answer
+from webhook.reviews.admission_review import (
+    AdmissionRequest,
+    AdmissionResponse,
+    InvalidReviewError,
+    decode_pod_review,
+    decode_review,
+    encode_answer,
+)
+from webhook.reviews.knowledge import Knowledge
 from webhook.reviews.pods import review_pod
-
-if TYPE_CHECKING:
-    import asyncio
-    from collections.abc import Callable, Coroutine
-    from types import FrameType
-
-    from tests.fuzz.worlds import Question
-    from tests.support.manifests.observed import JSON
-    from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse
-    from webhook.reviews.knowledge import Knowledge
 
 __all__ = ["LONGEST", "HangError", "answered"]
 

@@ -1,7 +1,5 @@
 """What stands in every cluster of the fuzzer: queues of all sorts, PodGroups, classes, and what adds to pods."""
 
-from __future__ import annotations
-
 from tests.support.manifests.observed import (
     JSON,
     NAMESPACE,

@@ -1,17 +1,12 @@
 """What one kind of workload has and no other: modes, autoscaling, overrides, partitions, and very many roles."""
 
-from __future__ import annotations
-
 import copy
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from random import Random
+from typing import Any
 
+from tests.support.manifests.observed import JSON
 from tests.support.manifests.train_jobs import patch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
-
-    from tests.support.manifests.observed import JSON
 
 __all__ = ["spiced"]
 

@@ -1,13 +1,11 @@
 """The first questions of the long run (`make fuzz`), and that a broken promise would be seen."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,14 +14,9 @@ from tests.fuzz.worlds import Question, World, any_question
 from tests.support.examples import examples
 from tests.support.manifests.observed import DEFAULTS, JSON, as_json, namespace, pod
 from tests.support.webhook.admission_reviews import review
-from webhook.reviews.admission_review import allow
+from webhook.reviews.admission_review import AdmissionResponse, allow
 from webhook.reviews.pods import review_pod
 from webhook.reviews.workloads import review_workload
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from webhook.reviews.admission_review import AdmissionResponse
 
 # Twice as many as a quarter of a minute of one core has room for: each has its own chance, so that they are the same
 # everywhere. By the time a machine is busy a test has its deadline: so there are two.

@@ -1,11 +1,10 @@
 """Clusters in which a review may come, and the reviews that a pod, a workload or nobody at all would send there."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError, Unreachable
@@ -21,17 +20,13 @@ from tests.fuzz.spice import spiced
 from tests.support.manifests.generators import EXTRAS, KINDS, labels_of, small
 from tests.support.manifests.observed import JSON, NAMESPACE, made, namespace, pod, priority_class, queue, template
 from tests.support.webhook.admission_reviews import Reader, knowing, review
+from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse
+from webhook.reviews.knowledge import Knowledge
 from webhook.reviews.pods import review_pod
 from webhook.reviews.queues import review_named_queue, review_pod_group, review_queue
 from webhook.reviews.workloads import review_workload
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-
-    from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse
-    from webhook.reviews.knowledge import Knowledge
-
-    Review = Callable[[AdmissionRequest, Knowledge, Defaults], Awaitable[AdmissionResponse]]
+Review = Callable[[AdmissionRequest, Knowledge, Defaults], Awaitable[AdmissionResponse]]
 
 __all__ = ["Question", "any_question"]
 

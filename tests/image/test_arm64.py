@@ -1,13 +1,10 @@
 """The image for arm64, which an amd64 machine builds: its programs run under qemu's emulation of that processor."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,10 +12,8 @@ import muster
 from hack.image.build import CHECKOUT, SBOM_IN_IMAGE, Built, build
 from hack.image.container import Container, files, unpacked
 from hack.image.machine import MACHINES
+from hack.image.tree import Tree
 from hack.testbed.debian import Debian
-
-if TYPE_CHECKING:
-    from hack.image.tree import Tree
 
 # It is built, and emulated.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]

@@ -1,13 +1,12 @@
 """Builds: the same from the same, kept by what went in, and clear words where something is missing."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -16,10 +15,6 @@ from hack.image.build import CHECKOUT, Built, source
 from hack.image.debian import PACKAGES, Package, fetched, resolved
 from hack.image.errors import ImageError
 from hack.image.tree import EPOCH, Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
 
 _BUILD = [sys.executable, "-m", "hack.image"]
 _DOCKERFILE = (CHECKOUT / "hack/image/Dockerfile").read_text()

@@ -1,23 +1,19 @@
 """What is in the image, and what is not."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import muster
 from hack.image.build import CHECKOUT, SBOM_IN_IMAGE, Built, source
+from hack.image.container import Container
 from hack.image.debian import PACKAGES
 from hack.image.licences import READ, licences
+from hack.image.tree import Tree
 from hack.image.wheels import SITE
-
-if TYPE_CHECKING:
-    from hack.image.container import Container
-    from hack.image.tree import Tree
 
 _UNPACKED, _PACKED = 92_000_000, 30_000_000
 _STATUS = "var/lib/dpkg/status.d"

@@ -1,8 +1,6 @@
 """A version that is kept as `make keep-release` does: its chart, and an image of the very same code."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +9,7 @@ from hack.chart import CHART
 from hack.image.build import CHECKOUT, Built
 from hack.image.container import files
 from hack.image.errors import ImageError
+from hack.image.tree import Tree
 from hack.image.wheels import SITE
 from hack.release.kept import keep, kept
 from hack.release.packed import packed_chart
@@ -18,11 +17,6 @@ from hack.release.programs import Programs
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 from muster.process.revision import BAKED
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hack.image.tree import Tree
 
 _KEPT = 1_000_000
 

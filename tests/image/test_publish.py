@@ -1,14 +1,14 @@
 """`make publish` against a real registry: what comes there, what is signed, and what is noticed when it is forged."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 import tarfile
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,10 +26,6 @@ from hack.release.publish import publish as publish_to
 from hack.release.verify import Published, found
 from tests.support.cluster.registry import PASSWORD, USER, Registry, serving
 from tests.support.pages.blocks import block
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 # Both images, and a dozen signatures; `make test` does without what signs.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]

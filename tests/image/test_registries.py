@@ -1,27 +1,21 @@
 """The archive and the layout, read by a tool that is not ours and pushed to a real registry, as docs/image.md says."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex
 import subprocess
 import tarfile
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from hack.image.build import Built
 from hack.testbed import wait_for
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 from tests.support.cluster.scene import PATIENCE
 from tests.support.pages.blocks import block
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.image.build import Built
 
 _LAST_LAYER = 2_000_000
 

@@ -1,16 +1,11 @@
 """The image's programs on a root that cannot be written, as nobody."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import muster
 from hack.image.build import CHECKOUT, source
-
-if TYPE_CHECKING:
-    from hack.image.container import Container
+from hack.image.container import Container
 
 _EXAMPLE = CHECKOUT / "docs" / "examples" / "raycluster.yaml"
 

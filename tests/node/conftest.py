@@ -1,23 +1,17 @@
 """A testbed with a real node, on which the chart runs the image of this checkout, or of a former version."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from hack.image.build import CHECKOUT, build, source
+from hack.release.kept import Kept
 from hack.testbed import Nodes, Testbed
 from tests.support.cluster.former_versions import former_versions
 from tests.support.cluster.helm_release import CHART, WITHIN, Release
 from tests.support.cluster.kernel_connections import Connections
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.release.kept import Kept
 
 
 @pytest.fixture(scope="package")

@@ -1,7 +1,5 @@
 """A real node leaves nothing on the machine, however it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

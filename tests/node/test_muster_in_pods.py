@@ -1,7 +1,5 @@
 """muster as its users have it: from the image, run by a kubelet, behind a Service. The tests are one life of it."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -9,14 +7,17 @@ import signal
 import subprocess
 import time
 import uuid
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
 from hack.testbed.archive import PAUSE
 from hack.testbed.node import NODE
 from hack.testbed.nodes import FAKE, REAL
@@ -25,19 +26,12 @@ from muster.model.names import QUEUE_LABEL
 from tests.support.chart.network_policies import Peer, let_through
 from tests.support.cluster.admission_stream import CONNECTIONS, ENOUGH, Stream, admitted
 from tests.support.cluster.helm_release import NAMESPACE, WITHIN, Release, restarts
+from tests.support.cluster.kernel_connections import Connections
 from tests.support.cluster.recorder import RAY_CLUSTERS, Recorder
 from tests.support.cluster.rollout import Rollout
 from tests.support.cluster.scene import node_of, open_scene
 from tests.support.manifests.applied import pod as one_pod
 from tests.support.manifests.applied import ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from tests.support.cluster.kernel_connections import Connections
 
 _GATEWAY = "10.97.0.1"
 """The node's address on the bridge of its pods, from which the kubelet probes."""

@@ -1,18 +1,12 @@
 """Every command of docs/operations.md, run as it stands there, on a cluster in which a kubelet runs muster's pods."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
+from hack.testbed import Testbed
+from tests.support.cluster.helm_release import Release
 from tests.support.cluster.operations_guide import STEPS, Cluster, Step
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.helm_release import Release
 
 # A page, step by step; what its commands do is tested where each of them is.
 pytestmark = pytest.mark.long

@@ -4,17 +4,17 @@ Pods of gangs and plain pods, RayClusters with a queue and without, are created 
 stand in `creations-*.jsonl` beside the testbed's logs.
 """
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.release.kept import Kept
+from hack.testbed import Testbed, wait_for
 from hack.testbed.node import NODE as REAL_NODE
 from hack.testbed.nodes import FAKE
 from muster import __version__
@@ -23,24 +23,16 @@ from muster.model.names import ADMITTED_FOR, GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.creations import ENOUGH, Creations
 from tests.support.cluster.former_versions import FORMER_VERSIONS, UNRELEASED, rights
-from tests.support.cluster.helm_release import CHART, NAMESPACE, WITHIN
+from tests.support.cluster.helm_release import CHART, NAMESPACE, WITHIN, Release
 from tests.support.cluster.neighbours import halfway
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.rollout import Rollout
-from tests.support.cluster.scene import PATIENCE, gates, node_of, open_scene, phase
+from tests.support.cluster.scene import PATIENCE, Scene, gates, node_of, open_scene, phase
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
 from tests.support.pages.blocks import block
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from hack.release.kept import Kept
-    from hack.testbed import Testbed
-    from tests.support.cluster.helm_release import Release
-    from tests.support.cluster.scene import Scene
-
-    Manifest = dict[str, Any]
+Manifest = dict[str, Any]
 
 # Six times helm waits for all replicas, and the first test for the testbed.
 _ON_KWOK = [{"key": FAKE, "operator": "Exists"}]

@@ -1,27 +1,19 @@
 """The page in a real pod, from the image, behind the real apiserver's service proxy."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
 from muster.kube.resource import QUEUES
 from tests.support.cli.browser import window
 from tests.support.cluster import proxied_page
 from tests.support.cluster.grants import grant, user
-from tests.support.cluster.helm_release import NAMESPACE
+from tests.support.cluster.helm_release import NAMESPACE, Release
 from tests.support.cluster.proxied_page import PATH, READERS, SECRET
 from tests.support.manifests.applied import queue
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.helm_release import Release
 
 _FORBIDDEN, _NOT_FOUND, _OK = 403, 404, 200
 _WHO = "ServiceAccount muster-page of namespace muster-system"

@@ -1,8 +1,6 @@
 """What `make publish` brought to a registry, installed from there: helm reads the chart from it, the node the image."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -11,17 +9,12 @@ from hack.image.machine import this_machine
 from hack.release.programs import programs
 from hack.release.provenance import BUILDER
 from hack.release.publish import Order, publish
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.helm_release import WITHIN, Release
 from tests.support.cluster.registry import serving, serving_inside
 from tests.support.cluster.scene import PATIENCE
 from tests.support.pages.blocks import block
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hack.testbed import Testbed
 
 # It is published first, and signed.
 pytestmark = pytest.mark.long

@@ -1,8 +1,6 @@
 """Chaos where another scheduler than Volcano places: as in tests/e2e/test_chaos.py, and its own programs are killed."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -13,9 +11,6 @@ from tests.support.cluster.backends import cluster
 from tests.support.cluster.chaos import World, open_world
 from tests.support.cluster.chaos_plan import DEFAULT_SEED, QUEUES
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 STEPS = 120
 _QUEUES = dict(zip(QUEUES, ({"cpu": "8"}, {"cpu": "5"}), strict=True))

@@ -1,10 +1,8 @@
 """Coscheduling places and muster's ledger admits: RayClusters and PyTorchJobs in a cluster without Volcano."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,14 +18,9 @@ from tests.support.cluster.backends import bound, cluster, member, scheduled
 from tests.support.cluster.leaders import replace_leader
 from tests.support.cluster.objects import alive, gates, message, node_of
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
-from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, State
 from tests.support.cluster.reservation_story import reservation
 from tests.support.manifests.applied import pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.cluster.recorder import Manifest, State
 
 SCHEDULER = "scheduler-plugins-scheduler"
 PAIR = {"schedulers": "{coscheduling}", "queues.source": "muster"}

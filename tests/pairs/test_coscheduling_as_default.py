@@ -1,8 +1,6 @@
 """Coscheduling in the place of kube-scheduler: all pods name it, and only the gangs are muster's."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -14,12 +12,8 @@ from tests.e2e.conftest import VALUES
 from tests.support.cluster.backends import cluster, member
 from tests.support.cluster.objects import gates, node_of
 from tests.support.cluster.pair_scene import open_pair_scene
+from tests.support.cluster.recorder import Manifest
 from tests.support.manifests.applied import pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.cluster.recorder import Manifest
 
 pytestmark = pytest.mark.long
 

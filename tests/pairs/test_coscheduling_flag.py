@@ -1,8 +1,6 @@
 """Coscheduling, and the Training operator with and without its own gang flag: muster stands back, or makes the gang."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -16,13 +14,8 @@ from tests.e2e.conftest import VALUES
 from tests.support.cluster.backends import cluster
 from tests.support.cluster.objects import alive, gates, phase
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
-from tests.support.cluster.recorder import PYTORCH_JOBS
+from tests.support.cluster.recorder import PYTORCH_JOBS, Manifest
 from tests.support.manifests.applied import pytorch_job
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.cluster.recorder import Manifest
 
 pytestmark = pytest.mark.long
 

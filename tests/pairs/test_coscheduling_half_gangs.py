@@ -4,9 +4,7 @@ Its issue 930 says that a part of a group is let through. In v0.34.7 one way lea
 minResources is deleted while members wait at Permit. Their names stay, and count for the next group of that name.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -27,14 +25,9 @@ from tests.support.cluster.backends import (
 )
 from tests.support.cluster.objects import alive
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
-from tests.support.cluster.recorder import JOBS
+from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.manifests.applied import FAIL_AFTER_SECONDS, RUN_SECONDS
 from tests.support.manifests.batch import job_set, replicated
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.cluster.recorder import Manifest
 
 pytestmark = pytest.mark.long
 

@@ -1,9 +1,7 @@
 """ElasticQuotas of scheduler-plugins and muster's ledger: gangs wait for their namespace, and the scheduler agrees."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -19,9 +17,6 @@ from tests.support.cluster.pair_scene import PairScene, open_pair_scene
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 from tests.support.pages.recorded import keep_state
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.long
 

@@ -1,9 +1,7 @@
 """Kubernetes 1.37 places with its own PodGroups, muster's ledger admits: clusters without Volcano."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -17,15 +15,10 @@ from tests.support.cluster.backends import cluster
 from tests.support.cluster.leaders import replace_leader
 from tests.support.cluster.objects import gates, message
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
-from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.reservation_story import reservation
 from tests.support.cluster.scene import open_scene
 from tests.support.manifests.applied import pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.cluster.recorder import Manifest
 
 PAIR = {"schedulers": "{kubernetes}", "queues.source": "muster"}
 

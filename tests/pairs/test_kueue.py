@@ -1,11 +1,9 @@
 """Kueue admits, muster holds each gang until it is whole, and Volcano places it: RayClusters, RayJobs, PyTorchJobs."""
 
-from __future__ import annotations
-
 import json
 import re
+from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -36,15 +34,10 @@ from tests.support.cluster.kueue_scene import (
     placed_of_each,
 )
 from tests.support.cluster.objects import alive, gang_of, gates, has_condition, message
-from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, open_scene
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 from tests.support.pages.recorded import keep_state
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.cluster.recorder import Manifest
 
 # A gang that Kueue has admitted is to be ready by then, on a busy machine, too.
 SECONDS = 120

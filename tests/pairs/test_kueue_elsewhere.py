@@ -1,8 +1,6 @@
 """Kueue admits and another scheduler than Volcano places: no queue of muster's is there, so that its ledger is off."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -23,11 +21,7 @@ from tests.support.cluster.kueue_scene import (
 from tests.support.cluster.objects import alive, message
 from tests.support.cluster.pair_scene import PairScene
 from tests.support.cluster.recorder import RAY_CLUSTERS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.cluster.scene import Scene
+from tests.support.cluster.scene import Scene
 
 pytestmark = pytest.mark.long
 

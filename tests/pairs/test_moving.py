@@ -1,13 +1,11 @@
 """A cluster moves to another scheduler, and to another admitter, while gangs run and wait."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
 from hack.testbed import Nodes, Testbed
-from hack.testbed.muster import install
+from hack.testbed.muster import MusterInstall, install
 from muster.kube.resource import NAMESPACES, PODS
 from muster.model.names import ADMITTER, QUEUE_LABEL
 from tests.e2e.conftest import VALUES
@@ -18,11 +16,6 @@ from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests.applied import RayCluster, ray_cluster
 from tests.support.pages.blocks import block, sentence
 from tests.support.pages.walkthrough import Shell
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed.muster import MusterInstall
 
 pytestmark = pytest.mark.long
 

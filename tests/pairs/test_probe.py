@@ -1,13 +1,11 @@
 """`muster doctor --probe` on real schedulers: which half of native PodGroups is missing, by a gang of two pods."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -19,12 +17,8 @@ from muster.kube.resource import PODS
 from tests.support.cli.doctor import Doctor
 from tests.support.cluster.backends import NATIVE_POD_GROUPS
 from tests.support.cluster.scene import open_scene
+from tests.support.cluster.testbed_fixtures import OwnTestbed
 from tests.support.pages.blocks import block
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.cluster.testbed_fixtures import OwnTestbed
 
 pytestmark = pytest.mark.long
 

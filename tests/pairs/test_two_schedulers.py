@@ -1,8 +1,6 @@
 """Volcano and coscheduling in one cluster, and Volcano's queues for the gangs of both."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,9 +13,6 @@ from tests.support.cluster.objects import alive, gates
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests.applied import pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.long
 

@@ -1,21 +1,16 @@
 """The site as `make docs` builds it: complete, without anything of another host, and its diagrams are drawn."""
 
-from __future__ import annotations
-
 import re
 import threading
+from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.site.loads import foreign, loaded
 from tests.support.cli.browser import WIDTHS, Window, window
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _CHECKOUT = Path(__file__).parents[2]
 _SITE = _CHECKOUT / "dist" / "site"

@@ -1,14 +1,10 @@
 """Counts work by calls of functions written in Python: the same on a busy machine as on a quiet one."""
 
-from __future__ import annotations
-
 import gc
 import sys
-from typing import TYPE_CHECKING, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from types import FrameType
+from collections.abc import Iterable
+from types import FrameType
+from typing import Self
 
 __all__ = ["Calls", "most_calls"]
 

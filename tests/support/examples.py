@@ -3,8 +3,6 @@
 What one runs all day is to be quick; `make test-all`, `make mutate` and a plain `pytest` draw all of them.
 """
 
-from __future__ import annotations
-
 import os
 
 __all__ = ["examples"]

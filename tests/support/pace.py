@@ -1,7 +1,5 @@
 """Processor time on a machine of any speed: what a test allows grows with what the same work takes here and now."""
 
-from __future__ import annotations
-
 import time
 
 __all__ = ["paced"]

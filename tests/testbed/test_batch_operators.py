@@ -1,9 +1,9 @@
 """The operators of MPIJob, JobSet and TrainJob work as parts: what each makes of a workload is there."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,10 +11,6 @@ import yaml
 from hack.testbed import CommandError, Nodes, Testbed, TestbedError, wait_for
 from hack.testbed.parts import select
 from tests.support.cluster.scene import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.long
 

@@ -1,7 +1,5 @@
 """Binaries are trusted only when they are whole; what goes wrong is said in one line that names the remedy."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket

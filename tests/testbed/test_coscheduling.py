@@ -1,8 +1,6 @@
 """Scheduler-plugins on the testbed, beside kube-scheduler and in its place: gangs, ElasticQuotas, its controller."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import pytest
 
@@ -18,11 +16,7 @@ from tests.support.cluster.backends import (
     scheduled,
 )
 from tests.support.cluster.scene import Scene, open_scene, phase
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.cluster.testbed_fixtures import OwnTestbed
+from tests.support.cluster.testbed_fixtures import OwnTestbed
 
 _SECOND = "scheduler-plugins-scheduler"
 _LABEL = "scheduling.x-k8s.io/pod-group"

@@ -1,10 +1,9 @@
 """What muster says of ElasticQuotas, and what the scheduler of scheduler-plugins makes of them, are the same."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,9 +16,6 @@ from muster.resources.elastic_quotas import ElasticQuota
 from tests.support.cluster.backends import cluster, elastic_quota, scheduled
 from tests.support.cluster.objects import node_of
 from tests.support.cluster.scene import Scene, open_scene
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 JSON = dict[str, Any]
 

@@ -1,14 +1,13 @@
 """Kueue on the testbed: it suspends what is in one of its queues, and lets it run when there is quota."""
 
-from __future__ import annotations
-
 import json
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.testbed import Nodes, Testbed
+from muster.kube.resource import Resource
 from tests.support.cluster.backends import (
     CLUSTER_QUEUES,
     KUEUE_QUEUE,
@@ -19,17 +18,11 @@ from tests.support.cluster.backends import (
     local_queue,
     resource_flavor,
 )
-from tests.support.cluster.objects import has_condition
+from tests.support.cluster.objects import Manifest, has_condition
 from tests.support.cluster.recorder import JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, open_scene
+from tests.support.cluster.testbed_fixtures import OwnTestbed
 from tests.support.manifests import applied
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from muster.kube.resource import Resource
-    from tests.support.cluster.objects import Manifest
-    from tests.support.cluster.testbed_fixtures import OwnTestbed
 
 _QUEUE = "team"
 _OPEN = {"spec": {"stopPolicy": "None"}}

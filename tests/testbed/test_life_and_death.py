@@ -1,7 +1,5 @@
 """A testbed leaves nothing behind, however it ends, and several live side by side."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -9,7 +7,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +14,7 @@ from hack.testbed import Nodes, Testbed, TestbedError, wait_for
 from hack.testbed.ports import check_free
 from hack.testbed.process import Process, marked, spawn
 from tests.support.cluster.scene import PATIENCE
-
-if TYPE_CHECKING:
-    from tests.support.cluster.testbed_fixtures import OwnTestbed
+from tests.support.cluster.testbed_fixtures import OwnTestbed
 
 pytestmark = pytest.mark.long
 

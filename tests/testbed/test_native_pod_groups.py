@@ -1,23 +1,16 @@
 """Kubernetes 1.37 with PodGroups of its own, and the three ways to configure half of it."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.testbed import Nodes, Testbed
 from muster.kube.resource import PODS
 from tests.support.cluster.backends import NATIVE_POD_GROUPS, bound, cluster, member, native_pod_group
-from tests.support.cluster.objects import gates
+from tests.support.cluster.objects import Manifest, gates
 from tests.support.cluster.scene import Scene, open_scene
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.cluster.objects import Manifest
-    from tests.support.cluster.testbed_fixtures import OwnTestbed
+from tests.support.cluster.testbed_fixtures import OwnTestbed
 
 _NODES = Nodes(count=2, gpu=0)
 _GATE = "example.com/gate"

@@ -1,24 +1,18 @@
 """What a fresh testbed promises, on the session's own."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import yaml
 
-from hack.testbed import CommandError, wait_for
+from hack.testbed import CommandError, Testbed, wait_for
 from hack.testbed.crds import crd_files, read_crd
 from hack.testbed.parts import select
 from muster.kube.resource import PODS
 from tests.support.cluster.recorder import Recorder
 from tests.support.cluster.scene import PATIENCE, phase
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
 
 pytestmark = pytest.mark.long
 

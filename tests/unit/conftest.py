@@ -1,7 +1,5 @@
 """Settings of all unit tests."""
 
-from __future__ import annotations
-
 from hypothesis import HealthCheck, settings
 
 from tests.support.examples import examples

@@ -1,7 +1,5 @@
 """What `make audit-dependencies` makes of pip-audit's report."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """The plan of the chaos test: a function of its seed, about nothing but what it made itself."""
 
-from __future__ import annotations
-
 from tests.support.cluster.chaos_plan import CONTROLLERS, DEFAULT_SEED, PARTS, QUEUES, SHORT, plan
 
 _SEED, _STEPS = 7, 3000

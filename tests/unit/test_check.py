@@ -1,12 +1,10 @@
 """`make test` runs every test, and its end says which failed and what was left out."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -16,9 +14,6 @@ from hack.testbed.costs import COSTS, START
 from hack.testbed.parts import PARTS, select
 from hack.testbed.toolchain import find_go
 from tests.support.examples import examples
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 _ROOT = Path(__file__).parents[2]
 _SOME = """

@@ -1,7 +1,5 @@
 """The wheel of the command line alone: hack/cli."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

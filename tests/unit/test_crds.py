@@ -1,17 +1,12 @@
 """The testbed's CRDs have everything but their documentation."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
 
 from hack.testbed.crds import read_crd, without_descriptions
 from hack.testbed.errors import TestbedError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _CRD = """\
 metadata:

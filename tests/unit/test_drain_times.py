@@ -1,7 +1,5 @@
 """The bench of a drain: the stages of a gang, from a watch that is made up."""
 
-from __future__ import annotations
-
 import time
 from itertools import pairwise
 

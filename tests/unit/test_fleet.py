@@ -1,11 +1,9 @@
 """The benches of many gangs: the same gangs for the same seed, rooms as seen from outside, and what counts as flat."""
 
-from __future__ import annotations
-
 import random
 import re
+from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,14 +15,10 @@ from hack.bench.fleet.gangs import Fleet, Seen
 from hack.bench.fleet.sampling import Samples
 from hack.bench.fleet.shape import LARGEST, One, QueueOf, Room, gangs, needed_nodes, teams_of, tree
 from hack.bench.trends import percentile, trend
+from muster.kube.store import ChangeKind
 from muster.model.names import GANG, GATE
 from muster.model.objects import ObjectMeta, Pod, PodSpec, PodStatus, SchedulingGate
 from tests.support.manifests.observed import as_client
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from muster.kube.store import ChangeKind
 
 _HOUR = 3600.0
 

@@ -1,7 +1,5 @@
 """`make lint` and the hooks that git runs before a commit make the same checks, by the same commands."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The man pages are those of the commands that there are, and without a fault."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 

@@ -1,7 +1,5 @@
 """The bench beside peers: gangs by half in a watch that is made up, what is summed up, and how the page is written."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """How many pytests of `make test` run side by side."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

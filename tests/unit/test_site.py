@@ -1,7 +1,5 @@
 """The menu of the site, and what its pages may load."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,15 +1,10 @@
 """State folders of testbeds that have ended: the oldest are removed, but none while its own testbed clears it."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hack.testbed.cluster import _forget_old
 from hack.testbed.lifecycle import take_down
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_a_folder_that_is_being_cleared_is_not_removed_by_who_starts_another(tmp_path: Path) -> None:

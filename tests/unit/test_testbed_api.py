@@ -1,26 +1,21 @@
 """The testbed's own requests: a busy apiserver makes them take longer, and what it refuses is said at once."""
 
-from __future__ import annotations
-
 import http.server
 import json
 import socket
 import ssl
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import pytest
 
 from hack.testbed import CommandError, Testbed, TestbedError
 from hack.testbed.api import Api, NotFoundError
 from hack.testbed.pki import Authority, write_pair
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.testbed.site import Site
+from hack.testbed.site import Site
 
 _PATH = "/api/v1/namespaces/default/pods"
 _Given = tuple[int, dict[str, Any]]

@@ -1,7 +1,5 @@
 """The recording of the demo: what is drawn is what was printed, when it was printed, and README.md tells the same."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Other versions of what the tests run: which programs a testbed then has, and the table of what came out."""
 
-from __future__ import annotations
-
 import pytest
 
 from hack.testbed.errors import TestbedError

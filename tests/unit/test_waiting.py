@@ -1,18 +1,13 @@
 """How tests wait: soon when it is soon, and without asking all the time when it is not."""
 
-from __future__ import annotations
-
 import re
 from collections import UserList
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.testbed import TestbedError, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 class _Clock(UserList[float]):

@@ -1,16 +1,11 @@
 """Results that are the same whenever they are made of the same: kept from one run to the next, for every checkout."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hack.testbed.paths import cache_root
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 __all__ = ["MOST", "digest", "kept"]
 

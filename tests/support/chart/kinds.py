@@ -1,8 +1,7 @@
 """charts/muster/files/kinds.yaml: the lists of the templates, as muster's own modules have them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import yaml
 
@@ -43,9 +42,6 @@ from muster.model.names import (
 )
 from muster.schedulers import PRODUCTS
 from muster.workloads import KINDS, MAKERS, SOURCES, WATCHED_KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["written"]
 

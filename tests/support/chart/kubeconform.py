@@ -1,22 +1,16 @@
 """The real kubeconform, strict, with the schemas of every minor version of Kubernetes that the chart is for."""
 
-from __future__ import annotations
-
 import json
 import subprocess
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.testbed import PATIENCE
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 from hack.testbed.schemas import VERSIONS, schemas
 from tests.support.chart.kept import digest, kept
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from tests.support.chart.rendered import JSON
+from tests.support.chart.rendered import JSON
 
 __all__ = ["faults"]
 

@@ -1,20 +1,16 @@
 """What NetworkPolicies let through, in the eyes of cyclonus: the model that network plugins are compared with."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from typing import Any, Self
 
 from hack.testbed import PATIENCE
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
 __all__ = ["Call", "Peer", "let_through"]
 

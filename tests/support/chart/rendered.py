@@ -1,13 +1,9 @@
 """What a chart renders, found by kind and name; and what the programs are that render and read it."""
 
-from __future__ import annotations
-
+import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable
+from typing import Any
 
 __all__ = ["JSON", "Program", "Render", "Rendered", "assert_restricted"]
 
@@ -56,9 +52,8 @@ class Rendered:
         return arguments
 
 
-if TYPE_CHECKING:
-    Program = Callable[..., subprocess.CompletedProcess[str]]
-    Render = Callable[..., Rendered]
+Program = Callable[..., subprocess.CompletedProcess[str]]
+Render = Callable[..., Rendered]
 
 
 def assert_restricted(spec: JSON) -> None:

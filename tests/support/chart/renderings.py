@@ -3,13 +3,11 @@
 Whoever renders with other values adds them: `MUSTER_REWRITE=1 pytest -n0 tests/chart`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import yaml
 
@@ -17,10 +15,7 @@ from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 from hack.testbed.paths import write_atomically
 from tests.support.chart.kept import digest, kept
-from tests.support.chart.rendered import Rendered
-
-if TYPE_CHECKING:
-    from tests.support.chart.rendered import Program
+from tests.support.chart.rendered import Program, Rendered
 
 __all__ = ["CHART", "Rendering", "add", "listed", "rendered"]
 

@@ -1,19 +1,15 @@
 """A single template of the chart, rendered to be applied."""
 
-from __future__ import annotations
-
 import json
 import subprocess
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import yaml
 
 from hack.chart import CHART
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
 __all__ = ["template"]
 

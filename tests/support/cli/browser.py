@@ -1,10 +1,10 @@
 """A real browser that looks at a page: headless Chromium, at any width, light or dark, with and without scripts."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
@@ -15,10 +15,6 @@ from selenium.webdriver.support.wait import WebDriverWait
 from hack.testbed import PATIENCE
 from hack.testbed.browser import Browser
 from hack.testbed.npm import AXE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 __all__ = ["WIDTHS", "Window", "window"]
 

@@ -1,16 +1,12 @@
 """Runs the command as its users do, in this process."""
 
-from __future__ import annotations
-
 import argparse
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from tests.support.cli.in_process import muster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
 
 __all__ = ["Command", "Said", "cluster_options"]
 

@@ -1,14 +1,10 @@
 """The TCP connections that this process attempts, by the audit events of the interpreter."""
 
-from __future__ import annotations
-
 import socket
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from typing import Any
 
 __all__ = ["Addresses", "attempts", "kubeconfig", "refusing_port", "silent_port"]
 

@@ -1,30 +1,24 @@
 """`muster doctor` as tests run it, and ways to break what it looks at."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.cli import main
 from muster.kube.resource import LEASES
 from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests.applied import queue
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from hack.testbed.muster import MusterInstall
 
 _VOLCANO = ("volcano-scheduler", "volcano-controllers")
 _IMAGE = re.compile(r"(/vc-[a-z-]+:)v[0-9.]+")

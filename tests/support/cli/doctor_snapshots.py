@@ -1,12 +1,12 @@
 """A cluster in order as the doctor sees it, and what is changed in it by a test."""
 
-from __future__ import annotations
-
 import datetime as dt
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster import __version__
+from muster.cli.doctor.diagnosis import Diagnosis, Severity
 from muster.cli.doctor.installed import installations
 from muster.cli.doctor.objects import Binding, Deployment, Lease, Policy, QueueSeen, WebhookConfiguration
 from muster.cli.doctor.sight import Account, ProbeAnswer, Sight
@@ -15,11 +15,6 @@ from muster.model.objects import convert
 from muster.model.times import text_of
 from muster.process.certificates import Certificates, issue
 from muster.workloads import WATCHED_KINDS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
-
-    from muster.cli.doctor.diagnosis import Diagnosis, Severity
 
 __all__ = ["HELD", "HOUR", "NAMESPACE", "NOW", "configuration", "deployment", "found", "healthy", "levels", "messages"]
 

@@ -4,21 +4,16 @@ Each of them is as new as a started one, and costs hundredths of a second instea
 is the start of Python.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    Run = Callable[..., subprocess.CompletedProcess[str]]
+Run = Callable[..., subprocess.CompletedProcess[str]]
 
 __all__ = ["Run", "forks"]
 

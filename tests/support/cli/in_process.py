@@ -1,7 +1,5 @@
 """The command line in this process, which has it imported already: a second less than a process of its own."""
 
-from __future__ import annotations
-
 import io
 import logging
 import subprocess

@@ -1,24 +1,18 @@
 """The page as it is served, for a cluster that a test made up: real sockets, an apiserver that does as told."""
 
-from __future__ import annotations
-
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import aiohttp
 
 from muster.cli.page.command import loopback, serving
 from muster.cli.page.guard import Door
+from muster.cli.page.server import Listeners
 from muster.cli.page.state import PageState
 from muster.cli.snapshot import ClusterSnapshot, Followed
+from muster.observe.cluster import Cluster
 from tests.support.faults.apiserver import FaultyApiserver, failure
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from muster.cli.page.server import Listeners
-    from muster.observe.cluster import Cluster
 
 __all__ = ["SECRET", "Served", "served"]
 

@@ -1,24 +1,18 @@
 """A cluster for eyes: queues of two teams in which gangs run, wait and assemble, and what the apiserver adds."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from muster.cli.page.samples import SLOT, SLOTS, Level, Samples
 from muster.model.names import ADMITTED_AT, PASSED_IN, PASSED_SINCE, RUNS_AT_MOST
 from muster.model.times import text_of
+from muster.observe.cluster import Cluster
+from tests.support.cli.page import Served
 from tests.support.controller.bypass_queue import OF_A_JOB
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import listing, only, reply
 from tests.support.manifests.gangs import gangs, limited
 from tests.support.manifests.observed import JSON, queue
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from muster.observe.cluster import Cluster
-    from tests.support.cli.page import Served
 
 __all__ = ["RUNS", "WAITS", "an_hour", "answered", "scene"]
 

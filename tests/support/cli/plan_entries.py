@@ -3,8 +3,6 @@
 The entries are stable: whoever must change one changes what users' programs read.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 __all__ = ["ENTRIES"]

@@ -1,16 +1,12 @@
 """The command on a real terminal, a pseudo terminal, with an answer to its question."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess
 import sys
 import termios
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
+from typing import NamedTuple
 
 __all__ = ["Shown", "on_terminal"]
 

@@ -1,22 +1,17 @@
 """Thousands of SelfSubjectAccessReviews: what the apiserver's own authorizer answers to a token."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import aiohttp
 import msgspec
 
+from hack.testbed import Testbed
+from hack.testbed.api import Api
 from muster.cli.doctor.installed import Right
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
 
 __all__ = ["VERBS", "Kind", "allowed", "discovered", "questions"]
 

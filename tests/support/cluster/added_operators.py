@@ -1,11 +1,6 @@
 """Operators that come to a testbed which was started without them, so that their tests need no testbed of their own."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from hack.testbed import Testbed
+from hack.testbed import Testbed
 
 __all__ = ["add_operators"]
 

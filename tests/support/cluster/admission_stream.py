@@ -1,20 +1,14 @@
 """Admission calls that go on while something happens to muster, each on record."""
 
-from __future__ import annotations
-
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
-from hack.testbed import PATIENCE, TestbedError, wait_for
+from hack.testbed import PATIENCE, Testbed, TestbedError, wait_for
+from hack.testbed.api import Api
 from hack.testbed.muster import gates_of_a_new_pod
 from muster.model.names import GATE
 from tests.support.cluster.background import Meanwhile
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
 
 __all__ = ["CONNECTIONS", "ENOUGH", "Call", "Stream", "admitted"]
 

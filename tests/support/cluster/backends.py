@@ -4,18 +4,12 @@
 `cluster("volcano", kueue=True)` is one with Volcano and Kueue.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, TypedDict
+from collections.abc import Iterable
+from typing import TypedDict
 
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from muster.kube.resource import ELASTIC_QUOTAS, Resource
-from tests.support.cluster.objects import node_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from tests.support.cluster.objects import Manifest
+from tests.support.cluster.objects import Manifest, node_of
 
 __all__ = [
     "CLUSTER_QUEUES",

@@ -1,7 +1,5 @@
 """What goes on in threads of its own as long as a block lasts."""
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 from typing import Self

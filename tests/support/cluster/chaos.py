@@ -5,35 +5,23 @@ which of a gang's pods runs when one of them is to die, how far an operator is w
 scene's record and in chaos.log beside it.
 """
 
-from __future__ import annotations
-
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
-from hack.testbed import PATIENCE, TestbedError
+from hack.testbed import PATIENCE, Testbed, TestbedError
 from hack.testbed.muster import MusterInstall, install
 from hack.testbed.parts import PARTS
 from muster.kube.resource import PODS
 from muster.model.names import GANG, GATE, QUEUE_LABEL
 from muster.model.objects import convert
 from muster.observe.resources import pod_groups_of
-from tests.support.cluster.chaos_plan import CONTROLLERS, plan
-from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
-from tests.support.cluster.scene import admitted, alive, gates, message, node_of, phase, state
-from tests.support.faults.relay import relay_to
+from muster.schedulers import GangScheduler
+from tests.support.cluster.chaos_plan import CONTROLLERS, Planned, Step, plan
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
+from tests.support.cluster.scene import Scene, admitted, alive, gates, message, node_of, phase, state
+from tests.support.faults.relay import Relay, relay_to
 from tests.support.manifests.applied import RayCluster, pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from contextlib import AbstractContextManager
-
-    from hack.testbed import Testbed
-    from muster.schedulers import GangScheduler
-    from tests.support.cluster.chaos_plan import Planned, Step
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
-    from tests.support.faults.relay import Relay
 
 __all__ = ["World", "open_world"]
 

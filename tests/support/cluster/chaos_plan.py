@@ -5,15 +5,10 @@ among those that run, a pod by its place among a gang's. Nothing of it depends o
 that the same seed gives the same steps, and a longer plan begins with the shorter one.
 """
 
-from __future__ import annotations
-
 import random
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
 
 __all__ = ["CONTROLLERS", "DEFAULT_SEED", "PARTS", "QUEUES", "SHORT", "Planned", "Step", "plan"]
 

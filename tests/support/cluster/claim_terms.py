@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from muster.kube.resource import POD_GROUPS, QUEUES
+from muster.kube.resource import POD_GROUPS, QUEUES, Resource
 from muster.model.names import GANG_SPEC, GATE_MODE, GROUP_NAME, PREEMPTION, UNPLACED_AFTER, label_value
 from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import SCHEDULERS
-from tests.support.cluster.objects import annotations_of
-
-if TYPE_CHECKING:
-    from muster.kube.resource import Resource
-    from tests.support.cluster.objects import Manifest
+from tests.support.cluster.objects import Manifest, annotations_of
 
 __all__ = ["ALL_POD_GROUPS", "ALL_QUEUES", "GANG_QUEUES", "Terms", "asked_of", "gang_of_group", "settings_of"]
 

@@ -1,23 +1,17 @@
 """Objects that are created all the time while something happens to muster, and what became of each call."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from hack.testbed import TestbedError, wait_for
+from hack.testbed import Testbed, TestbedError, wait_for
 from hack.testbed.api import Api
 from muster.model.names import GATE
 from tests.support.cluster.background import Meanwhile
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-    from hack.testbed import Testbed
 
 __all__ = ["ENOUGH", "Creation", "Creations"]
 

@@ -1,21 +1,15 @@
 """One test's namespace at a bare apiserver: the test itself plays the operators and makes the pods."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
 from muster.kube.resource import NAMESPACES, PODS
 from tests.support.cluster.objects import Manifest
 from tests.support.cluster.verbs import PATIENCE, Verbs, make_namespace, own_name
 from tests.support.manifests import applied, owner_chains
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
 
 __all__ = ["PATIENCE", "Desk", "Manifest", "open_desk", "wait_for_class"]
 

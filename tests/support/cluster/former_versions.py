@@ -6,8 +6,6 @@ for what it was given (`muster.observe.admitted_terms`), which is how muster onc
 reads what the early chart gives no right to: `rights` does.
 """
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any

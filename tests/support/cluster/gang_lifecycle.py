@@ -1,16 +1,9 @@
 """What every kind of workload goes through: it waits as a whole, runs as a whole, ends, and gives its place back."""
 
-from __future__ import annotations
+from collections.abc import Callable
 
-from typing import TYPE_CHECKING
-
-from tests.support.cluster.scene import admitted, node_of
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
+from tests.support.cluster.recorder import Manifest
+from tests.support.cluster.scene import Scene, admitted, node_of
 
 __all__ = ["goes_through_its_life"]
 

@@ -1,18 +1,12 @@
 """The chart's CRD of GangQueues, on a testbed whose muster was installed without it."""
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from hack.testbed import wait_for
+from hack.testbed.api import Api
 from tests.support.chart.templates import template
 from tests.support.cluster.claim_terms import GANG_QUEUES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed.api import Api
 
 __all__ = ["serving_gang_queues"]
 

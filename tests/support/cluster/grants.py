@@ -1,14 +1,10 @@
 """RBAC that tests grant, in a namespace or in the whole cluster."""
 
-from __future__ import annotations
+from collections.abc import Sequence
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hack.testbed.api import Api
-    from muster.kube.resource import Resource
+from hack.testbed.api import Api
+from muster.kube.resource import Resource
 
 __all__ = ["account", "bind", "grant", "on", "revoke", "user"]
 

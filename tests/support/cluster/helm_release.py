@@ -1,23 +1,17 @@
 """An installed release, as its users see it: helm, kubectl, and the processes in its pods."""
 
-from __future__ import annotations
-
 import os
 import re
+import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from signal import Signals
+from typing import Any, ClassVar
 from urllib.parse import quote
 
-from hack.testbed import PATIENCE
+from hack.testbed import PATIENCE, Testbed
 from hack.testbed.nodes import REAL
 from hack.testbed.site import cgroup_name
 from muster.kube.resource import PODS
-
-if TYPE_CHECKING:
-    import subprocess
-    from signal import Signals
-
-    from hack.testbed import Testbed
 
 __all__ = ["CHART", "NAMESPACE", "WITHIN", "Release", "is_ready", "restarts"]
 

@@ -1,18 +1,12 @@
 """The image as it was built, and its files in a folder, whose programs are run as a container runtime would."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.image.build import CHECKOUT, Built, build, source
-from hack.image.container import files, unpacked
-
-if TYPE_CHECKING:
-    from hack.image.container import Container
-    from hack.image.tree import Tree
+from hack.image.container import Container, files, unpacked
+from hack.image.tree import Tree
 
 __all__ = ["container", "image", "image_tree"]
 

@@ -6,15 +6,11 @@ a fixture has, when its function returns.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from tests.support.cluster.open_claims import opened_above
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.support.cluster.recorder import State
+from tests.support.cluster.recorder import State
 
 __all__ = ["Judge", "judged_with_the_test"]
 

@@ -1,21 +1,14 @@
 """Who really speaks with whom: the connections that the kernel sees around a real node, noted with nftables."""
 
-from __future__ import annotations
-
 import json
 import subprocess
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from hack.testbed import PATIENCE
+from hack.testbed import PATIENCE, Testbed
 from hack.testbed.debian import Debian
 from hack.testbed.enclosure import enter_argv
 from hack.testbed.site import Site
 from tests.support.chart.network_policies import Call, Peer
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from hack.testbed import Testbed
 
 __all__ = ["Connections"]
 

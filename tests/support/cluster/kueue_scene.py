@@ -1,11 +1,10 @@
 """A scene whose gangs Kueue admits: a namespace that says so, with a LocalQueue and a ClusterQueue of its own."""
 
-from __future__ import annotations
-
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from hack.testbed import Testbed
 from muster.kube.resource import NAMESPACES, Resource
 from muster.model.names import ADMITTER, SCHEDULER_LABEL
 from muster.observe.resources import pod_groups_of
@@ -20,15 +19,9 @@ from tests.support.cluster.backends import (
 )
 from tests.support.cluster.objects import alive, has_condition
 from tests.support.cluster.pair_scene import PairScene
-from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, open_scene
 from tests.support.manifests.applied import RayCluster, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.recorder import Manifest
 
 __all__ = [
     "FLAVOR",

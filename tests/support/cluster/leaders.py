@@ -1,15 +1,8 @@
 """The controller that leads, and its end."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
-from hack.testbed import PATIENCE, wait_for
+from hack.testbed import PATIENCE, Process, wait_for
+from hack.testbed.muster import MusterInstall
 from muster.kube.resource import LEASES
-
-if TYPE_CHECKING:
-    from hack.testbed import Process
-    from hack.testbed.muster import MusterInstall
 
 __all__ = ["leader", "replace_leader"]
 

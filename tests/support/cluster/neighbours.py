@@ -1,23 +1,17 @@
 """Two versions of the webhook beside each other: a rollout that stands still, and what each replica answers."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.testbed import wait_for
 from muster.model.names import GANG, GANG_SIZE, QUEUE_LABEL
-from tests.support.cluster.helm_release import NAMESPACE
+from tests.support.cluster.helm_release import NAMESPACE, Release
 from tests.support.manifests import applied
 from tests.support.webhook.admission_reviews import review
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.cluster.helm_release import Release
 
 __all__ = ["halfway"]
 

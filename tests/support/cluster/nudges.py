@@ -3,19 +3,13 @@
 Not in seconds: a busy machine is slow at everything. Operators that would wait for minutes are seen to be woken.
 """
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-from muster.kube.resource import PODS
+from muster.kube.resource import PODS, Resource
 from muster.model.names import NUDGE
-
-if TYPE_CHECKING:
-    from muster.kube.resource import Resource
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
+from tests.support.cluster.recorder import Manifest
+from tests.support.cluster.scene import Scene
 
 __all__ = ["assert_soon", "assert_steady", "nudges", "version_now"]
 

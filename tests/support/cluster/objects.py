@@ -1,7 +1,5 @@
 """What stands in the objects of a cluster, by the words of tests: gates, node, phase, state."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from muster.model.names import ADMITTED, GANG, MESSAGE, STATE

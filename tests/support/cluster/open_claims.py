@@ -27,12 +27,10 @@ A queue's guarantee to its siblings, a bound by nodes and ElasticQuotas are not 
 nor what was done while the record had a gap, for the apiserver itself was killed: what had ended by then is unknown.
 """
 
-from __future__ import annotations
-
 import json
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.names import ADMITTED_FOR, ADMITTER, GATE, GATE_MODE, PREEMPTION, QUEUE_LABEL, UNPLACED_AFTER
@@ -40,6 +38,7 @@ from muster.model.times import duration_of
 from muster.resources.quantity import parse_quantity
 from tests.support.cluster.claim_terms import ALL_POD_GROUPS, ALL_QUEUES, Terms, asked_of, gang_of_group, settings_of
 from tests.support.cluster.objects import (
+    Manifest,
     admitted,
     alive,
     annotations_of,
@@ -49,12 +48,7 @@ from tests.support.cluster.objects import (
     node_of,
     phase,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
-
-    from tests.support.cluster.objects import Manifest
-    from tests.support.cluster.recorder import State
+from tests.support.cluster.recorder import State
 
 __all__ = ["opened_above"]
 

@@ -3,17 +3,16 @@
 tests/docs/test_operations.py holds it against the page: no command is left out without its reason here.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hack.testbed import PATIENCE, wait_for
+from hack.testbed import PATIENCE, Testbed, wait_for
 from hack.testbed.api import NotFoundError
 from hack.testbed.nodes import REAL
 from hack.testbed.ports import free_port
@@ -23,11 +22,6 @@ from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.helm_release import Release
 from tests.support.pages.blocks import block, inline, whole
 from webhook.certificates.bundles import CLOSED
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from hack.testbed import Testbed
 
 __all__ = ["NOT_RUN", "PAGE", "STEPS", "Cluster", "Step"]
 

@@ -1,18 +1,12 @@
 """The chart's admission policies a second time, about labels and annotations of their own."""
 
-from __future__ import annotations
-
 import uuid
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
+from hack.testbed.api import Api
 from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS
 from tests.support.chart.templates import template
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from hack.testbed.api import Api
 
 __all__ = ["other_policies"]
 

@@ -1,29 +1,23 @@
 """Other people's mutating webhooks, served by the test itself: sidecar injectors and the like."""
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl
 import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from hack.testbed import wait_for
+from hack.testbed.api import Api
 from hack.testbed.pki import Authority, write_pair
 from muster.kube.resource import MUTATING_WEBHOOKS, PODS
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, Manifest
 from tests.support.manifests import applied
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from hack.testbed.api import Api
-    from tests.support.cluster.desk import Manifest
 
 __all__ = ["Injector", "injecting", "with_sidecar"]
 

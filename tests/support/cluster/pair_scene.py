@@ -1,28 +1,19 @@
 """A scene in a cluster without Volcano: PodGroups of another scheduler, and GangQueues."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from hack.testbed import wait_for
-from muster.kube.resource import PODS
+from hack.testbed import Testbed, wait_for
+from muster.kube.resource import PODS, Resource
 from muster.model.objects import PodGroup, convert
 from muster.observe.resources import pod_groups_of
 from muster.schedulers import named
 from tests.support.cluster.claim_terms import GANG_QUEUES
 from tests.support.cluster.objects import alive, node_of, state
-from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, Recorder
 from tests.support.cluster.scene import Scene, open_scene
+from tests.support.cluster.steps import Meter
 from tests.support.manifests import applied
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from hack.testbed import Testbed
-    from muster.kube.resource import Resource
-    from tests.support.cluster.recorder import Manifest, Recorder
-    from tests.support.cluster.steps import Meter
 
 __all__ = ["PairScene", "open_pair_scene"]
 

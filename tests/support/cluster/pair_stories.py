@@ -1,8 +1,6 @@
 """Stories of docs/seeds.md as each scheduler beside Volcano must tell them, in muster's own queues."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from muster.kube.resource import PODS, PRIORITY_CLASSES
 from muster.model.names import ADMITTED_FOR, GANG_SPEC, GATE, GROUP_NAME, MANAGED_BY
@@ -10,13 +8,9 @@ from muster.observe.resources import pod_groups_of
 from muster.schedulers import named
 from tests.support.cluster.grants import bind, grant, on, user
 from tests.support.cluster.objects import gates, message, state
+from tests.support.cluster.pair_scene import PairScene
 from tests.support.cluster.recorder import PYTORCH_JOBS
 from tests.support.manifests.applied import pytorch_job
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from tests.support.cluster.pair_scene import PairScene
 
 __all__ = ["closed_queue", "crash_under_load", "priority_overtakes_age", "tenant_moves_nothing"]
 

@@ -1,24 +1,18 @@
 """Pods at a steady rate, made by the real apiserver while something happens to the webhook, and what came of each."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from hack.testbed import wait_for
+from hack.testbed.api import Answer, Api
 from muster.kube.resource import PODS
 from muster.model.names import GATE
 from tests.support.cluster.background import Meanwhile
-from tests.support.cluster.desk import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from hack.testbed.api import Answer, Api
-    from tests.support.cluster.desk import Desk, Manifest
+from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 
 __all__ = ["Attempt", "Load", "kinds"]
 

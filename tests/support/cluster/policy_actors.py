@@ -1,18 +1,13 @@
 """Who does what in a namespace with what the chart's policies see: a pod of a gang, a PodGroup, a patch."""
 
-from __future__ import annotations
-
 import uuid
-from typing import TYPE_CHECKING
 
+from hack.testbed.api import Answer
 from muster.kube.resource import POD_GROUPS, PODS, Resource
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC
+from tests.support.cluster.objects import Manifest
 from tests.support.cluster.verbs import Verbs
 from tests.support.manifests import applied
-
-if TYPE_CHECKING:
-    from hack.testbed.api import Answer
-    from tests.support.cluster.objects import Manifest
 
 TENANT, ADMINISTRATOR = "tenant", "administrator"
 WEBHOOK = "system:serviceaccount:muster-system:muster-webhook"

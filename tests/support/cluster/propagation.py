@@ -1,15 +1,8 @@
 """Waits for what the apiserver and muster's webhook hear of a moment later, each by a watch of its own."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from hack.testbed import wait_for
-from tests.support.cluster.scene import PATIENCE
-
-if TYPE_CHECKING:
-    from tests.support.cluster.scene import Scene
-    from tests.support.cluster.verbs import Applied
+from tests.support.cluster.scene import PATIENCE, Scene
+from tests.support.cluster.verbs import Applied
 
 __all__ = ["await_accepted", "await_right", "await_said"]
 

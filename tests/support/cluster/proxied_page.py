@@ -1,23 +1,15 @@
 """The page of a release in its pod, as people come to it: by the apiserver's service proxy, and by `kubectl proxy`."""
 
-from __future__ import annotations
-
 import http.client
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
-from hack.testbed import PATIENCE, wait_for
+from hack.testbed import PATIENCE, Testbed, wait_for
 from hack.testbed.nodes import REAL
 from hack.testbed.ports import free_port
-from tests.support.cluster.helm_release import NAMESPACE, WITHIN
+from tests.support.cluster.helm_release import NAMESPACE, WITHIN, Release
 from tests.support.pages.blocks import block
 from tests.support.pages.walkthrough import Shell
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.helm_release import Release
 
 __all__ = ["PATH", "READERS", "SECRET", "installed", "proxy", "told"]
 

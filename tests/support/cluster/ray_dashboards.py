@@ -1,19 +1,14 @@
 """Answers for Ray's dashboards: KubeRay asks them how jobs and services fare, and here no Ray runs in the pods."""
 
-from __future__ import annotations
-
 import json
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from hack.testbed import Testbed
 from hack.testbed.operators import ray_dashboards
 from tests.support.cluster.background import Meanwhile
-
-if TYPE_CHECKING:
-    from hack.testbed import Testbed
-    from tests.support.cluster.recorder import Manifest
+from tests.support.cluster.recorder import Manifest
 
 __all__ = ["RayDashboards"]
 

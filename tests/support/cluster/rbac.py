@@ -1,14 +1,10 @@
 """Rights of ServiceAccounts: as roles in manifests grant them, and as docs/security.md lists them."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from muster.cli.doctor.installed import Right
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 __all__ = ["covers", "granted", "listed", "of_rules"]
 

@@ -4,28 +4,22 @@ A test that looks now and then cannot tell that nobody started early. A watch mi
 resource versions order the states of all kinds among each other, whenever they arrived here.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import socket
 import ssl
 import threading
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import urlsplit
 
-from hack.testbed import PATIENCE, TestbedError, wait_for
+from hack.testbed import PATIENCE, Testbed, TestbedError, wait_for
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES, Resource
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-    from types import TracebackType
-
-    from hack.testbed import Testbed
 
 __all__ = ["DEPLOYMENTS", "JOBS", "PYTORCH_JOBS", "RAY_CLUSTERS", "VOLCANO_JOBS", "Manifest", "Recorder", "State"]
 

@@ -1,27 +1,21 @@
 """A real registry on loopback (distribution): what is published there, and what a node pulls from it."""
 
-from __future__ import annotations
-
 import json
 import socket
 import subprocess
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
 from hack.testbed.build import binaries
 from hack.testbed.enclosure import enter_argv
 from hack.testbed.parts import PARTS
 from hack.testbed.ports import free_port
 from hack.testbed.site import Site
 from tests.support.cluster.scene import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from hack.testbed import Testbed
 
 __all__ = ["PASSWORD", "USER", "Registry", "serving", "serving_inside"]
 

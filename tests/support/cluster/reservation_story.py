@@ -1,22 +1,15 @@
 """The story of a reservation, as each scheduler must tell it: who passes a large gang, and when that starts."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from muster.model.names import ADMITTED_AT, GANG, GANG_SIZE, QUEUE_LABEL, RUNS_AT_MOST
 from muster.model.times import minute_of
 from tests.support.cluster.objects import gates, message
-from tests.support.cluster.recorder import JOBS, PYTORCH_JOBS
+from tests.support.cluster.recorder import JOBS, PYTORCH_JOBS, Manifest
+from tests.support.cluster.scene import Scene
 from tests.support.manifests.applied import RUN_SECONDS, pytorch_job
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.support.cluster.recorder import Manifest
-    from tests.support.cluster.scene import Scene
 
 __all__ = ["limited_job", "longer_than_said", "reservation"]
 

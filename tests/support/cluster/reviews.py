@@ -1,16 +1,11 @@
 """How many reviews the webhook has answered, by its own metrics."""
 
-from __future__ import annotations
-
 import re
 import urllib.request
-from typing import TYPE_CHECKING
 
 from hack.testbed import PATIENCE
-
-if TYPE_CHECKING:
-    from hack.testbed.muster import MusterInstall
-    from hack.testbed.process import Process
+from hack.testbed.muster import MusterInstall
+from hack.testbed.process import Process
 
 __all__ = ["reviews"]
 

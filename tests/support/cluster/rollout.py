@@ -1,20 +1,13 @@
 """The phases of a rollout, from the record of its pods: when the first new one was Ready, and the last old one gone."""
 
-from __future__ import annotations
-
 from itertools import groupby
-from typing import TYPE_CHECKING, NamedTuple, Self
+from types import TracebackType
+from typing import NamedTuple, Self
 
 from hack.testbed import wait_for
 from muster.kube.resource import LEASES, PODS
-from tests.support.cluster.helm_release import NAMESPACE, is_ready
-from tests.support.cluster.recorder import Recorder
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    from tests.support.cluster.helm_release import Release
-    from tests.support.cluster.recorder import Manifest, State
+from tests.support.cluster.helm_release import NAMESPACE, Release, is_ready
+from tests.support.cluster.recorder import Manifest, Recorder, State
 
 __all__ = ["Phases", "Rollout"]
 

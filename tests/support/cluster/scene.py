@@ -1,13 +1,12 @@
 """One test's part of the cluster: a namespace, its queues, everything that happens in it on record."""
 
-from __future__ import annotations
-
 import re
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
 from muster.kube.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES, RESOURCE_QUOTAS, Resource
 from muster.model.names import GATE, QUEUE_LABEL
 from muster.resources.quantity import Quantity, parse_quantity
@@ -23,17 +22,10 @@ from tests.support.cluster.objects import (
     phase,
     state,
 )
-from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, Recorder
+from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, Recorder, State
 from tests.support.cluster.steps import Meter
 from tests.support.cluster.verbs import PATIENCE, Verbs, make_namespace
 from tests.support.manifests import applied
-
-if TYPE_CHECKING:
-    import subprocess
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from hack.testbed import Testbed
-    from tests.support.cluster.recorder import State
 
 __all__ = [
     "PATIENCE",

@@ -28,17 +28,13 @@ import os
 import re
 import time
 import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from hack.testbed import PATIENCE, TestbedError, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.process import Process
+from hack.testbed import PATIENCE, Testbed, TestbedError, wait_for
+from hack.testbed.process import Process
 
 __all__ = ["MEDIANS", "Meter", "Work", "counted_with_the_test", "record", "table", "too_much"]
 

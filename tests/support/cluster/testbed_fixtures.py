@@ -1,8 +1,7 @@
 """Fixtures of every test that needs a real cluster. A testbed that cannot start is an error, never a skip."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Generator, Iterator, Sequence
+from typing import Protocol
 
 import pytest
 
@@ -11,9 +10,6 @@ from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from hack.testbed.parts import DEFAULT_ADDONS
 from tests.support.cluster.judge import judged_with_the_test
 from tests.support.cluster.steps import counted_with_the_test
-
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
 
 __all__ = ["OwnTestbed", "own_testbed", "pytest_pyfunc_call", "pytest_runtest_makereport", "testbed"]
 

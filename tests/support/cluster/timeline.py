@@ -1,18 +1,12 @@
 """The order of what happened to gangs, in words, from a scene's record."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.names import GANG
 from tests.support.cluster.objects import gang_of, has_condition, node_of, phase, state
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from tests.support.cluster.recorder import Manifest, State
-    from tests.support.cluster.scene import Scene
+from tests.support.cluster.recorder import Manifest, State
+from tests.support.cluster.scene import Scene
 
 __all__ = ["shown", "timeline"]
 

@@ -1,19 +1,14 @@
 """The Secret of the webhook's certificate, what is served of it, and what the apiserver is told to trust."""
 
-from __future__ import annotations
-
 import base64
 import ssl
-from typing import TYPE_CHECKING
 
 from cryptography import x509
 
+from hack.testbed.api import Api
 from muster.kube.resource import SECRETS
 from muster.process.certificates import Certificates, InvalidCertificateError, authorities_in
 from webhook.certificates.bundles import CONFIGURATIONS
-
-if TYPE_CHECKING:
-    from hack.testbed.api import Api
 
 __all__ = [
     "SECRET",

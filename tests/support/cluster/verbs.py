@@ -5,22 +5,17 @@ until the object is gone and leaves its dependents to the garbage collector. kub
 prints.
 """
 
-from __future__ import annotations
-
 import re
 import uuid
 from functools import partial
-from typing import TYPE_CHECKING
 
 from hack.testbed import PATIENCE, TestbedError, wait_for
+from hack.testbed.api import Answer, Api
 from muster.kube.resource import NAMESPACES, Resource
+from tests.support.cluster.objects import Manifest
+from tests.support.manifests.applied import PyTorchJob, RayCluster
 
-if TYPE_CHECKING:
-    from hack.testbed.api import Answer, Api
-    from tests.support.cluster.objects import Manifest
-    from tests.support.manifests.applied import PyTorchJob, RayCluster
-
-    Applied = Manifest | RayCluster | PyTorchJob
+Applied = Manifest | RayCluster | PyTorchJob
 
 __all__ = ["PATIENCE", "Verbs", "make_namespace", "own_name"]
 

@@ -1,16 +1,11 @@
 """Gangs of so many cpu, one a pod, in line for one queue: a large one, a small one, one that runs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from muster.model.names import PASSED_IN, PASSED_SINCE
 from muster.model.times import text_of
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod, workers
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 LARGE, SMALL, RUNS = "ray-large-pg", "ray-small-pg", "ray-runs-pg"
 

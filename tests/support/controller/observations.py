@@ -1,18 +1,14 @@
 """How often a reconciler looks at its gangs."""
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+import pytest
 
 from controller import reconciler
 from muster.observe.observing import observe
-
-if TYPE_CHECKING:
-    import pytest
-
-    from muster.observe.view import View
-    from muster.queueing.ledger import GangKey
-    from tests.support.controller.recording_client import Harness
+from muster.observe.view import View
+from muster.queueing.ledger import GangKey
+from tests.support.controller.recording_client import Harness
 
 __all__ = ["touches_and_looks"]
 

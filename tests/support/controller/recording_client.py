@@ -3,13 +3,12 @@
 It knows nothing of Kubernetes but what the controller's own writes do to the four things it writes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
 
@@ -17,29 +16,21 @@ from controller.events import Announcer
 from controller.fenced_writes import Writer
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
-from muster.admitters import Admitter
+from muster.admitters import Admitter, KueueWorkload
 from muster.gangs.history import History
 from muster.kube.errors import ApiError
-from muster.kube.resource import POD_GROUPS
+from muster.kube.events import Regarding
+from muster.kube.resource import POD_GROUPS, Resource
 from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTED
-from muster.model.objects import Namespace, ObjectMeta, Queue
+from muster.model.objects import Namespace, ObjectMeta, OwnerReference, PodGroup, Queue
+from muster.queueing.ledger import GangKey
 from muster.resources.elastic_quotas import ElasticQuota
-from muster.schedulers import SCHEDULERS
+from muster.schedulers import SCHEDULERS, GangScheduler
 from muster.workloads import kind_of
 from muster.workloads.ray import RAY_CLUSTER
 from tests.support.controller.stores import fill_pods, filled, workload_store
 from tests.support.manifests.observed import DEFAULTS, JSON, as_client, as_json, made
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-    from muster.admitters import KueueWorkload
-    from muster.kube.events import Regarding
-    from muster.kube.resource import Resource
-    from muster.model.objects import OwnerReference, PodGroup
-    from muster.queueing.ledger import GangKey
-    from muster.schedulers import GangScheduler
 
 __all__ = ["Harness", "RecordingClient", "Write", "nobody"]
 

@@ -1,29 +1,21 @@
 """The controller's picture of a cluster, filled with objects as a watch shows them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from muster.admitters import Admitter, KueueWorkload
+from muster.kube.store import Store
 from muster.model.names import GANG
 from muster.model.objects import Namespace, Pod, PriorityClass, Queue
 from muster.observe.cluster import Cluster
+from muster.observe.pod_defaults import Added
+from muster.observe.unmanaged_pods import UnmanagedPods
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
-from muster.schedulers import SCHEDULERS
-from muster.workloads import SOURCES, kind_of
+from muster.schedulers import SCHEDULERS, GangScheduler
+from muster.workloads import SOURCES, Decoded, Kind, kind_of
 from tests.support.manifests.observed import JSON, made
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from muster.kube.store import Store
-    from muster.observe.pod_defaults import Added
-    from muster.observe.unmanaged_pods import UnmanagedPods
-    from muster.schedulers import GangScheduler
-    from muster.workloads import Decoded, Kind
 
 __all__ = ["fill_added", "fill_outsiders", "fill_pods", "filled", "workload_store"]
 

@@ -1,7 +1,5 @@
 """A tenant who may write PodGroups, and gangs of each gang scheduler that muster writes PodGroups for."""
 
-from __future__ import annotations
-
 import json
 
 from muster.model.names import GANG, GANG_SIZE, GANG_SPEC, GATE, GROUP_NAME, POD_GROUP_LABEL, QUEUE_LABEL

@@ -1,7 +1,5 @@
 """Two gangs of 3 cpu and a queue of 4: one starts, and the other waits for it."""
 
-from __future__ import annotations
-
 import pytest
 
 from controller.fenced_writes import NotLeaderError

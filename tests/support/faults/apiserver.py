@@ -15,18 +15,16 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import aiohttp
 from aiohttp import web
 from yarl import URL
 
+from hack.testbed import Testbed
 from hack.testbed.waiting import PATIENCE
 from muster.kube.client import Client
 from muster.kube.config import Connection
-
-if TYPE_CHECKING:
-    from hack.testbed import Testbed
 
 __all__ = [
     "Answer",

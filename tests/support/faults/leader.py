@@ -5,8 +5,6 @@ to one of a hundred ConfigMaps of that lease and leaves the identity in it, so t
 wrote what and in which order.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

@@ -3,14 +3,9 @@
 Deadlines can so be long enough for any machine, and whatever must come before one has all the time in the world.
 """
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["LoopClock"]
 

@@ -3,20 +3,15 @@
 No fault hook in muster's code is needed for it, and what is proved holds for the program as it ships.
 """
 
-from __future__ import annotations
-
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOKS
 from muster.model.names import ADMITTED, GATE
 from tests.support.cluster.propagation import await_said
+from tests.support.cluster.scene import Scene
 from tests.support.manifests import applied
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from tests.support.cluster.scene import Scene
 
 __all__ = ["BURST", "GROUP", "MARK", "WORKERS_OF_BURST", "hold", "refuse"]
 

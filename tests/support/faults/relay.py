@@ -3,16 +3,11 @@
 What goes over it is TLS of others; faults inside an answer are `tests.support.faults.apiserver`'s.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["Relay", "relay_to"]
 

@@ -1,12 +1,13 @@
 """Things: a kind without a schema, so that the apiserver keeps whatever is written; and what tests do with them."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hack.testbed import Testbed
+from hack.testbed.api import Api
 from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.config import Connection
@@ -15,13 +16,7 @@ from muster.kube.resource import Resource
 from muster.kube.store import Change, Store
 from muster.model.objects import LocalObject, ObjectMeta
 from tests.support.cluster.verbs import Verbs
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from tests.support.faults.apiserver import FaultyApiserver
+from tests.support.faults.apiserver import FaultyApiserver
 
 __all__ = ["THINGS", "Thing", "Things", "Watched", "definition", "through", "watching"]
 

@@ -5,11 +5,9 @@ Every builder is a value; each word gives a new one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from typing import Any, Self
 
 __all__ = [
     "FAIL_AFTER_SECONDS",

@@ -1,14 +1,8 @@
 """JobSets, and TrainJobs with their runtimes, written in one line."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from muster.model.names import QUEUE_LABEL
+from tests.support.cluster.recorder import Manifest
 from tests.support.manifests.applied import RUN_SECONDS
-
-if TYPE_CHECKING:
-    from tests.support.cluster.recorder import Manifest
 
 __all__ = ["job_set", "replicated", "runtime", "train_job", "trainer"]
 

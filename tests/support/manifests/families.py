@@ -1,20 +1,13 @@
 """One small workload of every kind that `muster plan` knows: a leading role of one pod and another of two."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.validation.workload import Context, Verdict, judge
-from muster.workloads import kind_of
+from muster.workloads import Reference, kind_of
 from tests.support.manifests.observed import JSON, NAMESPACE, made, template
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from muster.workloads import Reference
 
 __all__ = ["FAMILIES", "TRAINING", "Family", "each", "each_of", "judged"]
 

@@ -1,13 +1,8 @@
 """Queues with limits, and whole gangs as stores show them, by their names alone."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 __all__ = ["gangs", "limited"]
 

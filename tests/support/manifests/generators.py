@@ -1,22 +1,16 @@
 """Generators for "for all" promises: pods as the webhook meets them, workloads of every kind with any numbers."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hypothesis import strategies as st
 from msgspec import structs
 
-from muster.workloads import kind_of
+from muster.workloads import Kind, Workload, kind_of
 from tests.support.manifests.families import FAMILIES, Family, judged
 from tests.support.manifests.observed import JSON, template
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from muster.workloads import Kind, Workload
 
 __all__ = ["EXTRAS", "KINDS", "labels_of", "pods", "recounted", "small", "workloads"]
 

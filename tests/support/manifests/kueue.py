@@ -1,13 +1,8 @@
 """Objects of Kueue's as Kueue writes them: Workloads by their conditions, and ClusterQueues."""
 
-from __future__ import annotations
+from collections.abc import Mapping
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.support.manifests.observed import JSON
+from tests.support.manifests.observed import JSON
 
 __all__ = ["ADMITTED", "EVICTED", "FINISHED", "PENDING", "RESERVED", "flavored_queue", "kueue_workload", "pod_set"]
 

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from hack.testbed import wait_for
+from hack.testbed import Testbed, wait_for
+from hack.testbed.api import Api
 from hack.testbed.crds import read_crd
 from muster.model.names import GANG, GANG_SIZE
-from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.desk import PATIENCE, Manifest
 from tests.support.manifests.applied import ray_cluster
 from tests.support.manifests.owner_chains import chain, member
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from hack.testbed import Testbed
-    from hack.testbed.api import Api
-    from tests.support.cluster.desk import Manifest
 
 __all__ = [
     "DEFINITIONS",

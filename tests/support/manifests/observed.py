@@ -3,26 +3,20 @@
 What users apply, complete enough for the real CRDs, is in `applied`.
 """
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar, cast
 
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import Defaults, Intent, find_intent
+from muster.kube.client import Client
+from muster.model.findings import Finding
 from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL
 from muster.model.objects import decode
 from muster.queueing.ledger import GangKey
 from muster.resources.amounts import parse_resources
-from muster.workloads import kind_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from muster.kube.client import Client
-    from muster.model.findings import Finding
-    from muster.resources.quantity import Quantity
-    from muster.workloads import Workload
+from muster.resources.quantity import Quantity
+from muster.workloads import Workload, kind_of
 
 __all__ = [
     "DEFAULTS",

@@ -1,11 +1,7 @@
 """Chains of owners, as operators make them: each object is controlled by the one before."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 __all__ = ["chain", "member", "owned"]
 

@@ -1,7 +1,5 @@
 """Pods of many shapes: whatever decides how much room a pod needs, in every combination, written in every way."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,14 +1,9 @@
 """Texts that are, or nearly are, quantities: what people write, and every corner of the apiserver's parser."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from hypothesis import strategies as st
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["any_text", "edge_texts", "well_formed"]
 

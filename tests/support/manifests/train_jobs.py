@@ -1,21 +1,14 @@
 """TrainJobs and the runtimes they refer to, and what muster reads and judges of both."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from muster.gangs.intent import Defaults, Surroundings
 from muster.model.objects import ObjectMeta
 from muster.schedulers import SCHEDULERS
 from muster.validation.workload import Context, Verdict, judge
-from muster.workloads import Reference
+from muster.workloads import Reference, Workload
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TRAIN_JOB, TRAINING_RUNTIME, TrainingRuntime, TrainJob
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, made
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.workloads import Workload
 
 QUEUE = "volcano.sh/queue-name"
 RUNTIME = "ClusterTrainingRuntime torch"

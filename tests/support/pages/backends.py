@@ -1,7 +1,5 @@
 """docs/backends.md: which story runs on which scheduler, and the test that shows it on the real one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 __all__ = ["BEGIN", "COLUMNS", "END", "ROWS", "Row", "table"]

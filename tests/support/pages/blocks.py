@@ -4,8 +4,6 @@ A test takes what it runs from here, by `block`, `whole` or `sentence`, with the
 `asked` reads these calls from the sources of the tests, so that tests/docs/test_blocks.py knows what nobody runs.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import textwrap

@@ -1,13 +1,8 @@
 """charts/muster/README.md, whose table of values is made from the comments of values.yaml."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["BEGIN", "END", "Value", "described", "table", "values"]
 

@@ -1,15 +1,10 @@
 """docs/commands.md: every command with its options, as the parser and the man pages have them."""
 
-from __future__ import annotations
-
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from muster.cli.commands import parser
 from muster.cli.examples import EXAMPLES
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["page"]
 

@@ -3,11 +3,10 @@
 Whoever adds a reason adds a line to `EXAMPLES`: anything that finds it. The page takes the first finding of the reason.
 """
 
-from __future__ import annotations
-
 import textwrap
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.admitters import Admitter
 from muster.admitters.kueue_quota import ClusterQueue
@@ -38,9 +37,6 @@ from tests.support.manifests.observed import (
     workers,
 )
 from webhook.reviews.pods import left_alone
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
 
 __all__ = ["EXAMPLES", "page"]
 

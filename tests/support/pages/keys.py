@@ -1,7 +1,5 @@
 """docs/names.md: every label, annotation and gate, who writes it, on what, and what it means."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from muster.model import names

@@ -1,24 +1,18 @@
 """The metrics that the processes have, as their own code describes them."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.metrics import MetricWrapperBase
 
 from controller.metrics import Metrics, Term
 from muster.observe.cluster import Cluster
 from muster.process.event_loop import Turns
 from muster.process.metrics import LoopTurns, Watches
+from webhook.certificates.authority import CertificateManager
 from webhook.metrics import CertificateDates, show_load
 from webhook.metrics import Metrics as WebhookMetrics
-
-if TYPE_CHECKING:
-    from prometheus_client import Metric
-
-    from webhook.certificates.authority import CertificateManager
 
 __all__ = ["exported", "page"]
 

@@ -4,8 +4,6 @@ A name with several places says that they agree; with a rule, the rule makes one
 a place is written.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

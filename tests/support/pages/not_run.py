@@ -1,7 +1,5 @@
 """Why no test runs a command that a document shows: what it would need, and what shows the same."""
 
-from __future__ import annotations
-
 __all__ = ["BLOCKS", "SENTENCES"]
 
 _PEERS = "hack/bench/peers writes it from clusters of three products, in hours; tests/unit/test_peers.py"

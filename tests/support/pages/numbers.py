@@ -10,8 +10,6 @@ mark has it: `12<!--=drain-soonest/h--> to 72 hours<!--=drain-latest-->`. A numb
 - `text:PATH /PATTERN/`: what the pattern's group finds in a file.
 """
 
-from __future__ import annotations
-
 import ast
 import dataclasses
 import importlib

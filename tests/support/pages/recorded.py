@@ -4,20 +4,15 @@ A test on a cluster makes the state, or is refused, and holds what kubectl print
 `tests/docs/recorded/`. With MUSTER_REWRITE=1 it writes the file, and tests/docs/test_kubectl.py the page.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from muster.model.findings import ABOUT, Reason, Severity
 from muster.model.gang_states import GangState
 from muster.model.names import STATE
+from tests.support.cluster.scene import Scene
 from tests.support.pages.blocks import whole
-
-if TYPE_CHECKING:
-    from tests.support.cluster.scene import Scene
 
 __all__ = [
     "MORE",

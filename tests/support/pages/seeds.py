@@ -4,8 +4,6 @@ Every test of a story ends with `told`. It writes nothing, but fails where the c
 what the test saw; MUSTER_REWRITE=1 puts the test's own section into the page instead.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import textwrap

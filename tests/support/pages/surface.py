@@ -1,11 +1,10 @@
 """What others build on: the names that users, administrators and their programs may rely on, as the code has them."""
 
-from __future__ import annotations
-
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -32,9 +31,6 @@ from tests.support.controller.stores import filled
 from tests.support.manifests.observed import made, pod_group, queue, ray_cluster, ray_owner, ray_pod, workers
 from tests.support.pages.chart_values import values
 from tests.support.pages.metrics import exported
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 __all__ = ["gone", "surface"]
 

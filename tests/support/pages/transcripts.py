@@ -1,7 +1,5 @@
 """Commands and what they printed, as a page or the demo shows them, apart from what differs each time."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Which versions the tests run: the table of docs/operations.md, read from the testbed's own go.mod files."""
 
-from __future__ import annotations
-
 from hack.testbed.build import DEBIAN
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES, FORMER, KUBERNETES
 from hack.testbed.modules import required

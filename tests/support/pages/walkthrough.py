@@ -5,23 +5,17 @@ order and the words of others' events in `muster explain`: they are no differenc
 what the page shows, for a while, as a reader would who is faster than the cluster.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from hack.testbed import PATIENCE
+from hack.testbed import PATIENCE, Testbed
 from tests.support.pages.transcripts import alike, consoles
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from hack.testbed import Testbed
 
 __all__ = ["Shell", "commands", "follow"]
 

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import floor, inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from muster.queueing.entries import EndKind
+from muster.queueing.entries import EndKind, EntryKey
+from muster.queueing.ledger import Candidate, End
 from muster.queueing.queue_tree import QueueTree, own_leaf
 from muster.queueing.queue_view import DRAINS, ROOT, QueueView
 from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO, Quantity
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from muster.queueing.entries import EntryKey
-    from muster.queueing.ledger import Candidate, End
 
 __all__ = ["Holder", "World", "exactly_minus"]
 

@@ -1,14 +1,14 @@
 """AdmissionReviews as the apiserver sends them, and a stand-in for the client behind the webhook's knowledge."""
 
-from __future__ import annotations
-
 import base64
 import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
-from muster.kube.resource import POD_GROUPS, PODS
+from muster.kube.resource import POD_GROUPS, PODS, Resource
 from muster.model.objects import Namespace, Pod, PriorityClass, Queue
 from muster.model.projection import Projection
 from muster.resources.elastic_quotas import ElasticQuota
@@ -17,12 +17,6 @@ from tests.support.controller.stores import fill_added, fill_outsiders
 from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, as_client, as_json, made, namespace
 from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse, decode_review, encode_answer
 from webhook.reviews.knowledge import Knowledge, looked_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from muster.gangs.intent import Defaults
-    from muster.kube.resource import Resource
 
 __all__ = ["Reader", "answered", "knowing", "patch_of", "request", "review"]
 

@@ -8,30 +8,25 @@ import datetime as dt
 import json
 import ssl
 from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonpatch
 from aiohttp import web
+from cryptography.x509 import Certificate
 
 from muster.kube.errors import ApiError
-from muster.process.certificates import Certificates, authorities_in
+from muster.kube.resource import Resource
+from muster.process.certificates import Certificates, KeyPair, authorities_in
 from tests.support.manifests.observed import JSON, as_client
 from webhook.certificates.authority import CertificateManager, RotationTiming
 from webhook.certificates.bundles import CONFIGURATIONS, CertificateEvents
+from webhook.certificates.source import MountedCertificates
 from webhook.server.intake import Intake, Limits
 from webhook.server.listener import Listener
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from cryptography.x509 import Certificate
-
-    from muster.kube.resource import Resource
-    from muster.process.certificates import KeyPair
-    from webhook.certificates.source import MountedCertificates
 
 __all__ = [
     "BOTH",

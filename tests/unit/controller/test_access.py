@@ -1,9 +1,8 @@
 """Who may use a queue: who may not waits as if there were none, and what runs goes on."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -25,9 +24,6 @@ from tests.support.manifests.observed import (
     ray_pod,
     template,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 ROLES = (("head", "headgroup"), ("w-0", "workers"), ("w-1", "workers"))
 OPENED = [name for name, _ in ROLES]

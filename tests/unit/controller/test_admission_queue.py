@@ -1,8 +1,6 @@
 """Whom a change in the ledger wakes."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import pytest
 
 from controller.admission_queue import AdmissionQueue
 from controller.sweeps import Sweeps
@@ -11,14 +9,10 @@ from muster.model.objects import Queue
 from muster.observe.context import EntryContext
 from muster.observe.observing import observe
 from muster.observe.view import Mark
+from muster.queueing.entries import EntryKey
 from muster.queueing.ledger import GangKey
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, made, queue, ray_cluster, ray_pod, workers
-
-if TYPE_CHECKING:
-    import pytest
-
-    from muster.queueing.entries import EntryKey
 
 NAMES = [f"g{number:02}" for number in range(40)]
 

@@ -1,7 +1,5 @@
 """The controller through any history of gangs that come and go, writes that fail and leaders that die."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 

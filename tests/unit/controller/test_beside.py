@@ -1,8 +1,6 @@
 """JobSets whose jobs run side by side: one that waits until others are ready has its room before these start."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 
@@ -10,9 +8,6 @@ from muster.model.names import MESSAGE
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, queue, template
 from tests.unit.controller.test_waves import of_wave
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 def job(name: str, pods: int = 1, *, ready: str = "", complete: str = "") -> JSON:

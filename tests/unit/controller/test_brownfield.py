@@ -1,7 +1,5 @@
 """Workloads of which pods came without muster: left alone until all pods are new, and then managed."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.names import ADMITTED, GROUP_NAME, STATE

@@ -1,24 +1,16 @@
 """Whose patience begins when a smaller gang goes first."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
 from controller.bypass import BypassTracker
 from controller.memory import Memories, Memory
 from muster.model.times import text_of
-from muster.queueing.entries import Claim
+from muster.queueing.entries import Claim, EntryKey
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
 from tests.support.manifests.observed import amounts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from muster.queueing.entries import EntryKey
-
 
 KEY = GangKey("team", "large")
 

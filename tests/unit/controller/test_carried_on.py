@@ -1,7 +1,5 @@
 """What carries on work that was asked for earlier has that place in the line: the retry of a RayJob."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.names import MANAGED

@@ -3,8 +3,6 @@
 Each gang is a head and a worker of 1 cpu in a queue of 4.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.names import MESSAGE

@@ -1,17 +1,13 @@
 """A priority class that is asked for when the pods are there: pods keep theirs, and their user hears it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from muster.model.names import MESSAGE
 from tests.support.controller.bypass_queue import gang, harness, running
+from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, priority_class
-
-if TYPE_CHECKING:
-    from tests.support.controller.recording_client import Harness
 
 LATE = "ray-late-pg"
 CLASSES = [priority_class("high", 1000), priority_class("low", 10)]

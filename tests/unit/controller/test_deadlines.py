@@ -1,7 +1,5 @@
 """Jobs whose time runs out while their gangs wait."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Gangs that leave a queue: what that takes of the apiserver, and how quick it is where only calls take time."""
 
-from __future__ import annotations
-
 import pytest
 
 from hack.bench.drain.model import Terms, drained

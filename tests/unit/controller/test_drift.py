@@ -1,7 +1,5 @@
 """A PodGroup that others touch: what muster owns is put right, what it does not own stays, and nobody fights."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Gangs of coscheduling and the ElasticQuota of their namespace: who waits, what they say, and what lets them start."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.names import MESSAGE, STATE

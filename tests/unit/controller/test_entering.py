@@ -1,20 +1,14 @@
 """A gang that cannot be read, by a defect: it keeps its place, and nobody else from theirs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from controller import reconciler
 from muster.observe.observing import observe
+from muster.observe.view import View
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import RUNS, gang, harness, running, small_behind_large
+from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import NAMESPACE, queue
-
-if TYPE_CHECKING:
-    from muster.observe.view import View
-    from tests.support.controller.recording_client import Harness
 
 
 class _UnforeseenError(Exception):

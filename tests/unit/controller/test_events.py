@@ -1,9 +1,6 @@
 """What is said as events: on whom, how often, and that nothing waits for it."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,14 +8,11 @@ from controller.events import Announcer, Budget
 from controller.fenced_writes import NotLeaderError, Writer
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.events import Regarding
-from muster.kube.resource import POD_GROUPS
+from muster.kube.resource import POD_GROUPS, Resource
 from muster.model.names import MESSAGE
 from tests.support.controller.recording_client import Harness, RecordingClient, nobody
 from tests.support.controller.two_gangs import demo
 from tests.support.manifests.observed import GROUP, JSON, as_client, pod_group, queue
-
-if TYPE_CHECKING:
-    from muster.kube.resource import Resource
 
 
 def too_large(**objects: list[JSON]) -> Harness:

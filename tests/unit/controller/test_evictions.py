@@ -1,7 +1,5 @@
 """Who comes in the place of an evicted pod leaves the room to those for whom it was made."""
 
-from __future__ import annotations
-
 import pytest
 
 from controller.evictions import Evictions

@@ -1,7 +1,5 @@
 """Writes of a leader, whose lease may end while one of them is on its way."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """A tenant who makes thousands of gangs: what they cost is bounded, and another's starts as if they were not there."""
 
-from __future__ import annotations
-
 from muster.model.names import STATE
 from tests.support.controller.bypass_queue import gang, running
 from tests.support.controller.bypass_queue import harness as bypass_queue

@@ -1,7 +1,5 @@
 """JobSets with exclusive placement: all pods of a Job but the first are made when that has a node."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.names import STATE

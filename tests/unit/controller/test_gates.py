@@ -1,7 +1,5 @@
 """How gates are opened, and what happens when the apiserver does not take it."""
 
-from __future__ import annotations
-
 import pytest
 
 from controller.fenced_writes import NotLeaderError, Writer

@@ -1,19 +1,15 @@
 """PodGroups that a former workload or somebody else left in the way, that are lost, changed or refused."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from muster.kube.errors import ApiError
+from muster.kube.resource import Resource
 from muster.model.names import ADMITTED, MESSAGE, STATE
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import SMALL, demo, members, two, until_refused
 from tests.support.manifests.observed import GROUP, JSON, as_json, made, old_pod, pod_group, queue, ray_cluster, workers
-
-if TYPE_CHECKING:
-    from muster.kube.resource import Resource
 
 
 async def test_the_group_of_a_former_workload_is_deleted_by_uid_and_recreated() -> None:

@@ -1,9 +1,8 @@
 """Running gangs that want more pods than there is room for: who is looked at when room comes, and in which order."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -23,9 +22,6 @@ from tests.support.manifests.observed import (
     template,
     workers,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 ELASTIC = [f"elastic-{number:02}" for number in range(20)]
 SIBLINGS = ELASTIC[-2:]

@@ -1,8 +1,7 @@
 """Held pods stay held, whatever their owner does: nothing but room in its queue opens the gates of a gang."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -21,9 +20,6 @@ from tests.support.manifests.observed import (
     ray_pod,
     template,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 LATE = "ray-late-pg"
 FIRST, LATER = "2026-11-21T10:00:00Z", "2026-11-21T10:00:07Z"

@@ -1,11 +1,10 @@
 """What the leader records of runs, what it says of those that come, and how it keeps both."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -34,9 +33,6 @@ from tests.support.manifests.observed import (
     template,
 )
 from tests.support.manifests.owner_chains import owned
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 HOUR = 3600.0
 TRAIN = GangKey(NAMESPACE, "train")

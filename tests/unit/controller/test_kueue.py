@@ -1,7 +1,5 @@
 """Gangs that Kueue admits: held until Kueue says yes and they are whole, and by nothing of the ledger's."""
 
-from __future__ import annotations
-
 import pytest
 
 from controller.kueue import still_admitted

@@ -1,17 +1,13 @@
 """What one look at a gang of many pods costs; test_pace.py has how often it is looked at."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import KEY, queue, ray_cluster, ray_pod, workers
-
-if TYPE_CHECKING:
-    from types import FrameType
 
 FEW, MANY = 100, 300
 # Instructions of the interpreter for each pod more: 158 and 172, in Python 3.11. With 316 and 308 a gang of 4,000 held

@@ -1,11 +1,10 @@
 """What a leader does beside the work on single gangs, whatever the apiserver answers."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from controller import __main__ as process
@@ -17,9 +16,6 @@ from muster.model.objects import Queue
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import FaultyApiserver, eventually, failure, listing, only, reply
 from tests.support.manifests.observed import DEFAULTS, made, queue
-
-if TYPE_CHECKING:
-    import pytest
 
 
 async def test_who_waits_is_told_while_the_pods_on_the_nodes_cannot_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:

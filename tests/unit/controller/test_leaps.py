@@ -1,7 +1,5 @@
 """The wall clock leaps (NTP, a virtual machine that was paused): what has not been waited for is not over."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.names import REQUEUE_AFTER, STATE

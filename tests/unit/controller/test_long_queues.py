@@ -1,7 +1,5 @@
 """Queues whose names are longer than a label: pods name them in short, and the short form is no queue."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.cli.release.pod_groups import substitute

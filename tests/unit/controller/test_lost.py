@@ -1,9 +1,5 @@
 """Gangs of a queue that was not there: when it comes, the ledger knows all of them before it decides."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from controller.lost import LostGangs
@@ -11,10 +7,8 @@ from controller.sweeps import Sweeps
 from muster.model.names import ADMITTED, NAMESPACE_SELECTOR
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import SMALL, gang, harness
+from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import NAMESPACE, namespace, queue
-
-if TYPE_CHECKING:
-    from tests.support.controller.recording_client import Harness
 
 NAMES = [f"g{number}" for number in range(6)]
 

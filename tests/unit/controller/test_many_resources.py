@@ -1,7 +1,5 @@
 """Gangs that name more resources than muster reads: they are Invalid, say so briefly, and cost little."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, MESSAGE, QUEUE_LABEL

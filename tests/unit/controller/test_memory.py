@@ -1,7 +1,5 @@
 """What a leader remembers of a gang, and for how long."""
 
-from __future__ import annotations
-
 import pytest
 
 from controller.memory import Memory

@@ -1,9 +1,5 @@
 """What the controller counts, and that nobody can make series without end."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -14,6 +10,7 @@ from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTED_AT, ADMITTER, GANG, GANG_SIZE, GATE, GROUP_NAME, RUNS_AT_MOST, STATE
 from muster.model.objects import PodGroup, Queue
 from muster.model.times import text_of
+from muster.observe.cluster import Cluster
 from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
 from muster.workloads.kubeflow import PYTORCH_JOB
@@ -36,9 +33,6 @@ from tests.support.manifests.observed import (
     ray_pod,
     template,
 )
-
-if TYPE_CHECKING:
-    from muster.observe.cluster import Cluster
 
 _KEPT = ("ledger", "delayed", "failing")
 

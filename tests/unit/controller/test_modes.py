@@ -1,7 +1,5 @@
 """Gangs that are held only until they are whole, or not at all."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.names import ADMITTED, STATE

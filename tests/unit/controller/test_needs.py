@@ -1,19 +1,14 @@
 """What a gang was admitted for where its pods ask for more than its templates: somebody adds containers to them."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.model.names import ADMITTED_FOR, MESSAGE, STATE
+from muster.model.objects import PodGroupSpec
 from muster.observe.admitted_terms import AdmittedTerms, carried, granted
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, amounts, queue, ray_cluster, ray_pod, workers
-
-if TYPE_CHECKING:
-    from muster.model.objects import PodGroupSpec
 
 
 def member(name: str, role: str = "workers") -> JSON:

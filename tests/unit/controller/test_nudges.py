@@ -1,7 +1,5 @@
 """Operators are asked for pods that are lacking, soon at first, and less and less often."""
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import itertools

@@ -1,7 +1,5 @@
 """Gangs and queues on hold: what does not start, whom it does not hold up, and what is said."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

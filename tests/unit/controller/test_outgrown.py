@@ -1,7 +1,5 @@
 """Gangs that were admitted, and whose pods come again asking for more: what is more than was granted needs room."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.names import ADMITTED, MESSAGE, REQUEUED_AT, STATE

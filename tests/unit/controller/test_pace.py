@@ -1,7 +1,5 @@
 """How soon a large gang is looked at again."""
 
-from __future__ import annotations
-
 import pytest
 
 from controller.pace import Pace

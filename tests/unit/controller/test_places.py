@@ -1,7 +1,5 @@
 """Who has a place in its queue, and until when."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

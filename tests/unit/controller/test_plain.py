@@ -1,7 +1,5 @@
 """Plain pods: a gang that is known by its pods alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 """Plain gangs of Jobs: what a Job has completed it does not make again."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 
@@ -10,9 +8,6 @@ from muster.model.names import GANG_COMPLETIONS, GANG_SIZE, MESSAGE, STATE
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, NAMESPACE, pod, queue, template
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 KEY = GangKey(NAMESPACE, "pair")
 _SPEAKS = {"muster.dev/gang": "pair", "volcano.sh/queue-name": "q"}

@@ -1,7 +1,5 @@
 """Two gangs, each with a part of its pods, that keep each other from the rest under one ResourceQuota."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.names import HOLD, MESSAGE, REQUEUE_AFTER

@@ -1,19 +1,15 @@
 """Pods that have nodes and do not become ready: said after the queue's patience with gangs that have no use of room."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from muster.gangs.pod_patch import membership
 from muster.model.names import ADMITTED, MESSAGE, REQUEUE_AFTER, STATE
 from muster.model.requeueing import requeue_after
+from tests.support.controller.recording_client import Harness
 from tests.support.controller.two_gangs import again, demo, members
 from tests.support.manifests.observed import GROUP, JSON, gang_and_intent, queue, ray_cluster
-
-if TYPE_CHECKING:
-    from tests.support.controller.recording_client import Harness
 
 READY: JSON = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 

@@ -1,10 +1,8 @@
 """One gang at a time, with every write in view: the order that makes it safe to die at any moment."""
 
-from __future__ import annotations
-
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -17,9 +15,6 @@ from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import again, demo, members, two, until_refused
 from tests.support.manifests.observed import GROUP, made, pod_group, priority_class, queue, ray_cluster, workers
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # One on the workload, one on its PodGroup.
 EVENTS = ["create Event", "create Event"]

@@ -1,9 +1,7 @@
 """Gangs whose admission the apiserver does not take: they keep no room from those behind them."""
 
-from __future__ import annotations
-
 from contextlib import suppress
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import SupportsIndex
 
 import pytest
 
@@ -12,10 +10,8 @@ from muster.model.names import STATE
 from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness
+from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import NAMESPACE, gang_and_intent, queue, ray_cluster, read
-
-if TYPE_CHECKING:
-    from tests.support.controller.recording_client import Harness
 
 TOO_LONG = ApiError(422, "Invalid", "metadata.annotations: Too long: may not be more than 262144 bytes")
 ELDER, YOUNGER = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z"

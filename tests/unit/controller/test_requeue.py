@@ -1,7 +1,5 @@
 """Gangs that give back a place which they cannot use."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

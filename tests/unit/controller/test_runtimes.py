@@ -1,7 +1,5 @@
 """TrainJobs whose runtime is changed: what the Trainer made of the old one counts as long as it is there."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

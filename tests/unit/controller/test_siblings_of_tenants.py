@@ -1,8 +1,7 @@
 """What a tenant of one queue writes keeps no gang of another queue waiting: of claims counts what can be placed."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,9 +11,6 @@ from muster.resources.quantity import ZERO
 from tests.support.controller.bypass_queue import gang
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, made, pod, queue, ray_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 NOT_READY = {"conditions": [{"type": "Ready", "status": "Unknown"}]}

@@ -1,9 +1,6 @@
 """What a gang keeps of its queue's room, and of Volcano's, while it is nowhere, at rest, or short of pods."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,12 +10,9 @@ from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, harness, running
+from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
-from tests.support.manifests.observed import KEY, made, queue, ray_cluster, ray_pod, workers
-
-if TYPE_CHECKING:
-    from tests.support.controller.recording_client import Harness
-    from tests.support.manifests.observed import JSON
+from tests.support.manifests.observed import JSON, KEY, made, queue, ray_cluster, ray_pod, workers
 
 
 async def test_a_gang_unplaced_after_five_minutes_is_in_nobodys_way() -> None:

@@ -1,16 +1,11 @@
 """Who is told anew, and when."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 from controller.status_updates import StatusUpdateSchedule
 from muster.queueing.entries import EntryKey, Order
 from muster.queueing.ledger import GangKey
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 LINE = [GangKey("team", f"g{number:03}") for number in range(50)]
 

@@ -4,9 +4,7 @@ A step is what runs before others may have their turn: the handler of the event,
 for later, and the look at one gang. Each is counted in a cluster of 16 gangs and in one of 64.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -15,6 +13,7 @@ from muster.resources.limit_ranges import LimitRange
 from tests.support.calls import Calls, most_calls
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import (
+    JSON,
     NAMESPACE,
     amounts,
     limit_range,
@@ -27,11 +26,6 @@ from tests.support.manifests.observed import (
     ray_pod,
     workers,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.support.manifests.observed import JSON
 
 # In both more is held of each queue than it has.
 FEW, MANY = 32, 128

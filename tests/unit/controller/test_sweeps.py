@@ -1,17 +1,12 @@
 """What one event brings for all gangs, done later and step by step."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+
+import pytest
 
 from controller.sweeps import Sweeps
 from hack.testbed.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    import pytest
 
 
 def noting(taken: list[str], what: str, count: int) -> Iterator[None]:

@@ -1,12 +1,10 @@
 """A leader takes office: all is in the ledger before the first decision, and the loop is never kept meanwhile."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import time
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -29,9 +27,6 @@ from tests.support.manifests.observed import (
     workers,
 )
 from tests.support.pace import paced
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
 
 _GANGS = 1_000
 # Seconds of CPU. The DESIGN allows 0.05; one step for all of these gangs takes ten times as much.

@@ -1,7 +1,5 @@
 """A Ray replica of several hosts beyond its gang's minimum: what was begun of it is finished, whoever comes between."""
 
-from __future__ import annotations
-
 import contextlib
 
 import pytest

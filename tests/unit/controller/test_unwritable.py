@@ -1,7 +1,5 @@
 """Gangs for which the apiserver does not take what is written: they stand aside, say so, and come back."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import SupportsIndex
 

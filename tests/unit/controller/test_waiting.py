@@ -1,7 +1,5 @@
 """How gangs wait for each other: patience, strict order, growth, preemption, the nodes as a bound, and their words."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable

@@ -1,7 +1,5 @@
 """Coscheduling is asked again for open pods that it turned away, soon at first, and less and less often."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.kube.errors import ApiError

@@ -1,7 +1,5 @@
 """JobSets that come in waves: the first is the gang, the others join it role by role."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

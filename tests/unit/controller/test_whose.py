@@ -1,9 +1,7 @@
 """Whose a PodGroup is: what was admitted counts in its queue while a pod of it lives, whatever a tenant writes."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from copy import deepcopy
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,10 +9,7 @@ from muster.model.names import ADMITTED, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER
 from tests.support.controller.tenants import LATER, PRODUCTS, Tenancy
 from tests.support.manifests.observed import pod, ray_cluster, ray_owner
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Trick = Callable[[Tenancy], None]
+Trick = Callable[[Tenancy], None]
 
 pytestmark = pytest.mark.parametrize("product", PRODUCTS)
 

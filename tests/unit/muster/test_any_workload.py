@@ -1,9 +1,7 @@
 """What holds for every workload of every kind, whatever its numbers and templates."""
 
-from __future__ import annotations
-
 import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonpatch
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +9,7 @@ from hypothesis import strategies as st
 
 from muster.cli.plan.entries import plan
 from muster.cli.plan.manifests import Document
+from muster.gangs.gang import Gang
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import inject, is_free, membership
 from muster.model.modes import GateMode
@@ -19,13 +18,10 @@ from muster.model.objects import InvalidObjectError, Pod, convert
 from muster.resources.quantity import ZERO, parse_quantity
 from muster.schedulers import SCHEDULERS
 from muster.validation.workload import Context, Verdict
+from muster.workloads import Workload
 from tests.support.manifests.families import judged
 from tests.support.manifests.generators import pods, workloads
 from tests.support.manifests.observed import JSON, template
-
-if TYPE_CHECKING:
-    from muster.gangs.gang import Gang
-    from muster.workloads import Workload
 
 DEFAULTS = Defaults(schedulers=SCHEDULERS)
 CONTEXT: list[JSON] = [

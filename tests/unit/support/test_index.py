@@ -1,7 +1,5 @@
 """A helper is found in the index of tests.support, so that nobody writes it twice."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

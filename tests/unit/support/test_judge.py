@@ -1,7 +1,5 @@
 """Every scene is judged at the end of its test, and the test that has it is the one that fails."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import re

@@ -1,13 +1,8 @@
 """What is kept from one run to the next is asked for again by what it was made from alone."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from tests.support.chart.kept import MOST, kept
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def test_the_same_is_found_again(tmp_path: Path) -> None:

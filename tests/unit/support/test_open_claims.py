@@ -1,7 +1,5 @@
 """The judge of what muster opens, on made-up records: what it finds, and whom it lets pass."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from dataclasses import replace

@@ -1,18 +1,14 @@
 """The judge of how much work a step took."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pytest
 
+from hack.testbed import Testbed
 from tests.support.cluster.steps import MEDIANS, Meter, Work, counted_with_the_test, too_much
-
-if TYPE_CHECKING:
-    from hack.testbed import Testbed
 
 TESTS = Path(__file__).parents[2]
 

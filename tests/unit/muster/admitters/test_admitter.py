@@ -1,7 +1,5 @@
 """Who admits in a namespace, and what holds gangs there."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.admitters import Admitter, chosen_admitter, gate_by, listed

@@ -1,7 +1,5 @@
 """What Kueue says by its Workloads; the states were seen with Kueue 0.19.2."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.admitters import KueueWorkload, Yes, answer_of, newest

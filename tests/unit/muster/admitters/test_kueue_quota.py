@@ -1,8 +1,6 @@
 """What a ClusterQueue can never hold."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given, settings
@@ -13,9 +11,6 @@ from muster.admitters.kueue_quota import ClusterQueue, needs_of, never_fits
 from tests.support.examples import examples
 from tests.support.manifests.kueue import PENDING, flavored_queue, kueue_workload, pod_set
 from tests.support.manifests.observed import JSON, made
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 def never(sets: list[JSON], *flavors: Mapping[str, str], cohort: str = "") -> str:

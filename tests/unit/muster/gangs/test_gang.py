@@ -1,7 +1,5 @@
 """The gang of a workload: how many must start together, which first, and what they need."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What former runs tell of the next one, and what one tenant's runs cannot do to another's."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What the user asked for: which saying wins, and where it was said."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.gangs.intent import Defaults, Intent, Surroundings, find_intent, foreign_scheduler, is_managed

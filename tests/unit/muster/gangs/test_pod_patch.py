@@ -1,7 +1,5 @@
 """The patch of a new pod, applied with the `jsonpatch` library as the apiserver would."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

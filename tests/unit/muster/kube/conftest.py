@@ -1,15 +1,9 @@
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
 
+from muster.kube.client import Client
 from tests.support.faults.apiserver import FaultyApiserver
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from muster.kube.client import Client
 
 
 @pytest.fixture

@@ -1,10 +1,9 @@
-from __future__ import annotations
-
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
 
 import pytest
+from aiohttp import web
 
 from hack.testbed.waiting import PATIENCE
 from muster.kube.client import ApiError, Client, OversizedLine, Silence, Unreachable
@@ -12,6 +11,7 @@ from muster.kube.config import ConfigError, Connection
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.kube.transport import _CONNECTIONS
 from tests.support.faults.apiserver import (
+    Answer,
     FaultyApiserver,
     event,
     eventually,
@@ -25,13 +25,6 @@ from tests.support.faults.apiserver import (
     stream,
 )
 from tests.support.faults.loop_clock import LoopClock
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from aiohttp import web
-
-    from tests.support.faults.apiserver import Answer
 
 OK = reply({"ok": True})
 

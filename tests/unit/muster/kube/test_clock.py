@@ -1,19 +1,13 @@
 """The apiserver's time."""
 
-from __future__ import annotations
-
 import datetime as dt
-from typing import TYPE_CHECKING
 
 import pytest
 
+from muster.kube.client import Client
 from muster.kube.clock import ServerClock
 from muster.kube.resource import PODS
-from tests.support.faults.apiserver import reply
-
-if TYPE_CHECKING:
-    from muster.kube.client import Client
-    from tests.support.faults.apiserver import FaultyApiserver
+from tests.support.faults.apiserver import FaultyApiserver, reply
 
 SECOND = dt.timedelta(seconds=1)
 

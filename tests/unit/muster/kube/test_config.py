@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import json
@@ -8,10 +6,12 @@ import re
 import stat
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 import yaml
+from aiohttp import web
 from cryptography.hazmat.primitives.serialization import Encoding
 from kubernetes_asyncio.config.exec_provider import ExecProvider
 
@@ -20,12 +20,6 @@ from muster.kube.client import Client
 from muster.kube.config import ConfigError, load_connection
 from muster.process.certificates import issue
 from tests.support.faults.apiserver import FaultyApiserver, reply
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from aiohttp import web
 
 
 def kubeconfig(tmp_path: Path, user: Mapping[str, object], **cluster: object) -> str:

@@ -1,7 +1,5 @@
 """Events as the apiserver takes them."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.kube.events import EventSource, Regarding

@@ -1,12 +1,11 @@
 """What a failed call leaves is freed by its reference count: the cycle collector never looks at what it saw alive."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -30,9 +29,6 @@ from tests.support.faults.apiserver import (
     reset,
     stream,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
 
 
 @contextmanager

@@ -1,11 +1,10 @@
-from __future__ import annotations
-
 import asyncio
 import json
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -13,18 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hack.testbed.waiting import PATIENCE
+from muster.kube.client import Client
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseRules, LeaseTiming
 from muster.kube.lease import _Lease as Lease
 from muster.kube.resource import PODS
 from muster.kube.transport import _CONNECTIONS
 from muster.model.objects import convert
-from tests.support.faults.apiserver import FaultyApiserver, eventually, failure, hang, html, reset
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
-    from muster.kube.client import Client
-    from tests.support.faults.apiserver import Answer
+from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, failure, hang, html, reset
 
 # No busy machine loses it.
 TIMING = LeaseTiming(lease=120.0, renew=60.0, retry=0.1)

@@ -1,22 +1,16 @@
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import web
 
-from muster.kube.client import MAX_PAGE_BYTES
+from muster.kube.client import MAX_PAGE_BYTES, Client
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.listing import Pages, list_all, list_into
 from muster.kube.resource import PODS
 from tests.support.faults.apiserver import FaultyApiserver, failure, html, listing, manifest, reply
 from tests.support.faults.loop_clock import LoopClock
-
-if TYPE_CHECKING:
-    from aiohttp import web
-
-    from muster.kube.client import Client
 
 FIRST = reply(listing(5, manifest("a", 1), continue_="more"))
 EXPIRED = failure(410, "Expired")

@@ -1,11 +1,11 @@
-from __future__ import annotations
-
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from aiohttp import web
 
 from muster.kube.backoff import Backoff
 from muster.kube.client import Client
@@ -15,6 +15,7 @@ from muster.kube.resource import PODS
 from muster.kube.store import Store
 from muster.model.objects import Pod
 from tests.support.faults.apiserver import (
+    Answer,
     FaultyApiserver,
     event,
     eventually,
@@ -28,13 +29,6 @@ from tests.support.faults.apiserver import (
     stream,
 )
 from tests.support.faults.loop_clock import LoopClock
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from aiohttp import web
-
-    from tests.support.faults.apiserver import Answer
 
 GONE = event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"})
 FOREVER = stream(b"\n", then=hang)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from muster.kube.resource import LEASES, NAMESPACES, POD_GROUPS, PODS, QUEUES, Resource

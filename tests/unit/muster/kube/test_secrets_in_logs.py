@@ -1,28 +1,22 @@
 """Whatever comes in the place of an answer about a Secret, nothing of it is logged, at any level."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import json
 import logging
-from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import web
 
 from muster.kube.backoff import Backoff
+from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
 from muster.kube.resource import SECRETS
 from muster.kube.store import Store
 from muster.model.objects import LocalObject, ObjectMeta
 from muster.process.certificates import issue
-from tests.support.faults.apiserver import eventually, hang, listing, manifest, reply, stream
-
-if TYPE_CHECKING:
-    from muster.kube.client import Client
-    from tests.support.faults.apiserver import Answer, FaultyApiserver
+from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, hang, listing, manifest, reply, stream
 
 _DATA = issue(["muster-webhook.muster-system.svc"], dt.datetime.now(dt.UTC)).secret_data()
 _SECRET = {**manifest("tls", 2), "data": _DATA}

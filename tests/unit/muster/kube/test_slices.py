@@ -1,14 +1,9 @@
 """Long work on the event loop."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from muster.kube.slices import SLICE, Turns, in_slices
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 async def test_others_have_their_turn_whenever_a_slice_is_used_up() -> None:

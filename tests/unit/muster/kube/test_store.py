@@ -1,18 +1,12 @@
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.kube.store import Change, Store
+from muster.kube.store import Change, ChangeKind, Store
 from muster.model.objects import ObjectMeta
-
-if TYPE_CHECKING:
-    from muster.kube.store import ChangeKind
 
 
 @dataclass(frozen=True)

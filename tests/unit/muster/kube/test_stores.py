@@ -1,15 +1,9 @@
 """Several stores that are read as one."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from muster.kube.store import Change
 from muster.kube.stores import Stores
 from muster.model.objects import Pod
 from tests.support.manifests.observed import made, pod
-
-if TYPE_CHECKING:
-    from muster.kube.store import Change
 
 
 def test_a_relist_of_one_takes_nothing_from_the_others() -> None:

@@ -1,8 +1,6 @@
-from __future__ import annotations
-
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -13,9 +11,6 @@ from hack.testbed.waiting import PATIENCE
 from muster.kube.errors import ApiError
 from muster.kube.workqueue import QueueCore, QueueShutDown, WorkQueue, work
 from tests.support.faults.apiserver import eventually
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 KEYS = st.sampled_from("abc")
 

@@ -1,7 +1,5 @@
 """What holds gangs back, and who says so."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.admitters import Admitter, gate_by

@@ -1,7 +1,5 @@
 """Decoding manifests: what is absent, what is null, what is wrong and where."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

@@ -1,7 +1,5 @@
 """What stores keep of an object: all that muster reads, and whatever makes an object large costs little."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import importlib
@@ -10,8 +8,9 @@ import json
 import sys
 import time
 import tracemalloc
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args, get_origin
+from typing import Any, get_args, get_origin
 
 import msgspec
 import pytest
@@ -35,9 +34,6 @@ from muster.workloads.ray import RAY_CLUSTER
 from tests.support.manifests.families import FAMILIES, Family, each
 from tests.support.manifests.observed import JSON, template
 from tests.support.pace import paced
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # etcd takes 1.5 MiB; with muster's share of two cores an event must leave room for all others.
 OBJECT_BYTES, MOST_BYTES, MOST_SECONDS = 1_450_000, 300_000, 0.010

@@ -1,7 +1,5 @@
 """Label selectors in kubectl's words."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 
 import pytest

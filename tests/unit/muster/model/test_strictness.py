@@ -1,7 +1,5 @@
 """How strict admission is: modes, and severities of single reasons."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.gangs.intent import Defaults

@@ -1,7 +1,5 @@
 """Times as objects have them, and durations as people write them."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.times import duration_of, duration_text, durations_of, seconds_of

@@ -1,7 +1,5 @@
 """What a gang was admitted for, written down and read back."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

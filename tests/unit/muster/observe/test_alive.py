@@ -1,9 +1,5 @@
 """No PodGroup is deleted that is somebody's, whatever the watches show."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from muster.model.objects import ObjectMeta
@@ -12,10 +8,7 @@ from muster.workloads.ray import RAY_CLUSTER
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.faults.apiserver import FaultyApiserver, listing, reply
-from tests.support.manifests.observed import GROUP, made, pod_group, queue, ray_cluster, ray_pod, workers
-
-if TYPE_CHECKING:
-    from tests.support.manifests.observed import JSON
+from tests.support.manifests.observed import GROUP, JSON, made, pod_group, queue, ray_cluster, ray_pod, workers
 
 OWNED = made(ObjectMeta, pod_group(owner_uid="uid-2")["metadata"])
 PLAIN = made(ObjectMeta, {"name": "train", "namespace": "team"})

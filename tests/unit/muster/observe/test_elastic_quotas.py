@@ -1,19 +1,13 @@
 """ElasticQuotas as webhook and controller watch them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from muster.kube.resource import ELASTIC_QUOTAS
+from muster.kube.store import ChangeKind
 from muster.observe.cluster import Cluster
 from muster.observe.elastic_quotas import ElasticQuotas
 from muster.resources.elastic_quotas import ElasticQuota
 from tests.support.manifests.observed import JSON, NAMESPACE, elastic_quota, made
-
-if TYPE_CHECKING:
-    from muster.kube.store import ChangeKind
 
 BROKEN = elastic_quota({"cpu": "four"}, name="broken")
 

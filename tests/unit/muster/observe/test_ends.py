@@ -1,7 +1,5 @@
 """Who ends by itself, and who takes the place of an older one: whom they hold up when their patience is over."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Which of Kueue's Workloads speaks for a gang."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

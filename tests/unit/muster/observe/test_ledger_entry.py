@@ -1,8 +1,6 @@
 """What a gang is to the ledger in every phase of its life."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -18,6 +16,7 @@ from muster.observe.view import Mark, View
 from muster.queueing.entries import End, EndKind
 from muster.queueing.ledger import Candidate, Ledger
 from muster.queueing.queue_view import QueueView
+from muster.resources.amounts import Resources
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
     DEFAULTS,
@@ -35,9 +34,6 @@ from tests.support.manifests.observed import (
     template,
     workers,
 )
-
-if TYPE_CHECKING:
-    from muster.resources.amounts import Resources
 
 HELD = [ray_pod("head", "headgroup"), ray_pod("w-0"), ray_pod("w-1")]
 OPEN = [ray_pod("head", "headgroup", held=False), ray_pod("w-0", held=False), ray_pod("w-1", held=False)]

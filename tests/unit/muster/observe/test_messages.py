@@ -1,7 +1,5 @@
 """The sentences of a gang's state."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.gang_states import GangState

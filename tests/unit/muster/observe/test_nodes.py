@@ -1,15 +1,14 @@
 """What the nodes can give."""
 
-from __future__ import annotations
-
 import asyncio
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 from msgspec import structs
 
 from hack.testbed.waiting import PATIENCE
+from muster.kube.store import ChangeKind
 from muster.model.objects import Node, NodeSpec, Pod
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeRoom, NodeWatch
@@ -19,11 +18,6 @@ from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import as_text
 from tests.support.faults.apiserver import FaultyApiserver, hang, listing, reply, stream
 from tests.support.manifests.observed import amounts, made, pod
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from muster.kube.store import ChangeKind
 
 
 def node(name: str = "n", *, ready: str = "True", unschedulable: bool = False, **allocatable: str) -> Node:

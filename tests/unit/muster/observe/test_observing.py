@@ -1,15 +1,15 @@
 """A gang as the stores show it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 import pytest
 
 from muster.model.names import GROUP_NAME
 from muster.model.objects import Node, Pod, PriorityClass
+from muster.observe.cluster import Cluster
 from muster.observe.observing import observe
 from muster.observe.triggers import GangTriggers
+from muster.observe.view import View
 from muster.queueing.ledger import GangKey
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
@@ -38,12 +38,6 @@ from tests.support.manifests.observed import (
     workers,
 )
 from tests.support.manifests.train_jobs import patch
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from muster.observe.cluster import Cluster
-    from muster.observe.view import View
 
 HEAD = ray_pod("head", "headgroup")
 

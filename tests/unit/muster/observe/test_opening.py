@@ -1,9 +1,7 @@
 """Which gates are opened, in which order, and what waits."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -11,17 +9,12 @@ from hypothesis import strategies as st
 
 from muster.gangs.gang import Role
 from muster.model.objects import Pod
-from muster.observe.opening import minimum_of, plan_opening, plan_pause
+from muster.observe.opening import Opening, minimum_of, plan_opening, plan_pause
 from muster.observe.units import mark_of_unit, rest_of_units
 from muster.observe.view import Member
 from muster.resources.amounts import Resources, total, within
 from muster.workloads.model import Unit
 from tests.support.manifests.observed import amounts, made, ray_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from muster.observe.opening import Opening
 
 ROLES = (Role("headgroup", 1, 1, amounts(cpu="1"), leads=True), Role("workers", 3, 2, amounts(cpu="1"), leads=False))
 

@@ -1,7 +1,5 @@
 """What the cluster adds to pods, as the watches show it."""
 
-from __future__ import annotations
-
 from muster.observe.pod_defaults import Added
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import NOTHING_ADDED, RuntimeClass

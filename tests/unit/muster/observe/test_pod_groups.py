@@ -1,8 +1,6 @@
 """What a PodGroup should say, and when it is written again."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -10,6 +8,7 @@ from muster.model.names import MANAGED_BY, MUSTER
 from muster.model.objects import PodGroup
 from muster.observe.observing import observe
 from muster.observe.pod_groups import Repairs, applicable, claim_of, deferred, desired, unreserved, up_to_date
+from muster.observe.view import View
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
     DEFAULTS,
@@ -25,9 +24,6 @@ from tests.support.manifests.observed import (
     template,
     workers,
 )
-
-if TYPE_CHECKING:
-    from muster.observe.view import View
 
 
 def view(cluster: JSON, group: JSON | None = None) -> View:

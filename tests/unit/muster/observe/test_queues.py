@@ -1,17 +1,11 @@
 """Queues as webhook and controller read them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from muster.model.objects import Queue
 from muster.observe.queues import view_of
+from muster.resources.amounts import Resources
 from tests.support.manifests.observed import JSON, amounts, made, queue
-
-if TYPE_CHECKING:
-    from muster.resources.amounts import Resources
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """How long gangs run: which limits of operators bound that, what users and muster say of it, and when claims end."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

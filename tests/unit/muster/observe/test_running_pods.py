@@ -1,25 +1,18 @@
 """What running pods ask for is kept by their events, and is at any time what one finds who looks at all of them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.kube.store import ChangeKind
 from muster.model.objects import Pod
 from muster.observe.cluster import Cluster
 from muster.observe.gang_keys import gangs_of_pod
 from muster.queueing.ledger import GangKey
 from muster.queueing.usage import amounts_of
-from muster.resources.amounts import total
+from muster.resources.amounts import Resources, total
 from tests.support.calls import Calls
 from tests.support.manifests.observed import made, ray_pod
-
-if TYPE_CHECKING:
-    from muster.kube.store import ChangeKind
-    from muster.resources.amounts import Resources
 
 
 def pod(number: int, gang: int, phase: str, cpu: int) -> Pod:

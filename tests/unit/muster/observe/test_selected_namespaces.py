@@ -1,7 +1,5 @@
 """The controller leaves workloads alone in namespaces for which muster is not installed."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.objects import Namespace

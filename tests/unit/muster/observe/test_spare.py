@@ -1,7 +1,5 @@
 """What Volcano may take back of a gang, and the gang runs on."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,9 +1,5 @@
 """Gangs of two schedulers in one cluster: each is found by its own pods and PodGroups, and both fill the same queue."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from muster.gangs.gang import gang_of
@@ -18,16 +14,13 @@ from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, enter_ledger
 from muster.observe.observing import observe
 from muster.observe.phases import Phase
-from muster.observe.view import Mark
+from muster.observe.view import Mark, View
 from muster.queueing.ledger import Ledger
 from muster.queueing.queue_view import read_queue
 from muster.schedulers import named
 from muster.workloads import kind_of
 from tests.support.controller.stores import workload_store
 from tests.support.manifests.observed import JSON, KEY, made, queue, ray_cluster, ray_pod, read
-
-if TYPE_CHECKING:
-    from muster.observe.view import View
 
 SCHEDULERS = named("volcano", "coscheduling")
 DEFAULTS = Defaults(schedulers=SCHEDULERS)

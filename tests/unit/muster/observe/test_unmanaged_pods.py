@@ -1,14 +1,13 @@
 """Which pods came without muster."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from muster.model.objects import ObjectMeta, Pod
 from muster.observe.unmanaged_pods import UnmanagedPods
-from muster.workloads import MAKERS
+from muster.queueing.ledger import GangKey
+from muster.workloads import MAKERS, Kind
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.kubeflow import PYTORCH_JOB
 from muster.workloads.mpi import MPI_JOB
@@ -16,10 +15,6 @@ from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.trainer import TRAIN_JOB
 from tests.support.controller.stores import fill_outsiders
 from tests.support.manifests.observed import JSON, KEY, NAMESPACE, as_client, made, old_pod, pod, pytorch_pod
-
-if TYPE_CHECKING:
-    from muster.queueing.ledger import GangKey
-    from muster.workloads import Kind
 
 
 def knowing(*pods: JSON) -> UnmanagedPods:

@@ -1,9 +1,7 @@
 """Who made a workload is told why its gang waits: that is the object that its user wrote."""
 
-from __future__ import annotations
-
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 
@@ -16,9 +14,6 @@ from tests.support.controller.recording_client import Harness, RecordingClient
 from tests.support.controller.two_gangs import demo, members
 from tests.support.manifests.observed import JSON, NAMESPACE, as_client, pod, queue, ray_cluster
 from tests.support.manifests.owner_chains import owned
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 SHORT = {"queues": [queue(cpu="2")]}
 NOTE = 'needs cpu 3, queue "q" has capability cpu 2'

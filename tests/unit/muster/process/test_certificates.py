@@ -1,7 +1,5 @@
 """Certificates as values: what muster makes, and what it reads."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import datetime as dt

@@ -1,7 +1,5 @@
 """The event loop's own account of its turns; the clock is the test's."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

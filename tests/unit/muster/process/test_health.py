@@ -1,30 +1,23 @@
 """Probes, metrics and the log level: a thread answers, and says what the event loop does."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from hack.testbed.ports import free_port
 from hack.testbed.waiting import PATIENCE
 from muster.process.health import Pulse, is_loopback, serve_health
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
-
-    from prometheus_client import Metric
 
 
 async def probe(path: str, checks: dict[str, str]) -> tuple[int, str]:

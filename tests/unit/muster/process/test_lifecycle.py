@@ -1,7 +1,5 @@
 """What both processes do alike."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -1,19 +1,14 @@
 """Log lines: whom they are about, and that nobody else writes them."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re
+from collections.abc import Iterator
 from textwrap import indent
-from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.process.logs import FORMATS, LEVELS, configure_logging, review_uid, set_level
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 

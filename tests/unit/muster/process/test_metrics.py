@@ -1,7 +1,5 @@
 """What both processes tell Prometheus alike."""
 
-from __future__ import annotations
-
 import asyncio
 
 import aiohttp

@@ -1,16 +1,11 @@
 """Which commit this is: from the image's file, from git, or honestly unknown."""
 
-from __future__ import annotations
-
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from muster.process.revision import BAKED, baked, in_checkout, revision
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def git(folder: Path, *arguments: str) -> str:

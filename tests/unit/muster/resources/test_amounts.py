@@ -1,7 +1,5 @@
 """Arithmetic of several resources at once."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.resources.amounts import as_text, describe, largest, minus, times, total, within

@@ -1,7 +1,5 @@
 """What an ElasticQuota lets its namespace use, and what it guarantees, as scheduler-plugins reads it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """LimitRanges complete a pod as the LimitRanger admission plugin does; tests/apiserver asks the real one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a cluster adds to pods counts in their gang; tests/apiserver asks the real admission plugins."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Requests of a pod agree with component-helpers/resource (PodRequests) and with what the apiserver defaults."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

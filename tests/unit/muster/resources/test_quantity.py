@@ -1,7 +1,5 @@
 """Quantities agree with apimachinery's resource.Quantity; the expected values were read off a real apiserver."""
 
-from __future__ import annotations
-
 import contextlib
 import tracemalloc
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """What a ResourceQuota never holds is refused: a held pod is charged as any other."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.findings import Reason

@@ -1,7 +1,5 @@
 """The PodGroup and the binding of pods for scheduler-plugins' coscheduling."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

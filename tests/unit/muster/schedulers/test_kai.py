@@ -1,7 +1,5 @@
 """The PodGroup and the binding of pods in KAI's words, of which muster makes plans alone."""
 
-from __future__ import annotations
-
 import argparse
 
 import pytest

@@ -1,10 +1,8 @@
 """The PodGroup and the binding of pods for kube-scheduler's own gangs."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,6 +11,7 @@ from muster.gangs.intent import Defaults, find_intent
 from muster.model.objects import Pod, convert
 from muster.observe.observing import observe
 from muster.observe.pod_groups import desired
+from muster.observe.view import View
 from muster.queueing.ledger import GangKey
 from muster.schedulers import gang_name, named
 from muster.validation.workload import Context
@@ -29,9 +28,6 @@ from tests.support.manifests.observed import (
     template,
     workers,
 )
-
-if TYPE_CHECKING:
-    from muster.observe.view import View
 
 SCHEDULERS = named("kubernetes")
 KUBERNETES = SCHEDULERS["default-scheduler"]

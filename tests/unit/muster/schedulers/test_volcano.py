@@ -1,7 +1,5 @@
 """The PodGroup and the binding of pods in Volcano's words."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.gangs.gang import Gang, Role

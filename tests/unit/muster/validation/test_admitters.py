@@ -1,7 +1,5 @@
 """What is found in workloads where another one than the ledger admits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

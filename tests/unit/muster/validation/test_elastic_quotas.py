@@ -1,7 +1,5 @@
 """What ElasticQuotas never let a namespace use is refused, where the gang's scheduler heeds them."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.admitters import Admitter

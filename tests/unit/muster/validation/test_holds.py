@@ -1,7 +1,5 @@
 """Where a hold does nothing, its writer is told so."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.admitters import Admitter

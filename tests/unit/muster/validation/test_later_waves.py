@@ -1,7 +1,5 @@
 """A later wave that can never start is refused with the workload: nobody has its first wave run in vain."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What looks as if it were meant for muster, and is not read, is told with what was meant."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

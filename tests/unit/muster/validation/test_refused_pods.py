@@ -3,8 +3,6 @@
 tests/apiserver/test_refused_pods.py asks the real apiserver about many pods.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.findings import Finding, Reason

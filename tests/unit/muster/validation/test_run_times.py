@@ -1,7 +1,5 @@
 """What admission says of the run time that a user gives a workload."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """When a surprise is told of and when not; its words are in docs/denials.md."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

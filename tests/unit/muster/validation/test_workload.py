@@ -1,7 +1,5 @@
 """Verdicts on workloads: the exact line that a user reads."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.findings import Reason

@@ -1,7 +1,5 @@
 """What one workload may hold: more of it is neither kept nor gone through, and says so."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.findings import Reason

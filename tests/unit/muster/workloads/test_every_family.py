@@ -1,9 +1,6 @@
 """What holds for every kind of workload alike: plain pods and Jobs, of one role, have their own file."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,13 +12,10 @@ from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
 from muster.validation.workload import Context
-from muster.workloads import GANG_KINDS
+from muster.workloads import GANG_KINDS, Kind
 from tests.support.manifests.families import TRAINING, Family, each, judged
 from tests.support.manifests.generators import labels_of, small
 from tests.support.manifests.observed import JSON, amounts, lines, made, pod, template
-
-if TYPE_CHECKING:
-    from muster.workloads import Kind
 
 TINY = Context(queue=QueueTree([QueueView("q", "Open", amounts(cpu="1"))]).place)
 AS_A_WHOLE = template(resources={"requests": {"cpu": "8"}})

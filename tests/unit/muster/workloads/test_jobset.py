@@ -1,7 +1,5 @@
 """A JobSet: its controller starts it wave by wave."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.objects import Pod

@@ -1,7 +1,5 @@
 """A PyTorchJob as the Training operator reads it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

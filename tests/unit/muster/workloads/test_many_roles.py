@@ -1,18 +1,14 @@
 """A manifest may have two hundred roles: judging it takes time in proportion, or one would stop the webhook."""
 
-from __future__ import annotations
-
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
 
 import pytest
 
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, NAMESPACE, pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import FrameType
 
 TEMPLATE: JSON = {"spec": {"containers": [{}]}}
 # Five times the roles take five times the steps. Compared each with every other they took twelve times the time.

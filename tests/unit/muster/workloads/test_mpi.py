@@ -1,7 +1,5 @@
 """An MPIJob as the MPI operator reads it."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.findings import Reason

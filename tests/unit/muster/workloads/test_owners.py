@@ -1,7 +1,5 @@
 """One walk up the owners."""
 
-from __future__ import annotations
-
 from muster.model.objects import OwnerReference
 from muster.workloads.owners import MOST_OWNERS, OwnerWalk
 

@@ -1,8 +1,6 @@
 """Pods and batch Jobs that opt in by themselves."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
@@ -13,9 +11,6 @@ from muster.schedulers import SCHEDULERS
 from muster.workloads.plain import PLAIN_JOB
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, NAMESPACE, made, pod, read, template
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SIZE, GANG = "muster.dev/gang-size", "muster.dev/gang"
 ON_POD, ON_TEMPLATE = "metadata", "spec.template.metadata"

@@ -1,7 +1,5 @@
 """A RayCluster counts its pods as KubeRay does."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.findings import Reason

@@ -1,9 +1,5 @@
 """A TrainJob and its runtime as the Trainer reads them."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from muster.model.findings import Reason
@@ -11,11 +7,9 @@ from muster.model.objects import InvalidObjectError
 from muster.model.times import seconds_of
 from muster.resources.amounts import as_text
 from muster.validation.workload import Verdict
+from muster.workloads import Workload
 from tests.support.manifests.observed import JSON, NAMESPACE, lines
 from tests.support.manifests.train_jobs import RUNTIME, TRAINER, judged, read, runtime, step, train_job
-
-if TYPE_CHECKING:
-    from muster.workloads import Workload
 
 LAUNCHER = step("launcher", "trainer")
 

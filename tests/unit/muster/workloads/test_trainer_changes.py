@@ -1,20 +1,14 @@
 """What a TrainJob changes of its runtime: runtimePatches, and before Trainer 2.2 podTemplateOverrides."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import pytest
 
+from muster.workloads import Workload
 from muster.workloads.jobset import JobSet
 from muster.workloads.trainer import TRAIN_JOB, TrainingRuntime, TrainJob
 from tests.support.manifests.observed import JSON, made, template
 from tests.support.manifests.train_jobs import judged, patch, read, runtime, step, train_job
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from muster.workloads import Workload
 
 EXCLUSIVE = {"annotations": {"alpha.jobset.sigs.k8s.io/exclusive-topology": "rack"}}
 _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"

@@ -1,7 +1,5 @@
 """What a TrainJob or its runtime asks for: queue, priority, topology, timeout; and whose gang it then is."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,11 +1,8 @@
 """Volcano's own Job, as its webhook defaults and checks it and its controller counts it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
+from muster.gangs.gang import Gang
 from muster.gangs.intent import Defaults
 from muster.model.objects import Pod
 from muster.model.topology import Topology
@@ -17,9 +14,6 @@ from muster.validation.workload import Context
 from muster.workloads.volcano_job import VOLCANO_JOB
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, NAMESPACE, amounts, lines, made, pod, read, template
-
-if TYPE_CHECKING:
-    from muster.gangs.gang import Gang
 
 
 def task(name: str, replicas: int | None = 2, cpu: str = "1", priority: str = "", **fields: object) -> JSON:
