@@ -28,8 +28,6 @@ from tests.support.cluster.verbs import make_namespace, own_name
 from tests.support.manifests import applied
 from tests.support.manifests.members import serve, serve_all
 
-__all__ = ["EXCLUDED", "acting", "bare", "desk", "every_kind", "running", "webhook"]
-
 EXCLUDED = "excluded"
 """A namespace that the chart is told to leave alone."""
 

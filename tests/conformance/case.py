@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["KUBERAY", "MPI", "TRAINER", "TRAINING", "Case", "Manifest", "Operator", "ray_cluster", "replica_specs"]
-
 Manifest = dict[str, Any]
 
 

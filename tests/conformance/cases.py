@@ -13,8 +13,6 @@ from tests.conformance.prediction import predict
 from tests.conformance.trainer_cases import trainer_cases
 from tests.conformance.variants import ALONE, VARIANTS
 
-__all__ = ["cases", "one_of_each"]
-
 # Made by a schedule only, and only with a feature gate: there is no group to compare until a minute begins.
 _NOT_RUN = frozenset({"RayCronJob"})
 _GENERATED = 40

@@ -11,8 +11,6 @@ from tests.conformance.observed import Observed
 from tests.conformance.prediction import ALL_RULES, Prediction
 from tests.conformance.rules import MUSTER, NONE
 
-__all__ = ["Row", "beginning", "line", "render", "row"]
-
 _RULES = {rule.number: rule for rule in ALL_RULES}
 _HEAD = """\
 # muster and the operators' own gang flags

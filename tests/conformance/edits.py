@@ -5,23 +5,6 @@ from collections.abc import Callable, Mapping
 
 from tests.conformance.case import Manifest, ray_cluster, replica_specs
 
-__all__ = [
-    "Edit",
-    "in_cluster",
-    "in_group",
-    "in_role",
-    "in_spec",
-    "in_turn",
-    "labels",
-    "meta",
-    "pods",
-    "policy",
-    "second_group",
-    "suspend",
-    "without",
-    "worker_pods",
-]
-
 Edit = Callable[[Manifest], None]
 """Changes a manifest."""
 

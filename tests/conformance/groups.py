@@ -17,8 +17,6 @@ from muster.validation.workload import judge
 from muster.workloads import kind_of
 from tests.conformance.case import Case, Manifest
 
-__all__ = ["PRIORITIES", "Facts", "Group", "Pods", "facts_of", "muster_says"]
-
 PRIORITIES = {"urgent": 1000, "modest": 10}
 _DEFAULTS = Defaults(schedulers=SCHEDULERS)
 

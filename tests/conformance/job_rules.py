@@ -11,8 +11,6 @@ from tests.conformance.case import MPI, TRAINING, Case, replica_specs
 from tests.conformance.groups import PRIORITIES, Group, Pods
 from tests.conformance.rules import DESIGN, MUSTER, REFUSED, Rule, each, policy, same
 
-__all__ = ["JOB_RULES"]
-
 
 def _requests_hide_limits(spec: PodSpec) -> PodSpec:
     def of(container: Container) -> Container:

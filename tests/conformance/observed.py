@@ -18,8 +18,6 @@ from tests.conformance.groups import PRIORITIES
 from tests.conformance.prediction import Prediction
 from tests.conformance.rules import NONE, REFUSED
 
-__all__ = ["Observed", "control_plane", "observe", "observe_pods"]
-
 # There are hundreds of cases at once.
 _SECONDS = 2 * PATIENCE
 # What samples expect to be there before them; without it no pod is made.

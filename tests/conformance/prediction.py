@@ -10,8 +10,6 @@ from tests.conformance.rules import NONE
 from tests.conformance.shared_rules import SHARED_RULES
 from tests.conformance.trainer_rules import TRAINER_RULES
 
-__all__ = ["ALL_RULES", "Prediction", "predict"]
-
 ALL_RULES = (*SHARED_RULES, *RAY_RULES, *JOB_RULES, *TRAINER_RULES)
 
 

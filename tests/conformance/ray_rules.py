@@ -11,8 +11,6 @@ from tests.conformance.case import KUBERAY, Case, ray_cluster
 from tests.conformance.groups import Group, Pods
 from tests.conformance.rules import DESIGN, MUSTER, Rule, containers_only, same
 
-__all__ = ["RAY_RULES"]
-
 
 def _ray_queue(case: Case, group: Group) -> Iterator[Group]:
     yield replace(group, queue=_label(case, "volcano.sh/queue-name") or "default")

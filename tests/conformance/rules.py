@@ -13,8 +13,6 @@ from muster.model.objects import PodSpec, ResourceRequirements
 from tests.conformance.case import Case, Manifest, Operator
 from tests.conformance.groups import Group
 
-__all__ = ["DESIGN", "MUSTER", "NONE", "REFUSED", "Rule", "containers_only", "each", "policy", "same"]
-
 NONE, REFUSED = "no PodGroup", "refused"
 MUSTER, DESIGN = "muster", "both"
 

@@ -11,8 +11,6 @@ from tests.conformance.case import KUBERAY, MPI, TRAINER, TRAINING, Case, Manife
 from tests.conformance.groups import Group
 from tests.conformance.rules import DESIGN, MUSTER, NONE, Rule, containers_only, each, policy, same
 
-__all__ = ["SHARED_RULES"]
-
 _ADDED = frozenset({"autoscaler", "wait-gcs-ready", "init-pytorch", "kubectl-delivery"})
 
 

@@ -15,8 +15,6 @@ from tests.conformance.case import TRAINER, Case, Manifest
 Edit = Callable[[Manifest, Manifest], None]
 """Changes a TrainJob and its runtime."""
 
-__all__ = ["trainer_cases"]
-
 _QUEUE_LABEL, _QUEUE_ANNOTATION = "volcano.sh/queue-name", "scheduling.volcano.sh/queue-name"
 _MODE, _TIER = "volcano.sh/network-topology-mode", "volcano.sh/network-topology-highest-tier-allowed"
 _GENERATED = 40

@@ -10,8 +10,6 @@ from tests.conformance.case import TRAINER, Case, Manifest
 from tests.conformance.groups import Group
 from tests.conformance.rules import DESIGN, MUSTER, Rule, each
 
-__all__ = ["TRAINER_RULES"]
-
 _QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 
 

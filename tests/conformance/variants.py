@@ -18,8 +18,6 @@ from tests.conformance.edits import (
     worker_pods,
 )
 
-__all__ = ["ALONE", "VARIANTS"]
-
 _QUEUE_LABEL, _PRIORITY_LABEL = "volcano.sh/queue-name", "ray.io/priority-class-name"
 _QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 _INIT: Manifest = {

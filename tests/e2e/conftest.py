@@ -19,22 +19,6 @@ from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.scene import PATIENCE, Scene, open_scene
 
-__all__ = [
-    "QUICK_LEASE",
-    "VALUES",
-    "AdoptOnBare",
-    "InstallOnBare",
-    "Resident",
-    "added_operators",
-    "adopt_on_bare",
-    "bare",
-    "install_on_bare",
-    "muster",
-    "resident",
-    "scene",
-    "urgent",
-]
-
 WEBHOOKS, CONTROLLERS = 1, 2
 
 # A lease so short that a test of takeover takes seconds, and so long that no leader of a full machine loses it: it ends

@@ -12,8 +12,6 @@ from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.faults.things import THINGS, Things, definition, watched_from_now_on
 from tests.support.manifests.members import DEFINITIONS
 
-__all__ = ["calls", "cluster", "cluster_of_session", "proxy", "things"]
-
 
 @pytest.fixture(scope="session")
 def cluster_of_session() -> Iterator[Testbed]:

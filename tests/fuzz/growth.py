@@ -11,8 +11,6 @@ from msgspec import inspect
 import muster.workloads  # noqa: F401 - its kinds name keys
 from muster.model.names import READ_KEYS
 
-__all__ = ["grown"]
-
 _WORDS = (
     *"a b w demo main trainer node launcher torch q leaf high volcano mine Always True False hard soft".split(),
     *"SidecarMode HTTPMode InOrder AnyOrder WaitForWorkersReady AtStartup dataset-initializer".split(),

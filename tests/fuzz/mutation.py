@@ -6,8 +6,6 @@ import json
 from random import Random
 from typing import Any
 
-__all__ = ["mutated", "spoilt"]
-
 _DEEP: Any = json.loads("[" * 200 + "]" * 200)
 _ODD: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 1, 2, 2**31 - 1, 2**31, 2**63, -(2**70), 0.5, -0.0, 1e300),

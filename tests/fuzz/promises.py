@@ -30,8 +30,6 @@ from webhook.reviews.admission_review import (
 from webhook.reviews.knowledge import Knowledge
 from webhook.reviews.pods import review_pod
 
-__all__ = ["LONGEST", "HangError", "answered"]
-
 # CPU seconds of the thread for one answer, as docs/security.md promises; others wait behind it.
 LONGEST = 1.0
 # Once for all questions: the measure costs more than one of them.

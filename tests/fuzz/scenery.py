@@ -10,8 +10,6 @@ from tests.support.manifests.observed import (
     runtime_class,
 )
 
-__all__ = ["CLASSES", "GROUPS", "QUEUES", "QUOTAS", "RANGES", "RUNTIMES"]
-
 QUEUES = (
     queue(),
     queue("small", cpu="1", memory="1500000Ki"),

@@ -8,8 +8,6 @@ from typing import Any
 from tests.support.manifests.observed import JSON
 from tests.support.manifests.train_jobs import patch
 
-__all__ = ["spiced"]
-
 _PER_NODE: tuple[JSON, ...] = (
     {"requests": {"cpu": "1"}},
     {"limits": {"cpu": "500m", "memory": "1Gi"}},

@@ -28,8 +28,6 @@ from webhook.reviews.workloads import review_workload
 
 Review = Callable[[AdmissionRequest, Knowledge, Defaults], Awaitable[AdmissionResponse]]
 
-__all__ = ["Question", "any_question"]
-
 _OLD = "2026-11-21T10:00:00Z"
 _NAMES = (*"q q small closed parent leaf off theirs full zero snug snug late gone Q й".split(), "")  # noqa: SIM905
 _LABELS: Mapping[str, Sequence[str]] = {

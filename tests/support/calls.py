@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Self
 
-__all__ = ["Calls", "most_calls"]
-
 
 class Calls:
     """Counts calls while it is entered; none by the garbage collector, which hypothesis has call it back."""

@@ -5,8 +5,6 @@ What one runs all day is to be quick; `make test-all`, `make mutate` and a plain
 
 import os
 
-__all__ = ["examples"]
-
 _PART = 4
 
 

@@ -2,8 +2,6 @@
 
 import time
 
-__all__ = ["paced"]
-
 # Of the thread's processor, for the work below, where the bounds were set.
 _REFERENCE = 0.004
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from hack.testbed.paths import cache_root
 
-__all__ = ["MOST", "digest", "kept"]
-
 MOST = 8
 """So many folders are kept of each sort of results: those that were used last."""
 

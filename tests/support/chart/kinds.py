@@ -43,8 +43,6 @@ from muster.model.names import (
 from muster.schedulers import PRODUCTS
 from muster.workloads import KINDS, MAKERS, SOURCES, WATCHED_KINDS
 
-__all__ = ["written"]
-
 _HEAD = """\
 # The lists of the templates: kinds, labels and annotations. Written from muster/workloads and muster/model/names.py:
 # MUSTER_REWRITE=1 .venv/bin/pytest -n0 tests/chart/test_kinds.py

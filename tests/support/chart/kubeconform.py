@@ -12,8 +12,6 @@ from hack.testbed.schemas import VERSIONS, schemas
 from tests.support.chart.kept import digest, kept
 from tests.support.chart.rendered import JSON
 
-__all__ = ["faults"]
-
 
 def faults(renderings: Mapping[str, Sequence[JSON]], folder: Path, versions: Sequence[str] = VERSIONS) -> list[str]:
     """What some version of Kubernetes would not take of these renderings, a line each; their names say whose it is.

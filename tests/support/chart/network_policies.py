@@ -12,8 +12,6 @@ from hack.testbed import PATIENCE
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 
-__all__ = ["Call", "Peer", "let_through"]
-
 JSON = dict[str, Any]
 
 

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["JSON", "Program", "Render", "Rendered", "assert_restricted"]
-
 JSON = dict[str, Any]
 
 

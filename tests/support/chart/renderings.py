@@ -17,8 +17,6 @@ from hack.testbed.paths import write_atomically
 from tests.support.chart.kept import digest, kept
 from tests.support.chart.rendered import Program, Rendered
 
-__all__ = ["CHART", "Rendering", "add", "listed", "rendered"]
-
 CHART = Path(__file__).parents[3] / "charts" / "muster"
 _LIST = Path(__file__).with_suffix(".json")
 

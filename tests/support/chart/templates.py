@@ -11,8 +11,6 @@ from hack.chart import CHART
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 
-__all__ = ["template"]
-
 
 def template(
     name: str,

@@ -16,8 +16,6 @@ from hack.testbed import PATIENCE
 from hack.testbed.browser import Browser
 from hack.testbed.npm import AXE
 
-__all__ = ["WIDTHS", "Window", "window"]
-
 WIDTHS = {"phone": 360, "tablet": 768, "desktop": 1280}
 """CSS pixels."""
 

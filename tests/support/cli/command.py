@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 from tests.support.cli.in_process import muster
 
-__all__ = ["Command", "Said", "cluster_options"]
-
 
 class Said(NamedTuple):
     """What the command answered."""

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["Addresses", "attempts", "kubeconfig", "refusing_port", "silent_port"]
-
 Addresses = list[tuple[str, int]]
 """Host and port of each attempt, in order."""
 

@@ -16,8 +16,6 @@ from muster.model.times import text_of
 from muster.process.certificates import Certificates, issue
 from muster.workloads import WATCHED_KINDS
 
-__all__ = ["HELD", "HOUR", "NAMESPACE", "NOW", "configuration", "deployment", "found", "healthy", "levels", "messages"]
-
 NAMESPACE = "muster-system"
 NOW = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC).timestamp()
 HOUR = 3600.0

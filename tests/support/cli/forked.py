@@ -15,8 +15,6 @@ from pathlib import Path
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-__all__ = ["Run", "forks"]
-
 _CHECKOUT = Path(__file__).parents[3]
 
 

@@ -9,8 +9,6 @@ import pytest
 
 from muster.cli import main
 
-__all__ = ["muster"]
-
 
 def muster(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `muster` with these arguments, and give what it printed, and logged, and its exit code."""

@@ -14,8 +14,6 @@ from muster.cli.snapshot import ClusterSnapshot, Followed
 from muster.observe.cluster import Cluster
 from tests.support.faults.apiserver import FaultyApiserver, failure
 
-__all__ = ["SECRET", "Served", "served"]
-
 SECRET = "the-secret-of-tests"  # noqa: S105 - of tests
 _LOCAL = Door(SECRET)
 

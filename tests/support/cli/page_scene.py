@@ -14,8 +14,6 @@ from tests.support.faults.apiserver import listing, only, reply
 from tests.support.manifests.gangs import gangs, limited
 from tests.support.manifests.observed import JSON, queue
 
-__all__ = ["RUNS", "WAITS", "an_hour", "answered", "scene"]
-
 WAITS = "gang?namespace=team&name=ray-bert-large-pg"
 """The address of a gang that waits."""
 RUNS = "gang?namespace=team&name=ray-run-llama-8b-pg"

@@ -5,8 +5,6 @@ The entries are stable: whoever must change one changes what users' programs rea
 
 from pathlib import Path
 
-__all__ = ["ENTRIES"]
-
 _FOLDER = Path(__file__).with_name("entries")
 _END = ".entry.yaml"
 

@@ -8,8 +8,6 @@ import termios
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["Shown", "on_terminal"]
-
 
 class Shown(NamedTuple):
     """The exit code of the command, and what the terminal showed, with the answer that was typed."""

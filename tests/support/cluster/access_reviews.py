@@ -13,8 +13,6 @@ from hack.testbed import Testbed
 from hack.testbed.api import Api
 from muster.cli.doctor.installed import Right
 
-__all__ = ["VERBS", "Kind", "allowed", "discovered", "questions"]
-
 _REST = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 VERBS = (
     *_REST,

@@ -2,8 +2,6 @@
 
 from hack.testbed import Testbed
 
-__all__ = ["add_operators"]
-
 _CRD = "mpijobs.kubeflow.org"
 # The two operators of MPIJobs, whose CRDs have one name.
 _OF_MPI_JOBS = {"mpi", "training-mpi"}

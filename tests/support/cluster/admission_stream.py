@@ -10,8 +10,6 @@ from hack.testbed.muster import gates_of_a_new_pod
 from muster.model.names import GATE
 from tests.support.cluster.background import Meanwhile
 
-__all__ = ["CONNECTIONS", "ENOUGH", "Call", "Stream", "admitted"]
-
 ENOUGH = 100
 """So many calls to muster, at least, before and after what a test says loses none: one in forty would show.
 

@@ -11,28 +11,6 @@ from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from muster.kube.resource import ELASTIC_QUOTAS, Resource
 from tests.support.cluster.objects import Manifest, node_of
 
-__all__ = [
-    "CLUSTER_QUEUES",
-    "COSCHEDULING_POD_GROUPS",
-    "KUEUE_QUEUE",
-    "LOCAL_QUEUES",
-    "NATIVE_POD_GROUPS",
-    "RESOURCE_FLAVORS",
-    "SCHEDULERS",
-    "WORKLOADS",
-    "Cluster",
-    "bound",
-    "cluster",
-    "cluster_queue",
-    "coscheduling_pod_group",
-    "elastic_quota",
-    "local_queue",
-    "member",
-    "native_pod_group",
-    "resource_flavor",
-    "scheduled",
-]
-
 COSCHEDULING_POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")
 NATIVE_POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup")
 CLUSTER_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False)

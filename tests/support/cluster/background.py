@@ -4,8 +4,6 @@ import threading
 from abc import ABC, abstractmethod
 from typing import Self
 
-__all__ = ["Meanwhile"]
-
 
 class Meanwhile(ABC):
     """A context manager: entering starts its threads, each with `_work`; leaving tells them to end and waits for it."""

@@ -23,8 +23,6 @@ from tests.support.cluster.scene import Scene, admitted, alive, gates, message, 
 from tests.support.faults.relay import Relay, relay_to
 from tests.support.manifests.applied import RayCluster, pytorch_job, ray_cluster
 
-__all__ = ["World", "open_world"]
-
 # What is killed where the plan kills a program of Volcano's.
 _INSTEAD = {
     "coscheduling": {

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-__all__ = ["CONTROLLERS", "DEFAULT_SEED", "PARTS", "QUEUES", "SHORT", "Planned", "Step", "plan"]
-
 DEFAULT_SEED, SHORT = 20261587, 40
 """A seed of which so few steps have everything in them that may happen, and kill every part."""
 

@@ -12,8 +12,6 @@ from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import SCHEDULERS
 from tests.support.cluster.objects import Manifest, annotations_of
 
-__all__ = ["ALL_POD_GROUPS", "ALL_QUEUES", "GANG_QUEUES", "Terms", "asked_of", "gang_of_group", "settings_of"]
-
 ALL_POD_GROUPS = frozenset(map(pod_groups_of, SCHEDULERS.values()))
 """The PodGroups of all gang schedulers."""
 GANG_QUEUES = queues_of(QUEUE_SOURCES["muster"])

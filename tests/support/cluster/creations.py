@@ -13,8 +13,6 @@ from hack.testbed.api import Api
 from muster.model.names import GATE
 from tests.support.cluster.background import Meanwhile
 
-__all__ = ["ENOUGH", "Creation", "Creations"]
-
 ENOUGH = 15
 """So often is everything created, at least, before, during and after what a test says fails no creation."""
 _PAUSE_SECONDS = 0.2

@@ -15,8 +15,6 @@ from hack.image.wheels import muster_wheel
 from hack.release.kept import Kept, kept
 from muster import __version__
 
-__all__ = ["FORMER_VERSIONS", "UNRELEASED", "former_versions", "rights"]
-
 UNRELEASED = "0.0.9"
 FORMER_VERSIONS = (UNRELEASED, *(one.version for one in kept() if one.version != __version__))
 """All of them, the oldest first."""

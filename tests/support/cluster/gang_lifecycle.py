@@ -5,8 +5,6 @@ from collections.abc import Callable
 from tests.support.cluster.recorder import Manifest
 from tests.support.cluster.scene import Scene, admitted, node_of
 
-__all__ = ["goes_through_its_life"]
-
 
 def goes_through_its_life(scene: Scene, make: Callable[[str], Manifest], *, pods: int, held: int | None = None) -> None:
     """Two workloads in a queue that holds one of them, whose gangs have their names.

@@ -8,8 +8,6 @@ from hack.testbed.api import Api
 from tests.support.chart.templates import template
 from tests.support.cluster.claim_terms import GANG_QUEUES
 
-__all__ = ["serving_gang_queues"]
-
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 

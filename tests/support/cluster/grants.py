@@ -6,8 +6,6 @@ from typing import Any
 from hack.testbed.api import Api
 from muster.kube.resource import Resource
 
-__all__ = ["account", "bind", "grant", "on", "revoke", "user"]
-
 _GROUP = "rbac.authorization.k8s.io"
 _PATH = f"/apis/{_GROUP}/v1"
 

@@ -13,8 +13,6 @@ from hack.testbed.nodes import REAL
 from hack.testbed.site import cgroup_name
 from muster.kube.resource import PODS
 
-__all__ = ["CHART", "NAMESPACE", "WITHIN", "Release", "is_ready", "restarts"]
-
 CHART = Path(__file__).parents[3] / "charts" / "muster"
 NAMESPACE = "muster-system"
 WITHIN = f"--timeout={PATIENCE:g}s"

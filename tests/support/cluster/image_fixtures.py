@@ -8,8 +8,6 @@ from hack.image.build import CHECKOUT, Built, build, source
 from hack.image.container import Container, files, unpacked
 from hack.image.tree import Tree
 
-__all__ = ["container", "image", "image_tree"]
-
 
 @pytest.fixture(scope="session")
 def image() -> Built:

@@ -12,8 +12,6 @@ from contextlib import contextmanager
 from tests.support.cluster.open_claims import opened_above
 from tests.support.cluster.recorder import State
 
-__all__ = ["Judge", "judged_with_the_test"]
-
 _ON_DUTY: list[Judge] = []
 
 

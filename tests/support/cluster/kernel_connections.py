@@ -10,8 +10,6 @@ from hack.testbed.enclosure import enter_argv
 from hack.testbed.site import Site
 from tests.support.chart.network_policies import Call, Peer
 
-__all__ = ["Connections"]
-
 _TABLE = "inet muster_watch"
 # All three hooks are past kube-proxy's translation of ClusterIPs and before any of source addresses, where network
 # plugins look as well.

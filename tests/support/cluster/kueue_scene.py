@@ -23,18 +23,6 @@ from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, open_scene
 from tests.support.manifests.applied import RayCluster, ray_cluster
 
-__all__ = [
-    "FLAVOR",
-    "RAY_JOBS",
-    "TEAM",
-    "admitted_workloads",
-    "cluster_of",
-    "evicted",
-    "in_team",
-    "open_kueue_scene",
-    "placed_of_each",
-]
-
 RAY_JOBS = Resource("ray.io", "v1", "rayjobs", "RayJob")
 TEAM = "team"
 """The LocalQueue of each scene."""

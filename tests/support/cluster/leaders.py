@@ -4,8 +4,6 @@ from hack.testbed import PATIENCE, Process, wait_for
 from hack.testbed.muster import MusterInstall
 from muster.kube.resource import LEASES
 
-__all__ = ["leader", "replace_leader"]
-
 
 def leader(muster: MusterInstall) -> Process:
     """The controller that leads, by the lease."""

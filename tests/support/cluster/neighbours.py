@@ -13,8 +13,6 @@ from tests.support.cluster.helm_release import NAMESPACE, Release
 from tests.support.manifests import applied
 from tests.support.webhook.admission_reviews import review
 
-__all__ = ["halfway"]
-
 _DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/muster-webhook"
 _VERSION = re.compile(r'^muster_build_info\{.*version="([^"]*)"', re.MULTILINE)
 

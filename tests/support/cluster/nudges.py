@@ -11,8 +11,6 @@ from muster.model.names import NUDGE
 from tests.support.cluster.recorder import Manifest
 from tests.support.cluster.scene import Scene
 
-__all__ = ["assert_soon", "assert_steady", "nudges", "version_now"]
-
 # docs/operations.md says 5 seconds, which are two: the controller waits 2 between two, and an operator makes a pod in
 # less than one. These are for an operator that has to wait for a core, and far from what it would wait by itself.
 _SOON = 20

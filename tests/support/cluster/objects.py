@@ -4,20 +4,6 @@ from typing import Any
 
 from muster.model.names import ADMITTED, GANG, MESSAGE, STATE
 
-__all__ = [
-    "Manifest",
-    "admitted",
-    "alive",
-    "annotations_of",
-    "gang_of",
-    "gates",
-    "has_condition",
-    "message",
-    "node_of",
-    "phase",
-    "state",
-]
-
 Manifest = dict[str, Any]
 
 

@@ -50,8 +50,6 @@ from tests.support.cluster.objects import (
 )
 from tests.support.cluster.recorder import State
 
-__all__ = ["opened_above"]
-
 Amounts = dict[str, int]
 """Billionths, by resource."""
 

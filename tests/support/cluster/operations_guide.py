@@ -23,8 +23,6 @@ from tests.support.cluster.helm_release import Release
 from tests.support.pages.blocks import block, inline, whole
 from webhook.certificates.bundles import CLOSED
 
-__all__ = ["NOT_RUN", "PAGE", "STEPS", "Cluster", "Step"]
-
 CHECKOUT = Path(__file__).parents[3]
 PAGE = str(whole("docs/operations.md").relative_to(CHECKOUT))
 _TEAM = "team-a"

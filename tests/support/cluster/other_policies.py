@@ -8,8 +8,6 @@ from hack.testbed.api import Api
 from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS
 from tests.support.chart.templates import template
 
-__all__ = ["other_policies"]
-
 _KINDS = {one.kind: one for one in (ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS)}
 
 

@@ -19,8 +19,6 @@ from muster.kube.resource import MUTATING_WEBHOOKS, PODS
 from tests.support.cluster.desk import PATIENCE, Manifest
 from tests.support.manifests import applied
 
-__all__ = ["Injector", "injecting", "with_sidecar"]
-
 
 @dataclass
 class Injector:

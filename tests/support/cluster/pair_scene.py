@@ -15,8 +15,6 @@ from tests.support.cluster.scene import Scene, open_scene
 from tests.support.cluster.steps import Meter
 from tests.support.manifests import applied
 
-__all__ = ["PairScene", "open_pair_scene"]
-
 
 class PairScene(Scene):
     """As `Scene`, with the PodGroups of the scheduler `product` and queues of muster's own."""

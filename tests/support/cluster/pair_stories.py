@@ -12,8 +12,6 @@ from tests.support.cluster.pair_scene import PairScene
 from tests.support.cluster.recorder import PYTORCH_JOBS
 from tests.support.manifests.applied import pytorch_job
 
-__all__ = ["closed_queue", "crash_under_load", "priority_overtakes_age", "tenant_moves_nothing"]
-
 _CRASHES = (1, 2, 2)
 _TENANT, _FORBIDDEN = "tenant", 403
 

@@ -14,8 +14,6 @@ from muster.model.names import GATE
 from tests.support.cluster.background import Meanwhile
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 
-__all__ = ["Attempt", "Load", "kinds"]
-
 # Each waits for its own answer, so that a slow one keeps nobody from being asked on time.
 _THREADS = 8
 

@@ -4,8 +4,6 @@ from hack.testbed import wait_for
 from tests.support.cluster.scene import PATIENCE, Scene
 from tests.support.cluster.verbs import Applied
 
-__all__ = ["await_accepted", "await_right", "await_said"]
-
 
 def await_right(scene: Scene, user: str, verb: str, resource: str) -> None:
     """Wait until what a role grants in the namespace counts; `resource` is "plural" or "plural.group"."""

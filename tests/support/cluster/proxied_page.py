@@ -11,8 +11,6 @@ from tests.support.cluster.helm_release import NAMESPACE, WITHIN, Release
 from tests.support.pages.blocks import block
 from tests.support.pages.walkthrough import Shell
 
-__all__ = ["PATH", "READERS", "SECRET", "installed", "proxy", "told"]
-
 SECRET = "a-secret-of-the-tests"  # noqa: S105 - of tests
 SERVICE = "http:muster-page:http"
 PATH = f"/api/v1/namespaces/{NAMESPACE}/services/{SERVICE}/proxy/{SECRET}/"

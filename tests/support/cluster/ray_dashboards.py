@@ -10,8 +10,6 @@ from hack.testbed.operators import ray_dashboards
 from tests.support.cluster.background import Meanwhile
 from tests.support.cluster.recorder import Manifest
 
-__all__ = ["RayDashboards"]
-
 _JOBS = "/api/jobs/"
 _APPLICATIONS = "/api/serve/applications/"
 _HEALTH = "/-/healthz"

@@ -6,8 +6,6 @@ from typing import Any
 
 from muster.cli.doctor.installed import Right
 
-__all__ = ["covers", "granted", "listed", "of_rules"]
-
 EVERYWHERE = "everywhere"
 
 

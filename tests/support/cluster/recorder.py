@@ -21,8 +21,6 @@ from urllib.parse import urlsplit
 from hack.testbed import PATIENCE, Testbed, TestbedError, wait_for
 from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES, Resource
 
-__all__ = ["DEPLOYMENTS", "JOBS", "PYTORCH_JOBS", "RAY_CLUSTERS", "VOLCANO_JOBS", "Manifest", "Recorder", "State"]
-
 Manifest = dict[str, Any]
 
 RAY_CLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster")

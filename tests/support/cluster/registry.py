@@ -17,8 +17,6 @@ from hack.testbed.ports import free_port
 from hack.testbed.site import Site
 from tests.support.cluster.scene import PATIENCE
 
-__all__ = ["PASSWORD", "USER", "Registry", "serving", "serving_inside"]
-
 USER, PASSWORD = "releaser", "of a test"
 """Who may use a registry that asks for a login."""
 # The password as bcrypt has it, which is all that such a registry takes.

@@ -11,8 +11,6 @@ from tests.support.cluster.recorder import JOBS, PYTORCH_JOBS, Manifest
 from tests.support.cluster.scene import Scene
 from tests.support.manifests.applied import RUN_SECONDS, pytorch_job
 
-__all__ = ["limited_job", "longer_than_said", "reservation"]
-
 
 def limited_job(name: str, queue: str, cpu: int, *, limit: int | None, runs: int = 3600) -> Manifest:
     """A plain Job of one gang of so many pods of 1 cpu, which the Job controller ends after `limit` seconds."""

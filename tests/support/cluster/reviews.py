@@ -7,8 +7,6 @@ from hack.testbed import PATIENCE
 from hack.testbed.muster import MusterInstall
 from hack.testbed.process import Process
 
-__all__ = ["reviews"]
-
 
 def reviews(installed: MusterInstall, webhook: str, *processes: Process) -> int:
     """Count the reviews of one webhook (`pods`, `workloads`, …) in these processes, or in all of the release."""

@@ -9,8 +9,6 @@ from muster.kube.resource import LEASES, PODS
 from tests.support.cluster.helm_release import NAMESPACE, Release, is_ready
 from tests.support.cluster.recorder import Manifest, Recorder, State
 
-__all__ = ["Phases", "Rollout"]
-
 
 class Phases(NamedTuple):
     """Monotonic seconds: `old` alone serve until `beside`, old and new together until `new`, from when on new alone."""

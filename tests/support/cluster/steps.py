@@ -36,8 +36,6 @@ from typing import Any, NamedTuple
 from hack.testbed import PATIENCE, Testbed, TestbedError, wait_for
 from hack.testbed.process import Process
 
-__all__ = ["MEDIANS", "Meter", "Work", "counted_with_the_test", "record", "table", "too_much"]
-
 MEDIANS = Path(__file__).parents[2] / "e2e" / "medians.json"
 # Ten times the work is too much wherever the median is above 2.
 _SLACK, _ROOM = 5, 10

@@ -11,8 +11,6 @@ from hack.testbed.parts import DEFAULT_ADDONS
 from tests.support.cluster.judge import judged_with_the_test
 from tests.support.cluster.steps import counted_with_the_test
 
-__all__ = ["OwnTestbed", "own_testbed", "pytest_pyfunc_call", "pytest_runtest_makereport", "testbed"]
-
 
 class OwnTestbed(Protocol):
     """Starts a testbed that belongs to one test; it is stopped with the test."""

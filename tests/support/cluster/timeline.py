@@ -8,8 +8,6 @@ from tests.support.cluster.objects import gang_of, has_condition, node_of, phase
 from tests.support.cluster.recorder import Manifest, State
 from tests.support.cluster.scene import Scene
 
-__all__ = ["shown", "timeline"]
-
 # The table that the apiserver makes for `kubectl get`.
 _AS_KUBECTL_GETS = "application/json;as=Table;v=v1;g=meta.k8s.io"
 

@@ -10,20 +10,6 @@ from muster.kube.resource import SECRETS
 from muster.process.certificates import Certificates, InvalidCertificateError, authorities_in
 from webhook.certificates.bundles import CONFIGURATIONS
 
-__all__ = [
-    "SECRET",
-    "authorities",
-    "bundles",
-    "certificate",
-    "everywhere",
-    "forget",
-    "served_by_all",
-    "settled",
-    "shown",
-    "trusted",
-    "whole",
-]
-
 SECRET = SECRETS.path("muster-system", "muster-webhook-tls")
 _SERVICE_PATH = "/api/v1/namespaces/muster-system/services/muster-webhook"
 

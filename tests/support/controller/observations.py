@@ -10,8 +10,6 @@ from muster.observe.view import View
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
 
-__all__ = ["touches_and_looks"]
-
 
 async def touches_and_looks(
     harness: Harness, key: GangKey, monkeypatch: pytest.MonkeyPatch, seconds: int = 8

@@ -32,8 +32,6 @@ from muster.workloads.ray import RAY_CLUSTER
 from tests.support.controller.stores import fill_pods, filled, workload_store
 from tests.support.manifests.observed import DEFAULTS, JSON, as_client, as_json, made
 
-__all__ = ["Harness", "RecordingClient", "Write", "nobody"]
-
 
 class Write(NamedTuple):
     """One write: what was done to what, by which field manager."""

@@ -17,8 +17,6 @@ from muster.schedulers import SCHEDULERS, GangScheduler
 from muster.workloads import SOURCES, Decoded, Kind, kind_of
 from tests.support.manifests.observed import JSON, made
 
-__all__ = ["fill_added", "fill_outsiders", "fill_pods", "filled", "workload_store"]
-
 
 def filled(
     scheduler: GangScheduler = SCHEDULERS["volcano"],

@@ -8,8 +8,6 @@ from tests.support.controller.bypass_queue import gang
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, NAMESPACE, pod, queue
 
-__all__ = ["LATER", "PRODUCTS", "Tenancy"]
-
 PRODUCTS = ("volcano", "scheduler-plugins-scheduler", "default-scheduler")
 MEMORY = "64Gi"
 LATER = "2027-01-01T00:00:00Z"

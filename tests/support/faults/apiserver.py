@@ -26,28 +26,6 @@ from hack.testbed.waiting import PATIENCE
 from muster.kube.client import Client
 from muster.kube.config import Connection
 
-__all__ = [
-    "Answer",
-    "Body",
-    "FaultyApiserver",
-    "Request",
-    "crumbs",
-    "cut",
-    "event",
-    "eventually",
-    "failure",
-    "hang",
-    "html",
-    "listing",
-    "manifest",
-    "nothing",
-    "only",
-    "paused",
-    "reply",
-    "reset",
-    "stream",
-]
-
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Body = Callable[[AsyncIterator[bytes]], AsyncIterator[bytes]]
 """What comes out of a stream of bytes; it may raise ConnectionResetError to cut the connection."""

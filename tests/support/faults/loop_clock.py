@@ -7,8 +7,6 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["LoopClock"]
-
 
 class LoopClock:
     """The clock of the running loop, until that ends."""

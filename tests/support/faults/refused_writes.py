@@ -13,8 +13,6 @@ from tests.support.cluster.propagation import await_said
 from tests.support.cluster.scene import Scene
 from tests.support.manifests import applied
 
-__all__ = ["BURST", "GROUP", "MARK", "WORKERS_OF_BURST", "hold", "refuse"]
-
 _OPENS = (
     f"oldObject != null && oldObject.spec.?schedulingGates.orValue([]).exists(g, g.name == '{GATE}')"
     f" && !object.spec.?schedulingGates.orValue([]).exists(g, g.name == '{GATE}')"

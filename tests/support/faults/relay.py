@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from urllib.parse import urlsplit
 
-__all__ = ["Relay", "relay_to"]
-
 _AT_ONCE = 65536
 _END_SECONDS, _LOOK_SECONDS = 30.0, 0.05
 

@@ -18,8 +18,6 @@ from muster.model.objects import LocalObject, ObjectMeta
 from tests.support.cluster.verbs import Verbs
 from tests.support.faults.apiserver import FaultyApiserver
 
-__all__ = ["THINGS", "Thing", "Things", "Watched", "definition", "through", "watching"]
-
 THINGS = Resource("faults.example.com", "v1", "things", "Thing")
 
 

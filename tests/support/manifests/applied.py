@@ -9,20 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-__all__ = [
-    "FAIL_AFTER_SECONDS",
-    "RUN_SECONDS",
-    "PyTorchJob",
-    "RayCluster",
-    "config_map",
-    "deployment",
-    "pod",
-    "pytorch_job",
-    "queue",
-    "ray_cluster",
-    "volcano_job",
-]
-
 Manifest = dict[str, Any]
 
 RUN_SECONDS = "testbed.muster.dev/run-seconds"

@@ -4,8 +4,6 @@ from muster.model.names import QUEUE_LABEL
 from tests.support.cluster.recorder import Manifest
 from tests.support.manifests.applied import RUN_SECONDS
 
-__all__ = ["job_set", "replicated", "runtime", "train_job", "trainer"]
-
 _ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 
 

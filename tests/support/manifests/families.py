@@ -9,8 +9,6 @@ from muster.validation.workload import Context, Verdict, judge
 from muster.workloads import Reference, kind_of
 from tests.support.manifests.observed import JSON, NAMESPACE, made, template
 
-__all__ = ["FAMILIES", "TRAINING", "Family", "each", "each_of", "judged"]
-
 TRAINING = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "kubeflow.org/v1 MPIJob")
 """The kinds of the Training operator."""
 

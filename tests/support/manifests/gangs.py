@@ -4,8 +4,6 @@ from collections.abc import Iterable
 
 from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod
 
-__all__ = ["gangs", "limited"]
-
 
 def limited(name: str, parent: str = "root", **capability: str) -> JSON:
     """A queue below another one, with these limits."""

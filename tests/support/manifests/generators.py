@@ -12,8 +12,6 @@ from muster.workloads import Kind, Workload, kind_of
 from tests.support.manifests.families import FAMILIES, Family, judged
 from tests.support.manifests.observed import JSON, template
 
-__all__ = ["EXTRAS", "KINDS", "labels_of", "pods", "recounted", "small", "workloads"]
-
 # Keys that need escaping in a JSON pointer, among others.
 keys = st.sampled_from(["a", "a/b", "x~y", "x~1/y", "volcano.sh/queue-name", "scheduling.k8s.io/group-name", "é"])
 maps = st.none() | st.dictionaries(keys, st.text(max_size=3), max_size=4)

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 
 from tests.support.manifests.observed import JSON
 
-__all__ = ["ADMITTED", "EVICTED", "FINISHED", "PENDING", "RESERVED", "flavored_queue", "kueue_workload", "pod_set"]
-
 _AT = "2026-11-21T10:00:00Z"
 
 

@@ -16,21 +16,6 @@ from tests.support.cluster.desk import PATIENCE, Manifest
 from tests.support.manifests.applied import ray_cluster
 from tests.support.manifests.owner_chains import chain, member
 
-__all__ = [
-    "DEFINITIONS",
-    "MPI_JOB_V1",
-    "PLAIN",
-    "TEMPLATE",
-    "WITH_WORKLOAD",
-    "Chain",
-    "Member",
-    "mpi_job",
-    "serve",
-    "serve_all",
-    "serving_v1",
-    "withdraw",
-]
-
 _CRDS = {
     "github.com/ray-project/kuberay/ray-operator": "config/crd/bases/ray.io_*.yaml",
     "github.com/kubeflow/training-operator": "manifests/base/crds/kubeflow.org_[!m]*.yaml",

@@ -18,39 +18,6 @@ from muster.resources.amounts import parse_resources
 from muster.resources.quantity import Quantity
 from muster.workloads import Workload, kind_of
 
-__all__ = [
-    "DEFAULTS",
-    "GROUP",
-    "JSON",
-    "KEY",
-    "NAMESPACE",
-    "QUEUE_LABELS",
-    "amounts",
-    "as_client",
-    "as_json",
-    "elastic_quota",
-    "gang_and_intent",
-    "limit_range",
-    "lines",
-    "made",
-    "namespace",
-    "old_pod",
-    "pod",
-    "pod_group",
-    "priority_class",
-    "pytorch_job",
-    "pytorch_pod",
-    "queue",
-    "ray_cluster",
-    "ray_owner",
-    "ray_pod",
-    "read",
-    "resource_quota",
-    "runtime_class",
-    "template",
-    "workers",
-]
-
 JSON = dict[str, Any]
 T = TypeVar("T")
 

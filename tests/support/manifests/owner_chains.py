@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-__all__ = ["chain", "member", "owned"]
-
 Manifest = dict[str, Any]
 
 

@@ -4,8 +4,6 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["LIMIT_RANGES", "OVERHEADS", "Shape", "resized", "shapes"]
-
 JSON = dict[str, Any]
 
 _CPU = (

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 
 from hypothesis import strategies as st
 
-__all__ = ["any_text", "edge_texts", "well_formed"]
-
 _SIGNS = ("", "", "", "+", "-")
 _DECIMAL = ("", "n", "u", "m", "k", "M", "G", "T", "P", "E")
 _BINARY = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")

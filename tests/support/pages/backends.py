@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-__all__ = ["BEGIN", "COLUMNS", "END", "ROWS", "Row", "table"]
-
 BEGIN, END = "<!-- stories -->\n", "<!-- end -->\n"
 COLUMNS = ("Volcano", "coscheduling", "Kubernetes 1.37")
 _PAIRS = "pairs/test_coscheduling.py::test_"

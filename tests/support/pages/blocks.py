@@ -11,8 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Asked", "asked", "block", "blocks", "inline", "pages", "sentence", "shell", "unmarked", "whole"]
-
 _ROOT = Path(__file__).parents[3]
 _FENCED = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$\n?", re.MULTILINE | re.DOTALL)
 _SHELLS = ("sh", "console", "shell", "bash")

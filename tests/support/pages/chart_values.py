@@ -4,8 +4,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-__all__ = ["BEGIN", "END", "Value", "described", "table", "values"]
-
 BEGIN = "<!-- Values: written by MUSTER_REWRITE=1 pytest tests/chart/test_readme.py from values.yaml. -->\n"
 END = "<!-- End of values. -->\n"
 _KEY = re.compile(r"( *)([A-Za-z_]+):(?: (.*))?$")

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from muster.cli.commands import parser
 from muster.cli.examples import EXAMPLES
 
-__all__ = ["page"]
-
 _HEAD = """\
 <!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_reference.py from the parser of the command line. -->
 

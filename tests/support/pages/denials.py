@@ -38,8 +38,6 @@ from tests.support.manifests.observed import (
 )
 from webhook.reviews.pods import left_alone
 
-__all__ = ["EXAMPLES", "page"]
-
 _HEAD = """\
 <!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_denials.py (model/findings.py, support/pages/denials.py). -->
 

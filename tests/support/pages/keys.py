@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from muster.model import names
 
-__all__ = ["KEYS", "Key", "page"]
-
 _ADMINISTRATOR, _USER = "administrator", "user"
 _WEBHOOK, _CONTROLLER = "webhook", "controller"
 _QUEUES = "[queues.md](queues.md#annotations-of-a-queue)"

@@ -14,8 +14,6 @@ from webhook.certificates.authority import CertificateManager
 from webhook.metrics import CertificateDates, show_load
 from webhook.metrics import Metrics as WebhookMetrics
 
-__all__ = ["exported", "page"]
-
 _HEAD = """\
 <!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_reference.py from the processes' own metrics. -->
 

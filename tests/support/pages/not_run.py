@@ -1,7 +1,5 @@
 """Why no test runs a command that a document shows: what it would need, and what shows the same."""
 
-__all__ = ["BLOCKS", "SENTENCES"]
-
 _PEERS = "hack/bench/peers writes it from clusters of three products, in hours; tests/unit/test_peers.py"
 _NO_DOCKER = "docker, skopeo and ctr do not run here; tests/image/test_registries.py reads the archive"
 _NO_GITOPS = "neither Argo CD nor Flux runs here; tests/apiserver/test_documented.py has what they would undo"

@@ -14,21 +14,6 @@ from muster.model.names import STATE
 from tests.support.cluster.scene import Scene
 from tests.support.pages.blocks import whole
 
-__all__ = [
-    "MORE",
-    "PAGE",
-    "REFUSALS",
-    "STATES",
-    "alike",
-    "keep_refusal",
-    "keep_state",
-    "page",
-    "recorded",
-    "refusal",
-    "refusing",
-    "told",
-]
-
 _FOLDER = Path(__file__).parents[2] / "docs" / "recorded"
 
 PAGE = whole("docs/kubectl.md")

@@ -10,8 +10,6 @@ import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["GATED", "LEDGER", "NO_PODS", "PAGE", "Point", "told"]
-
 PAGE = Path(__file__).parents[3] / "docs" / "seeds.md"
 
 GATED = "muster's gate holds them"

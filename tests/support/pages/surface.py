@@ -32,8 +32,6 @@ from tests.support.manifests.observed import made, pod_group, queue, ray_cluster
 from tests.support.pages.chart_values import values
 from tests.support.pages.metrics import exported
 
-__all__ = ["gone", "surface"]
-
 _ROOT = Path(__file__).parents[3]
 _CHART = _ROOT / "charts" / "muster"
 _NOW = 1_800_000_000.0

@@ -3,8 +3,6 @@
 import re
 from typing import NamedTuple
 
-__all__ = ["Shown", "alike", "consoles", "shown"]
-
 _NEITHER = re.compile(r"^(=== .*|\(waiting for .*\)|)$")
 # Of a pod's name what the apiserver adds, and an age.
 _RANDOM, _AGE = re.compile(r"-[a-z0-9]{5}\b(?=\s|$)"), re.compile(r"(?<=\s)(\d+m)?\d+s(?=\s|$)|^(\d+m)?\d+s(?=\s)")

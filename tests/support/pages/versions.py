@@ -5,8 +5,6 @@ from hack.testbed.kubernetes import DEFAULT_KUBERNETES, FORMER, KUBERNETES
 from hack.testbed.modules import required
 from hack.testbed.parts import OF_THE_CHOSEN_VERSION, PARTS
 
-__all__ = ["BEGIN", "END", "table"]
-
 BEGIN = "<!-- versions: written by MUSTER_REWRITE=1 pytest tests/docs/test_operations.py -->\n"
 END = "<!-- end of versions -->\n"
 

@@ -17,8 +17,6 @@ from typing import Self
 from hack.testbed import PATIENCE, Testbed
 from tests.support.pages.transcripts import alike, consoles
 
-__all__ = ["Shell", "commands", "follow"]
-
 _CHECKOUT = Path(__file__).parents[3]
 _FAILED = "-- the block has failed --"
 _READS = re.compile(r"(kubectl (get|events)|muster (explain|queues)) ")

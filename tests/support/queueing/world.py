@@ -15,8 +15,6 @@ from muster.queueing.queue_view import DRAINS, ROOT, QueueView
 from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO, Quantity
 
-__all__ = ["Holder", "World", "exactly_minus"]
-
 
 def exactly_minus(whole: Resources, part: Resources) -> Resources:
     """What is left, below zero where more is taken out than there is."""

@@ -18,8 +18,6 @@ from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, as_clien
 from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse, decode_review, encode_answer
 from webhook.reviews.knowledge import Knowledge, looked_at
 
-__all__ = ["Reader", "answered", "knowing", "patch_of", "request", "review"]
-
 
 @dataclass
 class Reader:

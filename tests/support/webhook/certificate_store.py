@@ -28,23 +28,6 @@ from webhook.certificates.source import MountedCertificates
 from webhook.server.intake import Intake, Limits
 from webhook.server.listener import Listener
 
-__all__ = [
-    "BOTH",
-    "GARBAGE",
-    "NAMES",
-    "SECRET",
-    "Places",
-    "Time",
-    "configuration",
-    "held_and_trusted",
-    "listening",
-    "presented",
-    "rounds",
-    "served",
-    "started",
-    "trust",
-]
-
 NAMES = ["muster-webhook.muster-system.svc", "muster-webhook.muster-system", "muster-webhook"]
 BOTH = tuple(resource.plural for resource in CONFIGURATIONS)
 SECRET = "muster-webhook-tls"  # noqa: S105 - the name of one
