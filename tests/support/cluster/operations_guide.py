@@ -281,7 +281,6 @@ NOT_RUN = {
     "kubectl delete job muster-uninstall": "of an uninstall that failed; node/test_order.py",
     "kubectl auth can-i": "a name, of what does not help here",
     "make cli-wheel": "a name; unit/test_cli_wheel.py builds it",
-    "make test": "a name; it runs all of this",
     "make test-versions": "hours, by hand",
     "muster release": "a name; two blocks have the command",
     "muster withdraw": "a name; a block has the command",
