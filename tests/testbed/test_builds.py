@@ -118,6 +118,16 @@ def test_every_port_has_a_service_range_of_its_own() -> None:
     assert len({service_range(port) for port in range(28672, 61440)}) == 32768
 
 
+def test_addon_brings_what_it_needs() -> None:
+    assert [part.name for part in select(["trainer"]) if part.addon] == ["jobset", "trainer"]
+
+
+@pytest.mark.parametrize("other", ["training", "mpi"])
+def test_addons_with_one_crd_between_them_are_refused(other: str) -> None:
+    with pytest.raises(TestbedError, match=f"^training-mpi and {other} have CRDs of the same name: start a testbed"):
+        select(["training-mpi", other])
+
+
 def test_unknown_addon_lists_the_known_ones() -> None:
     with pytest.raises(
         TestbedError, match=r"^no part is called slurm: choose from volcano, .*training, .*, node, release$"

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import yaml
 
 from hack.testbed import CommandError, Testbed, wait_for
 from hack.testbed.crds import crd_files, read_crd
@@ -53,10 +52,6 @@ def test_nodes_are_ready_and_offer_what_was_asked_for(testbed: Testbed) -> None:
     for node in nodes:
         assert node["status"]["allocatable"] == offered
         assert "taints" not in node["spec"]
-
-
-def test_default_queue_is_open(testbed: Testbed) -> None:
-    assert _get(testbed, "queue", "default")["status"]["state"] == "Open"
 
 
 def test_crds_are_what_their_files_say_kept_from_an_earlier_start_or_not(testbed: Testbed) -> None:
@@ -110,54 +105,12 @@ def test_pod_without_annotation_runs_on(testbed: Testbed, namespace: str) -> Non
     assert _phase(testbed, namespace, "plain") == "Running"
 
 
-def test_kuberays_own_sample_becomes_ready(testbed: Testbed, namespace: str) -> None:
-    sample = (
-        testbed.module_dir("github.com/ray-project/kuberay/ray-operator") / "config/samples/ray-cluster.sample.yaml"
-    )
-    testbed.kubectl("apply", "-n", namespace, "-f", str(sample))
-
-    def ready() -> bool:
-        clusters = _get(testbed, "rayclusters", "-n", namespace)["items"]
-        return all(cluster.get("status", {}).get("state") == "ready" for cluster in clusters)
-
-    wait_for("the RayCluster to be ready", ready, PATIENCE)
-    pods = _get(testbed, "pods", "-n", namespace)["items"]
-    assert {pod["status"]["phase"] for pod in pods} == {"Running"}
-
-
-def test_pytorchjob_ends_with_its_pods(testbed: Testbed, namespace: str) -> None:
-    sample = testbed.module_dir("github.com/kubeflow/training-operator") / "examples/pytorch/simple.yaml"
-    job = yaml.safe_load(sample.read_text())
-    del job["metadata"]["namespace"]
-    for replicas in job["spec"]["pytorchReplicaSpecs"].values():
-        replicas["template"]["metadata"] = {"annotations": {"testbed.muster.dev/run-seconds": "2"}}
-    testbed.kubectl("apply", "-n", namespace, "-f", "-", input=json.dumps(job))
-
-    def conditions() -> set[str]:
-        status = _get(testbed, "pytorchjob", job["metadata"]["name"], "-n", namespace).get("status", {})
-        return {one["type"] for one in status.get("conditions", []) if one["status"] == "True"}
-
-    wait_for("the PyTorchJob to succeed", lambda: "Succeeded" in conditions(), PATIENCE)
-
-
-def test_training_operators_own_validation_is_on(testbed: Testbed, namespace: str) -> None:
-    spec: dict[str, Any] = {"pytorchReplicaSpecs": {"Captain": {"template": {"spec": {"containers": []}}}}}
-    job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "bad"}, "spec": spec}
-    with pytest.raises(CommandError, match=r"training-operator\.kubeflow\.org.*denied"):
-        testbed.kubectl("apply", "-n", namespace, "-f", "-", input=json.dumps(job))
-
-
 def test_service_account_kubeconfig_carries_that_account_alone(testbed: Testbed, namespace: str) -> None:
     kubeconfig = testbed.service_account_kubeconfig(namespace, "default")
     who = testbed.kubectl("auth", "whoami", "-ojson", f"--kubeconfig={kubeconfig}").stdout
     assert json.loads(who)["status"]["userInfo"]["username"] == f"system:serviceaccount:{namespace}:default"
     with pytest.raises(CommandError, match="forbidden"):
         testbed.kubectl("get", "nodes", f"--kubeconfig={kubeconfig}")
-
-
-def test_helm_talks_to_this_testbed(testbed: Testbed) -> None:
-    """Other tests install releases; none of them where the testbed's nodes have their own."""
-    assert json.loads(testbed.helm("list", "--namespace", "kube-node-lease", "-ojson").stdout) == []
 
 
 def test_failing_command_raises_its_own_words(testbed: Testbed) -> None:

@@ -51,11 +51,6 @@ def coscheduling_pod_group(name: str, min_member: int) -> Manifest:
     return _manifest(COSCHEDULING_POD_GROUPS, name, {"minMember": min_member})
 
 
-def native_pod_group(name: str, min_count: int) -> Manifest:
-    """Return a PodGroup of kube-scheduler; its pods name it in `spec.schedulingGroup.podGroupName`."""
-    return _manifest(NATIVE_POD_GROUPS, name, {"schedulingPolicy": {"gang": {"minCount": min_count}}})
-
-
 def elastic_quota(name: str, **limit: str) -> Manifest:
     """Return an ElasticQuota that guarantees its namespace so much, and no more than that."""
     return _manifest(ELASTIC_QUOTAS, name, {"min": limit, "max": limit})

@@ -81,13 +81,6 @@ def test_a_test_that_fails_says_why_and_leaves_its_scene_to_nobody(record: Recor
             pass
 
 
-def test_a_test_judges_no_scene_that_was_closed_before(record: Record, judge: Judge) -> None:
-    with judged_with_the_test():
-        with judge.on_duty():
-            pass
-        _too_much(record)
-
-
 def test_who_is_excused_with_a_reason_must_be_in_need_of_it(record: Record, judge: Judge) -> None:
     judge.excuse("b", "somebody releases it")
     with pytest.raises(AssertionError, match=r"b was never open beyond its room, .*: somebody releases it"):
@@ -96,12 +89,6 @@ def test_who_is_excused_with_a_reason_must_be_in_need_of_it(record: Record, judg
     judge.end()
     with pytest.raises(AssertionError, match="c"):
         judge.excuse("c", "")
-
-
-def test_how_many_acts_there_were_is_told(record: Record, judge: Judge) -> None:
-    assert judge.judge() == 1
-    started(record, "c", 1)
-    assert judge.judge() == 2
 
 
 _BODIES = """
