@@ -11,13 +11,9 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["judge", "pins"]
+from typing import Any
 
 _REQUIREMENTS = (Path("requirements/runtime.txt"), Path("requirements/dev.txt"))
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^\s;\\]+)", re.MULTILINE)

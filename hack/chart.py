@@ -7,16 +7,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-__all__ = ["CHART", "SETTINGS", "complaints", "main"]
 
 CHART = Path(__file__).parents[1] / "charts" / "muster"
 SETTINGS: Mapping[str, Sequence[str]] = {

@@ -21,9 +21,9 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.part import Part
 from hack.room import Machine
@@ -33,11 +33,6 @@ from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from hack.testbed.parts import PARTS, select
 from hack.testbed.schemas import schemas
 from hack.testbed.toolchain import find_go
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-__all__ = ["LEFT_OUT", "QUICK", "SMOKE", "Part", "lanes", "main", "parts", "quick", "run", "unbuilt"]
 
 _TESTS = Path("tests")
 _CLUSTERS = _TESTS / "e2e"

@@ -12,9 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -29,9 +30,6 @@ from muster.model.names import GATE, GROUP_NAME, STATE
 from muster.model.objects import Queue, convert
 from muster.observe.resources import pod_groups_of
 from muster.schedulers import PRODUCTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ They are kept in `hack/cli/man`, where the wheel of the command line takes them 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from argparse_manpage.manpage import Manpage
 
@@ -17,11 +17,6 @@ import muster
 from muster.cli.commands import parser
 from muster.cli.examples import EXAMPLES
 from muster.cli.options import CONNECT_TIMEOUT
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-__all__ = ["FOLDER", "pages"]
 
 FOLDER = Path(__file__).parent / "cli" / "man"
 

@@ -8,16 +8,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.testbed.costs import COSTS, noted
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["Part"]
 
 # Of a reason, which pytest does not cut where CI is set, in characters.
 _LONGEST = 400

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from hack.testbed.costs import spent, stat
 
-__all__ = ["Machine"]
-
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PROC = Path("/proc")
 # Seconds of the clock between two looks, and of the first one.

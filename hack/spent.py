@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
 
+from hack.part import Part
 from hack.testbed.costs import START
 from hack.testbed.parts import PARTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from hack.part import Part
-
-__all__ = ["table"]
 
 _HEAD = ("part", "wall s", "CPU s", "tests", "etcd", "apiserver", "kubernetes", "operators", "muster", "starts")
 

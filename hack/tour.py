@@ -11,15 +11,10 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-__all__ = ["DRAWING", "Line", "begun", "drawn", "recorded", "said"]
 
 DRAWING = Path("docs/images/tour.svg")
 LONGEST = 2.0  # seconds between two lines

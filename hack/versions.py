@@ -11,9 +11,9 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.testbed.build import binaries
 from hack.testbed.errors import TestbedError
@@ -21,11 +21,6 @@ from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from hack.testbed.modules import required
 from hack.testbed.parts import DEFAULT_ADDONS, select
 from hack.testbed.versions import OTHERS, VARIABLE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-__all__ = ["BEGIN", "END", "LATER", "PAGE", "TESTS", "Later", "Trial", "main", "outcome", "rows", "trials", "written"]
 
 PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
 BEGIN = "<!-- other versions: written by make test-versions -->\n"

@@ -1,1 +1,1 @@
-"""Benchmarks: run by hand, never timed in tests; machines differ, so ratios within one run say most."""
+"""Benchmarks: `python -m hack.bench` lists them."""

@@ -1,9 +1,8 @@
-"""What a decision costs: `python -m hack.bench.ledger`.
+"""Memory and decisions of the ledger with 50,000 gangs of six sizes, half of which run.
 
-A thousand queues in a tree of three levels and fifty thousand gangs, half of which run: then gangs end one after the
-other, and each time the ledger says who may start, these start, and somebody new comes to wait. Prints microseconds for
-each step, the median and the slowest percentile, memory, and the same for one queue that has all the gangs; and beside
-it, in the same run, the cost of adding up the claims of one queue anew, which is what the ledger does not do.
+In 1,000 queues of three levels, then all in one. In each round a gang ends, another comes, and all start that may.
+There is no goal (`waiting` has them): docs/operations.md plans by these figures. `one sum` is what adding up the claims
+of one queue would cost, which the ledger never does.
 """
 
 from __future__ import annotations
@@ -11,26 +10,17 @@ from __future__ import annotations
 import random
 import resource
 import statistics
-import time
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from functools import partial
 
+from hack.bench.harness import Table, milliseconds, options
+from muster.queueing.entries import EntryKey
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import Resources, parse_resources, total
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from muster.queueing.entries import EntryKey
-
 _ORGANISATIONS, _TEAMS = 10, 100
-_GANGS = 50_000
-_STEPS = 2_000
 _NOW = 1_000_000.0
-
-
-def _megabytes() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def _limit(cpu: int) -> Resources:
@@ -58,72 +48,65 @@ def _one() -> tuple[Ledger, list[str]]:
     return ledger, ["only"]
 
 
-def _fill(ledger: Ledger, queues: Sequence[str], chance: random.Random) -> dict[EntryKey, Candidate]:
-    gangs = {}
-    for number in range(_GANGS):
-        candidate = _gang(number, queues, chance)
-        gangs[candidate.key] = candidate
-        if number % 2:
-            ledger.wait(candidate)
-        else:
-            ledger.hold(candidate.claim(_NOW))
-    return gangs
+class _Rounds:
+    def __init__(self, ledger: Ledger, queues: Sequence[str], gangs: int) -> None:
+        self._ledger = ledger
+        self._queues = queues
+        self._chance = random.Random(1)  # noqa: S311 - the same history in every run
+        self._gangs: dict[EntryKey, Candidate] = {}
+        self.admitted = 0
+        for number in range(gangs):
+            one = self._gang()
+            if number % 2:
+                ledger.wait(one)
+            else:
+                ledger.hold(one.claim(_NOW))
+        self._running = [key for key in self._gangs if ledger.holds(key) is not None]
 
+    def _gang(self) -> Candidate:
+        number, chance = len(self._gangs), self._chance
+        key = GangKey(f"team-{number % 97}", f"gang-{number}")
+        since = f"2026-11-{1 + number % 28:02}T10:00:{number % 60:02}Z"
+        one = Candidate(key, chance.choice(self._queues), chance.choice([0, 0, 10, 100]), since, chance.choice(_SIZES))
+        self._gangs[key] = one
+        return one
 
-def _gang(number: int, queues: Sequence[str], chance: random.Random) -> Candidate:
-    key = GangKey(f"team-{number % 97}", f"gang-{number}")
-    since = f"2026-11-{1 + number % 28:02}T10:00:{number % 60:02}Z"
-    return Candidate(key, chance.choice(queues), chance.choice([0, 0, 10, 100]), since, chance.choice(_SIZES))
+    def round(self) -> float:
+        """Microseconds of CPU."""
+        ending = self._running.pop(self._chance.randrange(len(self._running)))
+        return 1000 * milliseconds(partial(self._decide, ending, self._gang()))
 
-
-def _measure(title: str, ledger: Ledger, queues: Sequence[str]) -> None:
-    chance = random.Random(1)  # noqa: S311 - the same history in every run
-    before = _megabytes()
-    started = time.process_time()
-    gangs = _fill(ledger, queues, chance)
-    filled = time.process_time() - started
-    running = [key for key in gangs if ledger.holds(key) is not None]
-    steps: list[float] = []
-    admitted = 0
-    for number in range(_STEPS):
-        ending = running.pop(chance.randrange(len(running)))
-        coming = _gang(_GANGS + number, queues, chance)
-        gangs[coming.key] = coming
-        queue = gangs[ending].queue
-        started = time.process_time()
+    def _decide(self, ending: EntryKey, coming: Candidate) -> None:
+        ledger = self._ledger
         ledger.forget(ending)
         ledger.wait(coming)
-        for key in ledger.startable(queue, _NOW):
-            candidate = gangs[key]
+        for key in ledger.startable(self._gangs[ending].queue, _NOW):
+            one = self._gangs[key]
             decision = ledger.decide(key, _NOW)
             if decision is not None and decision.fits:
-                ledger.hold(candidate.claim(_NOW))
-                running.append(key)
-                admitted += 1
+                ledger.hold(one.claim(_NOW))
+                self._running.append(key)
+                self.admitted += 1
         ledger.decide(coming.key, _NOW)
-        steps.append((time.process_time() - started) * 1e6)
-    busiest = max(queues, key=lambda name: sum(gangs[key].queue == name for key in running[:2000]))
-    claims = [gangs[key].need for key in running if gangs[key].queue == busiest]
-    started = time.process_time()
-    total(claims)
-    anew = (time.process_time() - started) * 1e6
-    steps.sort()
-    more = _megabytes() - before
-    print(f"{title}: {len(queues)} queues, {_GANGS} gangs, filled in {filled:.2f} s, {more:.0f} MB more")
-    print(f"  one ends, one comes, whoever may start does ({admitted} in {_STEPS} rounds):")
-    print(
-        f"    a round: median {statistics.median(steps):.0f} us, 99 of 100 below {steps[int(len(steps) * 0.99)]:.0f} us"
-    )
-    print(f"    a decision (start or wait): {sum(steps) / (_STEPS + admitted):.0f} us")
-    print(f"  adding up {len(claims)} claims of one queue anew: {anew:.0f} us")
+
+    def sum(self) -> float:
+        """Microseconds for the sum of the claims of the busiest queue."""
+        queues = [self._gangs[key].queue for key in self._running]
+        claims = [self._gangs[key].need for key in self._running if self._gangs[key].queue == statistics.mode(queues)]
+        return 1000 * milliseconds(partial(total, claims))
 
 
-def main() -> None:
+def _megabytes() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main(argv: Sequence[str]) -> None:
     """Measure and print."""
-    print(f"start: {_megabytes():.0f} MB")
-    _measure("a tree", *_tree())
-    _measure("one queue", *_one())
-
-
-if __name__ == "__main__":
-    main()
+    given = options(argv, __doc__, gangs=50_000, rounds=2000)
+    table = Table("us of CPU", "queues", "gangs", "MB more", "a round", "99 of 100", "a decision", "one sum")
+    for title, (ledger, queues) in {"a tree": _tree(), "one queue": _one()}.items():
+        before = _megabytes()
+        rounds = _Rounds(ledger, queues, given.gangs)
+        took = sorted(rounds.round() for _ in range(given.rounds))
+        figures = (statistics.median(took), took[int(len(took) * 0.99)], sum(took) / (len(took) + rounds.admitted))
+        table.row(title, len(queues), given.gangs, _megabytes() - before, *figures, rounds.sum())

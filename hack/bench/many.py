@@ -1,11 +1,10 @@
-"""Clusters of many gangs for benchmarks, in stores that are filled already, and a leader without an apiserver."""
-
-from __future__ import annotations
+"""Clusters of many gangs in stores that are filled already, and a leader without an apiserver."""
 
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from prometheus_client import CollectorRegistry
@@ -16,269 +15,277 @@ from controller.metrics import Metrics
 from controller.reconciler import Reconciler
 from controller.reports import LEDGER_MANAGER
 from muster.gangs.intent import Defaults
+from muster.kube.events import Regarding
+from muster.kube.store import Store
 from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, QUEUE_LABEL, STATE
-from muster.model.objects import Pod, PodGroup, PriorityClass, Queue, convert
+from muster.model.objects import ObjectMeta, Pod, PodGroup, PriorityClass, Queue, convert
 from muster.observe.cluster import Cluster
+from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from muster.kube.events import Regarding
-    from muster.queueing.ledger import GangKey
-
-__all__ = ["PODS", "RAY_CLUSTERS", "Leader", "One", "Said", "Written", "filled", "leader", "queue"]
-
 _NAMESPACE = "bench"
-PODS = ("headgroup", "workers")
-RAY_CLUSTERS = "rayclusters"
-
-
-def _template(cpu: str) -> dict[str, Any]:
-    return {"spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}]}}
-
-
-def _cluster(name: str, queue: str, cpu: str) -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": _NAMESPACE,
-            "uid": f"uid-{name}",
-            "creationTimestamp": "2026-11-21T10:00:00Z",
-            "labels": {QUEUE_LABEL: queue},
-        },
-        "spec": {
-            "headGroupSpec": {"template": _template(cpu)},
-            "workerGroupSpecs": [{"groupName": "workers", "replicas": 1, "template": _template(cpu)}],
-        },
-    }
-
-
-def _owner(name: str) -> list[dict[str, Any]]:
-    one = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": name, "uid": f"uid-{name}", "controller": True}
-    return [one]
-
-
-def _pod(name: str, role: str, queue: str, cpu: str, *, admitted: bool) -> dict[str, Any]:
-    group = f"ray-{name}-pg"
-    meta = {
-        "name": f"{name}-{role}",
-        "namespace": _NAMESPACE,
-        "uid": f"uid-{name}-{role}",
-        "labels": {
-            GANG: group,
-            QUEUE_LABEL: queue,
-            "ray.io/cluster": name,
-            "ray.io/group": role,
-            "ray.io/node-type": "head" if role == "headgroup" else "worker",
-        },
-        "annotations": {GROUP_NAME: group},
-        "ownerReferences": _owner(name),
-    }
-    where: dict[str, Any] = {"nodeName": "n"} if admitted else {"schedulingGates": [{"name": GATE}]}
-    return {"metadata": meta, "spec": {"schedulerName": "volcano", **_template(cpu)["spec"], **where}}
-
-
-def _group(name: str, queue: str, milli: int, *, admitted: bool) -> dict[str, Any]:
-    said = {STATE: "Running", ADMITTED: f"uid-{name}"} if admitted else {STATE: "WaitingForQuota"}
-    return {
-        "metadata": {
-            "name": f"ray-{name}-pg",
-            "namespace": _NAMESPACE,
-            "uid": f"uid-group-{name}",
-            "labels": {MANAGED_BY: MUSTER, STATE: said[STATE]},
-            "annotations": {**said, MESSAGE: "as the leader before left it"},
-            "ownerReferences": _owner(name),
-        },
-        "spec": {
-            "minMember": 2,
-            "minTaskMember": dict.fromkeys(PODS, 1),
-            "minResources": {"cpu": f"{2 * milli}m", "memory": "2Gi"},
-            "queue": queue,
-        },
-    }
+_CREATED = "2026-11-21T10:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
 class One:
-    """A gang of two pods: its number, its queue, the milli-cores of each pod, and whether it is admitted."""
+    """A RayCluster with a head and workers.
+
+    :ivar number: Makes its name.
+    :ivar milli: Milli-cores of each pod.
+    :ivar admitted: Its pods have no gate, and a node.
+    """
 
     number: int
     queue: str
     milli: int
     admitted: bool
+    workers: int = 1
 
     @property
     def name(self) -> str:
-        """The name of its RayCluster."""
+        """The name of the RayCluster."""
         return f"g{self.number:06}"
 
     @property
+    def key(self) -> GangKey:
+        """The key of the gang, with the name of its PodGroup."""
+        return GangKey(_NAMESPACE, f"ray-{self.name}-pg")
+
+    @property
     def cluster(self) -> Any:  # noqa: ANN401 - as the kind decodes it
-        """Its RayCluster."""
-        return convert(_cluster(self.name, self.queue, f"{self.milli}m"), RAY_CLUSTER.decoded)
+        """The RayCluster."""
+        workers = {"groupName": "workers", "replicas": self.workers, "template": self._template}
+        spec = {"headGroupSpec": {"template": self._template}, "workerGroupSpecs": [workers]}
+        meta = _meta(self.name, labels={QUEUE_LABEL: self.queue})
+        return convert({"metadata": meta, "spec": spec}, RAY_CLUSTER.decoded)
 
     @property
     def pods(self) -> list[Pod]:
-        """Its pods."""
-        made = (_pod(self.name, role, self.queue, f"{self.milli}m", admitted=self.admitted) for role in PODS)
-        return [convert(one, Pod) for one in made]
+        """The head and the workers."""
+        return [self._pod("headgroup", "head", ""), *(self._pod("workers", "worker", f"-{n}") for n in self._places)]
 
     @property
     def group(self) -> PodGroup:
-        """Its PodGroup, as a leader left it."""
-        return convert(_group(self.name, self.queue, self.milli, admitted=self.admitted), PodGroup)
+        """The PodGroup, as a leader left it."""
+        state = {STATE: "Running", ADMITTED: f"uid-{self.name}"} if self.admitted else {STATE: "WaitingForQuota"}
+        pods = 1 + self.workers
+        spec = {
+            "minMember": pods,
+            "minTaskMember": {"headgroup": 1, "workers": self.workers},
+            "minResources": {"cpu": f"{pods * self.milli}m", "memory": f"{pods}Gi"},
+            "queue": self.queue,
+        }
+        meta = _meta(
+            self.key.name,
+            labels={MANAGED_BY: MUSTER, STATE: state[STATE]},
+            annotations={**state, MESSAGE: "as the leader before left it"},
+            ownerReferences=[self._owner],
+        )
+        return convert({"metadata": meta, "spec": spec}, PodGroup)
+
+    @property
+    def _places(self) -> range:
+        return range(self.workers)
+
+    @property
+    def _owner(self) -> dict[str, Any]:
+        kind = {"apiVersion": "ray.io/v1", "kind": "RayCluster"}
+        return {**kind, "name": self.name, "uid": f"uid-{self.name}", "controller": True}
+
+    @property
+    def _template(self) -> dict[str, Any]:
+        requests = {"cpu": f"{self.milli}m", "memory": "1Gi"}
+        return {"spec": {"containers": [{"name": "main", "resources": {"requests": requests}}]}}
+
+    def _pod(self, group: str, node_type: str, suffix: str) -> Pod:
+        labels = {GANG: self.key.name, QUEUE_LABEL: self.queue, "ray.io/cluster": self.name}
+        meta = _meta(
+            f"{self.name}-{group}{suffix}",
+            labels={**labels, "ray.io/group": group, "ray.io/node-type": node_type},
+            annotations={GROUP_NAME: self.key.name},
+            ownerReferences=[self._owner],
+        )
+        where: dict[str, Any] = {"nodeName": "n"} if self.admitted else {"schedulingGates": [{"name": GATE}]}
+        return convert({"metadata": meta, "spec": {"schedulerName": "volcano", **self._template["spec"], **where}}, Pod)
+
+
+def _meta(name: str, **more: object) -> dict[str, Any]:
+    return {"name": name, "namespace": _NAMESPACE, "uid": f"uid-{name}", "creationTimestamp": _CREATED, **more}
 
 
 def queue(name: str, cpu: str, *, parent: str = "", **annotations: str) -> Queue:
-    """An open queue with so much cpu, and memory for all."""
+    """An open queue with so much cpu (none: no limit), and memory for all."""
     meta = {"name": name, "annotations": {f"muster.dev/{key}": value for key, value in annotations.items()}}
     capability = {"cpu": cpu, "memory": "1000Ti"} if cpu else {}
     spec = {"capability": capability, **({"parent": parent} if parent else {})}
     return convert({"metadata": meta, "spec": spec, "status": {"state": "Open"}}, Queue)
 
 
-def filled(gangs: Iterable[One], queues: Iterable[Queue]) -> Cluster:
-    """A cluster with these gangs and queues, and one PriorityClass."""
+def filled(gangs: Iterable[One], queues: Iterable[Queue], pods: Iterable[Pod] = ()) -> Cluster:
+    """A cluster with these gangs and queues, further pods, and one PriorityClass."""
     cluster = Cluster()
-    clusters, pods, groups = [], [], []
+    clusters, members, groups = [], [*pods], []
     for one in gangs:
         clusters.append(one.cluster)
-        pods += one.pods
+        members += one.pods
         groups.append(one.group)
     normal = convert({"metadata": {"name": "normal"}, "value": 10}, PriorityClass)
+    known: list[tuple[Store[Any], list[Any]]] = [
+        (workloads(cluster), clusters),
+        (cluster.pod_groups.of("volcano"), groups),
+        (cluster.pods.of("volcano"), members),
+        (cluster.priority_classes, [normal]),
+        (cluster.queues, [*queues]),
+    ]
     for watched in cluster.watched():
-        listed: list[Any] = {RAY_CLUSTERS: clusters, "podgroups": groups, "priorityclasses": [normal]}.get(
-            watched.resource.plural, []
-        )
-        if watched.store is cluster.pods.of("volcano"):
-            listed = pods
-        elif watched.store is cluster.queues:
-            listed = list(queues)
-        watched.store.replace_all(listed)
+        watched.store.replace_all(next((objects for store, objects in known if store is watched.store), []))
     return cluster
 
 
-class Said(Announcer):
-    """Counts what is to be said as an event, and how long the longest is; nothing is written."""
+def workloads(cluster: Cluster) -> Store[Any]:
+    """The store of RayClusters."""
+    return next(watched.store for watched in cluster.watched() if watched.type is RAY_CLUSTER.decoded)
 
-    events = longest = 0
+
+class CountedEvents(Announcer):
+    """Counts events, and writes none."""
+
+    events = 0
 
     def say(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
-        """One event, its note in bytes."""
-        self._count(note)
+        """One event."""
+        self.events += 1
         super().say(regarding, reason, note, warning=warning)
 
     def tell_maker(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
-        """One more, on who made the workload."""
-        self._count(note)
+        """One event on the controller of the workload."""
+        self.events += 1
         super().tell_maker(regarding, reason, note, warning=warning)
 
-    def _count(self, note: str) -> None:
-        self.events += 1
-        self.longest = max(self.longest, len(note.encode()))
 
+class Client:
+    """The leader's client: takes every write, and has the cluster show it.
 
-class Written:
-    """Takes every write and counts those of PodGroups and pods; the cluster shows them at once where they are `shown`.
-
-    `of` has the applies by the PodGroup's name; `bytes` are those of all applies that are shown, `longest` of one.
+    :ivar groups: Applies of PodGroups; `of` has them by name.
+    :ivar pods: Gates that were removed.
     """
 
-    def __init__(self, cluster: Cluster, *, shown: bool) -> None:
-        self.groups = self.pods = self.longest = self.bytes = 0
+    def __init__(self, cluster: Cluster, show: Callable[[Callable[[], None]], object] | None) -> None:
+        """`show` calls what puts a write into the stores, now or later; None: no write is shown."""
+        self.groups = self.pods = 0
         self.of: Counter[str] = Counter()
-        self._cluster = cluster
-        self._shown = shown
+        self.stored = cluster.pod_groups.of("volcano")
+        self.members = cluster.pods.of("volcano")
+        self._show = show
+        self._versions = 1
+        self._written: dict[tuple[str, str], dict[str, Any]] = {}
 
     async def apply(
         self, _: object, name: str, body: dict[str, Any], namespace: str, *, field_manager: str, **__: object
     ) -> bytes:
-        """A PodGroup, by its field manager."""
+        """Apply a PodGroup; the ledger's field manager owns all of muster's annotations."""
         self.groups += 1
         self.of[name] += 1
-        said = body["metadata"]
-        if not self._shown:
-            return msgspec.json.encode({**body, "metadata": {"uid": f"uid-group-{name}", **said}})
-        size = len(msgspec.json.encode(body))
-        self.longest, self.bytes = max(self.longest, size), self.bytes + size
-        store = self._cluster.pod_groups.of("volcano")
-        before = store.get(namespace, name)
-        group: dict[str, Any] = msgspec.to_builtins(before) if before is not None else {"metadata": {}}
-        kept = group["metadata"].get("annotations", {})
+        new = body["metadata"]
+        if self._show is None:
+            return msgspec.json.encode({**body, "metadata": {"uid": f"uid-{name}", **new}})
+        stored = self.stored.get(namespace, name)
+        known: dict[str, Any] = {"metadata": _meta(name)} if stored is None else msgspec.to_builtins(stored)
+        before = self._written.get((namespace, name), known)
+        kept = before["metadata"].get("annotations", {})
         if field_manager == LEDGER_MANAGER:
             kept = {key: text for key, text in kept.items() if not key.startswith("muster.dev/")}
-        meta = {"uid": f"uid-group-{name}", **group["metadata"], **said, "resourceVersion": str(self.groups)}
-        meta["annotations"] = {**kept, **said.get("annotations", {})}
-        meta["labels"] = {**group["metadata"].get("labels", {}), **said.get("labels", {})}
-        group |= {"metadata": meta, **({"spec": body["spec"]} if "spec" in body else {})}
-        store.apply("modified", convert(group, PodGroup))
+        meta = {**before["metadata"], **new, "namespace": namespace, "resourceVersion": self._version()}
+        meta["annotations"] = {**kept, **new.get("annotations", {})}
+        meta["labels"] = {**before["metadata"].get("labels", {}), **new.get("labels", {})}
+        group = self._written[namespace, name] = {**before, **body, "metadata": meta}
+        self._show(lambda: self.stored.apply("modified", convert(group, PodGroup)))
         return msgspec.json.encode(group)
 
-    async def strategic_merge_patch(self, _: object, name: str, __: object, namespace: str, **___: object) -> bytes:
-        """The gate of a pod."""
+    async def strategic_merge_patch(
+        self, _: object, name: str, __: object, namespace: str, *, dry_run: bool = False, **___: object
+    ) -> bytes:
+        """Remove the gate of a pod."""
+        if dry_run:
+            return b"{}"
         self.pods += 1
-        store = self._cluster.pods.of("volcano")
-        if self._shown and (held := store.get(namespace, name)) is not None:
+        held = self.members.get(namespace, name)
+        if self._show is not None and held is not None:
             pod: dict[str, Any] = msgspec.to_builtins(held)
             pod["spec"].pop("schedulingGates", None)
-            store.apply("modified", convert(pod, Pod))
+            pod["metadata"]["resourceVersion"] = self._version()
+            self._show(lambda: self.members.apply("modified", convert(pod, Pod)))
         return b"{}"
 
     async def create(self, *_: object, **__: object) -> bytes:
-        """Whatever else."""
+        """Take an event, or anything else."""
         return b"{}"
 
     merge_patch = create
 
-    async def delete(self, *_: object, **__: object) -> None:
-        """Nothing goes."""
+    async def delete(self, _: object, name: str, namespace: str, *__: object, **___: object) -> None:
+        """Delete a PodGroup."""
+        if self._show is not None and (group := self.stored.get(namespace, name)) is not None:
+            self._written.pop((namespace, name), None)
+            self._show(lambda: self.stored.apply("deleted", group))
+
+    async def alive(self, _: ObjectMeta) -> bool:
+        """False: the gang of a PodGroup has no pods left at the apiserver."""
+        return False
+
+    def _version(self) -> str:
+        self._versions += 1
+        return str(self._versions)
+
+
+def at_once(write: Callable[[], None]) -> None:
+    """Show a write before the call of the client returns."""
+    write()
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """A leader that hears of everything in its cluster, and what it has written."""
+    """A leader that sees its cluster's changes, and what it has written."""
 
     cluster: Cluster
     queue: WorkQueue[GangKey]
     reconciler: Reconciler
-    written: Written
-    said: Said
+    client: Client
+    announcer: CountedEvents
 
     @property
     def busy(self) -> bool:
-        """Whether anything is left to do."""
+        """True while something is left to do."""
         numbers = self.queue.statistics()
         return bool(numbers.ready or numbers.processing or self.reconciler.sweeps.under_way)
 
 
-def leader(cluster: Cluster, *, shown: bool = False) -> Leader:
-    """A leader that has not taken office yet (`Reconciler.prime`); `shown` has the cluster show what it writes."""
+def leader(
+    cluster: Cluster,
+    client: Client,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    wall: Callable[[], float] = time.time,
+) -> Leader:
+    """A leader that has not looked at its cluster yet (`Reconciler.prime`)."""
 
-    async def nothing(*_: object) -> Any:  # noqa: ANN401 - answers what is never asked
+    async def unasked(*_: object) -> Any:  # noqa: ANN401 - answers what is never asked
         raise AssertionError
 
-    async def gone(*_: object) -> bool:
-        return False
-
-    written = Written(cluster, shown=shown)
-    client: Any = written
-    writer = Writer(client, lambda: 60.0)
+    as_client: Any = client
+    writer = Writer(as_client, lambda: 60.0)
     work: WorkQueue[GangKey] = WorkQueue()
-    said = Said(writer, "bench", nothing)
+    announcer = CountedEvents(writer, "bench", unasked)
     reconciler = Reconciler(
-        writer,
-        cluster,
-        work,
-        Defaults(),
-        said,
-        alive=gone,
-        jobs=nothing,
-        admitted=nothing,
+        *(writer, cluster, work, Defaults(), announcer),
+        alive=client.alive,
+        jobs=unasked,
+        admitted=unasked,
         metrics=Metrics(CollectorRegistry()),
-        clock=time.monotonic,
-        wall=time.time,
+        clock=clock,
+        wall=wall,
     )
     reconciler.subscribe()
-    return Leader(cluster, work, reconciler, written, said)
+    return Leader(cluster, work, reconciler, client, announcer)

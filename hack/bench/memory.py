@@ -1,6 +1,6 @@
-"""What both processes keep of one workload: `python -m hack.bench.memory`.
+"""What both processes keep of one workload, compared with the whole; the goal is below 100 kB for 1.5 MB.
 
-Each row is a shape of manifest, in three sizes. It prints the kB of the manifest, of the whole decoded workload, of
+Each row is a shape of manifest, in three sizes. The columns are kB of the manifest, of the whole decoded workload, of
 what a store keeps of it, and of the answers that a webhook keeps in addition once a pod of each role has come; then
 milliseconds of CPU: to decode the whole, and to decode what is kept. The kB are tracemalloc's, and the same in every
 run; no cluster is needed.
@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import gc
 import json
-import time
 import tracemalloc
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
+from hack.bench.harness import Table, milliseconds, options
 from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, find_intent
 from muster.kube.store import Store
@@ -24,13 +26,7 @@ from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from webhook.reviews.knowledge import GangTemplate
 from webhook.reviews.pods import bare
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["SHAPES", "Kept", "measured"]
-
 _JSON = dict[str, Any]
-_SIZES = (100_000, 500_000, 1_500_000)
 # So many are kept at once, and the mean of them is printed.
 _WORKLOADS = 5
 _ROUNDS = 5
@@ -128,13 +124,6 @@ def _answers(store: Store[RayCluster]) -> list[GangTemplate]:
     return found
 
 
-def _milliseconds(run: Callable[[], object]) -> float:
-    before = time.process_time()
-    for _ in range(_ROUNDS):
-        run()
-    return (time.process_time() - before) / _ROUNDS * 1e3
-
-
 def _whole(text: bytes) -> RayCluster:
     return decode(text, RayCluster)
 
@@ -175,20 +164,15 @@ def measured(manifest: _JSON) -> Kept:
     )
 
 
-def _measure(title: str, manifest: _JSON) -> None:
-    sizes, text = measured(manifest), _seen(manifest, 0)
-    times = _milliseconds(lambda: _whole(text)), _milliseconds(lambda: _PROJECTION.decode(text))
-    kilobytes = " ".join(f"{size / 1e3:10.1f}" for size in sizes)
-    print(f"{title:36} {kilobytes}   {times[0]:6.2f} {times[1]:6.2f}", flush=True)
-
-
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     """Measure and print."""
-    print(f"{'kB, and ms':36} {'manifest':>10} {'whole':>10} {'kept':>10} {'answers':>10}   whole   kept")
+    given = options(argv, __doc__, bytes=[100_000, 500_000, 1_500_000])
+    table = Table("kB, and ms", "manifest", "whole", "kept", "answers", "whole", "kept")
     for title, shape in SHAPES.items():
-        for size in _SIZES:
-            _measure(title, shape(size))
-
-
-if __name__ == "__main__":
-    main()
+        for size in given.bytes:
+            manifest = shape(size)
+            text = _seen(manifest, 0)
+            times = (
+                min(milliseconds(partial(read, text)) for _ in range(_ROUNDS)) for read in (_whole, _PROJECTION.decode)
+            )
+            table.row(title, *(one / 1e3 for one in measured(manifest)), *times)

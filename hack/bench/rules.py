@@ -1,4 +1,4 @@
-"""What the rules cost: `python -m hack.bench.rules`.
+"""What the rules cost for one workload, and `muster plan` for a thousand.
 
 Prints, for a RayCluster of five worker groups: decoding it, deciding it (intent, gang, verdict), and patching one of
 its pods, in microseconds, best of several rounds, and beside each the ratio to decoding the same text into plain dicts
@@ -14,11 +14,12 @@ import subprocess
 import sys
 import tempfile
 import timeit
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import yaml
 
+from hack.bench.harness import Table, options
 from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, find_intent
 from muster.gangs.pod_patch import inject, membership
@@ -30,10 +31,7 @@ from muster.resources.amounts import parse_resources
 from muster.validation.workload import Context, judge
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-_ROUNDS, _MANIFESTS = 7, 1000
+_ROUNDS = 7
 
 
 def _template(cpu: str, variables: int) -> dict[str, object]:
@@ -72,8 +70,9 @@ def _seconds(argv: list[str]) -> float:
     return min(timeit.repeat(run, number=1, repeat=3))
 
 
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     """Measure and print."""
+    given = options(argv, __doc__, manifests=1000)
     text = json.dumps(_cluster("bench"))
     limit = parse_resources({"cpu": "100", "memory": "100Gi"}, path="")
     view = QueueView("bench", "Open", limit)
@@ -95,30 +94,26 @@ def main() -> None:
         "decide (intent, gang, verdict)": _microseconds(lambda: judge(RAY_CLUSTER, decoded, context)),
         "patch of one pod": _microseconds(lambda: inject(pod, member, gate=GateMode.QUEUE)),
     }
-    print(f"a RayCluster of five groups, {len(text)} bytes")
+    table = Table(f"a RayCluster of five groups, {len(text):,} bytes", "us", "of the first")
     for name, microseconds in figures.items():
-        print(f"  {name:<40} {microseconds:8.1f} us  {microseconds / plain:6.2f} of the first")
+        table.row(name, microseconds, microseconds / plain)
+    table = Table("muster plan", "kB each", "s", "of PyYAML")
     with tempfile.TemporaryDirectory() as folder:
         one = Path(folder, "one.yaml")
         one.write_text(text)
-        print(f"muster plan of one manifest: {_seconds(_plan(one)):.2f} s")
+        table.row("one manifest", len(text) / 1000, _seconds(_plan(one)), "")
         for size, shape in {"typical": {"groups": 2, "variables": 5}, "large": {}}.items():
-            manifests = [_cluster(f"c{number}", **shape) for number in range(_MANIFESTS)]
+            manifests = [_cluster(f"c{number}", **shape) for number in range(given.manifests)]
             for form, texts in {
                 "YAML": [yaml.dump(manifest, Dumper=_Dumper) for manifest in manifests],
                 "JSON": [json.dumps(manifest) for manifest in manifests],
             }.items():
                 path = Path(folder, f"{size}-{form}.yaml")
                 path.write_text("\n---\n".join(texts))
-                _report(f"{_MANIFESTS} {size} manifests in {form}", path)
-
-
-def _report(what: str, path: Path) -> None:
-    loading = f"import yaml; list(yaml.load_all(open({str(path)!r}), yaml.CSafeLoader))"
-    plain = _seconds([sys.executable, "-c", loading])
-    seconds = _seconds(_plan(path))
-    kilobytes = path.stat().st_size / _MANIFESTS / 1000
-    print(f"muster plan of {what}, {kilobytes:.1f} kB each: {seconds:.2f} s, {seconds / plain:.2f} of PyYAML's loading")
+                loading = f"import yaml; list(yaml.load_all(open({str(path)!r}), yaml.CSafeLoader))"
+                seconds, loaded = _seconds(_plan(path)), _seconds([sys.executable, "-c", loading])
+                kilobytes = path.stat().st_size / len(texts) / 1000
+                table.row(f"{len(texts):,} {size} manifests in {form}", kilobytes, seconds, seconds / loaded)
 
 
 def _plan(path: Path) -> list[str]:
@@ -129,7 +124,3 @@ class _Dumper(yaml.CSafeDumper):
     def ignore_aliases(self, data: object) -> bool:
         del data
         return True
-
-
-if __name__ == "__main__":
-    main()

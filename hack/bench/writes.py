@@ -1,31 +1,28 @@
-"""How much a leader writes: `python -m hack.bench.writes [--gangs 1000,4000,16000]`.
+"""How many PodGroups a leader writes, and how many events, when it takes over and while things happen.
 
-A leader takes over where nothing has changed since the one before wrote everybody's words; sixty queues wait below one
-limit, in which something happens every second; a leader takes over before all have been told of that; and one small
-gang starts that passes all others. What is written is shown by the watch at once.
+Sixty queues below one limit, half of the gangs run and fill it. The goals:
+
+- a leader that takes over where nothing has changed writes nothing and says nothing, then and for 100 seconds;
+- where a gang goes every second, which changes the places of others: at most 5 writes a second, of all queues;
+- a leader that takes over before all of these are written writes none at once, 5 a second after that, and no event;
+- a small gang that passes all and starts: two writes and a gate for each pod, and two PodGroups of others at most.
+
+The first leader has no goal: each gang that waits or starts is written, with two events.
 """
 
-from __future__ import annotations
-
-import argparse
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
 
-from hack.bench.many import RAY_CLUSTERS, Leader, One, filled, leader, queue
+from hack.bench.harness import options, say
+from hack.bench.many import Client, Leader, One, at_once, filled, leader, queue, workloads
+from muster.model.objects import Queue
+from muster.observe.cluster import Cluster
 from muster.process.lifecycle import spare_collector
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from muster.kube.store import Store
-    from muster.model.objects import Queue
-    from muster.observe.cluster import Cluster
 
 _QUEUES, _SECONDS = 60, 100
 
 
 def _gangs(count: int) -> tuple[list[One], list[Queue]]:
-    """Sixty queues below one that limits them; half of the gangs run, and fill it."""
     queues = [queue("org", str(count * 5 // 2)), *(queue(f"q{number}", "", parent="org") for number in range(_QUEUES))]
     ones = [
         One(number, f"q{number % _QUEUES}", 2000 + (number * 7919) % 1000, admitted=number % 2 == 0)
@@ -34,9 +31,9 @@ def _gangs(count: int) -> tuple[list[One], list[Queue]]:
     return ones, queues
 
 
-async def work(world: Leader) -> int:
-    """Do what is left; gives the PodGroups written."""
-    before = world.written.groups
+async def _work(world: Leader) -> int:
+    """Do what is left; return the number of PodGroups written."""
+    before = world.client.groups
     while world.busy:
         for _ in world.reconciler.sweeps.steps():
             pass
@@ -44,23 +41,22 @@ async def work(world: Leader) -> int:
             key = await world.queue.get()
             await world.reconciler.reconcile(key)
             world.queue.done(key)
-    return world.written.groups - before
+    return world.client.groups - before
 
 
 async def _takes_over(cluster: Cluster) -> tuple[Leader, int]:
-    world = leader(cluster, shown=True)
+    world = leader(cluster, Client(cluster, at_once))
     for _ in world.reconciler.prime(cluster.pod_groups.values()):
         pass
-    return world, await work(world)
+    return world, await _work(world)
 
 
 async def _second(world: Leader) -> int:
     world.reconciler.tell_who_waits()
-    return await work(world)
+    return await _work(world)
 
 
 async def _until_quiet(world: Leader) -> None:
-    """Until everybody has been told of everything."""
     quiet = 0
     while quiet < _QUEUES:
         quiet = 0 if await _second(world) else quiet + 1
@@ -70,67 +66,46 @@ async def _measure(sizes: Iterable[int]) -> None:
     for gangs in sizes:
         ones, queues = _gangs(gangs)
         cluster = filled(ones, queues)
-        first, written = await _takes_over(cluster)
-        print(f"{gangs:6} gangs: the first leader writes {written} at once; {first.said.events} events", flush=True)
-        await _until_quiet(first)
         world, written = await _takes_over(cluster)
-        later, events = sum([await _second(world) for _ in range(_SECONDS)]), world.said.events
-        print(
-            f"{gangs:6} gangs: where nothing has changed, the next one {written}, and {later} in {_SECONDS} s; "
-            f"{events} events"
-        )
-        store = _workloads(cluster)
+        say(f"{gangs:,} gangs, the first leader", {"at once": written, "events": world.announcer.events})
+        await _until_quiet(world)
+        world, written = await _takes_over(cluster)
+        later = sum([await _second(world) for _ in range(_SECONDS)])
+        figures = {"at once": written, "later": later, "events": world.announcer.events}
+        say(f"{gangs:,} gangs, a leader where nothing has changed", figures)
         seconds = []
         for number in range(_SECONDS):
             # One that waits goes: places change, and what is free does not.
-            store.apply("deleted", ones[2 * number + 1].cluster)
+            workloads(cluster).apply("deleted", ones[2 * number + 1].cluster)
             seconds.append(await _second(world))
-        print(f"{gangs:6} gangs: {_QUEUES} queues below one limit, an event a second: at most {max(seconds)} a second")
+        say(f"{gangs:,} gangs, one goes every second", {"a second at most": max(seconds)})
         world, written = await _takes_over(cluster)
         most = max([await _second(world) for _ in range(_SECONDS)])
-        events = world.said.events
-        print(
-            f"{gangs:6} gangs: where places have changed, the next one {written}, and then at most {most} a second; "
-            f"{events} events",
-            flush=True,
-        )
+        figures = {"at once": written, "a second at most": most, "events": world.announcer.events}
+        say(f"{gangs:,} gangs, a leader where places have changed", figures)
         await _passing(gangs)
 
 
 async def _passing(gangs: int) -> None:
-    """One small gang comes to the end of a line in which nobody else fits, and starts."""
-    runs, small = One(0, "line", 1000, admitted=True), One(gangs + 1, "line", 500, admitted=False)
-    larges = [One(number, "line", 2000 + number, admitted=False) for number in range(1, gangs + 1)]
-    world, _ = await _takes_over(filled([runs, *larges], [queue("line", "5")]))
+    """A small gang comes to the end of a queue in which no other gang fits, and starts."""
+    runs, small = One(0, "q", 1000, admitted=True), One(gangs + 1, "q", 500, admitted=False)
+    larges = [One(number, "q", 2000 + number, admitted=False) for number in range(1, gangs + 1)]
+    world, _ = await _takes_over(filled([runs, *larges], [queue("q", "5")]))
     await _until_quiet(world)
-    groups, pods, own = world.written.groups, world.written.pods, world.written.of[small.group.metadata.name]
-    _workloads(world.cluster).apply("added", small.cluster)
+    client = world.client
+    groups, pods, own = client.groups, client.pods, client.of[small.key.name]
+    workloads(world.cluster).apply("added", small.cluster)
     for pod in small.pods:
         world.cluster.pods.of("volcano").apply("added", pod)
-    await work(world)
-    groups, pods = world.written.groups - groups, world.written.pods - pods
-    own = world.written.of[small.group.metadata.name] - own
+    await _work(world)
+    groups, pods, own = client.groups - groups, client.pods - pods, client.of[small.key.name] - own
     if pods != len(small.pods):
         raise AssertionError(f"{pods} gates opened")
-    print(
-        f"{gangs:6} gangs: one passes them all and starts: {own} PodGroups and {pods} gates for it, "
-        f"{groups - own} PodGroups of others",
-        flush=True,
-    )
+    say(f"{gangs:,} gangs, one passes all", {"writes for it": own, "gates": pods, "of others": groups - own})
 
 
-def _workloads(cluster: Cluster) -> Store[Any]:
-    return next(one.store for one in cluster.watched() if one.resource.plural == RAY_CLUSTERS)
-
-
-def main() -> None:
+def main(argv: Sequence[str]) -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--gangs", default="1000,4000,16000", help="how many gangs there are, a list")
-    sizes = [int(text) for text in parser.parse_args().gangs.split(",")]
+    given = options(argv, __doc__, gangs=[1000, 4000, 16_000])
     spare_collector()
-    asyncio.run(_measure(sizes))
-
-
-if __name__ == "__main__":
-    main()
+    asyncio.run(_measure(given.gangs))

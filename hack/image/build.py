@@ -6,9 +6,10 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.image.bytecode import Interpreter, add_bytecode
 from hack.image.debian import Package, debian_tree, resolved
@@ -22,11 +23,6 @@ from hack.image.tree import EPOCH, Tree
 from hack.image.wheels import BARE, SITE, Wheel, downloaded, muster_wheel, read_wheel, requirements_tree, unpack
 from hack.testbed.paths import locked
 from muster.process.revision import BAKED, UNKNOWN, in_checkout
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["CHECKOUT", "SBOM_IN_IMAGE", "Built", "Source", "build", "source"]
 
 CHECKOUT = Path(__file__).parents[2]
 SBOM_IN_IMAGE = "usr/share/doc/muster/sbom.cdx.json"

@@ -10,16 +10,10 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from hack.image.errors import ImageError, run
-from hack.image.machine import PYTHON
-
-if TYPE_CHECKING:
-    from hack.image.machine import Machine
-    from hack.image.tree import Tree
-
-__all__ = ["Interpreter", "add_bytecode"]
+from hack.image.machine import PYTHON, Machine
+from hack.image.tree import Tree
 
 # Runs under the image's interpreter: sources of a list of [source, name in tracebacks, compiled, optimisation].
 _COMPILER = """

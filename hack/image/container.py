@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from hack.image.build import Built
 from hack.image.errors import ImageError
 from hack.image.tree import Tree
 from hack.testbed.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from hack.image.build import Built
-
-__all__ = ["Container", "files", "unpacked"]
 
 # As a container of the chart: a mount namespace of its own, a root that cannot be written, /tmp in memory, no
 # privileges to gain, and nobody's user. $1 is the root, $2 a folder to see at $3, the rest the program.

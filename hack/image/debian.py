@@ -14,18 +14,12 @@ import tarfile
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from hack.apt import apt
 from hack.image.errors import ImageError, run
-from hack.image.machine import PYTHON, this_machine
+from hack.image.machine import PYTHON, Machine, this_machine
 from hack.image.places import image_cache
 from hack.image.tree import Tree
-
-if TYPE_CHECKING:
-    from hack.image.machine import Machine
-
-__all__ = ["PACKAGES", "Package", "debian_tree", "fetched", "resolved"]
 
 PACKAGES = {
     "base-files": "what the system is called (os-release), and the texts of the common licences",

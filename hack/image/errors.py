@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-__all__ = ["ImageError", "run"]
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 _LAST = 400
 

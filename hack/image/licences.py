@@ -10,8 +10,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["READ", "Read", "licences"]
-
 _FIELD = re.compile(r"^License:[ \t]*(\S[^\n]*)$", re.MULTILINE)
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from hack.image.errors import ImageError, run
 
-__all__ = ["GLIBC", "MACHINES", "PYTHON", "Machine", "this_machine"]
-
 # What Debian 12 has; the locked requirements are for the same Python.
 PYTHON = "3.11"
 GLIBC = 36

@@ -5,17 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hack.image.machine import Machine
 from hack.image.tree import Tree
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from hack.image.machine import Machine
-
-__all__ = ["Image", "Layer", "image", "index", "layer"]
 
 _INDEX = "application/vnd.oci.image.index.v1+json"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"

@@ -6,16 +6,11 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hack.testbed.paths import cache_root
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-__all__ = ["appearing", "forget_all_but_newest", "image_cache", "key_of"]
 
 
 def image_cache() -> Path:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import uuid
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
-if TYPE_CHECKING:
-    from hack.image.debian import Package
-    from hack.image.wheels import Wheel
-
-__all__ = ["debian_component", "document", "python_component", "rfc3339"]
+from hack.image.debian import Package
+from hack.image.wheels import Wheel
 
 
 def rfc3339(epoch: int) -> str:

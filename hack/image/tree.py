@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import io
 import tarfile
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Self
+from pathlib import Path, PurePosixPath
+from typing import Self
 
 from hack.image.errors import ImageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-__all__ = ["EPOCH", "Entry", "Tree"]
 
 # 1980-01-01, the first time that a zip can say. Files carry no other, so a layer is the same whenever it is built.
 EPOCH = 315532800

@@ -12,20 +12,13 @@ import sys
 import tempfile
 import zipfile
 from dataclasses import dataclass
+from email.message import Message
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from hack.image.errors import ImageError, run
-from hack.image.machine import PYTHON
+from hack.image.machine import PYTHON, Machine
 from hack.image.places import appearing, image_cache, key_of
 from hack.image.tree import EPOCH, Tree
-
-if TYPE_CHECKING:
-    from email.message import Message
-
-    from hack.image.machine import Machine
-
-__all__ = ["BARE", "SITE", "Wheel", "downloaded", "muster_wheel", "read_wheel", "requirements_tree", "unpack"]
 
 SITE = f"usr/local/lib/python{PYTHON}/dist-packages"
 # A thousand generated modules that muster's connection has to import and never uses, half of them docstrings.

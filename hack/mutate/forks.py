@@ -14,9 +14,11 @@ import signal
 import sys
 import time
 import traceback
-from importlib.machinery import SourceFileLoader
+from collections.abc import Callable, Collection, Iterator, Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import CodeType
+from typing import Any
 
 import aiohttp.web  # noqa: F401 - every fork needs it
 import coverage
@@ -25,13 +27,6 @@ import hypothesis
 import jsonpatch  # noqa: F401 - as above
 import kubernetes_asyncio  # noqa: F401 - as above
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-    from importlib.machinery import ModuleSpec
-    from types import CodeType
-
-__all__ = ["Reach", "reach", "survives"]
 
 _EVERY_TEST = ("-q", "-x", "--assert=plain", "-p", "no:cacheprovider", "--hypothesis-seed=0")
 _TEST_SECONDS = 30  # what a mutant hangs in; the slowest test takes 8

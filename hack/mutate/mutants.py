@@ -7,18 +7,14 @@ import hashlib
 import json
 import sys
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 from mutmut.mutation.mutators import mutation_operators, operator_string
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
-__all__ = ["Mutant", "drawn"]
 
 # What a log says is no promise; `cast` does nothing, and a length or a type of None is only an error.
 _LEFT_OUT = ("cast", "isinstance", "len", "logger")

@@ -9,19 +9,14 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.chart import CHART
 from hack.image.build import CHECKOUT, Built, Source, build
 from hack.image.errors import ImageError
 from hack.image.wheels import muster_wheel
 from hack.release.packed import packed_chart
+from hack.release.programs import Programs
 from muster import __version__
-
-if TYPE_CHECKING:
-    from hack.release.programs import Programs
-
-__all__ = ["RELEASES", "Kept", "keep", "kept"]
 
 RELEASES = CHECKOUT / "tests" / "releases"
 """A folder for each version that was released."""

@@ -6,14 +6,9 @@ import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.image.tree import EPOCH
-
-if TYPE_CHECKING:
-    from hack.release.programs import Programs
-
-__all__ = ["packed_chart"]
+from hack.release.programs import Programs
 
 
 def packed_chart(chart: Path, output: Path, programs: Programs) -> Path:

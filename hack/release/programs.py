@@ -5,18 +5,13 @@ from __future__ import annotations
 import ipaddress
 import os
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hack.image.errors import ImageError, run
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-__all__ = ["Programs", "is_loopback", "programs"]
 
 _NAMES = ("crane", "helm", "cosign")
 _SECONDS = 900.0

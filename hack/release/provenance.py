@@ -6,16 +6,11 @@ cosign makes the in-toto statement of it, whose subject is the digest in the reg
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
+from hack.image.build import Built, Source
 from hack.image.sbom import rfc3339
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from hack.image.build import Built, Source
-
-__all__ = ["BUILDER", "BUILD_TYPE", "predicate"]
 
 BUILD_TYPE = "tag:muster.dev,2026:make-publish"
 """What the parameters mean: docs/releasing.md says it. A name and no address, as RFC 4151 has them."""

@@ -9,12 +9,12 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.chart import CHART
-from hack.image.build import Built, build
+from hack.image.build import Built, Source, build
 from hack.image.errors import ImageError
 from hack.image.machine import MACHINES
 from hack.image.oci import index
@@ -22,13 +22,6 @@ from hack.release.packed import packed_chart
 from hack.release.programs import Programs, is_loopback
 from hack.release.provenance import predicate
 from hack.release.verify import CYCLONEDX, SLSA, Published, verify
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from hack.image.build import Source
-
-__all__ = ["Order", "publish"]
 
 # Signs with the key alone: no transparency log, no authority and no list of trusted ones is asked. cosign would fetch
 # such a list, and wait for it, where it had a --signing-config without a log instead.

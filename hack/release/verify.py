@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.image.errors import ImageError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from hack.release.programs import Programs
-
-__all__ = ["CYCLONEDX", "SLSA", "Published", "found", "verify"]
+from hack.release.programs import Programs
 
 SLSA, CYCLONEDX = "slsaprovenance1", "cyclonedx"
 """What cosign calls the types of the two statements."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["mend"]
-
 _INSTEAD = {
     # A heading without a level.
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',

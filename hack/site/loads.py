@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-__all__ = ["foreign", "loaded"]
+from pathlib import Path
 
 # By element, the attributes whose address is fetched when the page is shown; `a` waits for a click.
 _FETCHES = {

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["parts", "toctrees"]
-
 _LINE = re.compile(r"^- \[([^\]]+)\]\(([^)\s#]+\.md)\)", re.MULTILINE)
 
 

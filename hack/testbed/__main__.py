@@ -20,8 +20,6 @@ from hack.testbed.paths import default_state
 from hack.testbed.process import recorded
 from hack.testbed.site import NODE_ADDON, Site
 
-__all__ = ["main"]
-
 # So many nodes hold tens of thousands of pods.
 _MANY_NODES = 100
 

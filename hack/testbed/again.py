@@ -12,8 +12,6 @@ import threading
 
 from hack.testbed.process import die_with_me
 
-__all__ = ["main"]
-
 # As the first back-off of a kubelet is longer: nothing here comes up in less.
 _PAUSE_SECONDS = 1.0
 

@@ -14,22 +14,18 @@ import urllib.error
 import urllib.request
 import weakref
 from collections import deque
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from hack.testbed.errors import TestbedError
 from hack.testbed.waiting import PATIENCE
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-    from typing import TypeVar
+One = TypeVar("One")
+Other = TypeVar("Other")
 
-    One = TypeVar("One")
-    Other = TypeVar("Other")
-
-__all__ = ["Answer", "Api", "NotFoundError", "answers"]
 
 Manifest = dict[str, Any]
 

@@ -8,20 +8,15 @@ import json
 import platform
 import subprocess
 import tarfile
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from hack.testbed.debian import Debian
 from hack.testbed.enclosure import enter_argv
 from hack.testbed.errors import CommandError
+from hack.testbed.site import Site
 from hack.testbed.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from hack.testbed.site import Site
-
-__all__ = ["PAUSE", "import_image", "pack", "pause_archive"]
 
 PAUSE = "testbed.muster.dev/pause:1"
 

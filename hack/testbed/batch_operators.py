@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
 
 import jsonpatch
 import yaml
@@ -18,24 +20,8 @@ from hack.testbed.part import Launch
 from hack.testbed.pki import Authority, write_pair
 from hack.testbed.ports import check_free
 from hack.testbed.service import host_service, lead_webhooks
+from hack.testbed.site import Site
 from hack.testbed.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from hack.testbed.site import Site
-
-__all__ = [
-    "jobset",
-    "jobset_serves",
-    "mpi",
-    "prepare_jobset",
-    "prepare_mpi",
-    "prepare_trainer",
-    "trainer",
-    "trainer_serves",
-]
 
 _MPI_NAMESPACE = "mpi-operator"
 # Compiled into the MPI operator, and bound on every address.

@@ -5,17 +5,12 @@ Debian's Chromium and its driver are unpacked into the cache, as a node's progra
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hack.testbed.debian import Debian
 from hack.testbed.paths import write_atomically
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-__all__ = ["Browser"]
 
 # The same letters on every machine, whatever else it has.
 _FONTS = """<?xml version="1.0"?>

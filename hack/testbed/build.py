@@ -13,21 +13,15 @@ import os
 import shutil
 import subprocess
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.testbed.debian import Debian
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.modules import family_dir
+from hack.testbed.part import Part
 from hack.testbed.paths import cache_root, digest_of, locked, write_atomically
 from hack.testbed.toolchain import Go, find_go
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from hack.testbed.part import Part
-
-__all__ = ["DEBIAN", "binaries", "binary_path", "is_finished"]
 
 DEBIAN = "debian"
 """The family of programs that come from Debian's packages instead."""

@@ -8,8 +8,11 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from hack.testbed import kueue, lifecycle, volcano
 from hack.testbed.api import Api
@@ -26,13 +29,6 @@ from hack.testbed.process import LAZY_COLLECTOR, Process, recorded, spawn
 from hack.testbed.site import ADMIN, NODE_ADDON, Site, kubeconfig_text
 from hack.testbed.versions import chosen as chosen_version
 from hack.testbed.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-    from types import TracebackType
-
-__all__ = ["Testbed", "forget_killed"]
 
 # What kubectl and helm say where the apiserver, or its etcd, had no time for them.
 _BUSY = re.compile(

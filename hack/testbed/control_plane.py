@@ -3,31 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.testbed.api import NotFoundError
 from hack.testbed.modules import module_dir
 from hack.testbed.nodes import FAKE, REAL
 from hack.testbed.part import Launch
 from hack.testbed.process import LAZY_COLLECTOR
-from hack.testbed.site import PARTS_GROUP
+from hack.testbed.site import PARTS_GROUP, Site
 from hack.testbed.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from hack.testbed.site import Site
-
-__all__ = [
-    "create_nodes",
-    "default_service_account",
-    "etcd",
-    "grant",
-    "kube_apiserver",
-    "kube_controller_manager",
-    "kube_scheduler",
-    "kwok",
-    "nodes_schedulable",
-    "serving",
-]
 
 _STAGES = Path(__file__).parent / "stages"
 _KWOK = "sigs.k8s.io/kwok"

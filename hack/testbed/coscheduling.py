@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -11,13 +12,7 @@ from hack.testbed.control_plane import serving
 from hack.testbed.kubernetes import ldflags_of
 from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hack.testbed.site import Site
-
-__all__ = ["AS_DEFAULT", "AS_SECOND", "LDFLAGS", "controller", "prepare_scheduler", "scheduler"]
+from hack.testbed.site import Site
 
 AS_SECOND = "coscheduling"
 """The add-on beside kube-scheduler: for pods with `schedulerName: scheduler-plugins-scheduler`."""

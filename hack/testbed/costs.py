@@ -10,8 +10,6 @@ import json
 import os
 from pathlib import Path
 
-__all__ = ["COSTS", "START", "note", "note_process", "noted", "spent", "stat"]
-
 COSTS = "MUSTER_COSTS"
 START = "start"
 """The name of the line that says: a control plane was started."""
@@ -45,6 +43,14 @@ def stat(pid: int) -> list[str]:
 def spent(fields: list[str]) -> float:
     """Return the processor seconds of a process, by its `stat`, and of those that it has waited for."""
     return sum(map(int, fields[11:15])) / _TICKS
+
+
+def resident(pid: int, field: str = "VmRSS") -> float:
+    """Memory of a process in MB; `VmHWM` is its highest so far. Raises OSError when it is gone."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) / 1024
+    raise ProcessLookupError(f"no {field} of process {pid}")
 
 
 def noted(path: Path) -> list[tuple[str, float]]:

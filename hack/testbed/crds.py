@@ -6,18 +6,12 @@ The apiserver parses it, merges it into its OpenAPI documents and keeps it, at e
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
 from hack.testbed.errors import TestbedError
 from hack.testbed.modules import module_dir
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from hack.testbed.part import Part
-
-__all__ = ["crd_files", "read_crd", "without_descriptions"]
+from hack.testbed.part import Part
 
 _NAME = re.compile(rb"^  name: (\S+)$", re.MULTILINE)
 _DESCRIPTION = re.compile(rb" *description: \S")

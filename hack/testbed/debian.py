@@ -6,18 +6,13 @@ import hashlib
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TextIO
 
 from hack.apt import apt
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.paths import cache_root, locked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import TextIO
-
-__all__ = ["Debian"]
 
 _NODE = ("containerd", "runc", "containernetworking-plugins", "nftables")
 _RELEASE = Path("/etc/os-release")

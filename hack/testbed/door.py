@@ -14,8 +14,6 @@ from pathlib import Path
 
 from hack.testbed.netns import enter
 
-__all__ = ["main"]
-
 _CHUNK = 1 << 16
 
 

@@ -13,33 +13,17 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.netns import run_inside
 from hack.testbed.ports import check_free
 from hack.testbed.process import spawn
-from hack.testbed.site import cgroup_name
+from hack.testbed.site import Site, cgroup_name
 from hack.testbed.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from hack.testbed.site import Site
-
-__all__ = [
-    "DOOR",
-    "ENCLOSURE",
-    "cgroup_roots",
-    "check_machine",
-    "enter_argv",
-    "inside",
-    "network_of",
-    "open_enclosure",
-    "remove_cgroups",
-]
 
 _T = TypeVar("_T")
 ENCLOSURE, DOOR = "enclosure", "door"

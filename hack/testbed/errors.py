@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
-
-__all__ = ["CommandError", "TestbedError", "log_tail"]
+from collections.abc import Sequence
+from pathlib import Path
 
 _TAIL_LINES = 12
 

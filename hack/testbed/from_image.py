@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-from hack.testbed.muster import POD_NAME, service_variables
+from hack.image.container import Container
+from hack.testbed.muster import POD_NAME, MusterInstall, service_variables
 from hack.testbed.ports import free_port
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from hack.image.container import Container
-    from hack.testbed.muster import MusterInstall
-    from hack.testbed.process import Process
-
-__all__ = ["Pod"]
+from hack.testbed.process import Process
 
 
 class Pod:

@@ -8,17 +8,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
+from hack.testbed.cluster import Testbed
 from hack.testbed.errors import TestbedError
 from hack.testbed.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from hack.testbed.cluster import Testbed
-
-__all__ = ["before_uninstall", "probe_of_helm_test"]
 
 _CHECKOUT = Path(__file__).parents[2]
 _HOOK = "helm.sh/hook"

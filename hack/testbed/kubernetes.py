@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from hack.testbed.part import STRIPPED
 
-__all__ = ["AS_RELEASED", "DEFAULT_KUBERNETES", "FORMER", "KUBERNETES", "Kubernetes", "ldflags_of"]
-
 _GATE = "--feature-gates=GenericWorkload=true"
 _SERVED = "--runtime-config=scheduling.k8s.io/v1beta1=true"
 # The controllers that talk to a cloud or to real disks. A controller manager refuses names that it does not know.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -13,13 +14,7 @@ from hack.testbed.modules import module_dir
 from hack.testbed.part import STRIPPED, Launch
 from hack.testbed.rotation import mounted_certificate
 from hack.testbed.service import host_service, lead_webhooks
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hack.testbed.site import Site
-
-__all__ = ["KUEUE", "LDFLAGS", "configuration", "kueue", "kueue_serves", "prepare"]
+from hack.testbed.site import Site
 
 KUEUE = "kueue"
 """The add-on."""

@@ -6,29 +6,24 @@ import os
 import re
 import shutil
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.testbed.api import answers
 from hack.testbed.costs import START, note, note_process
 from hack.testbed.crds import crd_files, read_crd
 from hack.testbed.enclosure import ENCLOSURE, enter_argv, inside, open_enclosure, remove_cgroups
 from hack.testbed.errors import TestbedError, log_tail
+from hack.testbed.part import Launch, Part
 from hack.testbed.parts import PARTS
 from hack.testbed.ports import check_free
 from hack.testbed.process import LAZY_COLLECTOR, Process, marked, recorded, spawn, stop_all
 from hack.testbed.site import ADMIN, NODE_ADDON, Site
 from hack.testbed.stored import Stored
 from hack.testbed.waiting import PATIENCE, wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from hack.testbed.part import Launch, Part
-
-__all__ = ["await_ready", "await_settled", "bring_up", "create_objects", "start_process", "take_down", "users"]
 
 _STOP_SECONDS = 3
 _CHECKOUT = Path(__file__).parents[2]

@@ -13,8 +13,6 @@ from hack.testbed.paths import cache_root, locked, write_atomically
 from hack.testbed.toolchain import find_go
 from hack.testbed.versions import family_of
 
-__all__ = ["family_dir", "module_dir", "required"]
-
 _FAMILIES = Path(__file__).parent / "modules"
 
 

@@ -11,35 +11,21 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hack.testbed.api import NotFoundError, answers
+from hack.testbed.api import Api, NotFoundError, answers
+from hack.testbed.cluster import Testbed
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.hooks import before_uninstall
 from hack.testbed.ports import free_port
+from hack.testbed.process import Process
 from hack.testbed.site import kubeconfig_text
 from hack.testbed.waiting import PATIENCE, wait_for
 from muster.model.names import GANG, GANG_SIZE
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from hack.testbed.api import Api
-    from hack.testbed.cluster import Testbed
-    from hack.testbed.process import Process
-
-__all__ = [
-    "POD_NAME",
-    "MusterInstall",
-    "Program",
-    "adopt",
-    "gates_of_a_new_pod",
-    "install",
-    "service_variables",
-]
 
 _CHECKOUT = Path(__file__).parents[2]
 _AS_POD = Path(__file__).with_name("as_pod.py")

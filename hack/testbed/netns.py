@@ -5,15 +5,11 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
 
 from hack.testbed.errors import TestbedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-__all__ = ["enter", "run_inside"]
 
 _T = TypeVar("_T")
 _CLONE_NEWNET = 0x40000000

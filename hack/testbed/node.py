@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 from hack.testbed.api import NotFoundError
 from hack.testbed.archive import PAUSE, import_image, pause_archive
@@ -12,15 +14,8 @@ from hack.testbed.debian import Debian
 from hack.testbed.nodes import REAL
 from hack.testbed.part import Launch, Part
 from hack.testbed.pki import Authority, write_pair
+from hack.testbed.site import Site
 from hack.testbed.toolchain import find_go
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
-
-    from hack.testbed.site import Site
-
-__all__ = ["NODE", "PAUSE_PROGRAM", "containerd", "import_pause", "kube_proxy", "kubelet", "real_node_ready"]
 
 NODE = "real-0"
 PAUSE_PROGRAM = Part(name="pause", addon="node", family="pause", package=".")

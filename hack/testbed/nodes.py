@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FAKE", "REAL", "Nodes"]
-
 FAKE = "testbed.muster.dev/kwok"
 """The taint (NoSchedule) of kwok's nodes beside a real one, lest what has to run comes to where nothing runs."""
 REAL = "testbed.muster.dev/real"

@@ -11,17 +11,12 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.testbed.errors import TestbedError
 from hack.testbed.paths import cache_root, locked, write_atomically
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["AXE", "MERMAID", "Packaged"]
 
 _SECONDS = 300
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
@@ -13,12 +13,8 @@ from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
 from hack.testbed.rotation import mounted_certificate
 from hack.testbed.service import host_service, lead_webhooks
+from hack.testbed.site import Site
 from hack.testbed.versions import chosen
-
-if TYPE_CHECKING:
-    from hack.testbed.site import Site
-
-__all__ = ["kuberay", "prepare_training", "ray_dashboards", "ray_sample", "training", "training_mpi", "training_serves"]
 
 _RAY_DASHBOARD_PORT = 8265
 

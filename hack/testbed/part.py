@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from hack.testbed.site import Site
-
-__all__ = ["STRIPPED", "Launch", "Part"]
 
 STRIPPED = "-s -w"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from hack.testbed import batch_operators, control_plane, coscheduling, kueue, node, operators, volcano
 from hack.testbed.build import DEBIAN
@@ -12,11 +12,6 @@ from hack.testbed.kubernetes import DEFAULT_KUBERNETES, KUBERNETES
 from hack.testbed.part import Part
 from hack.testbed.versions import OTHERS
 from hack.testbed.versions import chosen as chosen_version
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-__all__ = ["ADDONS", "DEFAULT_ADDONS", "OF_THE_CHOSEN_VERSION", "PARTS", "select"]
 
 _KUBERNETES = KUBERNETES[DEFAULT_KUBERNETES].ldflags
 OF_THE_CHOSEN_VERSION = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")

@@ -5,14 +5,9 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-__all__ = ["cache_root", "default_state", "digest_of", "locked", "write_atomically"]
 
 
 def cache_root() -> Path:

@@ -14,8 +14,6 @@ import time
 from hack.testbed.errors import TestbedError
 from hack.testbed.paths import cache_root, locked, write_atomically
 
-__all__ = ["check_free", "free_port", "service_range"]
-
 _FIRST, _LAST = 28672, 32767
 # A program started with a port has bound it long before this many seconds have passed.
 _HELD_SECONDS = 600

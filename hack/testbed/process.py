@@ -14,19 +14,14 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.testbed.costs import note_process, stat
 from hack.testbed.errors import TestbedError
 from hack.testbed.paths import write_atomically
 from hack.testbed.waiting import wait_for
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-__all__ = ["LAZY_COLLECTOR", "Process", "die_with_me", "marked", "recorded", "spawn", "stop_all"]
 
 MARK = "MUSTER_TESTBED_STATE"
 # For programs in Go: they share few cores and have memory enough, and their collectors would take a tenth of the time.

@@ -7,16 +7,10 @@ rules, the certificate spares it a rotation, and a restart.
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hack.testbed.pki import Authority
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hack.testbed.site import Site
-
-__all__ = ["mounted_certificate"]
+from hack.testbed.site import Site
 
 
 def mounted_certificate(site: Site, folder: Path, *, authority: str, namespace: str, secret: str, service: str) -> str:

@@ -12,19 +12,15 @@ import json
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from hack.testbed.errors import TestbedError
 from hack.testbed.paths import cache_root, locked
 from hack.testbed.toolchain import find_go
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-__all__ = ["VERSIONS", "schemas", "strict"]
 
 JSON = dict[str, Any]
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from hack.testbed.site import Site
-
-__all__ = ["host_service", "lead_webhooks"]
+from hack.testbed.site import Site
 
 # What is called late is refused: as long as Kubernetes allows.
 _REVIEW_SECONDS = 30

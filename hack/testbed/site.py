@@ -6,9 +6,10 @@ import hashlib
 import ipaddress
 import json
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from hack.testbed.api import Api
 from hack.testbed.errors import TestbedError
@@ -17,12 +18,6 @@ from hack.testbed.nodes import Nodes
 from hack.testbed.paths import write_atomically
 from hack.testbed.pki import Authority, write_pair, write_service_account_keys
 from hack.testbed.ports import free_port, service_range
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-
-__all__ = ["ADMIN", "NODE_ADDON", "PARTS_GROUP", "Site", "cgroup_name", "kubeconfig_text"]
 
 ADMIN = "admin"
 NODE_ADDON = "node"

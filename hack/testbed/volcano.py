@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -12,20 +13,7 @@ from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
 from hack.testbed.pki import Authority, write_pair
 from hack.testbed.service import host_service, lead_webhooks
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from hack.testbed.site import Site
-
-__all__ = [
-    "controllers",
-    "default_queue_open",
-    "prepare_webhooks",
-    "scheduler",
-    "scheduler_conf",
-    "webhooks",
-]
+from hack.testbed.site import Site
 
 _MODULE = "volcano.sh/volcano"
 _NAMESPACE = "volcano-system"

@@ -7,14 +7,10 @@ deadline that is far away costs nothing where things work.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 from hack.testbed.errors import TestbedError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-__all__ = ["PATIENCE", "wait_for"]
 
 _T = TypeVar("_T")
 PATIENCE = 300.0

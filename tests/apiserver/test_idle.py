@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from hack.bench.usage import resident
 from hack.testbed import Testbed
+from hack.testbed.costs import resident
 from hack.testbed.muster import MusterInstall
 from muster.kube.resource import LEASES, SECRETS
 from tests.apiserver.conftest import running

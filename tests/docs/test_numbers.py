@@ -15,7 +15,7 @@ from tests.support.pages.numbers import CHECKOUT, MARK, amount, found, prose, re
 from webhook.certificates.bundles import CONFIGURATIONS
 from webhook.reviews.knowledge import Knowledge
 
-_PAGES = [*pages(), "hack/bench/README.md"]
+_PAGES = pages()
 
 
 def _number(name: str) -> float:

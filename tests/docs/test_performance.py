@@ -1,31 +1,17 @@
-"""docs/performance.md shows what the benchmarks print and plot, where that is the same in every run."""
+"""docs/performance.md shows what the benchmarks print, where that is the same in every run."""
 
-import json
-import os
 import re
 from pathlib import Path
 
 import pytest
 
-from hack.bench.drain.model import report as drains
+from hack.bench.drain import report as drains
 from hack.bench.memory import SHAPES, measured
-from hack.bench.siblings import plot, report, simulated
-from hack.bench.watch import pod
 from tests.support.pages.numbers import prose
 
 # Gangs a second, and parts of a hundred.
 _ROUNDING = 2
 _DOCS = Path(__file__).parents[2] / "docs"
-
-
-def test_the_day_of_twenty_teams_is_what_the_simulation_makes_of_it() -> None:
-    """Numbers and plot; `MUSTER_REWRITE=1` writes the plot."""
-    days = simulated()
-    picture = _DOCS / "images" / "siblings.svg"
-    if os.environ.get("MUSTER_REWRITE"):
-        picture.write_text(plot(days))
-    assert picture.read_text() == plot(days), "run this test with MUSTER_REWRITE=1"
-    assert "\n".join(report(days)) in (_DOCS / "performance.md").read_text()
 
 
 def test_drains_are_as_quick_as_the_model_makes_them() -> None:
@@ -52,13 +38,6 @@ def test_the_longest_steps_are_below_what_the_changelog_says() -> None:
     assert said is not None
     for column, most in enumerate(said.groups()):
         assert int(most) - 10 < max(float(row[column]) for row in table) < int(most)
-
-
-def test_the_pods_of_the_first_list() -> None:
-    """hack/bench/README.md says how large the pods of hack.bench.steps are."""
-    said = re.search(r"two pods of (\d+) kB for each gang", prose("hack/bench/README.md"))
-    assert said is not None
-    assert round(len(json.dumps(pod(0), separators=(",", ":"))) / 1000) == int(said[1])
 
 
 @pytest.mark.parametrize("title", SHAPES)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hack.check import LEFT_OUT, SMOKE, Part, lanes, main, parts, quick, run, unbuilt
+from hack.check import LEFT_OUT, SMOKE, lanes, main, parts, quick, run, unbuilt
+from hack.part import Part
 from hack.testbed.build import binary_path, finish
 from hack.testbed.costs import COSTS, START
 from hack.testbed.parts import PARTS, select

@@ -5,26 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hack.bench.bare import QUEUES_AND_GROUPS, serve
-from hack.testbed import Testbed, wait_for
+from hack.bench.control_plane import RAY_CLUSTERS
+from hack.testbed import Testbed
+from hack.testbed.api import Api
 from muster.kube.client import Client
-from muster.kube.resource import PODS, QUEUES, Resource
-
-if TYPE_CHECKING:
-    from hack.testbed.api import Api
-
-__all__ = ["NAMESPACES", "cluster", "creations", "prepare", "review", "worker"]
+from muster.kube.resource import PODS
 
 # Where no webhook is asked, where one in Go, and where muster's.
 NAMESPACES = ("none", "go", "muster")
-_CRDS = (
-    *QUEUES_AND_GROUPS,
-    ("github.com/ray-project/kuberay/ray-operator", "config/crd/bases/ray.io_rayclusters.yaml"),
-)
-_RAY_CLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster")
 _SIZE = 8000
 _CREATED, _AT_ONCE = 400, 16
 _SECONDS = 120.0
@@ -32,29 +22,15 @@ _WORKERS = 100_000
 _RESOURCES = {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "1", "memory": "2Gi"}}
 
 
-def prepare(testbed: Testbed, api: Api) -> None:
-    """Install the kinds, a queue and the namespaces."""
-    serve(testbed, _CRDS)
-    queue = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "metadata": {"name": "default"}, "spec": {}}
-    api.create(QUEUES.path(), queue)
-    for namespace in NAMESPACES:
-        testbed.kubectl("create", "namespace", namespace)
-        wait_for("the ServiceAccount", partial(api.get, _account(namespace)), _SECONDS)
-
-
-def _account(namespace: str) -> str:
-    return f"/api/v1/namespaces/{namespace}/serviceaccounts/default"
-
-
 def cluster(api: Api, namespace: str) -> dict[str, Any]:
     """A labelled RayCluster there, as the apiserver has it."""
     template = {"spec": {"containers": [{"name": "ray", "image": "none", "resources": _RESOURCES}]}}
     workers = {"groupName": "workers", "replicas": _WORKERS, "minReplicas": _WORKERS, "maxReplicas": _WORKERS}
     return api.create(
-        _RAY_CLUSTERS.path(namespace),
+        RAY_CLUSTERS.path(namespace),
         {
-            "apiVersion": _RAY_CLUSTERS.api_version,
-            "kind": _RAY_CLUSTERS.kind,
+            "apiVersion": RAY_CLUSTERS.api_version,
+            "kind": RAY_CLUSTERS.kind,
             "metadata": {"name": "demo", "labels": {"volcano.sh/queue-name": "default"}},
             "spec": {
                 "headGroupSpec": {"rayStartParams": {}, "template": template},
@@ -89,7 +65,7 @@ def worker(cluster: dict[str, Any], number: int, *, size: int = _SIZE) -> dict[s
             "annotations": {"ray.io/ft-enabled": "false"},
             "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
         },
-        # Nobody else's scheduler takes it while it is there, whether muster holds it or not.
+        # No scheduler takes it while it is there, whether muster holds it or not.
         "spec": {"schedulerName": "volcano", "containers": [container]},
     }
     variable = {"name": "RAY_VARIABLE_00000", "value": "v" * 60}
@@ -129,7 +105,7 @@ async def creations(testbed: Testbed, namespace: str) -> float:
     """Pods a second that the apiserver creates in a namespace, which is empty again afterwards."""
     limit = asyncio.Semaphore(_AT_ONCE)
     async with await Client.connect(kubeconfig=str(testbed.kubeconfig), user_agent="muster-bench") as client:
-        owner = json.loads(await client.get(_RAY_CLUSTERS, "demo", namespace, deadline=_SECONDS))
+        owner = json.loads(await client.get(RAY_CLUSTERS, "demo", namespace, deadline=_SECONDS))
 
         async def create(number: int) -> None:
             async with limit:

@@ -12,7 +12,6 @@ import signal
 import ssl
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 from aiohttp import web
@@ -20,18 +19,14 @@ from prometheus_client import CollectorRegistry
 
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
+from muster.kube.reflector import Reflector
+from muster.model.objects import Pod
 from muster.process.lifecycle import spare_collector
 from webhook.metrics import Metrics
 from webhook.reviews.knowledge import Knowledge
 from webhook.server.app import make_handler
 from webhook.server.intake import Intake, Limits
 from webhook.server.listener import Listener
-
-if TYPE_CHECKING:
-    from muster.kube.reflector import Reflector
-    from muster.model.objects import Pod
-
-__all__: list[str] = []
 
 _SECONDS = 120.0
 

@@ -1,6 +1,6 @@
 """Why no test runs a command that a document shows: what it would need, and what shows the same."""
 
-_PEERS = "hack/bench/peers writes it from clusters of three products, in hours; tests/unit/test_peers.py"
+_PEERS = "a benchmark of three products, in hours; the repository has it at the commit that the page names"
 _NO_DOCKER = "docker, skopeo and ctr do not run here; tests/image/test_registries.py reads the archive"
 _NO_GITOPS = "neither Argo CD nor Flux runs here; tests/apiserver/test_documented.py has what they would undo"
 _BENCH = "a bench, for an idle machine"
@@ -64,7 +64,7 @@ SENTENCES: dict[str, dict[str, str]] = {
     "docs/denials.md": {"muster plan --strict": "a name; docs/gitops.md has the command"},
     "docs/design-notes.md": {
         "muster doctor --probe": "tests/pairs/test_probe.py",
-        "python -m hack.bench.admission": _BENCH,
+        "python -m hack.bench admission": _BENCH,
     },
     "docs/gangs.md": {"muster doctor --probe": "tests/pairs/test_probe.py"},
     "docs/gitops.md": {
@@ -73,7 +73,6 @@ SENTENCES: dict[str, dict[str, str]] = {
     },
     "docs/image.md": {
         "make image NAME=REGISTRY/muster": "tests/image/test_builds.py builds by what it calls",
-        "python -m hack.bench.start": _BENCH,
         "python -m hack.image --architecture": "the name of an option; tests/image/test_arm64.py",
     },
     "docs/migrating.md": {
@@ -84,15 +83,11 @@ SENTENCES: dict[str, dict[str, str]] = {
         "muster replay generated:2": "it takes minutes; tests/unit/muster/cli/replay/test_replay.py replays others",
         "muster replay KTH-SP2-1996.swf.gz": "the log is no part of the project; "
         "tests/unit/muster/cli/replay/test_replay.py replays others",
-        "python -m hack.bench.churn --minutes 120 --rate 0.3 --plot docs/images/churn.svg": _BENCH,
-        "python -m hack.bench.drain --waiting 500,2000,8000": _BENCH,
-        "python -m hack.bench.drain.model": "tests/docs/test_performance.py calls what it calls",
-        "python -m hack.bench.fleet --gangs 500,2000,15000 --minutes 130 --plot docs/images/fleet.svg": _BENCH,
-        "python -m hack.bench.memory": _BENCH,
-        "python -m hack.bench.reconcile": _BENCH,
-        "python -m hack.bench.waiting": _BENCH,
-        "python -m hack.bench.siblings --plot docs/images/siblings.svg": "tests/docs/test_performance.py",
-        "python -m hack.bench.steps": _BENCH,
+        "python -m hack.bench drain": "tests/docs/test_performance.py calls what it calls",
+        "python -m hack.bench memory": _BENCH,
+        "python -m hack.bench reconcile": _BENCH,
+        "python -m hack.bench waiting": _BENCH,
+        "python -m hack.bench steps": _BENCH,
     },
     "docs/queues.md": {
         "muster hold queue/research": "docs/tutorial.md has another, which runs",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hack.bench.drain.model import Terms, drained
+from hack.bench.drain import Terms, drained
 
 _GOAL = 0.95  # of a raw client that does the same writes; a real controller computes as well
 
