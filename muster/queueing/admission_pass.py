@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from math import inf
 
-from muster.queueing.bypassed import BypassedBelow
+from muster.queueing.bypassed import BypassCandidates
 from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, Order
 from muster.queueing.holdings import Room
 from muster.queueing.line_visitor import LineVisitor, lower
@@ -61,7 +61,7 @@ class AdmissionPass:
     given_back: tuple[Reclaimable, Reclaimable] | None = None
     more: bool = False
     turns: dict[str, dict[Order, float]] = field(default_factory=dict)
-    bypassed: dict[tuple[str, tuple[str, ...], str], BypassedBelow] = field(default_factory=dict)
+    bypassed: dict[tuple[str, tuple[str, ...], str], BypassCandidates] = field(default_factory=dict)
 
     _least: dict[str, float] = field(default_factory=dict)
     # What `free` gave since something was last taken: thousands of lines ask of one queue.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.queueing.bypassed import Bypassed
+from muster.queueing.bypassed import LineBypass
 from muster.queueing.entries import EntryKey, GangKey, Order
 from muster.queueing.waiting_line import WaitingLine
 from tests.support.examples import examples
@@ -73,7 +73,7 @@ def test_who_needs_nothing_of_a_resource_fits_where_there_is_less_than_none_of_i
 
 def bypassed(*needs: Amounts, before: Order | None = None, gone: tuple[int, ...] = ()) -> Order | None:
     keys = {order(one).key for one in gone}
-    return Bypassed([of(*needs)], {"cpu": 2}).first(before, lambda key: key not in keys)
+    return LineBypass([of(*needs)], {"cpu": 2}).first(before, lambda key: key not in keys)
 
 
 def test_the_first_is_passed_that_waits_for_what_is_taken() -> None:
@@ -89,7 +89,7 @@ def test_none_is_passed_that_does_not_stand_before() -> None:
 
 def test_who_is_asked_for_again_is_the_same_until_it_was_passed() -> None:
     gone: set[EntryKey] = set()
-    level = Bypassed([of(*[(("cpu", 3),)] * 3)], {"cpu": 2})
+    level = LineBypass([of(*[(("cpu", 3),)] * 3)], {"cpu": 2})
 
     def first() -> Order | None:
         return level.first(None, lambda key: key not in gone)
