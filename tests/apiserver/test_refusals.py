@@ -47,19 +47,6 @@ def desk(bare: Testbed, calls: Api, webhook_of_session: MusterInstall, every_kin
         opened.delete(QUEUES, opened.namespace)
 
 
-def _mpi_job(lane: str) -> Manifest:
-    replicas = {"Launcher": 1, "Worker": 4}
-    return {
-        "apiVersion": "kubeflow.org/v2beta1",
-        "kind": "MPIJob",
-        "metadata": {"name": "big"},
-        "spec": {
-            "runPolicy": {"schedulingPolicy": {"queue": lane}},
-            "mpiReplicaSpecs": {role: {"replicas": count, "template": _TEMPLATE} for role, count in replicas.items()},
-        },
-    }
-
-
 def _ray_job(lane: str) -> Manifest:
     return {
         "apiVersion": "ray.io/v1",
@@ -86,19 +73,6 @@ def _job(lane: str) -> Manifest:
             id="RayCluster above the capability in both",
         ),
         pytest.param(
-            lambda lane: ray_cluster("big").label(QUEUE_LABEL, lane).workers(4, memory="1Gi").manifest(),
-            "ExceedsCapability",
-            f'{_LABEL}: gang "ray-big-pg" {_ROOM}',
-            id="RayCluster above the capability in cpu",
-        ),
-        pytest.param(
-            lambda lane: pytorch_job("big").workers(4).policy(queue=lane).manifest(),
-            "ExceedsCapability",
-            f'{_FIELD}.queue: gang "big" {_ROOM}',
-            id="PyTorchJob above the capability",
-        ),
-        pytest.param(_mpi_job, "ExceedsCapability", f'{_FIELD}.queue: gang "big" {_ROOM}', id="MPIJob above it"),
-        pytest.param(
             # Counted with its runtime.
             lambda lane: train_job("big", "plain", {QUEUE_LABEL: lane}, nodes=5),
             "ExceedsCapability",
@@ -113,25 +87,12 @@ def _job(lane: str) -> Manifest:
             id="RayJob above it",
         ),
         pytest.param(
-            lambda lane: ray_cluster("lost").label(QUEUE_LABEL, f"{lane}-not").manifest(),
-            "QueueNotFound",
-            f'{_LABEL}: queue "QUEUE-not" does not exist (did you mean "QUEUE"?); '
-            "name an existing queue or create it first",
-            id="queue missing",
-        ),
-        pytest.param(
             lambda lane: (
                 ray_cluster("odd").label(QUEUE_LABEL, lane).label(PRIORITY_CLASS_LABEL, "nobody-knows").manifest()
             ),
             "UnknownPriorityClass",
             f"metadata.labels[{PRIORITY_CLASS_LABEL}]: {_UNKNOWN}",
             id="unknown PriorityClass in a label",
-        ),
-        pytest.param(
-            lambda lane: pytorch_job("odd").policy(queue=lane, priorityClass="nobody-knows").manifest(),
-            "UnknownPriorityClass",
-            f"{_FIELD}.priorityClass: {_UNKNOWN}",
-            id="unknown PriorityClass in the policy",
         ),
         pytest.param(
             lambda lane: ray_cluster("odd").label(QUEUE_LABEL, lane).head(cpu="-1").manifest(),
@@ -146,18 +107,6 @@ def _job(lane: str) -> Manifest:
             'spec.headGroupSpec.template.spec.containers[0].resources.requests.memory: "1e0.5" is not a quantity such '
             "as 500m, 2 or 1.5Gi",
             id="no quantity, which the CRD lets pass",
-        ),
-        pytest.param(
-            lambda lane: pytorch_job("odd").workers(2).policy(queue=lane, minAvailable=4).manifest(),
-            "Invalid",
-            f"{_FIELD}.minAvailable: 4 is above the 3 pods that there are; lower it or raise the replicas",
-            id="minAvailable above the replicas",
-        ),
-        pytest.param(
-            lambda lane: pytorch_job("odd").policy(queue=lane, minAvailable=0).manifest(),
-            "Invalid",
-            f"{_FIELD}.minAvailable: 0 is below 1; a gang starts with at least one pod",
-            id="minAvailable of none",
         ),
     ],
 )

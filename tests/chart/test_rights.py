@@ -1,12 +1,9 @@
 """What muster's ServiceAccounts may do: nothing else, nowhere, ever. docs/security.md lists it, with what it is for."""
 
-from collections.abc import Iterator
-
 import pytest
 import yaml
 
-from muster.gangs.history import SHARDS
-from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS
+from muster.workloads import GANG_KINDS
 from tests.docs.test_security import PAGE
 from tests.support.chart.rendered import Render, Rendered
 from tests.support.cluster.rbac import granted, listed
@@ -14,9 +11,6 @@ from tests.support.cluster.rbac import granted, listed
 READ = ["get", "list", "watch"]
 _NATIVE = ("schedulers={kubernetes}", "queues.source=muster")
 _ELASTIC_QUOTAS = ("scheduling.x-k8s.io", "elasticquotas")
-# Two versions of MPIJob are one resource.
-OWNERS = {(kind.group, kind.plural) for kind in GANG_KINDS}
-SPEAKERS = {(read.group, read.plural) for reads in (WATCHED_KINDS, SOURCES) for read in reads} - OWNERS
 
 
 @pytest.mark.parametrize(
@@ -70,68 +64,6 @@ def test_with_certificates_of_others_the_webhook_has_no_secret(render: Render, v
     assert written == {"events", *kinds}
     assert {right.name for right in rights if right.resource in kinds} == {"muster"}
     assert "secrets" not in {right.resource for right in rights}
-
-
-def readable(*more: str) -> Iterator[tuple[str, str, tuple[str, ...], tuple[str, ...]]]:
-    """The rights to see all workloads and what speaks for them, and `more` on those that are gangs."""
-    for group, plural in OWNERS | SPEAKERS:
-        yield group, plural, (), (*READ, *(more if (group, plural) in OWNERS else ()))
-
-
-def test_rights_of_the_webhook_in_the_cluster(default: Rendered) -> None:
-    bundle = (*READ, "patch")
-    assert default.rules("ClusterRole", "muster-webhook") == sorted(
-        [
-            ("", "limitranges", (), tuple(READ)),
-            ("", "resourcequotas", (), tuple(READ)),
-            ("", "namespaces", (), tuple(READ)),
-            ("", "pods", (), tuple(READ)),
-            ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("muster",), bundle),
-            ("admissionregistration.k8s.io", "validatingwebhookconfigurations", ("muster",), bundle),
-            ("batch", "jobs", (), ("get",)),
-            ("node.k8s.io", "runtimeclasses", (), tuple(READ)),
-            ("scheduling.k8s.io", "priorityclasses", (), tuple(READ)),
-            ("scheduling.volcano.sh", "podgroups", (), ("get", "list")),
-            ("scheduling.volcano.sh", "queues", (), tuple(READ)),
-            *readable(),
-        ]
-    )
-
-
-def test_rights_of_the_webhook_in_its_namespace(default: Rendered) -> None:
-    assert default.rules("Role", "muster-webhook") == [
-        ("", "secrets", ("muster-webhook-tls",), (*READ, "update")),
-        ("events.k8s.io", "events", (), ("create",)),
-    ]
-
-
-def test_rights_of_the_controller_in_the_cluster(default: Rendered) -> None:
-    assert default.rules("ClusterRole", "muster-controller") == sorted(
-        [
-            ("", "limitranges", (), tuple(READ)),
-            ("", "resourcequotas", (), tuple(READ)),
-            ("", "namespaces", (), tuple(READ)),
-            ("", "nodes", (), tuple(READ)),
-            ("", "pods", (), (*READ, "patch", "delete")),
-            ("batch", "jobs", (), ("list", "patch")),
-            ("events.k8s.io", "events", (), ("create",)),
-            ("muster.dev", "gangs", (), ("release",)),
-            ("node.k8s.io", "runtimeclasses", (), tuple(READ)),
-            ("scheduling.k8s.io", "priorityclasses", (), tuple(READ)),
-            ("scheduling.volcano.sh", "podgroups", (), (*READ, "create", "patch", "delete")),
-            ("scheduling.volcano.sh", "queues", (), tuple(READ)),
-            *readable("patch"),
-            *((group, f"{plural}/finalizers", (), ("update",)) for group, plural in OWNERS),
-        ]
-    )
-
-
-def test_rights_of_the_controller_in_its_namespace(default: Rendered) -> None:
-    assert default.rules("Role", "muster-controller") == [
-        ("", "configmaps", tuple(f"muster-history-{number}" for number in range(SHARDS)), ("get", "patch")),
-        ("coordination.k8s.io", "leases", (), ("create",)),
-        ("coordination.k8s.io", "leases", ("muster-controller",), ("get", "update")),
-    ]
 
 
 def test_no_right_is_a_wildcard(default: Rendered) -> None:
