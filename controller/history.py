@@ -11,15 +11,13 @@ import logging
 from contextlib import suppress
 from typing import NamedTuple
 
-import msgspec
-
 from controller.fenced_writes import NotLeaderError, Writer
 from controller.memory import Memory
 from muster.gangs.history import SHARDS, History, Lineage
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.resource import CONFIG_MAPS
-from muster.model.objects import InvalidObjectError, LocalObject, OwnerReference, decode
+from muster.model.objects import ConfigMap, InvalidObjectError, OwnerReference, decode
 from muster.model.times import duration_text, seconds_of
 from muster.observe.candidates import queue_held
 from muster.observe.cluster import Cluster
@@ -101,10 +99,6 @@ class RunTimes:
         return duration_text(60 * round(seconds / 60)) if seconds is not None else ""
 
 
-class _ConfigMap(LocalObject, frozen=True):
-    data: dict[str, str] = msgspec.field(default_factory=dict)
-
-
 class HistoryStore:
     """Keeps a history in ConfigMaps of this name and a number, which the chart makes; with the name "" it has none."""
 
@@ -126,7 +120,7 @@ class HistoryStore:
         name = self._names[shard]
         try:
             body = await self._client.get(CONFIG_MAPS, name, self._namespace, deadline=_READ_SECONDS)
-            if text := decode(body, _ConfigMap).data.get(_DATA):
+            if text := decode(body, ConfigMap).data.get(_DATA):
                 history.read(text)
         except ApiError as error:
             if not error.not_found:

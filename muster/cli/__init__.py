@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from muster.cli.commands import parser, print_version
 from muster.cli.options import CONNECT_TIMEOUT
 from muster.cli.ui import UnwritableError, prepare
-
-if TYPE_CHECKING:
-    from muster.schedulers import GangScheduler
 
 __all__ = ["CONNECT_TIMEOUT", "main", "parser"]
 
@@ -45,8 +41,6 @@ def main(argv: Sequence[str] | None = None) -> None:
     prepare()
     commands = parser()
     arguments = commands.parse_args(argv)
-    if getattr(arguments, "elastic_quotas", False) and not _heeded(arguments.schedulers or {}):
-        commands.error("--elastic-quotas: no scheduler of --schedulers heeds ElasticQuotas; name coscheduling there")
     if arguments.command == "plan" and (wrong := _without(arguments)):
         commands.error(wrong)
     if arguments.command == "version":
@@ -69,11 +63,6 @@ def _without(arguments: argparse.Namespace) -> str:
     if any((arguments.queue, arguments.lose_node, arguments.reserves)):
         return "--queue, --lose-node and --reserves are for --what-if"
     return "" if arguments.filename else "the following arguments are required: -f/--filename"
-
-
-def _heeded(schedulers: Mapping[str, GangScheduler]) -> bool:
-    """Whether any of the schedulers heeds ElasticQuotas; the default does not."""
-    return any(one.elastic_quotas for one in schedulers.values())
 
 
 def _runner(command: str) -> Callable[[argparse.Namespace], int]:

@@ -9,18 +9,7 @@ from typing import NoReturn
 
 import muster
 from muster.cli.examples import Formatter, epilog
-from muster.cli.options import (
-    SCHEDULERS,
-    bound,
-    caution,
-    chosen_schedulers,
-    cluster,
-    connection,
-    installed,
-    output,
-    scope,
-    seconds,
-)
+from muster.cli.options import caution, cluster, connection, output, scope, seconds, settings
 
 _HIGHEST_PORT = 65535
 
@@ -97,12 +86,10 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "-n", "--namespace", default="", help='namespace of the objects that name none; default: "default"'
     )
     parser.add_argument("--patches", action="store_true", help="also show the patches of the pods in the table")
-    installed(parser, schedulers="all that muster works with, volcano first")
-    parser.add_argument(
-        "--dra",
-        choices=["deny", "warn"],
-        default="warn",
-        help="what to do with ResourceClaims; must match the chart value `dra`; default: warn",
+    settings(
+        parser,
+        "with --cluster the settings that the cluster publishes, else those of the chart with all schedulers that "
+        "muster works with, volcano first",
     )
     parser.add_argument(
         "--strict",
@@ -124,7 +111,6 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     what_if.add_argument("--capability", default="", metavar="AMOUNTS", help="such as cpu=64,nvidia.com/gpu=16")
     what_if.add_argument("--lose-node", default="", metavar="NODE", help="the node is gone")
     what_if.add_argument("--reserves", choices=["estimates", "bounds"], default="", help="what all queues trust")
-    bound(parser)
     connection(parser)
 
 
@@ -195,7 +181,7 @@ def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "find the gangs in all namespaces",
         wide=True,
     )
-    chosen_schedulers(parser, f"{SCHEDULERS}; default: all that muster works with, under their usual names")
+    settings(parser)
     caution(parser)
     connection(parser, in_need=True)
 
@@ -219,7 +205,7 @@ def _withdraw(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         metavar="SECONDS",
         help="how long to wait for reviews in flight; must exceed the chart value `webhook.timeoutSeconds`; default: 6",
     )
-    chosen_schedulers(parser)
+    settings(parser)
     caution(parser)
     connection(parser, in_need=True)
 
@@ -333,15 +319,8 @@ def _audit(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         metavar="REASON=SEVERITY",
         help="one entry of the future chart value `validationReasons`; can be repeated",
     )
-    parser.add_argument(
-        "--excluded-namespace",
-        action="append",
-        default=[],
-        metavar="NAMESPACE",
-        help="one entry of the chart value `excludedNamespaces`, or the namespace of muster; can be repeated",
-    )
+    settings(parser)
     connection(parser, in_need=True)
-    installed(parser)
 
 
 def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -374,7 +353,7 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "deleted afterwards; only: make no other check",
     )
     parser.add_argument("--image", default="", help="image of the pods of --probe; default: muster's own")
-    chosen_schedulers(parser, "with --probe=only: the chart value `schedulers`; default: kubernetes")
+    settings(parser)
     connection(parser, in_need=True)
 
 

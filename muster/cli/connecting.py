@@ -8,15 +8,21 @@ from __future__ import annotations
 import argparse
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from urllib.parse import urlsplit
 
+from muster.cli.parsing import InputError
+from muster.cli.settings import Settings, read_settings
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError, Unreachable
-from muster.kube.resource import BadNameError
+from muster.kube.resource import CONFIG_MAPS, BadNameError
+from muster.model.objects import ConfigMap, InvalidObjectError, decode
 
 _UNAUTHORIZED = 401
 _SUCCESS = 200
+# Kubernetes' own namespace for what all users of a cluster may know.
+_PUBLIC, _SETTINGS, _VALUES = "kube-public", "muster", "values.yaml"
 
 
 class NoClusterError(Exception):
@@ -65,3 +71,25 @@ async def probe(client: Client, seconds: float) -> None:
             raise NoClusterError("You must be logged in to the server (Unauthorized)") from error
         if error.status == _SUCCESS:
             raise NoClusterError(f"Unable to connect to the server: {client.server}: {error.message}") from error
+
+
+async def find_settings(client: Client, given: Settings | None, assumed: Settings | None = None) -> Settings:
+    """The settings that the cluster publishes, unless the user has `given` others.
+
+    Without the ConfigMap, or when it cannot be used, `assumed` (the chart's defaults) with a note that says so. Raises
+    ApiError when the apiserver does not answer.
+    """
+    if given is not None:
+        return given
+    where = f"ConfigMap {_PUBLIC}/{_SETTINGS}"
+    try:
+        published = decode(await client.get(CONFIG_MAPS, _SETTINGS, _PUBLIC), ConfigMap)
+        return read_settings(where, published.data.get(_VALUES, ""))
+    except ApiError as error:
+        if not (error.not_found or error.forbidden):
+            raise
+        why = f"{where} {'does not exist' if error.not_found else 'may not be read'}"
+    except (InputError, InvalidObjectError) as error:
+        why = str(error)
+    note = f"the settings of muster are unknown ({why}): assuming the defaults of its chart; --values FILE names others"
+    return replace(assumed or Settings(), note=note)

@@ -8,14 +8,12 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from muster.admitters import Admitter
+    from muster.cli.settings import Settings
     from muster.model.selectors import Selector
-    from muster.schedulers import GangScheduler
 
 
 CONNECT_TIMEOUT = "MUSTER_CONNECT_TIMEOUT"
 """The environment variable with the default of --connect-timeout."""
-SCHEDULERS = "must match the chart value `schedulers`, such as volcano,coscheduling=NAME"
 # Together with the start of the command less than 2 seconds; enough for five round trips of 200 ms.
 _CONNECT_SECONDS = 1.0
 # Of commands that administrators need most when the apiserver is slow.
@@ -64,61 +62,13 @@ def cluster(parser: argparse.ArgumentParser, namespace: str, everywhere: str) ->
     """The options of a command that reads a cluster as the controller does."""
     scope(parser, f"{namespace}; default: the namespace of the kubeconfig context", everywhere)
     connection(parser)
-    installed(parser)
-    bound(parser)
+    settings(parser)
 
 
-def bound(parser: argparse.ArgumentParser) -> None:
-    """The option that says whether the nodes limit admission."""
+def settings(parser: argparse.ArgumentParser, otherwise: str = "the settings that the cluster publishes") -> None:
+    """The option for settings of the installation other than the published ones."""
     parser.add_argument(
-        "--bound", choices=["", "nodes"], default="", help="must match the chart value `bound`; default: not set"
-    )
-
-
-def installed(parser: argparse.ArgumentParser, *, schedulers: str = "volcano") -> None:
-    """Settings of the installation that only administrators can read; `schedulers` are said to be the default."""
-    parser.add_argument(
-        "--default-queue", default="default", help="must match the chart value `defaultQueue`; default: default"
-    )
-    chosen_schedulers(parser, f"{SCHEDULERS}; default: {schedulers}")
-    parser.add_argument(
-        "--queue-source",
-        choices=["volcano", "muster"],
-        default="volcano",
-        help="must match the chart value `queues.source`; default: volcano",
-    )
-    parser.add_argument(
-        "--admitters",
-        type=_admitters,
-        default="ledger",
-        metavar="LIST",
-        help="must match the chart value `admitters`, such as ledger,kueue; default: ledger",
-    )
-    parser.add_argument(
-        "--elastic-quotas", action="store_true", help="must match the chart value `elasticQuotas`; default: false"
-    )
-    parser.add_argument(
-        "--gate",
-        choices=["queue", "assemble", "off"],
-        default="queue",
-        help="must match the chart value `gate`; default: queue",
-    )
-    parser.add_argument(
-        "--namespace-selector",
-        type=selector,
-        metavar="SELECTOR",
-        help="must match the chart value `namespaceSelector`, such as muster=pilot,env in (dev, test); default: all "
-        "namespaces",
-    )
-
-
-def chosen_schedulers(parser: argparse.ArgumentParser, text: str = f"{SCHEDULERS}; default: volcano") -> None:
-    """The option that names the gang schedulers of the installation."""
-    parser.add_argument(
-        "--schedulers",
-        type=_schedulers,
-        metavar="LIST",
-        help=text,
+        "--values", type=_settings, metavar="FILE", help=f"values file of muster's chart; default: {otherwise}"
     )
 
 
@@ -151,21 +101,13 @@ def _number(text: str) -> float:
         return math.nan
 
 
-def _admitters(text: str) -> tuple[Admitter, ...]:
-    from muster.admitters import listed  # noqa: PLC0415 - as below
+def _settings(path: str) -> Settings:
+    from muster.cli.parsing import InputError  # noqa: PLC0415 - as below
+    from muster.cli.settings import settings_of  # noqa: PLC0415
 
     try:
-        return listed(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _schedulers(text: str) -> dict[str, GangScheduler]:
-    from muster.schedulers import named  # noqa: PLC0415 - as below
-
-    try:
-        return named(*text.split(","))
-    except ValueError as error:
+        return settings_of(path)
+    except InputError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 

@@ -5,7 +5,6 @@ The ledger is built as a new leader builds it: from the same objects, by the sam
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -13,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster.admitters import Admitter
+from muster.cli.settings import Settings
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
@@ -21,7 +21,6 @@ from muster.kube.reflector import Reflector
 from muster.kube.resource import ELASTIC_QUOTAS, NAMESPACES, NODES, PODS
 from muster.kube.slices import in_slices
 from muster.model.gang_states import GangState
-from muster.model.modes import GateMode
 from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decode
 from muster.observe.candidates import candidate
 from muster.observe.cluster import Cluster, Watched
@@ -60,11 +59,11 @@ class ClusterSnapshot:
     :ivar cluster: the stores
     :ivar nodes: the sum of what the nodes can give; None when the nodes do not limit admission, or cannot be read
     :ivar room: what is counted of the nodes, where they limit admission and can be read
-    :ivar missing: the missing permissions, each with its consequence
+    :ivar missing: what is unknown, such as for a missing permission, each with its consequence
     :ivar whole: whether every namespace was read; if not, the usage of other gangs and all positions are unknown
     :ivar unread: the kinds that could not be read at all, by their full names
     :ivar scopes: the stores that could be read, each with its namespace, None for all namespaces
-    :ivar defaults: the defaults of the installation, from the options of the command
+    :ivar defaults: the defaults of the installation
     :ivar by_nodes: whether the installation limits admission by the nodes (chart value `bound: nodes`)
     """
 
@@ -79,26 +78,22 @@ class ClusterSnapshot:
     by_nodes: bool = False
 
     @classmethod
-    def empty(cls, arguments: argparse.Namespace) -> ClusterSnapshot:
-        """An empty picture, with the settings of the installation from the options of the command."""
-        schedulers = arguments.schedulers or Defaults().schedulers
-        source = QUEUE_SOURCES[arguments.queue_source]
-        defaults = Defaults(
-            queue=arguments.default_queue,
-            schedulers=schedulers,
-            gate=GateMode(arguments.gate),
-            admitters=arguments.admitters,
-            queue_source=source,
-            elastic_quotas=arguments.elastic_quotas,
-        )
+    def empty(cls, settings: Settings) -> ClusterSnapshot:
+        """An empty picture of an installation with these settings."""
+        defaults = settings.defaults
         cluster = Cluster(
-            arguments.namespace_selector,
-            schedulers.values(),
-            source,
-            arguments.admitters,
-            elastic_quotas=arguments.elastic_quotas,
+            defaults.namespaces,
+            defaults.schedulers.values(),
+            defaults.queue_source,
+            defaults.admitters,
+            elastic_quotas=defaults.elastic_quotas,
         )
-        return cls(cluster=cluster, defaults=defaults, by_nodes=arguments.bound == "nodes")
+        return cls(
+            cluster=cluster,
+            defaults=defaults,
+            by_nodes=settings.by_nodes,
+            missing=[settings.note] if settings.note else [],
+        )
 
     def ledger_snapshot(self, now: float) -> LedgerSnapshot:
         """The ledger of all visible gangs, at `now` in seconds of the wall clock."""

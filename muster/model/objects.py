@@ -445,6 +445,12 @@ class Job(LocalObject, frozen=True):
     spec: _JobSpec = _JobSpec()
 
 
+class ConfigMap(LocalObject, frozen=True):
+    """A ConfigMap."""
+
+    data: dict[str, str] = msgspec.field(default_factory=dict)
+
+
 def decode(data: bytes | str, type_: type[T]) -> T:
     """Decode JSON into one of the types of this module or of `muster.workloads`.
 

@@ -37,6 +37,7 @@ def test_everything_that_is_installed(default: Rendered) -> None:
         "ClusterRoleBinding/muster-controller",
         "ClusterRoleBinding/muster-uninstall",
         "ClusterRoleBinding/muster-webhook",
+        "ConfigMap/muster",
         *(f"ConfigMap/muster-history-{number}" for number in range(SHARDS)),
         "Deployment/muster-controller",
         "Deployment/muster-webhook",
@@ -46,8 +47,10 @@ def test_everything_that_is_installed(default: Rendered) -> None:
         "PodDisruptionBudget/muster-controller",
         "PodDisruptionBudget/muster-webhook",
         "Role/muster-controller",
+        "Role/muster-public",
         "Role/muster-webhook",
         "RoleBinding/muster-controller",
+        "RoleBinding/muster-public",
         "RoleBinding/muster-webhook",
         "Secret/muster-webhook-tls",
         "Service/muster-webhook",
@@ -74,7 +77,7 @@ def test_the_charts_version_is_the_programs(chart: Path) -> None:
 @pytest.mark.parametrize("kind", ["Secret", "ConfigMap"])
 def test_what_muster_fills_has_no_data(default: Rendered, kind: str) -> None:
     """An upgrade then leaves its certificates, and the run times that it knows, alone."""
-    found = [item for item in default.documents if item["kind"] == kind]
+    found = [item for item in default.documents if item["kind"] == kind and item["metadata"]["name"] != "muster"]
     assert found
     assert all({"data", "binaryData", "stringData"}.isdisjoint(item) for item in found)
 
@@ -96,8 +99,10 @@ def test_without_a_history_nothing_of_it_is_there(render: Render) -> None:
     ],
 )
 def test_everything_is_named_after_the_release(render: Render, release: str, prefix: str) -> None:
+    """But for the settings, which users find without its name."""
     rendered = render(release=release)
-    assert all(item["metadata"]["name"].startswith(prefix) for item in rendered.documents)
+    names = {item["metadata"]["name"] for item in rendered.documents} - {"muster"}
+    assert all(name.startswith(prefix) for name in names)
     assert all(len(item["metadata"]["name"]) <= 63 for item in rendered.documents)
     assert f"--configuration={prefix}" in rendered.arguments("webhook")
     assert f"--secret={prefix}-webhook-tls" in rendered.arguments("webhook")
@@ -105,7 +110,8 @@ def test_everything_is_named_after_the_release(render: Render, release: str, pre
 
 
 def test_two_releases_share_no_object(render: Render) -> None:
-    assert set(render(release="one").names()).isdisjoint(render(release="two").names())
+    """But for the settings: by them helm refuses the second one, too."""
+    assert set(render(release="one").names()) & set(render(release="two").names()) == {"ConfigMap/muster"}
 
 
 def test_two_releases_do_not_select_each_others_pods(render: Render) -> None:
@@ -116,6 +122,9 @@ def test_two_releases_do_not_select_each_others_pods(render: Render) -> None:
 
 
 def test_everything_namespaced_is_in_the_releases_namespace(render: Render) -> None:
+    """But for what all users may know, which tests/chart/test_public.py lists."""
     for item in render(namespace="elsewhere").documents:
+        if item["metadata"]["labels"]["app.kubernetes.io/component"] == "public":
+            continue
         cluster_wide = re.match(r"Cluster|.*WebhookConfiguration|ValidatingAdmissionPolicy", item["kind"])
         assert item["metadata"].get("namespace") == (None if cluster_wide else "elsewhere")

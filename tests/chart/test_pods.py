@@ -160,9 +160,11 @@ def test_labels_of_ones_own_are_on_everything_and_change_none_of_musters(render:
 )
 def test_labels_of_one_object_go_before_those_of_all(render: Render, value: str, kind: str) -> None:
     """By these Prometheus and Grafana choose it."""
-    labels = f"{value.rpartition(',')[2]}.labels.release=prometheus"
-    rendered = render(f"commonLabels.release=all,{value}.enabled=true,{labels}")
-    assert rendered.one(kind)["metadata"]["labels"]["release"] == "prometheus"
+    said = f"{value.rpartition(',')[2]}.labels.release=prometheus"
+    rendered = render(f"commonLabels.release=all,{value}.enabled=true,{said}")
+    settings = rendered.one("ConfigMap", "muster")
+    (labels,) = (item["metadata"]["labels"] for item in rendered.documents if item["kind"] == kind and item != settings)
+    assert labels["release"] == "prometheus"
 
 
 def test_labels_of_pods_go_before_those_of_all(render: Render) -> None:

@@ -52,7 +52,7 @@ def test_the_job_waits_for_reviews_under_way_and_ends_before_helm_gives_up(
     job = hooks(render(f"webhook.timeoutSeconds={seconds}", release="gangs"))["Job"]
     (container,) = job["spec"]["template"]["spec"]["containers"]
     assert container["command"] == ["muster"]
-    assert container["args"] == ["withdraw", "--name=gangs-muster", "--schedulers=volcano", f"--settle={settle}"]
+    assert container["args"] == ["withdraw", "--name=gangs-muster", f"--settle={settle}"]
     assert container["terminationMessagePolicy"] == "FallbackToLogsOnError"
     assert (job["spec"]["activeDeadlineSeconds"], job["spec"]["backoffLimit"]) == (deadline, 2)
     assert job["metadata"]["annotations"]["helm.sh/hook-output-log-policy"] == "hook-failed"

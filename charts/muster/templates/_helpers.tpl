@@ -249,21 +249,6 @@ matchExpressions:
 {{- join "," $parts -}}
 {{- end -}}
 
-{{/* The options of `muster queues` and the like, which do not ask what is installed: those that are not their defaults. */}}
-{{- define "muster.options" -}}
-{{- $defaults := .Files.Get "files/defaults.json" | fromJson -}}
-{{- range $name, $both := dict
-  "schedulers" (list (join "," .Values.schedulers) (join "," $defaults.schedulers))
-  "queue-source" (list .Values.queues.source $defaults.queues.source)
-  "admitters" (list (join "," .Values.admitters) (join "," $defaults.admitters))
-  "default-queue" (list (include "muster.text" .Values.defaultQueue) $defaults.defaultQueue)
-  "gate" (list (include "muster.orOff" .Values.gate) $defaults.gate) -}}
-{{- if ne (first $both) (last $both) }} --{{ $name }}={{ first $both }}{{ end -}}
-{{- end -}}
-{{- if .Values.elasticQuotas }} --elastic-quotas{{ end -}}
-{{- if or .Values.excludedNamespaces .Values.namespaceSelector.matchLabels .Values.namespaceSelector.matchExpressions }} --namespace-selector={{ include "muster.selectedNamespaces" . | squote }}{{ end -}}
-{{- end -}}
-
 {{/* Whether something else provides the certificates: cert-manager, or an existing Secret. */}}
 {{- define "muster.othersCertificates" -}}
 {{- if and .Values.certManager.enabled .Values.webhook.existingSecret -}}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TextIO
 
-from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.doctor.certificates import certificates
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity, Unseen
 from muster.cli.doctor.gangs import LONG, gates, pod_groups, unread_annotations
@@ -77,7 +77,9 @@ async def _report(arguments: argparse.Namespace, long: float) -> dict[str, Any]:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         if arguments.probe == "only":
             version = await server_version(client)
-            probes = await probe_all(client, arguments.schedulers or named("kubernetes"), namespace, arguments.image)
+            settings = await find_settings(client, arguments.values)
+            native = {name: one for name, one in settings.defaults.schedulers.items() if one.product == "kubernetes"}
+            probes = await probe_all(client, native or named("kubernetes"), namespace, arguments.image)
             return report(version, None, found(probes))
         sight = await look(client, namespace)
         probes = await _probes(client, sight, arguments.image)

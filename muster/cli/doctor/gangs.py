@@ -43,15 +43,13 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
     held = {key: [one for one in members if one.gated] for key, members in gangs.items()}
     since = {key: sight.now - min(one.created for one in pods) for key, pods in held.items() if pods}
     late = sorted((key for key, age in since.items() if age > long and key not in lost), key=lambda key: -since[key])
-    options = sight.installation.options if sight.installation is not None else ""
-    explain = f"muster explain{options}"
     for key in late[:MOST]:
-        yield _late(gangs[key], since[key], groups.get(key), explain)
+        yield _late(gangs[key], since[key], groups.get(key))
     if len(late) > MOST:
         yield warning(
             Check.GATES,
             f"{len(late) - MOST} more gangs are held for more than {lasting(long)}",
-            f"muster queues{options}",
+            "muster queues",
         )
     orphans = sorted(key for key in lost if _waits(gangs[key], sight.now))
     for namespace, name in orphans[:MOST]:
@@ -60,7 +58,7 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
             Check.GATES,
             f"PodGroup {namespace}/{name} of {counted(len(waiting), 'waiting pod')} does not exist; their "
             f"scheduler cannot place them ({listed(waiting, 3)})",
-            f"{explain} -n {namespace} pod/{waiting[0]} says whether its queue lets it have one; else see the "
+            f"muster explain -n {namespace} pod/{waiting[0]} says whether its queue lets it have one; else see the "
             "log of the controller; if muster is uninstalled, delete the pods: their operators recreate them",
         )
     if len(orphans) > MOST:
@@ -82,8 +80,8 @@ def _waits(members: Sequence[GangMember], now: float) -> bool:
     return any(not one.placed and now - one.created > GROUP_DELAY for one in members)
 
 
-def _late(members: Sequence[GangMember], age: float, group: Group | None, explain: str) -> Diagnosis:
-    """What to say of a gang with held pods; `explain` is the command that tells more."""
+def _late(members: Sequence[GangMember], age: float, group: Group | None) -> Diagnosis:
+    """The diagnosis of a gang with held pods."""
     held = [one for one in members if one.gated]
     namespace, name = held[0].namespace, held[0].group
     said = "muster reports no state for it"
@@ -105,7 +103,7 @@ def _late(members: Sequence[GangMember], age: float, group: Group | None, explai
             f"see the log of the controller; to open the gates now: muster release -n {namespace} {name}",
         )
     return warning(
-        Check.GATES, told, f"{explain} -n {namespace} pod/{held[0].name}; docs/reasons.md explains each state"
+        Check.GATES, told, f"muster explain -n {namespace} pod/{held[0].name}; docs/reasons.md explains each state"
     )
 
 

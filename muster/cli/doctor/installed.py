@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -23,15 +22,6 @@ from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS
 LABELS = "app.kubernetes.io/name=muster"
 """The label selector of all objects of the chart."""
 T = TypeVar("T")
-_OPTIONS = {
-    "schedulers": "volcano",
-    "queue-source": "volcano",
-    "admitters": "ledger",
-    "default-queue": "default",
-    "gate": "queue",
-    "namespace-selector": "",
-}
-"""Arguments of the controller that other commands have as options, and their defaults there."""
 _COMPONENT, _RELEASE = "app.kubernetes.io/component", "app.kubernetes.io/instance"
 KUEUE = "kueue.x-k8s.io"
 """The API group of what Kueue makes."""
@@ -100,13 +90,6 @@ class Installation:
         except ValueError:
             return False  # from a newer version of muster
         return validation.severity(Reason.QUEUE_NOT_FOUND) is Severity.DENY
-
-    @property
-    def options(self) -> str:
-        """The options with which other commands see the cluster as this installation does, each after a blank."""
-        told = ((name, self._told(self.controller, name)) for name in _OPTIONS)
-        said = [f" --{name}={shlex.quote(value)}" for name, value in told if value and value != _OPTIONS[name]]
-        return "".join([*said, *([" --elastic-quotas"] if self.elastic_quotas else [])])
 
     def _heeds_queues(self, namespace: Mapping[str, str]) -> bool:
         """Whether the queue counts for who admits a gang of that namespace, or for who places it."""

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from muster.admitters import Admitter
-from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.explain.state import (
     hidden_parts,
     hold_of_maker,
@@ -95,7 +95,7 @@ async def _explain(
     subjects: list[Subject] = []
     async with connected(arguments) as client:
         namespace = arguments.namespace or client.namespace
-        picture = ClusterSnapshot.empty(arguments)
+        picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))
         for named in names:
             try:
                 subjects += await find(client, named, None if arguments.all_namespaces else namespace, picture)

@@ -108,7 +108,7 @@ def hidden_parts(view: View, intent: Intent | None, picture: ClusterSnapshot) ->
 
 
 def other_scheduler(subject: Subject, picture: ClusterSnapshot) -> str:
-    """What to say where its pods are for a scheduler that the options of the command do not name; else "".
+    """A sentence if its pods name a scheduler that is not among those of the settings; else "".
 
     Pods that name none, or Kubernetes' own, are for another one only where muster's gate holds them; those that muster
     left alone are in no gang, and have no PodGroup of its.
@@ -118,8 +118,8 @@ def other_scheduler(subject: Subject, picture: ClusterSnapshot) -> str:
         named = pod.spec.scheduler_name
         if GANG in pod.metadata.labels and named not in known and (named not in UNNAMED_SCHEDULERS or pod.gated(GATE)):
             return (
-                f'its pods name the scheduler "{named}", and this command was told of {", ".join(known)} only; '
-                "its PodGroup is found with --schedulers, which must match the chart value `schedulers`"
+                f'its pods name the scheduler "{named}", and the settings of muster have only {", ".join(known)} '
+                "(chart value `schedulers`): its PodGroup is not found"
             )
     return ""
 

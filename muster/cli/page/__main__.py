@@ -19,7 +19,9 @@ from muster.cli.options import selector
 from muster.cli.page.command import serving
 from muster.cli.page.guard import Door
 from muster.cli.page.state import PageState
+from muster.cli.settings import Settings
 from muster.cli.snapshot import ClusterSnapshot, followed
+from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.resource import SELF_REVIEWS
@@ -30,6 +32,7 @@ from muster.process.health import serve_health
 from muster.process.lifecycle import add_common_arguments, parsed, run, spare_collector, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, new_registry
+from muster.queueing.sources import QUEUE_SOURCES
 
 logger = logging.getLogger("muster-page")
 
@@ -85,7 +88,7 @@ async def _run(arguments: argparse.Namespace, door: Door, turns: Turns) -> None:
         ),
         await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client,
     ):
-        picture = ClusterSnapshot.empty(arguments)
+        picture = ClusterSnapshot.empty(_settings(arguments))
         try:
             account = await viewer(client)
             async with followed(client, picture, client.namespace) as following:
@@ -101,6 +104,21 @@ async def _run(arguments: argparse.Namespace, door: Door, turns: Turns) -> None:
         except ApiError as error:
             # The kubelet starts it again, later and later.
             sys.exit(f"muster-page: {client.server}: {error}")
+
+
+def _settings(arguments: argparse.Namespace) -> Settings:
+    return Settings(
+        Defaults(
+            queue=arguments.default_queue,
+            schedulers=arguments.schedulers,
+            gate=arguments.gate,
+            admitters=arguments.admitters,
+            queue_source=QUEUE_SOURCES[arguments.queue_source],
+            elastic_quotas=arguments.elastic_quotas,
+            namespaces=arguments.namespace_selector,
+        ),
+        by_nodes=arguments.bound == "nodes",
+    )
 
 
 class _User(LocalObject, frozen=True):

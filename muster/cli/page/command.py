@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.page.guard import Door
 from muster.cli.page.server import Listeners, application
 from muster.cli.page.state import PageState
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]) -> None:
     secret = secrets.token_urlsafe(24)
     async with connected(arguments) as client:
-        picture = ClusterSnapshot.empty(arguments)
+        picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))
         async with followed(client, picture, arguments.namespace or client.namespace) as following:
             state = PageState(client, following)
             await state.refresh()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
 from muster.cli.plan.reading import PATIENCE, learn_all
@@ -25,10 +25,8 @@ from muster.kube.listing import list_all
 from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, Resource
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.gang_states import GangState
-from muster.model.modes import GateMode
 from muster.model.names import GANG, STATE
 from muster.model.objects import InvalidObjectError, ObjectMeta, PartialObjectMetadata, PodGroup, Queue, decode
-from muster.model.selectors import Selector
 from muster.model.strictness import Validation, read_validation
 from muster.model.texts import printable
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
@@ -64,7 +62,6 @@ class Audit:
     """
 
     defaults: Defaults
-    excluded: frozenset[str] = frozenset()
     known: PlanContext = field(default_factory=PlanContext)
     unlisted: set[Resource] = field(default_factory=set)
     unknown: list[str] = field(default_factory=list)
@@ -97,8 +94,9 @@ class Audit:
             self.queues.saw(group)
             return
         meta = group.metadata
-        found = self.queues.pod_group(group, labels_of(self._context(meta).around.namespace))
-        if found is not None and meta.namespace not in self.excluded:
+        around = self._context(meta).around
+        found = self.queues.pod_group(group, labels_of(around.namespace))
+        if found is not None and not around.unselected:
             self._enter(
                 _POD_GROUP, POD_GROUPS.version, meta, *found, running=self.queues.runs(meta.namespace, meta.name)
             )
@@ -134,7 +132,7 @@ class Audit:
             )
         # As in the webhook configuration, a batch Job or StatefulSet is checked only when its pods join a gang.
         plain = isinstance(decoded, PlainJob | PlainStatefulSet) and not decoded.spec.template.metadata.labels.get(GANG)
-        if plain or meta.namespace in self.excluded or not is_judged(meta):
+        if plain or self._context(meta).around.unselected or not is_judged(meta):
             return
         origin = kind.origin.of(decoded) if kind.origin else None
         if origin is not None and resource_of_source(origin.source) in self.unlisted:
@@ -251,19 +249,7 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster audit`: 1 when an object would be rejected, 2 when something could not be checked."""
     try:
         validation = read_validation(arguments.validation, arguments.validation_reason)
-        defaults = Defaults(
-            queue=arguments.default_queue,
-            schedulers=arguments.schedulers or Defaults().schedulers,
-            queue_source=QUEUE_SOURCES[arguments.queue_source],
-            gate=GateMode(arguments.gate),
-            admitters=arguments.admitters,
-            elastic_quotas=arguments.elastic_quotas,
-            validation=validation,
-            namespaces=arguments.namespace_selector or Selector(),
-        )
-        audit = Audit(defaults, frozenset({"kube-system", *arguments.excluded_namespace}))
-        audit.known.queue_source = defaults.queue_source
-        asyncio.run(_look(arguments, audit))
+        audit = asyncio.run(_look(arguments, validation))
     except (*NO_ANSWER, ValueError) as error:
         print(f"muster audit: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_LOOK
@@ -277,15 +263,20 @@ def run(arguments: argparse.Namespace) -> int:
     return _REFUSED if report["refused"] else 0
 
 
-async def _look(arguments: argparse.Namespace, audit: Audit) -> None:
+async def _look(arguments: argparse.Namespace, validation: Validation) -> Audit:
     async with connected(arguments) as client:
+        settings = await find_settings(client, arguments.values)
+        if settings.note:
+            print(f"muster audit: {settings.note}", file=sys.stderr)
+        defaults = replace(settings.defaults, validation=validation)
+        audit = Audit(defaults, known=PlanContext(queue_source=defaults.queue_source))
         await learn_all(
             client,
             audit.known,
             audit.cannot_list,
             audit.unread,
             arguments.namespace,
-            elastic_quotas=arguments.elastic_quotas,
+            elastic_quotas=defaults.elastic_quotas,
         )
         # Volcano's own PodGroups are checked wherever it runs.
         groups = {one.group: one for one in (PRODUCTS["volcano"](), *audit.defaults.schedulers.values())}
@@ -301,6 +292,7 @@ async def _look(arguments: argparse.Namespace, audit: Audit) -> None:
                 audit.read(kind, raw)
 
             await _each(client, resource_of(kind), workload, arguments.namespace, audit)
+        return audit
 
 
 async def _each(

@@ -14,16 +14,11 @@ from muster.cli.plan.context import PlanContext
 from muster.cli.plan.entries import metadata_of, note, note_lines, plan
 from muster.cli.plan.manifests import Document, place, read_manifests
 from muster.cli.plan.text import print_junit, print_summary, print_table, print_wide
+from muster.cli.settings import any_scheduler
 from muster.cli.ui import as_long_as_read, print_data
 from muster.gangs.intent import Defaults
-from muster.model.findings import Reason, Severity
-from muster.model.modes import GateMode
 from muster.model.objects import InvalidObjectError, convert
-from muster.model.selectors import Selector
-from muster.model.strictness import Validation
 from muster.queueing.entries import GangKey
-from muster.queueing.sources import QUEUE_SOURCES
-from muster.schedulers import SCHEDULERS
 from muster.validation.workload import Verdict, judge
 from muster.workloads import kind_of
 
@@ -41,17 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _REFUSED
         if arguments.namespace:
             place(documents, arguments.namespace)
-        defaults = Defaults(
-            queue=arguments.default_queue,
-            schedulers=arguments.schedulers or SCHEDULERS,
-            queue_source=QUEUE_SOURCES[arguments.queue_source],
-            gate=GateMode(arguments.gate),
-            admitters=arguments.admitters,
-            elastic_quotas=arguments.elastic_quotas,
-            namespaces=arguments.namespace_selector or Selector(),
-            validation=Validation(reasons={Reason.RESOURCE_CLAIMS: Severity(arguments.dra)}),
-        )
-        known = _known(arguments, documents)
+        defaults, known = _known(arguments, documents)
         if arguments.what_if:
             from muster.cli.plan.what_if import run as what_if  # noqa: PLC0415 - as below
 
@@ -93,9 +78,10 @@ def _gangs(documents: Iterable[Document], known: PlanContext, defaults: Defaults
     return found
 
 
-def _known(arguments: argparse.Namespace, documents: Iterable[Document]) -> PlanContext:
+def _known(arguments: argparse.Namespace, documents: Iterable[Document]) -> tuple[Defaults, PlanContext]:
     if not arguments.cluster:
-        return PlanContext(queue_source=QUEUE_SOURCES[arguments.queue_source])
+        defaults = (arguments.values or any_scheduler()).defaults
+        return defaults, PlanContext(queue_source=defaults.queue_source)
     # Imported here, so that a plan without a cluster does not pay for the start of the client.
     from muster.cli.plan.reading import from_cluster  # noqa: PLC0415
 

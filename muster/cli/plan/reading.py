@@ -11,11 +11,13 @@ from urllib.parse import quote
 
 import msgspec
 
-from muster.cli.connecting import NoClusterError, connected
+from muster.cli.connecting import NoClusterError, connected, find_settings
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.schemas import Schemas
+from muster.cli.settings import any_scheduler
+from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
@@ -30,7 +32,6 @@ from muster.kube.resource import (
     Resource,
 )
 from muster.observe.resources import queues_of, resource_of_source
-from muster.queueing.sources import QUEUE_SOURCES
 from muster.workloads import SOURCES
 
 PATIENCE = 15.0
@@ -92,18 +93,22 @@ async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[s
     return unserved
 
 
-def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]] = ()) -> PlanContext:
-    """The context from a cluster, with the fields of these kinds, each an `apiVersion` and a `kind`.
+def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]] = ()) -> tuple[Defaults, PlanContext]:
+    """The defaults and the context from a cluster, with the fields of these kinds, each an `apiVersion` and a `kind`.
 
     A malformed object is named on standard error, and does not count. Raises InputError for a kind that cannot be read.
     """
 
-    async def read() -> PlanContext:
-        known = PlanContext(queue_source=QUEUE_SOURCES[arguments.queue_source], of_cluster=True)
+    async def read() -> tuple[Defaults, PlanContext]:
         async with connected(arguments) as client:
-            await learn_all(client, known, unlisted, unread, elastic_quotas=arguments.elastic_quotas)
+            settings = await find_settings(client, arguments.values, any_scheduler())
+            if settings.note:
+                print(f"muster plan: {settings.note}", file=sys.stderr)
+            defaults = settings.defaults
+            known = PlanContext(queue_source=defaults.queue_source, of_cluster=True)
+            await learn_all(client, known, unlisted, unread, elastic_quotas=defaults.elastic_quotas)
             known.unserved = await learn_fields(client, known.schemas, kinds)
-        return known
+        return defaults, known
 
     def unlisted(resource: Resource, error: ApiError) -> None:
         raise InputError(f"cannot list {resource.full_name} of the cluster: {error}") from error
@@ -117,5 +122,5 @@ def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]]
         return asyncio.run(read())
     except NoClusterError as error:
         raise InputError(str(error)) from error
-    except ConfigError as error:
+    except (ApiError, ConfigError) as error:
         raise InputError(f"cluster: {error}") from error

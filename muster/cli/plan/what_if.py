@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.parsing import InputError
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, load
 from muster.cli.ui import aligned, as_long_as_read, lasting, print_data
@@ -69,7 +69,7 @@ def run(arguments: argparse.Namespace, verdicts: Sequence[tuple[GangKey, Verdict
 async def _look(arguments: argparse.Namespace) -> tuple[LedgerSnapshot, ClusterSnapshot, Resources | None]:
     """The cluster, and what its nodes have without the one that is to be lost."""
     async with connected(arguments) as client:
-        picture = ClusterSnapshot.empty(arguments)
+        picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))
         await load(client, arguments.namespace or client.namespace, picture)
     snapshot = picture.ledger_snapshot(time.time())
     lost = arguments.lose_node

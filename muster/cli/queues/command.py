@@ -7,7 +7,7 @@ import asyncio
 import sys
 import time
 
-from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.queues.entries import queue_entries, remarks, tree_lines
 from muster.cli.snapshot import ClusterSnapshot, load
 from muster.cli.ui import as_long_as_read, print_data
@@ -35,6 +35,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _look(arguments: argparse.Namespace) -> ClusterSnapshot:
     async with connected(arguments) as client:
-        picture = ClusterSnapshot.empty(arguments)
+        picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))
         await load(client, arguments.namespace or client.namespace, picture)
         return picture

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol, TextIO
 
-from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.page.state import PageState
 from muster.cli.queues.entries import gang_entries, queue_entries, tree_lines
 from muster.cli.queues.history import Happened, History
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _watch(arguments: argparse.Namespace) -> None:
     history = History(time.time)
     async with connected(arguments) as client:
-        picture = ClusterSnapshot.empty(arguments)
+        picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))
         async with followed(client, picture, arguments.namespace or client.namespace) as following:
             state = PageState(client, following)
             await state.refresh()

@@ -16,8 +16,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.release.pod_groups import make_missing
+from muster.cli.settings import any_scheduler
 from muster.cli.ui import asks, confirmed, counted, say
 from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
@@ -28,7 +29,6 @@ from muster.kube.resource import PODS
 from muster.model.names import GANG, GATE, label_value
 from muster.model.objects import Pod
 from muster.model.texts import printable
-from muster.schedulers import SCHEDULERS
 
 _NOT_ALL, _CANNOT_ASK = 1, 2
 # The characters of a label's value; a longer name stands there in short.
@@ -83,8 +83,11 @@ async def _release(arguments: argparse.Namespace) -> int:
         pods = await _pods(client, arguments)
         outcomes = await open_gates(client, pods, dry_run=arguments.dry_run)
         say_opened(outcomes, dry_run=arguments.dry_run)
+        settings = await find_settings(client, arguments.values, any_scheduler())
+        if settings.note:
+            print(f"muster release: {settings.note}", file=sys.stderr)
         grouped = await make_missing(
-            *(client, pods, arguments.schedulers or SCHEDULERS),
+            *(client, pods, settings.defaults.schedulers),
             namespace=_namespace(client, arguments),
             dry_run=arguments.dry_run,
         )

@@ -12,10 +12,11 @@ import asyncio
 import sys
 import time
 
-from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.doctor.installed import LABELS
 from muster.cli.release.command import Outcomes, open_gates, say_failures, say_opened
 from muster.cli.release.pod_groups import loosen
+from muster.cli.settings import any_scheduler
 from muster.cli.ui import asks, confirmed, counted, say
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
@@ -24,7 +25,6 @@ from muster.kube.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS,
 from muster.model.names import GANG, GATE
 from muster.model.objects import PartialObjectMetadata, Pod
 from muster.model.texts import printable
-from muster.schedulers import named
 
 _NOT_ALL, _CANNOT = 1, 2
 _PAUSE_SECONDS = 1.0
@@ -76,7 +76,10 @@ async def _withdraw(arguments: argparse.Namespace) -> int:
             say_opened(outcomes, dry_run=True)
         else:
             pods, outcomes = await _open_until_quiet(client, arguments.settle)
-            loosened = await loosen(client, pods, arguments.schedulers or named("volcano"))
+            settings = await find_settings(client, arguments.values, any_scheduler())
+            if settings.note:
+                print(f"muster withdraw: {settings.note}", file=sys.stderr)
+            loosened = await loosen(client, pods, settings.defaults.schedulers)
     if say_failures(outcomes, "muster withdraw") or not loosened:
         return _NOT_ALL
     say("nothing was changed (dry run)" if dry_run else "no pods are held by muster")

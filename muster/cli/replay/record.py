@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TextIO, cast
 
 import msgspec
 
-from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, followed
 from muster.cli.ui import say
 from muster.model.names import RECLAIM
@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _record(arguments: argparse.Namespace, recorder: Recorder) -> None:
     async with connected(arguments) as client:
-        picture = ClusterSnapshot.empty(arguments)
+        picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))
         async with followed(client, picture, arguments.namespace or client.namespace) as following:
             spare_collector()
             stop = stop_signal()

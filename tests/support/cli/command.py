@@ -35,6 +35,10 @@ class Command:
         path.write_text(text)
         return str(path)
 
+    def values(self, **values: object) -> tuple[str, str]:
+        """The option for a file with these values of the chart."""
+        return "--values", self.file(json.dumps(values), "values.yaml")
+
     def plan(self, *texts: str, output: str = "json", options: Iterable[str] = ()) -> Said:
         """Plan these texts, given in this order."""
         paths = [self.file(text, f"{number}.yaml") for number, text in enumerate(texts)]
@@ -53,6 +57,5 @@ def cluster_options(kubeconfig: Path | str, command: str = "plan") -> argparse.N
         kubeconfig=str(kubeconfig),
         context=None,
         connect_timeout=10.0,
-        queue_source="volcano",
-        elastic_quotas=False,
+        values=None,
     )

@@ -18,6 +18,7 @@ from muster.kube.errors import ApiError
 from muster.kube.resource import PRIORITY_CLASSES, QUEUES
 from muster.model.findings import Severity
 from muster.model.names import GROUP_NAME, STATE
+from muster.model.selectors import Selector, parse_selector
 from muster.model.strictness import Validation, read_validation
 from muster.observe.resources import resource_of_source
 from muster.schedulers import PRODUCTS
@@ -63,10 +64,12 @@ def audit_of(
     validation: Validation | None = None,
     queues: tuple[JSON, ...] = (queue(cpu="4"),),
     groups: tuple[JSON, ...] = (),
+    selected: str = "",
     **rest: Any,  # noqa: ANN401 - whatever an Audit begins with
 ) -> Audit:
     """An audit of a cluster that holds these, each listed as an apiserver lists it."""
-    audit = Audit(Defaults(validation=validation or Validation()), **rest)
+    namespaces = parse_selector(selected) if selected else Selector()
+    audit = Audit(Defaults(validation=validation or Validation(), namespaces=namespaces), **rest)
     for one in queues:
         audit.known.learn(Document("", {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", **one}))
     for group in groups:
@@ -141,7 +144,7 @@ def test_every_kind_is_judged(family: Family) -> None:
     ],
 )
 def test_what_the_webhook_would_let_pass_is_no_finding(labels: Mapping[str, str], meta: JSON, judged: int) -> None:
-    audit = audit_of(ray_cluster(labels=labels, meta=meta), excluded=frozenset({"ours"}))
+    audit = audit_of(ray_cluster(labels=labels, meta=meta), selected="kubernetes.io/metadata.name!=ours")
     assert (found(audit), audit.report()["lookedAt"]["workloads"]) == ([], judged)
 
 
@@ -307,7 +310,7 @@ def test_pod_groups_that_the_webhook_does_not_see_are_no_finding() -> None:
     going["metadata"]["deletionTimestamp"] = "2026-11-21T10:00:00Z"
     elsewhere = pod_group("elsewhere", "lost")
     elsewhere["metadata"]["namespace"] = "ours"
-    audit = audit_of(groups=(going, elsewhere), excluded=frozenset({"ours"}))
+    audit = audit_of(groups=(going, elsewhere), selected="kubernetes.io/metadata.name!=ours")
     assert (found(audit), audit.report()["lookedAt"]["podGroups"]) == ([], 0)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.support.cli.command import Command
 
 _SHELLS = ("bash", "zsh", "fish")
-_FILES = {"filename", "kubeconfig"}
+_FILES = {"filename", "kubeconfig", "values"}
 
 
 def _with_files(one: argparse.ArgumentParser) -> argparse.ArgumentParser:

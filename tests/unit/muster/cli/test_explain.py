@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from muster.admitters import Admitter
 from muster.cli.explain.command import explain
 from muster.cli.explain.subjects import Event, Said, Subject, TimedPod
 from muster.cli.explain.text import print_explained
+from muster.cli.settings import read_settings
 from muster.cli.snapshot import ClusterSnapshot
 from muster.cli.when import ExpectedStarts
 from muster.gangs.intent import Defaults
@@ -185,17 +184,7 @@ def test_where_the_chart_has_no_gang_wait_for_room_none_has_a_position(gate: str
 
 
 def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
-    options = argparse.Namespace(
-        default_queue="q",
-        gate="queue",
-        bound="nodes",
-        namespace_selector=None,
-        schedulers=None,
-        queue_source="volcano",
-        admitters=(Admitter.LEDGER,),
-        elastic_quotas=False,
-    )
-    picture = ClusterSnapshot.empty(options)
+    picture = ClusterSnapshot.empty(read_settings("test", "{defaultQueue: q, bound: nodes}"))
     picture.cluster = filled(queues=[queue(cpu="4")])
     demo = ray_cluster(labels={MANAGED: "true"})
     entry = said(demo, [], picture)
@@ -220,7 +209,7 @@ def test_pods_of_a_scheduler_that_the_command_was_not_told_of_are_no_riddle(
     pods = gang("demo", held=held, schedulerName=name)
     picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]))
     unknown = said(ray_cluster(), pods, picture)["unknown"]
-    assert [f'the scheduler "{name}"' in one and "--schedulers" in one for one in unknown] == [True] * told
+    assert [f'the scheduler "{name}"' in one and "`schedulers`" in one for one in unknown] == [True] * told
     assert picture.missing == []
 
 

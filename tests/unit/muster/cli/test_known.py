@@ -129,17 +129,18 @@ def test_queues_judge(command: Command, context: list[str], reason: str) -> None
 )
 def test_elastic_quotas_of_the_input_judge_what_heeds_them(command: Command, quotas: list[str], reason: str) -> None:
     texts = [f"{ELASTIC}metadata: {quota}" for quota in quotas]
-    (found,) = command.plan(*texts, CLUSTER, options=["--schedulers=coscheduling"]).entries
+    (found,) = command.plan(*texts, CLUSTER, options=command.values(schedulers=["coscheduling"])).entries
     assert found["verdict"]["reason"] == reason
     assert entry(command, *texts)["verdict"]["reason"] == ""
 
 
-def test_the_option_needs_a_scheduler_that_heeds_them(command: Command) -> None:
-    for options in (["--elastic-quotas"], ["--elastic-quotas", "--schedulers=volcano"]):
-        said = command.plan(CLUSTER, options=options)
+def test_elastic_quotas_need_a_scheduler_that_uses_them(command: Command) -> None:
+    for values in ({}, {"schedulers": ["volcano"]}):
+        said = command.plan(CLUSTER, options=command.values(elasticQuotas=True, **values))
         assert said.code == 2
-        assert "no scheduler of --schedulers heeds ElasticQuotas; name coscheduling there" in said.err
-    assert command.plan(CLUSTER, options=["--elastic-quotas", "--schedulers=volcano,coscheduling"]).code == 0
+        assert "elasticQuotas: only coscheduling uses ElasticQuotas; add it to schedulers" in said.err
+    both = command.values(elasticQuotas=True, schedulers=["volcano", "coscheduling"])
+    assert command.plan(CLUSTER, options=both).code == 0
 
 
 def test_priority_classes_judge_where_there_are_any(command: Command) -> None:
@@ -208,14 +209,15 @@ def test_of_two_queues_of_one_name_that_of_the_queue_source_counts(
     large = f"{QUEUE}metadata: {{name: q}}\nspec: {{capability: {{cpu: 4}}}}"
     small = f"{GANG_QUEUE}metadata: {{name: q}}\nspec: {{capability: {{cpu: 500m}}}}"
     for queues in ((large, small), (small, large)):
-        (only,) = command.plan(*queues, CLUSTER, options=("--queue-source", source)).entries
+        (only,) = command.plan(*queues, CLUSTER, options=command.values(queues={"source": source})).entries
         assert only["verdict"]["allowed"] is allowed
 
 
 @pytest.mark.parametrize("kind", [QUEUE, GANG_QUEUE])
 def test_what_is_wrong_with_a_queue_is_said_of_either_source(command: Command, kind: str) -> None:
     source = "muster" if kind == GANG_QUEUE else "volcano"
-    said = command.plan(f"{kind}metadata: {{name: q}}\nspec: {{parent: gone}}", options=("--queue-source", source))
+    options = command.values(queues={"source": source})
+    said = command.plan(f"{kind}metadata: {{name: q}}\nspec: {{parent: gone}}", options=options)
     (only,) = said.entries
     assert (said.code, only["verdict"]["reason"], only["workload"]["name"]) == (1, "QueueHierarchy", "q")
 

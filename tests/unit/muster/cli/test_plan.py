@@ -6,7 +6,7 @@ import io
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -66,9 +66,10 @@ def test_a_gang_has_no_higher_class_than_a_template_of_it(command: Command) -> N
         assert entry["intent"]["priorityClassName"] == "high", "what its user asked for"
 
 
-@pytest.mark.parametrize(("dra", "code"), [([], 0), (["--dra", "warn"], 0), (["--dra", "deny"], 1)])
-def test_claims_on_devices_are_judged_as_the_chart_will(command: Command, dra: list[str], code: int) -> None:
-    said = command.plan(ray().replace("{containers:", "{resourceClaims: [{name: gpu}], containers:"), options=dra)
+@pytest.mark.parametrize(("values", "code"), [({}, 0), ({"dra": "warn"}, 0), ({"dra": "deny"}, 1)])
+def test_claims_on_devices_are_judged_as_the_chart_will(command: Command, values: dict[str, str], code: int) -> None:
+    manifest = ray().replace("{containers:", "{resourceClaims: [{name: gpu}], containers:")
+    said = command.plan(manifest, options=command.values(**values))
     (entry,) = said.entries
     assert (said.code, entry["verdict"]["allowed"]) == (code, not code)
     assert "ResourceClaims" in json.dumps(entry["verdict"])
@@ -393,29 +394,30 @@ def test_a_job_without_the_opt_in_is_left_alone_in_a_namespace_that_is_opted_in(
 
 
 @pytest.mark.parametrize(
-    ("context", "flags", "held"),
+    ("context", "values", "held"),
     [
-        pytest.param(queue(), (), True, id="held"),
-        pytest.param(queue(), ("--gate=off",), False, id="off by the chart"),
+        pytest.param(queue(), {}, True, id="held"),
+        pytest.param(queue(), {"gate": "off"}, False, id="off by the chart"),
+        pytest.param(queue(), {"gate": False}, False, id="off by the chart, without quotes"),
         pytest.param(
-            queue().replace("{name: q}", '{name: q, annotations: {muster.dev/gate: "off"}}'), (), False, id="Queue"
+            queue().replace("{name: q}", '{name: q, annotations: {muster.dev/gate: "off"}}'), {}, False, id="Queue"
         ),
         pytest.param(
             'apiVersion: v1\nkind: Namespace\nmetadata: {name: default, annotations: {muster.dev/gate: "off"}}\n',
-            (),
+            {},
             False,
             id="Namespace",
         ),
-        pytest.param(queue(), ("--gate=assemble",), True, id="until it is whole"),
+        pytest.param(queue(), {"gate": "assemble"}, True, id="until it is whole"),
     ],
 )
 def test_where_the_gate_is_off_the_patch_has_none(
     command: Command,
     context: str,
-    flags: tuple[str, ...],
+    values: dict[str, Any],
     held: bool,  # noqa: FBT001
 ) -> None:
-    said = command.run("plan", "-o", "json", *flags, "-f", command.file(f"{ray()}---\n{context}"))
+    said = command.run("plan", "-o", "json", *command.values(**values), "-f", command.file(f"{ray()}---\n{context}"))
     (role,) = said.entries[0]["roles"]
     assert role["getsGate"] is held
     assert any("schedulingGates" in operation["path"] for operation in role["patch"]) is held

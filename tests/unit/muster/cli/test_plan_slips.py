@@ -236,22 +236,45 @@ def test_a_workload_in_an_orphan_queue_is_refused_and_the_note_says_what_is_miss
 
 
 @pytest.mark.parametrize(
-    ("selector", "managed"),
-    [("muster=pilot", True), ("muster in (team)", False), ("kubernetes.io/metadata.name=a", False)],
+    ("values", "managed"),
+    [
+        ({"namespaceSelector": {"matchLabels": {"muster": "pilot"}}}, True),
+        ({"namespaceSelector": {"matchExpressions": [{"key": "muster", "operator": "In", "values": ["a"]}]}}, False),
+        ({"excludedNamespaces": ["team"]}, False),
+        ({"excludedNamespaces": ["a", 7]}, True),
+    ],
 )
 def test_a_namespace_that_the_installation_does_not_select_is_told(
-    command: Command, selector: str, *, managed: bool
+    command: Command, values: dict[str, Any], *, managed: bool
 ) -> None:
     """As for the controller; what is required there counts for nothing either."""
     labels = {"muster": "pilot", "muster.dev/managed": "required"}
     namespace = document({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team", "labels": labels}})
-    verdict = only(command.plan(namespace, document(ray_cluster()), options=["--namespace-selector", selector]))
+    verdict = only(command.plan(namespace, document(ray_cluster()), options=command.values(**values)))
     assert verdict["managed"] is managed
     if not managed:
         why = 'namespace "team" is not selected by the chart value namespaceSelector'
         assert verdict["message"] == f"not managed: {why}"
 
 
-def test_a_selector_that_is_none_is_refused(command: Command) -> None:
-    said = command.plan(document(ray_cluster()), options=["--namespace-selector", "a ~ b"])
-    assert (said.code, "--namespace-selector" in said.err) == (2, True)
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        pytest.param("schedulers: [vulcano]", '"vulcano" is no gang scheduler that muster knows', id="a slip"),
+        pytest.param("gate: open", "invalid enum value 'open'", id="no value of the chart"),
+        pytest.param("schedulers: volcano", "expected `array`, got `str`", id="another type"),
+        pytest.param("admitters: [me]", '"me" names an unknown admitter', id="an admitter"),
+        pytest.param(
+            "namespaceSelector: {matchExpressions: [{key: a, operator: Is}]}", "is neither key", id="selector"
+        ),
+        pytest.param("schedulers: [a", "values.yaml, line 2", id="not YAML"),
+    ],
+)
+def test_values_that_the_chart_would_refuse_are_refused(command: Command, text: str, words: str) -> None:
+    said = command.plan(document(ray_cluster()), options=("--values", command.file(text, "values.yaml")))
+    assert (said.code, "argument --values: " in said.err, words in said.err) == (2, True, True), said.err
+
+
+def test_a_missing_file_of_values_is_named(command: Command) -> None:
+    said = command.plan(document(ray_cluster()), options=("--values", "/nowhere/values.yaml"))
+    assert (said.code, "argument --values: /nowhere/values.yaml: No such file" in said.err) == (2, True)

@@ -50,7 +50,7 @@ def test_the_table_keeps_to_80_columns_where_names_allow_it(command: Command) ->
 @pytest.mark.parametrize("scheduler", PRODUCTS)
 def test_what_the_gang_needs_is_said_whichever_scheduler_places_it(command: Command, scheduler: str) -> None:
     """Not every PodGroup has fields for it: those of Kubernetes and of KAI have an annotation, and other words."""
-    manifest, options = NARROW.replace("replicas: 12", "replicas: 2"), ("--schedulers", scheduler)
+    manifest, options = NARROW.replace("replicas: 12", "replicas: 2"), command.values(schedulers=[scheduler])
     table = command.plan(manifest, output="table", options=options).out
     assert "minMember 3, minResources cpu 4, memory 4Gi," in table
     _, row, *_ = command.plan(manifest, output="wide", options=options).out.splitlines()

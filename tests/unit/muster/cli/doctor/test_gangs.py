@@ -8,7 +8,7 @@ from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.gangs import MOST, gates, pod_groups
 from muster.cli.doctor.sight import GangMember, Group
 from muster.schedulers import PRODUCTS
-from tests.support.cli.doctor_snapshots import HOUR, NOW, found, levels, messages, ours
+from tests.support.cli.doctor_snapshots import HOUR, NOW, found, levels, messages
 
 
 def held(name: str = "p", *, age: float = 2 * HOUR, group: str = "g", **more: bool) -> GangMember:
@@ -86,16 +86,7 @@ def test_without_a_look_at_the_podgroups_nothing_is_said_to_be_missing() -> None
     assert messages(said)[1].endswith("held for 2 hours; its state could not be read")
 
 
-def test_who_asks_further_has_the_options_of_the_installation() -> None:
-    told = ("--schedulers=kubernetes", "--queue-source=muster", "--admitters=ledger", "--namespace-selector=env in (a)")
-    (said,) = found(
-        gates,
-        deployments=(ours("webhook"), ours("controller", *told)),
-        members=(held(),),
-        groups=(group(state="WaitingForQuota"),),
-    )
-    options = "--schedulers=kubernetes --queue-source=muster --namespace-selector='env in (a)'"
-    assert said.cure == f"muster explain {options} -n ns pod/p; docs/reasons.md explains each state"
+def test_the_cure_of_a_held_gang_is_a_whole_command() -> None:
     (said,) = found(gates, members=(held(),), groups=(group(state="WaitingForQuota"),))
     assert said.cure.startswith("muster explain -n ns pod/p; ")
 

@@ -1,0 +1,89 @@
+"""Where commands find the settings of the installation: in the cluster, unless the user gives a values file."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from muster.admitters import Admitter
+from muster.cli.connecting import find_settings
+from muster.cli.settings import Settings, any_scheduler, read_settings
+from muster.kube.errors import ApiError
+from muster.model.modes import GateMode
+from muster.schedulers import SCHEDULERS
+from tests.support.faults.apiserver import FaultyApiserver, failure, only, reply
+
+if TYPE_CHECKING:
+    from tests.support.faults.apiserver import Answer
+
+MAP = "/api/v1/namespaces/kube-public/configmaps/muster"
+VALUES = {
+    "schedulers": ["coscheduling=batch", "kubernetes"],
+    "queues": {"source": "muster"},
+    "defaultQueue": "shared",
+    "gate": "assemble",
+    "admitters": ["kueue", "ledger"],
+    "bound": "nodes",
+    "elasticQuotas": True,
+    "excludedNamespaces": ["kube-system", "muster-system"],
+    "namespaceSelector": {"matchLabels": {"team": "ml"}},
+}
+
+
+def published(text: str) -> Answer:
+    return reply({"metadata": {"name": "muster"}, "data": {"values.yaml": text}})
+
+
+async def found(answer: Answer, given: Settings | None = None, assumed: Settings | None = None) -> Settings:
+    async with FaultyApiserver.serving() as server, server.client() as client:
+        server.on("GET", only(MAP, answer, failure(404, "NotFound")))
+        return await find_settings(client, given, assumed)
+
+
+async def test_the_published_settings_count() -> None:
+    settings = await found(published(json.dumps(VALUES)))
+    defaults = settings.defaults
+    assert {name: one.product for name, one in defaults.schedulers.items()} == {
+        "batch": "coscheduling",
+        "default-scheduler": "kubernetes",
+    }
+    assert (defaults.queue_source.kind, defaults.queue, defaults.gate) == ("GangQueue", "shared", GateMode.ASSEMBLE)
+    assert (defaults.admitters, defaults.elastic_quotas) == ((Admitter.KUEUE, Admitter.LEDGER), True)
+    assert (settings.by_nodes, settings.note) == (True, "")
+    name, team = "kubernetes.io/metadata.name", {"team": "ml"}
+    chosen = [({name: "a", **team}, True), ({name: "a"}, False), ({name: "muster-system", **team}, False)]
+    assert [defaults.namespaces.matches(labels) for labels, _ in chosen] == [selected for _, selected in chosen]
+
+
+async def test_a_file_of_the_user_goes_first() -> None:
+    given = read_settings("own.yaml", "defaultQueue: mine")
+    assert await found(published(json.dumps(VALUES)), given) is given
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        pytest.param(failure(404, "NotFound"), "ConfigMap kube-public/muster does not exist", id="an older chart"),
+        pytest.param(failure(403, "Forbidden"), "ConfigMap kube-public/muster may not be read", id="no right"),
+        pytest.param(published("{"), "ConfigMap kube-public/muster, line", id="spoiled"),
+        pytest.param(published("schedulers: [newer]"), '"newer" is no gang scheduler', id="of a newer chart"),
+    ],
+)
+async def test_without_them_the_defaults_of_the_chart_are_assumed_and_a_note_says_so(answer: Answer, why: str) -> None:
+    settings = await found(answer)
+    assert (settings.defaults, settings.by_nodes) == (Settings().defaults, False)
+    assert why in settings.note
+    assert settings.note.startswith("the settings of muster are unknown (")
+    assert settings.note.endswith("): assuming the defaults of its chart; --values FILE names others")
+
+
+async def test_a_command_may_assume_others() -> None:
+    settings = await found(failure(404, "NotFound"), assumed=any_scheduler())
+    assert settings.defaults.schedulers == SCHEDULERS
+
+
+async def test_an_apiserver_that_fails_is_no_older_chart() -> None:
+    with pytest.raises(ApiError):
+        await found(failure(400, "BadRequest"))
