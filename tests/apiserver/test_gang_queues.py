@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -101,11 +102,13 @@ def test_an_unknown_field_is_told(made: Callable[..., Any]) -> None:
     assert "capabilty" in answer.message
 
 
-def test_the_commands_read_them(bare: Testbed, made: Callable[..., Any]) -> None:
+def test_the_commands_read_them(bare: Testbed, made: Callable[..., Any], tmp_path: Path) -> None:
     made("org", capability={"cpu": "8"})
     made("research", parent="org", capability={"cpu": "4"})
     command = [sys.executable, "-m", "muster.cli", "queues", "-A", f"--kubeconfig={bare.kubeconfig}", "-ojson"]
-    done = subprocess.run([*command, "--queue-source=muster"], capture_output=True, text=True, check=False)
+    values = tmp_path / "values.yaml"
+    values.write_text("queues: {source: muster}")
+    done = subprocess.run([*command, f"--values={values}"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     shown = {one["name"]: one for one in json.loads(done.stdout)["queues"]}
     assert {"org", "research"} <= set(shown)

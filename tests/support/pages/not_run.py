@@ -35,7 +35,6 @@ SENTENCES: dict[str, dict[str, str]] = {
         "muster doctor --probe": "tests/pairs/test_probe.py",
         "muster explain --what-would-help": "tests/unit/muster/cli/test_what_helps.py",
         "muster plan --cluster --what-if": "tests/unit/muster/cli/test_what_if.py",
-        "muster plan --schedulers kai": "for a manifest of the reader's; tests/unit/muster/schedulers/test_kai.py",
         "python -m hack.testbed": "the name of a program; CONTRIBUTING.md has its commands",
     },
     "CONTRIBUTING.md": {"python -m hack.tour": "it writes what tests/e2e/test_demo.py holds"},
