@@ -10,7 +10,6 @@ from hack.testbed import Testbed
 from muster.cli.plan.entries import plan
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.reading import from_cluster
-from muster.gangs.intent import Defaults
 from tests.support.cli.command import cluster_options
 from tests.support.manifests.members import DEFINITIONS, serve, withdraw
 
@@ -56,7 +55,7 @@ def _planned(bare: Testbed) -> list[int | str]:
         )
         for kind in _KINDS
     ]
-    entries = plan(jobs, Defaults(), from_cluster(cluster_options(bare.kubeconfig)))
+    entries = plan(jobs, *from_cluster(cluster_options(bare.kubeconfig)))
     return [one["podGroup"]["spec"]["minMember"] if one["podGroup"] else one["verdict"]["reason"] for one in entries]
 
 

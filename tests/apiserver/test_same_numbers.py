@@ -10,7 +10,6 @@ from hack.testbed.muster import MusterInstall
 from muster.cli.plan.entries import plan
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.reading import from_cluster
-from muster.gangs.intent import Defaults
 from muster.kube.resource import POD_GROUPS, QUEUES, RUNTIME_CLASSES
 from muster.model.names import QUEUE_LABEL
 from muster.model.objects import PodSpec, convert
@@ -65,7 +64,7 @@ def _templates(workload: Manifest) -> dict[str, Manifest]:
 
 def _needs(bare: Testbed, workload: Manifest) -> dict[str, str]:
     """What the plan says that the gang needs."""
-    (entry,) = plan([Document("test", workload)], Defaults(), from_cluster(cluster_options(bare.kubeconfig)))
+    (entry,) = plan([Document("test", workload)], *from_cluster(cluster_options(bare.kubeconfig)))
     needs: dict[str, str] = entry["podGroup"]["spec"]["minResources"]
     return needs
 
