@@ -30,7 +30,7 @@ def test_the_longest_steps_are_below_what_the_changelog_says() -> None:
     """Of the table, which hack.bench.steps printed: CHANGELOG.md names no step that is longer."""
     text = (_DOCS / "performance.md").read_text()
     table = re.findall(r"^.{50,60} +(\d+\.\d) +(\d+\.\d)$", text[text.index("the longest step in ms") :], re.MULTILINE)
-    assert len(table) > 30
+    assert len(table) > 20
     said = re.search(
         r"with 16,000 gangs no step of its event loop took (\d+) ms, with 50,000 none took (\d+) ms",
         prose("CHANGELOG.md"),
@@ -42,7 +42,7 @@ def test_the_longest_steps_are_below_what_the_changelog_says() -> None:
 
 @pytest.mark.parametrize("title", SHAPES)
 def test_what_is_kept_of_a_workload_is_what_the_bench_counts(title: str) -> None:
-    """The first row of each shape, in kB; the other rows are larger workloads of the same shape."""
+    """The first row of each shape, in kB."""
     row = re.search(
         rf"^{title} +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) ", (_DOCS / "performance.md").read_text(), re.MULTILINE
     )

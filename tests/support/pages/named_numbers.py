@@ -163,7 +163,6 @@ PLACES: dict[str, str | tuple[str, ...]] = {
         "muster.process.health:_DEAD",
     ),
     "log-quiet": "webhook.server.app:_QUIET_SECONDS",
-    "long-turn": "muster.process.event_loop:_LONG",
     "longest-label": "muster.model.names:_LONGEST_LABEL",
     "longest-name": "muster.model.names:LONGEST_NAME",
     "longest-retry": "controller.__main__:_LONGEST_RETRY",

@@ -13,7 +13,7 @@ BLOCKS: dict[str, dict[str, str]] = {
     "README.md": {
         "make image ": "for the reader's registry; docs/image.md and docs/releasing.md have the commands one by one",
     },
-    "docs/comparison.md": {"# a RayCluster of 3 cpu runs": _PEERS, "$ python -m hack.bench.peers": _PEERS},
+    "docs/comparison.md": {"$ python -m hack.bench.peers": _PEERS},
     "docs/gitops.md": {
         "helm template muster": "tests/chart/test_uninstall.py renders it",
         "kubectl -n argocd patch": _NO_GITOPS,
