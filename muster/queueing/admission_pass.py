@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from math import inf
 
 from muster.queueing.bypassed import BypassCandidates
-from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, Order
+from muster.queueing.entries import Candidate, Claim, EndKind, EntryKey, Order
 from muster.queueing.holdings import Room
 from muster.queueing.line_visitor import LineVisitor, lower
 from muster.queueing.namespace_quota import NamespaceRoom
@@ -68,7 +68,7 @@ class AdmissionPass:
     _free: dict[str, Mapping[str, int]] = field(default_factory=dict)
     _free_at: int = -1
     # The gangs that start in the pass, and those for which it keeps room: what is to end of them, and at which levels.
-    _own_ends: list[tuple[tuple[str, ...], EntryKey, End, Amounts]] = field(default_factory=list)
+    _own: list[tuple[tuple[str, ...], Claim]] = field(default_factory=list)
     _own_needs: dict[str, dict[str, int]] = field(default_factory=dict)
 
     @property
@@ -251,7 +251,7 @@ class AdmissionPass:
         if candidate.lasts:
             self.lasting.take(queue, amounts, running=())
         elif end is not None:
-            self._own_ends.append(((*path, *self.namespaces.levels(namespace)), candidate.key, end, amounts))
+            self._own.append(((*path, *self.namespaces.levels(namespace)), candidate.claim(self.now)))
 
     def reserve(self, candidate: Candidate, amounts: Amounts, lacking: Mapping[str, list[str]]) -> None:
         """Keep room for a gang that lacks it: at the levels of its queue, or of its namespace alone."""
@@ -284,7 +284,7 @@ class AdmissionPass:
         elif candidate.run is not None and start < inf:
             kind = max(kind, candidate.run.kind)
             end = candidate.run._replace(kind=kind).from_(start)
-            self._own_ends.append(((*levels, *in_namespace), candidate.key, end, amounts))
+            self._own.append(((*levels, *in_namespace), replace(candidate.claim(start), end=end)))
 
     def _trusts_estimates(self, candidate: Candidate) -> bool:
         return self.now < candidate.drains(self.tree.settings(candidate.queue))
@@ -333,10 +333,7 @@ class AdmissionPass:
 
     def _ends_at(self, level: str) -> list[RunEnds]:
         """The ends of all claims at a level, and of the starts of the pass itself."""
-        own, ends = RunEnds(), self.ends(level)
-        for levels, key, end, amounts in self._own_ends:
-            if level in levels:
-                own.add(key, end, amounts)
+        own, ends = RunEnds(claim for levels, claim in self._own if level in levels), self.ends(level)
         # Where the first is overrun another pass will see.
         self.until = min(self.until, ends.advance(self.now))
         return [ends, own]

@@ -49,11 +49,11 @@ class LineBypass:
 
 
 def _beyond(line: WaitingLine, free: Mapping[str, int]) -> Iterator[Order]:
-    # The line changes meanwhile: gangs start, or are passed.
-    order = line.next_beyond(None, free)
-    while order is not None:
-        yield order
-        order = line.next_beyond(order, free)
+    last = None
+    # The line changes all the while: gangs start, or are passed.
+    while (found := line.next_within(last, {}, beyond=(free,))) is not None:
+        last = found[0]
+        yield last
 
 
 class BypassCandidates:

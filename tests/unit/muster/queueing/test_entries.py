@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.queueing.entries import End, EndKind, GangKey
+from muster.queueing.entries import Claim, End, EndKind, GangKey
 from muster.queueing.run_ends import RunEnds
+from tests.support.manifests.observed import amounts
 
 SECONDS = st.floats(0.001, 1e7)
 
@@ -36,10 +37,11 @@ def test_an_estimate_holds_until_it_is_said_to(former: list[float], start: float
 def test_claims_that_come_and_go_leave_nothing_behind() -> None:
     ends = RunEnds()
     for number in range(1000):
-        ends.add(GangKey("team", f"{number}"), End(number, 1e6, EndKind.ABOUT, (1e5, 1e6)), (("cpu", 1),))
-        ends.remove(GangKey("team", f"{number}"))
-    ends.add(GangKey("team", "last"), End(0, 50, EndKind.ENFORCED), (("cpu", 1),))
+        key = GangKey("team", f"{number}")
+        ends.enter(Claim(key, "q", amounts(cpu="1"), end=End(number, 1e6, EndKind.ABOUT, (1e5, 1e6))))
+        ends.leave(key)
+    ends.enter(Claim(GangKey("team", "last"), "q", amounts(cpu="1"), end=End(0, 50, EndKind.ENFORCED)))
     assert len(ends._changes) < 200
     assert ends.advance(20) == 50
     assert ends.ended(49, EndKind.ABOUT) == {}
-    assert ends.ended(50, EndKind.ABOUT) == {"cpu": 1}
+    assert ends.ended(50, EndKind.ABOUT) == {"cpu": 10**9}

@@ -55,7 +55,7 @@ def test_whoever_comes_and_goes_the_next_is_found(seed: int) -> None:
         assert [one for one, _ in WaitingLine(there.items()).entries()] == in_order
         assert line.next_within(after, most) == ((within[0], there[within[0]]) if within else None)
         beyond = [other for other in behind if other not in within]
-        assert line.next_beyond(after, most) == (beyond[0] if beyond else None)
+        assert line.next_within(after, {}, beyond=(most,)) == ((beyond[0], there[beyond[0]]) if beyond else None)
         assert line.before(order(450)) == sum(other < order(450) for other in in_order)
         if there:
             assert line.first == in_order[0]
