@@ -1,6 +1,5 @@
 """`muster doctor` on a real apiserver: a cluster in order, and each way to break it with what is said then."""
 
-import base64
 import copy
 import datetime as dt
 import re
@@ -21,7 +20,7 @@ from muster.kube.resource import (
     SECRETS,
     VALIDATING_WEBHOOKS,
 )
-from muster.model.names import GANG, GANG_SIZE, MANAGED_BY, MUSTER, STATE
+from muster.model.names import MANAGED_BY, MUSTER
 from muster.process.certificates import issue
 from tests.apiserver.conftest import EXCLUDED
 from tests.support.cli.doctor import (
@@ -122,26 +121,6 @@ def test_authorities_that_the_apiserver_does_not_trust(doctor: Doctor, calls: Ap
     with edited(calls, MUTATING_WEBHOOKS.path(name="muster"), lambda one: everywhere(one, caBundle="")):
         (line,) = doctor.found()["problem certificates"]
     assert line.startswith("the caBundle holds no certificate: ray.pods.muster.dev, ")
-
-
-@pytest.mark.usefixtures("down")
-def test_a_secret_that_is_over_or_broken(doctor: Doctor, calls: Api) -> None:
-    """A webhook that runs would make it anew."""
-    now = dt.datetime.now(dt.UTC)
-
-    def saying(data: dict[str, str]) -> str:
-        with edited(calls, _SECRET, lambda one: one.update(data=data)):
-            return doctor.found()["problem certificates"][0]
-
-    ended = issue([*_NAMES, "muster-webhook"], now - dt.timedelta(days=100)).secret_data()
-    assert re.search(
-        r"muster-webhook-tls: the serving certificate expired 10 days ago, on \d{4}-\d\d-\d\d$", saying(ended)
-    )
-    broken = saying({**ended, "tls.crt": base64.b64encode(b"?").decode()})
-    assert "muster-webhook-tls cannot be served: tls.crt holds no certificate: " in broken
-    assert saying({}).endswith("cannot be served: it is empty")
-    other = issue(["elsewhere.svc"], now).secret_data()
-    assert saying(other).endswith("tls.crt is not valid for muster-webhook.muster-system.svc")
 
 
 def test_what_was_edited_is_named_and_an_upgrade_puts_it_back(
@@ -275,29 +254,6 @@ def test_deployments_without_pods(doctor: Doctor, calls: Api) -> None:
     wait_for("their pods to be back", lambda: doctor.found() == {}, PATIENCE)
 
 
-def test_a_gang_that_is_held(doctor: Doctor, desk: Desk, calls: Api) -> None:
-    """What waits is no problem of the cluster's."""
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "lonely", "labels": {GANG: "pair"}, "annotations": {GANG_SIZE: "2"}},
-        "spec": {"containers": [{"name": "main", "image": "none"}]},
-    }
-    desk.create(pod)
-    group = POD_GROUPS.path(desk.namespace, "pair")
-    wait_for(
-        "muster to say why",
-        lambda: calls("GET", group).body["metadata"].get("annotations", {}).get(STATE),
-        PATIENCE,
-    )
-    assert doctor.found() == {}
-    found = doctor.found("--held-for=0s")
-    assert set(found) == {"warning gates"}
-    (line,) = found["warning gates"]
-    held = rf"PodGroup {desk.namespace}/pair: 1 pod held for \d+ (seconds|minutes); Assembling: .*1 of 2"
-    assert re.match(held, line)
-
-
 def test_operators_with_gang_flags_of_their_own(doctor: Doctor, desk: Desk) -> None:
     """Their own manifests, with one more argument."""
     files = {
@@ -323,38 +279,6 @@ def test_operators_with_gang_flags_of_their_own(doctor: Doctor, desk: Desk) -> N
                 f"Deployment {desk.namespace}/" in line and f" has {argument}: it creates" in line for line in lines
             )
     desk.delete(DEPLOYMENTS, *(manifest["metadata"]["name"] for manifest in plain))
-
-
-def test_kueue_that_takes_everything(doctor: Doctor, desk: Desk) -> None:
-    configuration = {"kind": "Configuration", "manageJobsWithoutQueueName": True}
-    desk.create(
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": "kueue-manager-config"},
-            "data": {"controller_manager_config.yaml": yaml.safe_dump(configuration)},
-        }
-    )
-    labels = {"control-plane": "controller-manager"}
-    container = {"name": "manager", "image": "registry.k8s.io/kueue/kueue:v0.15.2"}
-    volume = {"name": "manager-config", "configMap": {"name": "kueue-manager-config"}}
-    desk.create(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "kueue-controller-manager"},
-            "spec": {
-                "selector": {"matchLabels": labels},
-                "template": {
-                    "metadata": {"labels": labels},
-                    "spec": {"containers": [container], "volumes": [volume]},
-                },
-            },
-        }
-    )
-    (line,) = doctor.found()["warning operators"]
-    assert f"manageJobsWithoutQueueName in ConfigMap {desk.namespace}/kueue-manager-config" in line
-    desk.delete(DEPLOYMENTS, "kueue-controller-manager")
 
 
 def test_rights_that_the_caller_lacks_are_said(doctor: Doctor, desk: Desk) -> None:

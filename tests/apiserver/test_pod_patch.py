@@ -21,12 +21,11 @@ from muster.model.names import (
     MANAGED,
     QUEUE_LABEL,
     SCHEDULER_LABEL,
-    TASK_SPEC,
     WORKLOAD,
 )
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import Desk, Manifest, open_desk
-from tests.support.manifests.applied import pytorch_job, queue, ray_cluster
+from tests.support.manifests.applied import queue, ray_cluster
 
 
 @pytest.fixture(scope="module")
@@ -49,49 +48,6 @@ def name() -> str:
 def cluster(desk: Desk, name: str) -> Manifest:
     """A RayCluster of a gang."""
     return desk.create(ray_cluster(name).label(QUEUE_LABEL, desk.namespace).workers(2).manifest())
-
-
-def test_head_of_a_ray_cluster_is_bound_and_held_in_its_role(desk: Desk, cluster: Manifest, name: str) -> None:
-    """Of its workers and of the last role of each other kind test_owner_chains.py says the same, and more."""
-    _assert_member(desk, cluster, "headgroup", f"ray-{name}-pg")
-
-
-def test_master_of_a_pytorch_job_is_bound_and_held_in_its_role(desk: Desk, name: str) -> None:
-    job = desk.create(pytorch_job(name).workers(2).label(QUEUE_LABEL, desk.namespace).manifest())
-    _assert_member(desk, job, "master", name)
-
-
-def _assert_member(desk: Desk, workload: Manifest, role: str, group: str) -> None:
-    pod = desk.create(desk.member(workload, role))
-    assert (pod["spec"]["schedulerName"], pod["spec"]["schedulingGates"]) == ("volcano", [{"name": GATE}])
-    assert pod["metadata"]["annotations"] == {GROUP_NAME: group, TASK_SPEC: role}
-    assert pod["metadata"]["labels"].items() >= {GANG: group, QUEUE_LABEL: desk.namespace}.items()
-
-
-def test_bound_by_its_operator_is_untouched(desk: Desk, cluster: Manifest, name: str) -> None:
-    """A pod that already names its PodGroup gets neither gate nor label."""
-    wanted = desk.member(cluster, "worker", schedulerName="volcano")
-    bound = {GROUP_NAME: f"ray-{name}-pg"}
-    wanted["metadata"]["annotations"] = bound
-    pod = desk.create(wanted)
-    assert _traces(pod) == []
-    assert pod["metadata"]["annotations"] == bound
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        pytest.param({}, id="no intent"),
-        pytest.param({SCHEDULER_LABEL: "yunikorn"}, id="another scheduler's"),
-        pytest.param({SCHEDULER_LABEL: "volcano", MANAGED: "false"}, id="opted out"),
-    ],
-)
-def test_members_of_other_workloads_are_untouched(desk: Desk, name: str, labels: dict[str, str]) -> None:
-    """Only what asks for muster gets it."""
-    workload = ray_cluster(name)
-    for key, text in labels.items():
-        workload = workload.label(key, text)
-    assert _traces(desk.create(desk.member(desk.create(workload.manifest()), "headgroup"))) == []
 
 
 def test_in_a_namespace_that_requires_muster_nothing_opts_out(desk: Desk, bare: Testbed, calls: Api, name: str) -> None:
