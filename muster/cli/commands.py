@@ -226,9 +226,9 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = commands.add_parser(
         "explain",
         help="show why a workload waits, runs, or is not managed by muster",
-        description="Show the state of a workload's gang and the reason: what the gang needs, what its queue "
-        "has free, which gangs hold the rest, and which of its pods exist. It only reads, with your permissions, and "
-        "names the permissions that are missing.",
+        description="Show the state of a workload's gang and the reason, as the controller says it, what the gang "
+        "needs, the limits of its queue, its pods and its events. It only reads, with your permissions, and names the "
+        "permissions that are missing.",
     )
     parser.add_argument(
         "workload",
@@ -238,10 +238,16 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     )
     output(parser)
     parser.add_argument(
+        "--ledger",
+        action="store_true",
+        help="also read all other gangs: the usage of the queues, who holds them, the position in the queue, and when "
+        "the gang is expected to start",
+    )
+    parser.add_argument(
         "--what-would-help",
         action="store_true",
         help="also ask what would let a waiting gang start now: fewer pods, another queue, a time limit, the end of "
-        "other gangs; needs the right to read all namespaces",
+        "other gangs; implies --ledger, and needs the right to read all namespaces",
     )
     cluster(parser, "namespace of the workloads", "find the workloads in all namespaces")
 

@@ -173,7 +173,7 @@ async def load(client: Client, namespace: str, picture: ClusterSnapshot) -> None
     only_there: dict[str, None] = {}  # in place of a set: in their order
     nowhere: dict[str, None] = {}
     for watched in picture.cluster.watched():
-        scope = await _list(client, watched, namespace, picture)
+        scope = await load_store(client, watched, namespace, picture)
         if scope is not _UNREADABLE:
             picture.scopes.append((watched, scope or None))
         if watched.resource == ELASTIC_QUOTAS:
@@ -193,7 +193,7 @@ async def load(client: Client, namespace: str, picture: ClusterSnapshot) -> None
         picture.nodes = await load_nodes(client, picture)
 
 
-async def _list(client: Client, watched: Watched, namespace: str, picture: ClusterSnapshot) -> str:
+async def load_store(client: Client, watched: Watched, namespace: str, picture: ClusterSnapshot) -> str:
     """Fill a store; returns the namespace that was read, "" for all namespaces."""
     resource, name = watched.resource, watched.resource.full_name
     scopes = ("", namespace) if resource.namespaced else ("",)
@@ -220,7 +220,7 @@ async def _list(client: Client, watched: Watched, namespace: str, picture: Clust
             picture.whole = False
         return scope
     watched.store.replace_all([])
-    if resource == NAMESPACES and await _one_namespace(client, namespace, picture):
+    if resource == NAMESPACES and await load_namespace(client, namespace, picture):
         return _UNREADABLE
     picture.unread.add(name)
     picture.whole = picture.whole and not resource.namespaced
@@ -229,13 +229,15 @@ async def _list(client: Client, watched: Watched, namespace: str, picture: Clust
     return _UNREADABLE
 
 
-async def _one_namespace(client: Client, name: str, picture: ClusterSnapshot) -> bool:
-    """Read only this namespace; False when that is not allowed, or it does not exist."""
+async def load_namespace(client: Client, name: str, picture: ClusterSnapshot) -> bool:
+    """Read only this namespace; False, and a note, when that is not allowed, or it does not exist."""
     try:
         found = decode(await client.get(NAMESPACES, name), Namespace)
     except ApiError as error:
         if not (error.forbidden or error.not_found):
             raise
+        picture.unread.add(NAMESPACES.full_name)
+        picture.note(f"cannot list {NAMESPACES.full_name}: {_CONSEQUENCES[NAMESPACES.full_name]}")
         return False
     picture.cluster.namespaces.replace_all([found])
     return True

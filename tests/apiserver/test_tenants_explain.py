@@ -112,7 +112,8 @@ def test_a_viewer_hears_why_his_gang_waits_and_what_he_may_not_know(tenant: Tena
         assert (entry["scheduling"]["queue"], entry["needs"]["cpu"]) == ("tenants", "3")
         assert [(role["replicas"], role["gated"]) for role in entry["roles"]] == [(1, 1), (2, 0)]
         assert (entry["position"], entry["queues"]) == (None, [])
-        others, *rest = entry["unknown"]
+        assert entry["unknown"] == ["cannot list queues.scheduling.volcano.sh: limits and free resources are unknown"]
+        others, *rest = tenant.explained("--ledger", word)["unknown"]
         assert others.startswith(f'can list only in "{desk.namespace}", not in all namespaces: pods, podgroups.')
         assert others.endswith("; gangs of other namespaces, what they hold, and all positions are unknown")
         assert rest == [

@@ -74,7 +74,7 @@ def two(scene: Scene) -> str:
 
 def test_a_waiting_and_a_running_gang_are_explained(two: str, muster_command: Muster) -> None:
     """Who waits hears what it needs, what is free and who holds it; who runs, what it holds."""
-    waiting = explained(muster_command, "raycluster/second")
+    waiting = explained(muster_command, "--ledger", "raycluster/second")
     message = f'needs cpu 3 and memory 3Gi; queue "{two}" has cpu 1 free of cpu 4; position 1 of 1 waiting'
     assert (waiting["state"], waiting["message"]) == ("WaitingForQuota", message)
     assert waiting["position"] == {"position": 1, "waiting": 1}
@@ -95,6 +95,12 @@ def test_a_waiting_and_a_running_gang_are_explained(two: str, muster_command: Mu
     assert counts == {"headgroup": (1, 1, 1, 0), "worker": (2, 2, 2, 0)}
     assert ("WaitingForQuota", message) in [(event["reason"], event["note"]) for event in waiting["events"]]
     assert waiting["unknown"] == []
+
+    alone = explained(muster_command, "raycluster/second")
+    of_others = ("position", "when", "queues", "holders")
+    assert {key: value for key, value in alone.items() if key not in of_others} == {
+        key: value for key, value in waiting.items() if key not in of_others
+    }
 
     running = explained(muster_command, "rayclusters.ray.io", "first")
     assert (running["state"], running["holds"]["cpu"]) == ("Running", "3")
@@ -156,6 +162,8 @@ def test_a_tenant_hears_what_he_may_know_and_which_rights_are_missing(
     assert "position 1 of 1 waiting" in waiting["message"]
     assert [role["gated"] for role in waiting["roles"]] == [1, 2]
     assert waiting["position"] is None
+    assert "cannot list queues.scheduling.volcano.sh: limits and free resources are unknown" in waiting["unknown"]
+    waiting = explained(muster_command, "--ledger", "raycluster/second", kubeconfig=kubeconfig)
     unknown = "\n".join(waiting["unknown"])
     assert "cannot list queues.scheduling.volcano.sh: limits and free resources are unknown" in unknown
     where = f'can list only in "{scene.namespace}", not in all namespaces: '
@@ -214,7 +222,7 @@ def test_a_ray_job_is_followed_to_its_cluster(scene: Scene, muster_command: Must
     entry = explained(muster_command, "rayjob/labelled")
     assert entry["workload"]["name"].startswith("labelled-")
     assert (entry["scheduling"]["queue"], entry["needs"]["cpu"]) == (queue, "3")
-    assert entry["holders"][0]["name"] == "holder"
+    assert explained(muster_command, "--ledger", "rayjob/labelled")["holders"][0]["name"] == "holder"
     scene.delete(resource_of(RAY_JOB), "labelled")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from muster.admitters import Admitter
 from muster.cli.connecting import NO_ANSWER, connected, find_settings
+from muster.cli.explain.reading import load_gang
 from muster.cli.explain.state import (
     hidden_parts,
     hold_of_maker,
@@ -44,7 +45,7 @@ from muster.observe.candidates import candidate
 from muster.observe.observing import observe
 from muster.observe.view import Mark, View
 from muster.queueing.ledger import Decision, GangKey, queue_not_found
-from muster.resources.amounts import Resources, as_text, minus
+from muster.resources.amounts import Resources, as_text, minus, parse_resources
 from muster.validation.not_managed import why_not_managed
 from muster.workloads import GANG_KINDS
 
@@ -92,21 +93,30 @@ async def _explain(
     arguments: argparse.Namespace, names: Sequence[ObjectName], unknown: list[str]
 ) -> list[dict[str, Any]]:
     """An entry for each workload that is found; `unknown` gets a message for each name without one."""
-    subjects: list[Subject] = []
+    helps = arguments.what_would_help
+    found: list[tuple[Subject, ClusterSnapshot]] = []
     async with connected(arguments) as client:
         namespace = arguments.namespace or client.namespace
-        picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))
+        settings = await find_settings(client, arguments.values)
+        everything = ClusterSnapshot.empty(settings) if arguments.ledger or helps else None
         for named in names:
+            snapshot = everything or ClusterSnapshot.empty(settings)
             try:
-                subjects += await find(client, named, None if arguments.all_namespaces else namespace, picture)
+                subjects = await find(client, named, None if arguments.all_namespaces else namespace, snapshot)
             except (ApiError, BadNameError, UnknownSubjectError, InvalidObjectError) as error:
                 unknown.append(str(error))
-        if subjects:
-            await load(client, namespace, picture)
-    snapshot = picture.ledger_snapshot(time.time())
-    starts = ExpectedStarts(snapshot.ledger, snapshot.now, seconds=_FORECAST, whole=picture.whole)
-    helps = arguments.what_would_help
-    return [explain(subject, picture, snapshot, starts, helps=helps) for subject in subjects]
+                continue
+            found += [(subject, snapshot) for subject in subjects]
+            if everything is None:
+                for subject in subjects:
+                    await load_gang(client, subject, snapshot)
+        if everything is not None and found:
+            await load(client, namespace, everything)
+    if everything is None:
+        return [explain(subject, one, one.ledger_snapshot(time.time()), None) for subject, one in found]
+    ledgers = everything.ledger_snapshot(time.time())
+    starts = ExpectedStarts(ledgers.ledger, ledgers.now, seconds=_FORECAST, whole=everything.whole)
+    return [explain(subject, everything, ledgers, starts, helps=helps) for subject, _ in found]
 
 
 def explain(
@@ -259,6 +269,9 @@ def _room(view: View, gang: Gang, queue: str, picture: ClusterSnapshot, snapshot
     need: Resources = gang.min_resources
     if view.gang is not None and view.intent is not None:
         need = candidate(view, picture.cluster.priorities(), Mark()).need
+    if view.ours and view.pod_group is not None and not picture.cluster.added.ranges.synced:
+        # The defaults of the namespace, which the controller has counted, have not been read.
+        need = parse_resources(view.pod_group.spec.min_resources, path="spec.minResources") or need
     # Where another one admits, what is free in a queue says nothing of the gang.
     place = ledger.tree.place(queue, view.namespace) if by_queue else None
     levels = place.levels if place else ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, kinds_of, pod_groups_meant
@@ -107,7 +107,8 @@ class Said:
 class Subject:
     """A workload, its pods (of any scheduler), and its last events, the oldest first.
 
-    `makes_none` is set for a workload that creates other workloads: the reason why none exists now.
+    :ivar makes_none: for a workload that creates other workloads, the reason why none exists now
+    :ivar makers: the workloads that were read on the way to it, because they have made it
     """
 
     kind: Kind
@@ -115,6 +116,12 @@ class Subject:
     pods: Sequence[TimedPod] = ()
     events: Sequence[Said] = ()
     makes_none: str = ""
+    makers: Sequence[tuple[Kind, Decoded]] = ()
+
+    @property
+    def gang_name(self) -> str:
+        """The name of its gang."""
+        return gang_name(self.kind, self.decoded)
 
 
 def gang_name(kind: Kind, decoded: Decoded) -> str:
@@ -223,17 +230,23 @@ async def _subjects(client: Client, kind: Kind, name: str, namespace: str, pictu
     return await _subjects_of(client, kind, decoded, picture)
 
 
-async def _subjects_of(client: Client, kind: Kind, decoded: Decoded, picture: ClusterSnapshot) -> list[Subject]:
+async def _subjects_of(
+    client: Client,
+    kind: Kind,
+    decoded: Decoded,
+    picture: ClusterSnapshot,
+    makers: tuple[tuple[Kind, Decoded], ...] = (),
+) -> list[Subject]:
     namespace = decoded.metadata.namespace
     if kind.owns_gang:
-        return [await subject_of(client, kind, decoded, picture)]
+        return [replace(await subject_of(client, kind, decoded, picture), makers=makers)]
     found = [
         subject
         for one in made_by(kind)
         for made in await _allowed(client, resource_of(one), one.decoded, namespace, picture)
         if made.metadata.controller and made.metadata.controller.uid == decoded.metadata.uid
-        # As listed: an object that is deleted meanwhile must not hide the others.
-        for subject in await _subjects_of(client, one, made, picture)
+        # As listed: an object that is deleted in the meantime must not hide the others.
+        for subject in await _subjects_of(client, one, made, picture, (*makers, (kind, decoded)))
     ]
     if found:
         return found
@@ -301,5 +314,6 @@ async def _allowed(
     except ApiError as error:
         if not error.forbidden:
             raise
+        picture.unread.add(resource.full_name)
         picture.note(f'cannot list {resource.full_name} in "{namespace}": they are unknown')
         return []

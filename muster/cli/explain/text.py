@@ -52,14 +52,9 @@ def _details(entry: Mapping[str, Any], now: float, columns: int) -> Iterator[str
         yield from _indented(["ROLE", "WANTED", "MIN", "PODS", "GATED", "BOUND"], rows, right=range(1, 6))
     if entry["queues"]:
         yield ""
-        rows = [
-            [
-                queue["name"],
-                *(amounts(queue[name]) if queue[name] is not None else "?" for name in ("limit", "used", "free")),
-            ]
-            for queue in entry["queues"]
-        ]
-        yield from _indented(["QUEUE", "LIMIT", "USED", "FREE"], rows)
+        known = [name for name in ("limit", "used", "free") if any(one[name] is not None for one in entry["queues"])]
+        rows = [[queue["name"], *(amounts(queue[name]) for name in known)] for queue in entry["queues"]]
+        yield from _indented(["QUEUE", *map(str.upper, known)], rows)
     if entry["holders"]:
         yield ""
         rows = [

@@ -169,7 +169,7 @@ async def gang_page(key: GangKey, state: PageState) -> GangPage | None:
     if view is None:
         return None
     # What this user may not read of one gang is said on its page alone.
-    picture = replace(state.picture, missing=list(state.picture.missing))
+    picture = replace(state.picture, missing=list(state.picture.missing), unread=set(state.picture.unread))
     troubles = []
     try:
         async with asyncio.timeout(_PATIENCE):

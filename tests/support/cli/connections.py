@@ -58,3 +58,15 @@ users: [{{name: nobody, user: {{token: none}}}}]
 contexts: [{{name: gone, context: {{cluster: gone, user: nobody}}}}]
 current-context: gone
 """
+
+
+def http_kubeconfig(url: str) -> str:
+    """The text of a kubeconfig for the server of a test."""
+    return f"""
+apiVersion: v1
+kind: Config
+clusters: [{{name: test, cluster: {{server: "{url}"}}}}]
+contexts: [{{name: test, context: {{cluster: test, user: test}}}}]
+current-context: test
+users: [{{name: test, user: {{}}}}]
+"""

@@ -231,7 +231,7 @@ def test_in_a_part_of_the_cluster_nothing_is_made_up() -> None:
     assert entry["queues"][0] == {"name": "q", "limit": {"cpu": "4"}, "used": None, "free": None}
     out = io.StringIO()
     print_explained([entry], out, NOW)
-    assert "  q      cpu 4        ?     ?\n" in out.getvalue()
+    assert "  QUEUE  LIMIT\n  q      cpu 4\n" in out.getvalue()
     assert out.getvalue().endswith("\n  unknown: cannot list pods in all namespaces\n")
 
 
