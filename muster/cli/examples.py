@@ -30,6 +30,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "withdraw": (Example("what would be removed", "muster withdraw --dry-run"),),
     "explain": (
         Example("why a RayCluster waits", "muster explain raycluster/demo"),
+        Example("and who holds the queue, and when it starts", "muster explain --ledger raycluster/demo"),
         Example("what would let it start now", "muster explain --what-would-help raycluster/demo"),
         Example("the RayCluster of a RayJob, for a program", "muster explain -n team-a -o json rayjob/nightly"),
     ),

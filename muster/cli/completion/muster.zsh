@@ -13,7 +13,7 @@ _shtab_muster_commands() {
     audit:'Check every existing workload, Queue and PodGroup against the rules of the webhook, as if it were applied now. Run it before you upgrade the chart or change the chart value `validation` from warn to deny. It changes nothing, and running workloads keep running.'
     completion:'Print the completion script of a shell. For bash: source <(muster completion bash)'
     doctor:'Check a cluster: muster'"'"'s pods, webhooks, certificates, permissions and lease, Volcano, gangs that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A pod and a Job are created as dry runs; nothing is changed without --probe. The exit code is 1 when there is a problem, and 2 when there is none but some checks could not run.'
-    explain:'Show the state of a workload'"'"'s gang and the reason: what the gang needs, what its queue has free, which gangs hold the rest, and which of its pods exist. It only reads, with your permissions, and names the permissions that are missing.'
+    explain:'Show the state of a workload'"'"'s gang and the reason, as the controller says it, what the gang needs, the limits of its queue, its pods and its events. It only reads, with your permissions, and names the permissions that are missing.'
     hold:'Put workloads or queues on hold, by the annotation `muster.dev/hold`. A workload on hold leaves the line of its queue and holds up nobody there; no gang starts in a queue on hold or in a queue below it. What runs goes on, and gets lost pods back.'
     migrate-queues:'Make a queue of the other source for each queue of the one. A queue that exists already stays as it is. The chart value `queues.source` chooses which of them count.'
     page:'Serve a web page on the loopback address: the queues with their limits and usage, the gangs that wait, in order and with the reason, and those that run. It reads with your permissions and changes nothing. The printed address contains a secret; whoever knows it and can reach your loopback address sees the page.'
@@ -83,7 +83,8 @@ _shtab_muster_doctor_defaults_added=0
 _shtab_muster_explain_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
-  "--what-would-help[also ask what would let a waiting gang start now\: fewer pods, another queue, a time limit, the end of other gangs\; needs the right to read all namespaces]"
+  "--ledger[also read all other gangs\: the usage of the queues, who holds them, the position in the queue, and when the gang is expected to start]"
+  "--what-would-help[also ask what would let a waiting gang start now\: fewer pods, another queue, a time limit, the end of other gangs\; implies --ledger, and needs the right to read all namespaces]"
   {-n,--namespace}"[namespace of the workloads\; default\: the namespace of the kubeconfig context]:namespace:"
   {-A,--all-namespaces}"[find the workloads in all namespaces]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"

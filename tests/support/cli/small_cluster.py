@@ -7,14 +7,12 @@ from aiohttp import web
 from tests.support.faults.apiserver import Answer, failure, listing, reply
 from tests.support.manifests.observed import JSON
 
-__all__ = ["FORBIDDEN", "answers"]
-
 FORBIDDEN = "forbidden"
 """Stands for objects that this user may not read."""
 
 
 def answers(objects: Mapping[str, Sequence[JSON] | str]) -> Answer:
-    """Answer lists and single objects by the path of a kind without its namespace, such as `/apis/ray.io/v1/rayclusters`.
+    """Answer lists and single objects by the path of a kind, such as `/apis/ray.io/v1/rayclusters`.
 
     Label selectors count, and of field selectors the one for the object of an event.
     """
