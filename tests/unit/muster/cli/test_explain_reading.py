@@ -27,6 +27,8 @@ EVENT = {
     "note": "needs cpu 3",
     "reportingController": "muster.dev/controller",
 }
+# The probe, and the settings of the installation, which each command reads.
+OF_CONNECTION = ("/version", "/api/v1/namespaces/kube-public/configmaps/muster")
 # What the ledger alone knows.
 OF_LEDGER = ("position", "when", "queues", "holders")
 
@@ -65,7 +67,7 @@ async def explained(tmp_path: Path, objects: dict[str, Sequence[JSON] | str], *w
         asked = ("explain", f"--kubeconfig={tmp_path / 'config'}", "-n", "team", "-o", "json", *words)
         done = await asyncio.to_thread(muster, *asked)
         (entry,) = json.loads(done.stdout)
-        return dict(entry), [one.path for one in server.requests if one.path != "/version"]
+        return dict(entry), [one.path for one in server.requests if one.path not in OF_CONNECTION]
 
 
 def job_of(cluster_: JSON) -> tuple[JSON, JSON]:
