@@ -34,7 +34,7 @@ def test_every_option_of_a_command_that_is_shown_exists() -> None:
         if name in OPTIONS
         for option in _OPTION.findall(rest)
     }
-    assert {("plan", "--patches"), ("release", "--all"), ("withdraw", "--name")} <= shown
+    assert {("plan", "--strict"), ("release", "--all"), ("withdraw", "--name")} <= shown
     assert sorted((name, option) for name, option in shown if option not in OPTIONS[name]) == []
 
 
