@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from hack.testbed import CommandError, Testbed, TestbedError
-from hack.testbed.api import Api, NotFoundError
+from hack.testbed.api import Api
 from hack.testbed.pki import Authority, write_pair
 from hack.testbed.site import Site
 
@@ -126,36 +126,6 @@ def test_what_was_made_before_its_answer_was_lost_is_what_the_next_attempt_finds
     apiserver.answers = [_status(504, "Timeout"), _status(409, "AlreadyExists"), (200, {"metadata": {"uid": "u"}})]
     assert api.create(f"{_PATH}?fieldManager=x", {"metadata": {"name": "a"}}) == {"metadata": {"uid": "u"}}
     assert apiserver.asked[-1] == f"GET {_PATH}/a"
-
-
-def test_what_was_deleted_before_its_answer_was_lost_is_gone(api: Api, apiserver: _Apiserver) -> None:
-    apiserver.answers = [_RESET, _status(404, "NotFound")]
-    api.delete(f"{_PATH}/a")
-    apiserver.answers = [_status(429, "TooManyRequests"), _status(404, "NotFound")]
-    with pytest.raises(NotFoundError):
-        api.delete(f"{_PATH}/a")
-
-
-def test_who_asks_once_is_told_that_it_is_busy(api: Api, apiserver: _Apiserver) -> None:
-    apiserver.answers = [_status(429, "TooManyRequests")]
-    assert api("GET", _PATH, once=True).status == 429
-
-
-def test_at_the_deadline_the_last_answer_is_what_there_is(
-    api: Api, apiserver: _Apiserver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hack.testbed.api.PATIENCE", 0.1)
-    apiserver.answers = [_status(504, "Timeout", "no time")]
-    with pytest.raises(TestbedError, match="504 no time"):
-        api.get(_PATH)
-
-
-def test_where_nobody_listens_nobody_is_asked_again(tmp_path: Path, apiserver: _Apiserver) -> None:
-    del apiserver
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    with pytest.raises(TestbedError, match="Connection refused"):
-        Api(f"https://127.0.0.1:{port}", "token", tmp_path / "ca.crt").get(_PATH)
 
 
 @pytest.fixture

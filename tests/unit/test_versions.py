@@ -2,11 +2,10 @@
 
 import pytest
 
-from hack.testbed.errors import TestbedError
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES, FORMER, KUBERNETES
 from hack.testbed.modules import _family_of, required
 from hack.testbed.parts import select
-from hack.testbed.versions import OTHERS, VARIABLE, chosen
+from hack.testbed.versions import OTHERS, VARIABLE
 from hack.versions import BEGIN, END, LATER, PAGE, TESTS, outcome, rows, trials, written
 
 _SAID = """
@@ -26,17 +25,6 @@ def test_only_what_was_asked_for_is_another_version(monkeypatch: pytest.MonkeyPa
     changed = {name for name, part in other.items() if part != usual[name]}
     assert changed == {"kuberay", "helm"}
     assert (other["kuberay"].family, other["helm"].package) == ("kuberay-1.4", "helm.sh/helm/v3/cmd/helm")
-
-
-def test_a_version_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "kuberay=0.1")
-    with pytest.raises(TestbedError, match=r"MUSTER_VERSIONS asks for kuberay=0\.1: choose from kubernetes=1\.30, "):
-        chosen("helm")
-
-
-def test_nothing_is_asked_for_where_nobody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
-    assert [chosen(project) for project in OTHERS] == [""] * len(OTHERS)
 
 
 def test_another_kubernetes_is_the_one_that_its_modules_name() -> None:

@@ -37,16 +37,6 @@ def test_what_comes_is_seen_a_twentieth_later_at_most(clock: _Clock, seconds: fl
     assert clock.monotonic() - seconds <= max(0.05, min(seconds / 20, 0.5))
 
 
-def test_a_long_wait_asks_less_and_less_often(clock: _Clock) -> None:
-    assert wait_for("it", _true_after(clock, 60.0), 180)
-    assert len(clock) < 200
-
-
-def test_with_an_interval_it_pauses_by_that(clock: _Clock) -> None:
-    assert wait_for("it", _true_after(clock, 60.0), 180, interval=1.0)
-    assert set(clock) == {1.0}
-
-
 def test_at_the_deadline_the_last_answer_is_said(clock: _Clock) -> None:
     with pytest.raises(TestbedError, match=r"waited 2 s for it; last seen: nothing yet"):
         wait_for("it", _nothing_yet, 2)
