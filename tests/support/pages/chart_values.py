@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 BEGIN = "<!-- Values: written by MUSTER_REWRITE=1 pytest tests/chart/test_readme.py from values.yaml. -->\n"
 END = "<!-- End of values. -->\n"
+_AS_THE_WEBHOOKS = "As the webhook's."
 _KEY = re.compile(r"( *)([A-Za-z_]+):(?: (.*))?$")
 
 
@@ -50,16 +51,24 @@ def values(text: str) -> Iterator[Value]:
 
 
 def described(text: str) -> Iterator[Value]:
-    """Every key; what has no comment below `controller` is as the webhook's of the same name."""
-    known = {value.path: value for value in list(values(text))}
+    """Every key; one without a comment below `controller` or `page` is as the webhook's of the same name."""
+    known = {value.path: value for value in values(text)}
     for path, value in known.items():
-        twin = path.replace("controller.", "webhook.", 1)
-        if not value.comment and twin != path and twin in known and known[twin].comment:
-            value.comment = f"As `{twin}`."
+        twin = known.get(re.sub("^(controller|page)", "webhook", path))
+        if not value.comment and twin and twin.comment and twin.default == value.default:
+            value.comment = _AS_THE_WEBHOOKS
         yield value
 
 
 def table(text: str) -> str:
-    """Return the table of all values."""
-    rows = [value.row() for value in described(text)]
+    """Return the table of all values; those as the webhook's are in one row for each process."""
+    listed = list(described(text))
+    rows = [value.row() for value in listed if value.comment != _AS_THE_WEBHOOKS]
+    for process in ("controller", "page"):
+        same = [f"`{one.path}`" for one in listed if one.comment == _AS_THE_WEBHOOKS and _is_below(one, process)]
+        rows.append(f"| {', '.join(same)} | as the webhook's | As the webhook's of the same name. |")
     return "\n".join([BEGIN, "| value | default | what |", "|---|---|---|", *rows, "", END])
+
+
+def _is_below(value: Value, process: str) -> bool:
+    return value.path.startswith(f"{process}.") and not value.below
