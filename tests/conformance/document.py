@@ -22,6 +22,9 @@ variants, and compares name, minMember, minResources, queue, priorityClassName a
 Every difference follows from a rule below; the test fails for a difference that no rule predicts. It also compares the
 requests that muster counts with the pods that the operators create.
 
+After the rules, a table for each operator has a row for each combination of rules, with the number of manifests that
+differ by it, and the first of them: muster's value, then the operator's.
+
 `pytest tests/conformance` compares, `MUSTER_REWRITE=1 pytest tests/conformance` writes this page.
 
 ## Rules
@@ -32,9 +35,9 @@ The last column says which result is right; *both* where two results answer two 
 |---|---|---|---|
 """
 _CASES = """
-Samples are in `{folder}` of `{module}`. The first value is muster's, the second the operator's.
+Samples are in `{folder}` of `{module}`.
 
-| manifest | kind | what differs | rules |
+| rules | manifests | example | what differs |
 |---|---|---|---|
 """
 
@@ -86,13 +89,13 @@ def render(rows: Sequence[Row]) -> str:
         better = sum(_right(row) == MUSTER for row in own)
         switch = operator.switch or f"`{' '.join(operator.flags)}`"
         parts.append(f"\n## {operator.name} {_version(operator)}\n\nStarted with {switch}. ")
-        parts.append(f"Of {len(own)} manifests, {equal} give the same PodGroup and are not listed; ")
+        parts.append(f"Of {len(own)} manifests, {equal} give the same PodGroup; ")
         parts.append(f"in {better} muster is right.\n")
         generated = [row for row in every if row.case.generated]
         differing = sum(bool(row.prediction.rules) for row in generated)
         parts.append(f"Of {len(generated)} random combinations of three variants, {differing} differ, as predicted.\n")
         parts.append(_CASES.format(folder=operator.folder, module=operator.module))
-        parts += [line(row) for row in own]
+        parts += _combinations(own)
     return "".join(parts)
 
 
@@ -105,23 +108,31 @@ def _right(row: Row) -> str:
     return MUSTER if MUSTER in rights else next(iter(rights), "")
 
 
-def line(row: Row) -> str:
-    """The row of the table that shows a difference; empty where no rule predicts one."""
-    if not row.prediction.rules:
-        return ""
+def _combinations(rows: Sequence[Row]) -> Iterator[str]:
+    """A line for each combination of rules."""
+    together: dict[tuple[str, ...], list[Row]] = {}
+    for one in rows:
+        if one.prediction.rules:
+            together.setdefault(tuple(one.prediction.rules), []).append(one)
+    for rules, found in together.items():
+        yield f"| {', '.join(rules)} | {len(found)} {example(found[0])}"
+
+
+def example(row: Row) -> str:
+    """The part of a line that shows a case and its differences."""
     ours = row.prediction.muster.facts if isinstance(row.prediction.muster, Group) else None
     theirs = [row.seen] if isinstance(row.seen, str) else [group.facts for group in row.prediction.groups]
     other = next((one for one in theirs if isinstance(one, Facts)), None)
     differences = [_members(ours, theirs), *_resources(ours, theirs), *_others(ours, other)]
-    cells = [row.case.title, row.case.kind, "; ".join(filter(None, differences)), ", ".join(row.prediction.rules)]
-    return f"| {' | '.join(cells)} |\n"
+    return f"| {row.case.title} ({row.case.kind}) | {'; '.join(filter(None, differences))} |\n"
 
 
 def _members(ours: Facts | None, theirs: Sequence[Facts | str]) -> str:
     """The difference in minMember, or that one of the two has no PodGroup."""
     mine = str(ours.min_member) if ours else NONE
-    others = [one if isinstance(one, str) else str(one.min_member) for one in theirs]
-    return _both("" if ours is None else "minMember ", mine, others)
+    member = "" if ours else "minMember "
+    others = [one if isinstance(one, str) else f"{member}{one.min_member}" for one in theirs]
+    return _both("minMember " if ours else "", mine, others)
 
 
 def _resources(ours: Facts | None, theirs: Sequence[Facts | str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from muster.resources.amounts import as_text
 from muster.resources.pod_requests import pod_requests
 from tests.conformance.case import KUBERAY, MPI, TRAINER, TRAINING
 from tests.conformance.cases import cases, one_of_each
-from tests.conformance.document import Row, line, render, row
+from tests.conformance.document import Row, example, render, row
 from tests.conformance.groups import Facts, Group
 from tests.conformance.observed import control_plane, observe, observe_pods
 from tests.conformance.prediction import ALL_RULES, predict
@@ -100,12 +100,14 @@ def test_rules_explain_nothing_else(rows: list[Row]) -> None:
                 assert not replace(one, seen=wrong).explained, one.case.title
 
 
-def test_document_lists_each_difference_as_it_was_seen(rows: list[Row]) -> None:
+def test_document_has_each_combination_of_rules_and_its_example_as_it_was_seen(rows: list[Row]) -> None:
     page = _DOCUMENT.read_text()
-    own = [one for one in rows if not one.case.generated]
-    wrong = [text for one in own if (text := line(one)) not in page]
-    wrong += [one.case.title for one in own if not line(one) and f"| {one.case.title} | {one.case.kind} |" in page]
-    assert not wrong or os.environ.get("MUSTER_REWRITE"), "".join(wrong)
+    differing = [one for one in rows if not one.case.generated and one.prediction.rules]
+    missing = [rules for one in differing if f"\n| {(rules := ', '.join(one.prediction.rules))} | " not in page]
+    shown = [one for one in differing if f"| {one.case.title} ({one.case.kind}) |" in page]
+    missing += [text for one in shown if (text := example(one)) not in page]
+    assert shown
+    assert not missing or os.environ.get("MUSTER_REWRITE"), "".join(missing)
 
 
 @pytest.mark.long
