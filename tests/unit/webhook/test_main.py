@@ -1,18 +1,17 @@
 """The webhook's command line."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import datetime as dt
 import os
 import sys
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from hack.testbed.ports import free_port
 from hack.testbed.site import kubeconfig_text
@@ -21,11 +20,6 @@ from muster.kube.resource import QUEUES
 from muster.process.certificates import issue
 from tests.support.faults.apiserver import FaultyApiserver, failure, hang, listing, only, reply, stream
 from webhook.__main__ import main
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from aiohttp import web
 
 _CHECKOUT = Path(__file__).parents[3]
 

@@ -1,17 +1,10 @@
 """What tests of the command line share."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from tests.support.cli.command import Command
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-__all__ = ["command"]
 
 
 @pytest.fixture

@@ -1,19 +1,14 @@
 """What all commands do alike: a quick start, and one line where something is wrong."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 import pytest
 
 import muster
 from muster.workloads import KINDS
 from muster.workloads.volcano_job import VOLCANO_JOB
-
-if TYPE_CHECKING:
-    from tests.support.cli.command import Command
+from tests.support.cli.command import Command
 
 # Two operators have an MPIJob, and Volcano a Job of its own.
 SUPPORTED = ", ".join(dict.fromkeys(kind.kind for kind in KINDS if kind is not VOLCANO_JOB))

@@ -1,7 +1,5 @@
 """Who is asked before a command changes a cluster, and where the question stands."""
 
-from __future__ import annotations
-
 import io
 import sys
 

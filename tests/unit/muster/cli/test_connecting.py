@@ -1,11 +1,9 @@
 """Without a cluster every command answers after a single attempt, in kubectl's words."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +14,7 @@ from muster.cli.commands import parser
 from muster.cli.connecting import NoClusterError, connected, probe
 from muster.kube.config import Connection
 from muster.model.names import GANG, GATE
-from tests.support.cli.command import cluster_options
+from tests.support.cli.command import Command, cluster_options
 from tests.support.cli.connections import attempts, kubeconfig, refusing_port, silent_port
 from tests.support.faults.apiserver import (
     Answer,
@@ -29,11 +27,6 @@ from tests.support.faults.apiserver import (
     manifest,
     reply,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tests.support.cli.command import Command
 
 COMMANDS = {
     "plan": ("plan", "--cluster", "-f", "docs/examples/raycluster.yaml"),

@@ -1,20 +1,15 @@
 """The examples of `--help` work: each is a command that there is, with options that it has."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.cli import parser
 from muster.cli.examples import EXAMPLES
-
-if TYPE_CHECKING:
-    from tests.support.cli.command import Command
+from tests.support.cli.command import Command
 
 CHECKOUT = Path(__file__).parents[4]
 _PUNCTUATION = set("|<>()")

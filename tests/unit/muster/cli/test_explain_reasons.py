@@ -1,10 +1,9 @@
 """What `muster explain` says where nothing is recorded, where the user may not read all, and of what is on hold."""
 
-from __future__ import annotations
-
 import argparse
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -31,9 +30,6 @@ from tests.support.manifests.observed import (
     template,
     workers,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NOW = 1_800_000_000.0
 GROUPS = "podgroups.scheduling.volcano.sh"

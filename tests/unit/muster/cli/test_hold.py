@@ -1,23 +1,15 @@
 """`muster hold` and `muster resume` where a cluster has only some of the kinds, and for odd names."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from muster.model.names import HOLD
 from tests.support.cli.in_process import muster
-from tests.support.faults.apiserver import FaultyApiserver, failure, listing, manifest, reply
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from aiohttp import web
-
-    from tests.support.faults.apiserver import Answer
+from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, listing, manifest, reply
 
 
 @pytest.mark.parametrize("others", [failure(404), failure(403, "Forbidden")], ids=["not served", "not allowed"])

@@ -1,18 +1,12 @@
 """Hostile input, given to the command itself: one line, within seconds and a fixed amount of memory."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
 
 import pytest
 
-from tests.support.cli.forked import forks
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-    from tests.support.cli.forked import Run
+from tests.support.cli.forked import Run, forks
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
 HEAD = "headGroupSpec: {template: {spec: {containers: [{name: h}]}}}"

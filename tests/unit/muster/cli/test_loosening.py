@@ -1,7 +1,5 @@
 """PodGroups that `muster withdraw` makes; tests/apiserver/test_withdraw.py looks at a real cluster."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.cli.release.pod_groups import substitute

@@ -1,10 +1,8 @@
 """`muster plan` names all that is malformed in an object, and nothing that only follows from a fault."""
 
-from __future__ import annotations
-
 import json
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -20,10 +18,8 @@ from muster.cli.plan.manifests import Document
 from muster.gangs.intent import Defaults
 from muster.model.objects import InvalidObjectError, convert
 from muster.workloads import kind_of
+from tests.support.cli.command import Command
 from tests.support.cli.plan_entries import ENTRIES
-
-if TYPE_CHECKING:
-    from tests.support.cli.command import Command
 
 CLUSTER = """\
 apiVersion: ray.io/v1

@@ -1,9 +1,7 @@
 """Reading manifests: as kubectl reads them, and hostile ones refused in one line, in bounded time."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 import yaml
@@ -12,9 +10,6 @@ from hypothesis import strategies as st
 
 from muster.cli.parsing import InputError, parse
 from muster.cli.plan.manifests import read_manifests
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POD = "apiVersion: v1\nkind: Pod\n"
 

@@ -1,22 +1,15 @@
 """`muster migrate-queues` where a queue is not as others: called `root`, malformed, or there already."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-from typing import TYPE_CHECKING
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from muster.model.names import HOLD
 from tests.support.cli.in_process import muster
-from tests.support.faults.apiserver import FaultyApiserver, failure, listing, reply
-
-if TYPE_CHECKING:
-    import subprocess
-    from pathlib import Path
-
-    from tests.support.faults.apiserver import Answer
+from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, listing, reply
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Names are written as kubectl prints them and takes them."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of, parse_names, pod_groups_meant

@@ -1,14 +1,12 @@
 """What a command prints, and who reads it."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +15,6 @@ from muster.cli.ui import print_data
 from muster.model.names import GANG, GATE
 from tests.support.cli.in_process import muster
 from tests.support.faults.apiserver import FaultyApiserver, failure, listing, manifest, reply
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _PROGRAM = """
 import sys

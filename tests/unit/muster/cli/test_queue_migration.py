@@ -1,7 +1,5 @@
 """A queue says the same in the words of Volcano and of muster."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

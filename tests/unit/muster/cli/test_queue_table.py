@@ -1,7 +1,5 @@
 """The queue tree as `muster queues` and `muster watch` draw it."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What `muster queues` and `muster watch` show."""
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from typing import Any

@@ -1,10 +1,7 @@
 """Which pods are taken for those of a workload about which a user asks."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
+from aiohttp import web
 
 from muster.cli.explain.subjects import events_about, find
 from muster.cli.names import ObjectName
@@ -13,9 +10,6 @@ from muster.model.names import GANG, GANG_SIZE
 from muster.model.objects import ObjectMeta
 from tests.support.faults.apiserver import FaultyApiserver, failure, listing, only, reply
 from tests.support.manifests.observed import JSON, template
-
-if TYPE_CHECKING:
-    from aiohttp import web
 
 SPEAKS: JSON = {"labels": {GANG: "pair"}, "annotations": {GANG_SIZE: "1"}}
 KINDS = {

@@ -1,7 +1,5 @@
 """What the timeline of a gang tells, and from what."""
 
-from __future__ import annotations
-
 from muster.cli.explain.subjects import Event, Said, TimedPod, untimed
 from muster.cli.page.gang import timeline
 from muster.model.names import ADMITTED_AT, ADMITTER, PASSED_IN, PASSED_SINCE, REQUEUED_AT

@@ -1,7 +1,5 @@
 """`muster explain --what-would-help`: each answer is a decision of the ledger that differs in one thing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

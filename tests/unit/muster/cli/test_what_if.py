@@ -1,21 +1,15 @@
 """`muster plan --what-if`: the gangs whose expected start changes, and no others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.cli.plan.what_if import Change, changes, expected_starts
-from muster.queueing.entries import Claim
+from muster.queueing.entries import Claim, EntryKey
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import QueueView
 from tests.support.cli.in_process import muster
 from tests.support.manifests.observed import amounts
-
-if TYPE_CHECKING:
-    from muster.queueing.entries import EntryKey
 
 NOW = 1_000_000.0
 RUNS, NEXT, LAST, NEW = (GangKey("team", name) for name in ("runs", "next", "last", "new"))

@@ -1,7 +1,5 @@
 """When a waiting gang starts, as `muster explain` and the page say it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,8 +1,6 @@
 """Running gangs that want more: the first who may have it is found, whatever else is in the ledger."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,11 +10,8 @@ from muster.queueing.growth import Growing
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
-from muster.resources.amounts import minus
+from muster.resources.amounts import Resources, minus
 from tests.support.manifests.observed import amounts
-
-if TYPE_CHECKING:
-    from muster.resources.amounts import Resources
 
 NOW = 1000.0
 QUEUES = ("a", "b")

@@ -1,8 +1,7 @@
 """What claims below a queue take of the queues above it: what may be placed there, and no more."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, NamedTuple
+import random
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -11,13 +10,9 @@ from hypothesis import strategies as st
 from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
+from muster.resources.amounts import Resources
 from muster.resources.quantity import ZERO
 from tests.support.manifests.observed import amounts
-
-if TYPE_CHECKING:
-    import random
-
-    from muster.resources.amounts import Resources
 
 PARENTS = {ROOT: "", "a": ROOT, "b": ROOT, "a1": "a", "a2": "a", "b1": "b", "a11": "a1", "a12": "a1"}
 

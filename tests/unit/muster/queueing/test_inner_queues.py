@@ -1,7 +1,5 @@
 """Gangs of a queue that has queues below it are a leaf below it: whatever they do, and whatever the others do."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple

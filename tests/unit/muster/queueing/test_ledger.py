@@ -1,7 +1,5 @@
 """Who holds, who is next, and why the others wait."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

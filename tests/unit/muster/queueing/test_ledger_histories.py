@@ -1,16 +1,15 @@
 """The ledger through any history, beside a model that looks at everything anew each time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from random import Random
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from muster.queueing.entries import Claim
+from muster.queueing.entries import Claim, EntryKey
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
@@ -19,11 +18,6 @@ from muster.resources.quantity import ZERO
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
 from tests.support.queueing.world import Holder, World
-
-if TYPE_CHECKING:
-    from random import Random
-
-    from muster.queueing.entries import EntryKey
 
 NOW = 1_000_000.0
 NAMES = "abcdef"

@@ -4,24 +4,18 @@ Hypothesis (`test_ledger_histories.py`) finds short histories; steps like these 
 admission that changes where an older gang is short that nobody may pass any more, and one that counts on preemption.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.queueing.entries import Claim
+from muster.queueing.entries import Claim, EntryKey
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
+from muster.resources.amounts import Resources
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
-
-if TYPE_CHECKING:
-    from muster.queueing.entries import EntryKey
-    from muster.resources.amounts import Resources
 
 STEPS, HISTORIES, CASES = 120, examples(400), 8
 LEAVES, PARENTS = ("a", "b", "c", "d"), ("p", "p2")

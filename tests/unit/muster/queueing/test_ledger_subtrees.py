@@ -1,9 +1,7 @@
 """Which queues compete, what is free in them, and whose claims and patience count."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +13,6 @@ from muster.queueing.queue_view import ROOT, QueueView
 from tests.support.calls import Calls
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 
 def test_only_queues_below_a_common_limit_compete() -> None:

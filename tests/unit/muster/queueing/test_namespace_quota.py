@@ -1,8 +1,6 @@
 """ElasticQuotas bound the gangs of a namespace by its max, and together by the sum of all min."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -10,9 +8,7 @@ from muster.model.objects import InvalidObjectError, convert
 from muster.queueing.namespace_quota import Ceiling, NamespaceLimit, NamespaceLimits, limit_of
 from muster.resources.amounts import as_text, parse_resources
 from muster.resources.elastic_quotas import ElasticQuota
-
-if TYPE_CHECKING:
-    from muster.resources.quantity import Quantity
+from muster.resources.quantity import Quantity
 
 JSON = dict[str, Any]
 

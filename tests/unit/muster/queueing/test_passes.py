@@ -1,23 +1,17 @@
 """How long an admission pass holds, and how many gangs it lets start."""
 
-from __future__ import annotations
-
 import gc
 import random
 import weakref
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.queueing.entries import Claim, Growth
+from muster.queueing.entries import Claim, EntryKey, Growth
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from tests.support.calls import Calls
 from tests.support.manifests.observed import amounts
-
-if TYPE_CHECKING:
-    from muster.queueing.entries import EntryKey
 
 NOW = 1000.0
 QUEUES = ("a", "b", "c")

@@ -1,7 +1,5 @@
 """What the claims of one queue hold together."""
 
-from __future__ import annotations
-
 from muster.queueing.entries import Claim, GangKey
 from muster.queueing.queue_state import QueueState
 from muster.queueing.queue_view import QueueView

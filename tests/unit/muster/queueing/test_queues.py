@@ -1,8 +1,6 @@
 """A queue as the rules see it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import pytest
 
@@ -10,9 +8,6 @@ from muster.model.objects import InvalidObjectError, Queue
 from muster.queueing.queue_tree import exceeding
 from muster.queueing.queue_view import read_queue
 from tests.support.manifests.observed import amounts, made, queue
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Where Volcano takes back what queues hold beyond their shares, others may start for what it will get."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

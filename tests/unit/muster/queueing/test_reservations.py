@@ -1,23 +1,17 @@
 """Reservations: the same starts as a model that thinks everything over from the words of docs/queues.md."""
 
-from __future__ import annotations
-
 import heapq
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 
-from muster.queueing.entries import Claim
+from muster.queueing.entries import Claim, EntryKey, Order
 from muster.queueing.forecast import forecast, start
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import DRAINS, ROOT, QueueView
+from muster.queueing.reservations import Reservation
 from tests.support.manifests.observed import amounts
 from tests.support.queueing.world import Holder, World
-
-if TYPE_CHECKING:
-    from muster.queueing.entries import EntryKey, Order
-    from muster.queueing.reservations import Reservation
 
 NOW = 1_000_000.0
 LEAVES = ("a1", "a2", "b")

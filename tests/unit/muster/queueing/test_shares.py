@@ -1,7 +1,5 @@
 """How much a queue has of its share."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

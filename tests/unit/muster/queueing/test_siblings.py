@@ -1,30 +1,23 @@
 """Queues with one parent share its room: whose gang is first, and who waits."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.queueing.entries import Claim
+from muster.queueing.entries import Claim, EntryKey
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.shares import Shares, percent
 from muster.queueing.usage import Usage, amounts_of
+from muster.resources.amounts import Resources
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
 from tests.support.queueing.world import Holder, World
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
-
-    from muster.queueing.entries import EntryKey
-    from muster.resources.amounts import Resources
 
 NOW = 1_000_000.0
 # Two organisations of two teams, and one team by itself.

@@ -1,7 +1,5 @@
 """GangQueues, which are read as if they were Volcano's Queues."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

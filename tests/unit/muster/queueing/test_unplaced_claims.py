@@ -1,30 +1,23 @@
 """Who is soft is kept, and is at any time what one finds who looks at every claim; most events look at none."""
 
-from __future__ import annotations
-
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from muster.queueing.entries import Claim
+from muster.queueing.entries import Claim, EntryKey
 from muster.queueing.ledger import GangKey, Ledger
+from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.unplaced_claims import soft_in
 from muster.queueing.usage import amounts_of
+from muster.resources.amounts import Resources
 from tests.support.calls import Calls
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from muster.queueing.entries import EntryKey
-    from muster.queueing.queue_tree import QueueTree
-    from muster.resources.amounts import Resources
 
 NAMES = "abcdefgh"
 QUEUES = ("t", "t1", "t2", "u", "u1")

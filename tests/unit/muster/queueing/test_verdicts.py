@@ -1,7 +1,5 @@
 """What a waiting gang is told of reservations: when its own starts, and why that of another keeps it out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

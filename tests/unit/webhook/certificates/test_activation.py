@@ -1,7 +1,5 @@
 """The apiserver calls nothing before it has reached a replica, and then all of it."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any

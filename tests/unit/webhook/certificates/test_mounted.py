@@ -1,18 +1,17 @@
 """Certificates of others, mounted as cert-manager's or kubectl's TLS Secret is: ca.crt, tls.crt, tls.key."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import datetime as dt
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509 import Certificate
 
 from hack.testbed.waiting import PATIENCE
 from muster.kube.errors import ApiError
@@ -22,11 +21,6 @@ from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import BOTH, NAMES, Places, configuration, listening, presented
 from webhook.certificates.bundles import CLOSED, CertificateEvents
 from webhook.certificates.source import MountedCertificates
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cryptography.x509 import Certificate
 
 _DAY = dt.timedelta(days=1)
 

@@ -1,7 +1,5 @@
 """The command line's words about certificates."""
 
-from __future__ import annotations
-
 import argparse
 import datetime as dt
 from pathlib import Path

@@ -1,12 +1,10 @@
 """Certificates and authorities change in an order in which no call meets one that its apiserver does not trust."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
+from cryptography.x509 import Certificate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -26,10 +24,6 @@ from tests.support.webhook.certificate_store import (
 from webhook.certificates.authority import CertificateManager, RotationTiming
 from webhook.certificates.bundles import ChangedMeanwhileError
 from webhook.certificates.rotation import RotationStep, Situation, next_step
-
-if TYPE_CHECKING:
-    from cryptography.x509 import Certificate
-
 
 _DAY = dt.timedelta(days=1)
 

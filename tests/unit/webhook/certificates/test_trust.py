@@ -1,7 +1,5 @@
 """The Secret, what is served, and what the apiserver trusts, kept in step by every replica alone."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import datetime as dt

@@ -1,7 +1,5 @@
 """Which objects the webhook watches for its certificates."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from muster.kube.resource import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS

@@ -1,7 +1,5 @@
 """What is written on Namespaces and queues for muster, and not read, is named with what counts in its place."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.cli.doctor.diagnosis import Severity, Unseen

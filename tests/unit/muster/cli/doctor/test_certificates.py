@@ -1,7 +1,5 @@
 """What is served and who is trusted, at any time of a certificate's life."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 

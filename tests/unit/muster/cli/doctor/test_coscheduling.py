@@ -1,19 +1,13 @@
 """The programs of scheduler-plugins, where coscheduling places gangs."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from muster.cli.doctor.diagnosis import Unseen
+from muster.cli.doctor.objects import Deployment
 from muster.cli.doctor.schedulers import coscheduling
 from muster.resources.elastic_quotas import ElasticQuota
 from tests.support.cli.doctor_snapshots import deployment, found, ours
 from tests.support.manifests.observed import elastic_quota, made
-
-if TYPE_CHECKING:
-    from muster.cli.doctor.objects import Deployment
 
 _ROOM = "scheduler-plugins"
 

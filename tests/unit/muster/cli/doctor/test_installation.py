@@ -1,7 +1,5 @@
 """Is muster there, once, does it run, who leads; what no apiserver can be made to show within a test's time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Flags as they may stand on a command line, and whose they are."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.cli.doctor.diagnosis import Severity, Unseen

@@ -1,18 +1,14 @@
 """What the probe of kube-scheduler shows; tests/pairs/test_probe.py runs it against real ones."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.probe import kubernetes, verdict
 from muster.cli.doctor.sight import GangProbe
+from tests.support.cli.command import Command
 from tests.support.cli.doctor_snapshots import found, levels, messages, ours
-
-if TYPE_CHECKING:
-    from tests.support.cli.command import Command
 
 _NATIVE = ("--schedulers=kubernetes", "--queue-source=muster")
 _DEPLOYMENTS = (ours("webhook", *_NATIVE), ours("controller", *_NATIVE))

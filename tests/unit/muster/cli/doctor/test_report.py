@@ -1,21 +1,17 @@
 """The report, its order and its forms."""
 
-from __future__ import annotations
-
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import yaml
 
 from muster.cli.doctor.command import diagnose, print_report, report
 from muster.cli.doctor.diagnosis import Check, Unseen
+from muster.cli.doctor.sight import Sight
 from muster.cli.ui import ago, lasting, listed
+from tests.support.cli.command import Command
 from tests.support.cli.doctor_snapshots import healthy
-
-if TYPE_CHECKING:
-    from muster.cli.doctor.sight import Sight
-    from tests.support.cli.command import Command
 
 UNSEEN = Unseen("you may not look")
 

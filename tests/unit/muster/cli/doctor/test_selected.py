@@ -1,7 +1,5 @@
 """Label selectors of webhook configurations: whether muster is active in a namespace."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.cli.doctor.objects import LabelSelector

@@ -1,7 +1,5 @@
 """Versions and states of what muster stands on."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

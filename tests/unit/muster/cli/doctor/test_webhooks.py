@@ -1,7 +1,5 @@
 """Configurations that are not the chart's, and what the apiserver says of a trial."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """When gangs start, on the page: the next day of a queue, and the forecast that is made for those who look."""
 
-from __future__ import annotations
-
 import html
 import re
 from dataclasses import replace

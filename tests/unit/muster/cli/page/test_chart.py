@@ -1,7 +1,5 @@
 """The last hour of a queue: what is kept of it, and how it is drawn and told."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

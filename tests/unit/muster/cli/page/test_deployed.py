@@ -1,25 +1,19 @@
 """The page behind the apiserver's service proxy: who may ask, and that it says whose view it is."""
 
-from __future__ import annotations
-
 import socket
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from muster.cli.page.__main__ import listening, main, read_secret, viewer
 from muster.cli.page.guard import Door, refusal
+from muster.observe.cluster import Cluster
 from tests.support.cli.page import SECRET, served
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import FaultyApiserver, reply
 from tests.support.manifests.gangs import gangs, limited
 from tests.support.manifests.observed import queue
 from tests.unit.muster.cli.page.test_server import text_of
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from muster.observe.cluster import Cluster
 
 PROXIED = Door(SECRET, proxied=True, hint="ask whoever installed it")
 WHO = "ServiceAccount muster-page of namespace muster-system"

@@ -1,24 +1,18 @@
 """The page of one gang."""
 
-from __future__ import annotations
-
 import html
 import re
-from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.cli.page import gang
 from muster.model.names import HOLD
-from tests.support.cli.page import served
+from muster.observe.cluster import Cluster
+from tests.support.cli.page import Served, served
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import failure, hang, listing, only, reply
 from tests.support.manifests.gangs import gangs, limited
 from tests.support.manifests.observed import JSON, pod_group, queue, ray_owner
-
-if TYPE_CHECKING:
-    from muster.observe.cluster import Cluster
-    from tests.support.cli.page import Served
 
 WAITS = "gang?namespace=team&name=ray-wait-pg"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/team/events"

@@ -1,7 +1,5 @@
 """Names and messages of the cluster are text on the page, whatever they hold."""
 
-from __future__ import annotations
-
 from html.parser import HTMLParser
 
 import pytest

@@ -1,29 +1,22 @@
 """Open pages hear of changes, and there is a bound on how many are open."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import aiohttp
+import pytest
 
 from hack.testbed.waiting import PATIENCE
 from muster.cli.page import server
-from muster.cli.snapshot import ClusterSnapshot, beside
+from muster.cli.page.state import PageState
+from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, beside
+from muster.observe.cluster import Cluster
 from muster.workloads import kind_of
 from tests.support.cli.page import served
 from tests.support.controller.stores import filled, workload_store
 from tests.support.faults.apiserver import eventually
 from tests.support.manifests.gangs import gangs, limited
 from tests.support.manifests.observed import made, ray_cluster
-
-if TYPE_CHECKING:
-    import pytest
-
-    from muster.cli.page.state import PageState
-    from muster.cli.snapshot import LedgerSnapshot
-    from muster.observe.cluster import Cluster
 
 
 def cluster() -> Cluster:

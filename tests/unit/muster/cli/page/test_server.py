@@ -1,12 +1,9 @@
 """What the page shows, and that nobody but its user reads it."""
 
-from __future__ import annotations
-
 import html
 import re
 import socket
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp import web
@@ -14,15 +11,13 @@ from aiohttp import web
 from muster.cli.page.command import loopback
 from muster.cli.page.guard import HEADERS, Door, refusal
 from muster.kube.errors import ApiError
+from muster.observe.cluster import Cluster
 from tests.support.cli.page import SECRET, served
 from tests.support.controller.stores import filled
 from tests.support.examples import examples
 from tests.support.faults.apiserver import eventually, failure, reply
 from tests.support.manifests.gangs import gangs, limited
 from tests.support.manifests.observed import queue
-
-if TYPE_CHECKING:
-    from muster.observe.cluster import Cluster
 
 HOST = {"Host": "127.0.0.1:1234"}
 

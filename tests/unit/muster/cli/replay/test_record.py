@@ -1,12 +1,10 @@
 """What `muster record` writes of a ledger, and what `muster replay` makes of it."""
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from muster.cli.replay.engine import parse_policy, replay
-from muster.cli.replay.load import read_load
+from muster.cli.replay.load import Load, read_load
 from muster.cli.replay.record import Recorder
 from muster.cli.snapshot import LedgerSnapshot
 from muster.model.objects import Queue, convert
@@ -17,11 +15,6 @@ from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import read_queue
 from muster.queueing.sources import GangQueue
 from tests.support.manifests.observed import amounts
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from muster.cli.replay.load import Load
 
 QUEUE = convert(
     {

@@ -1,19 +1,15 @@
 """`muster replay`: gangs of small logs start when each policy lets them, to the second."""
 
-from __future__ import annotations
-
 import gzip
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from muster.cli.replay.engine import parse_policy, replay
 from muster.cli.replay.load import generated, read_load
 from tests.support.cli.in_process import muster
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 # Number, submission, run time, processors, time limit, user; ten processors.
 FULL = (1, 0, 1000, 8, 1200, 1)

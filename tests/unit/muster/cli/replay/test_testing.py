@@ -1,7 +1,5 @@
 """`muster test`: what a file expects of the waits under its load, and what is wrong with a file that cannot be read."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from xml.etree import ElementTree as ET

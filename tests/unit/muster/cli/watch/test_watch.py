@@ -1,12 +1,10 @@
 """What `muster watch` shows: on a screen of any size, as plain text, and of a connection that is lost and found."""
 
-from __future__ import annotations
-
 import io
 import sys
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 from rich.console import Console
@@ -20,17 +18,13 @@ from muster.model.names import MESSAGE, STATE
 from muster.model.objects import PodGroup
 from muster.model.texts import printable
 from muster.model.times import minute_of
+from muster.observe.cluster import Cluster
 from muster.queueing.entries import Claim
 from muster.queueing.ledger import EndKind, GangKey, Run
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.manifests.gangs import gangs, limited
 from tests.support.manifests.observed import made, pod_group, ray_owner
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from muster.observe.cluster import Cluster
 
 NOW = 1_800_000_000.0
 HOSTILE = "waits [bold red]for\x1b[2J ever[/]"
