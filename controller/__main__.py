@@ -197,7 +197,9 @@ async def _lead(parts: _Parts) -> None:
     cluster = parts.cluster
     writer = Writer(parts.client, parts.elector.alone_for)
     announcer = Announcer(writer, parts.instance, partial(maker_of_job, parts.client))
-    store = HistoryStore(parts.client, writer, namespace=parts.namespace, name=parts.history)
+    store = HistoryStore(
+        parts.client, writer, namespace=parts.namespace, name=parts.history, starts=parts.metrics.start_errors
+    )
     await store.read()
     reconciler = Reconciler(
         writer,

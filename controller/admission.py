@@ -20,6 +20,7 @@ from controller.memory import Memory
 from controller.metrics import Metrics
 from controller.pod_group_writer import PodGroupWriter
 from controller.reports import Reporter
+from muster.gangs.start_errors import PlannedStart
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.observe.ledger_entry import Standing
@@ -109,9 +110,10 @@ class Admission:
         reservation = ledger.outcome(waits.queue, now).reservations.of(waits.order) if waits is not None else None
         if reservation is None or reservation.basis is None:
             return
-        if memory.starts is not None and reservation.start > memory.starts[0]:
-            self._metrics.moved(memory.starts[1], reservation.start - memory.starts[0])
-        memory.starts = reservation.start, reservation.basis
+        before = memory.planned or PlannedStart(reservation.start, reservation.basis, reservation.start, now)
+        if reservation.start > before.start:
+            self._metrics.moved(before.basis, reservation.start - before.start)
+        memory.planned = before._replace(start=reservation.start, basis=reservation.basis)
 
     async def _admit(self, view: View, memory: Memory, message: str, now: float) -> tuple[View, Standing]:
         """Count the gang as admitted, and those that it passes as passed; then write the mark, and try its gates."""
@@ -138,9 +140,9 @@ class Admission:
             raise failed
         self._bypass.note(passed, now)
         self._reporter.tell(view, GangState.ADMITTED, message, self._clock())
-        if memory.starts is not None:
-            self._metrics.started(memory.starts[1], now - memory.starts[0])
-            memory.starts = None
+        if memory.planned is not None:
+            self._metrics.started(memory.planned, now)
+            memory.planned = None
         ledger = self._admission_queue.ledger
         queue = ledger.queue_of(view.key) or ""
         # Where no queue bounds the gang it may name any: whoever makes workloads must not be able to make series.

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from controller.fenced_writes import NotLeaderError, Writer
 from controller.memory import Memory
 from muster.gangs.history import SHARDS, History, Lineage
+from muster.gangs.start_errors import StartErrors
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.resource import CONFIG_MAPS
@@ -28,7 +29,7 @@ from muster.observe.view import View
 
 logger = logging.getLogger(__name__)
 
-_DATA = "runs"
+_STARTS = "starts"
 _READ_SECONDS = 3.0
 _EVERY = 60.0
 
@@ -100,15 +101,21 @@ class RunTimes:
 
 
 class HistoryStore:
-    """Keeps a history in ConfigMaps of this name and a number, which the chart makes; with the name "" it has none."""
+    """Keeps a history, and the errors of planned starts, in ConfigMaps that the chart makes.
 
-    def __init__(self, client: Client, writer: Writer, *, namespace: str, name: str) -> None:
+    Their names are this one and a number, or `starts`; with the name "" nothing is kept.
+    """
+
+    def __init__(
+        self, client: Client, writer: Writer, *, namespace: str, name: str, starts: StartErrors | None = None
+    ) -> None:
         self.history = History() if name else None
+        self._starts = starts or StartErrors()
         self._client = client
         self._writer = writer
         self._namespace = namespace
-        self._names = [f"{name}-{shard}" for shard in range(SHARDS)]
-        self._unread = set(range(SHARDS))
+        self._names = [*(f"{name}-{shard}" for shard in range(SHARDS)), f"{name}-{_STARTS}"]
+        self._unread = set(range(SHARDS + 1))
         self._failing = False
 
     async def read(self) -> None:
@@ -120,8 +127,8 @@ class HistoryStore:
         name = self._names[shard]
         try:
             body = await self._client.get(CONFIG_MAPS, name, self._namespace, deadline=_READ_SECONDS)
-            if text := decode(body, ConfigMap).data.get(_DATA):
-                history.read(text)
+            if text := decode(body, ConfigMap).data.get(_key(shard)):
+                (history if shard < SHARDS else self._starts).read(text)
         except ApiError as error:
             if not error.not_found:
                 self._failed("read", name, error)
@@ -144,9 +151,12 @@ class HistoryStore:
     async def write(self, history: History) -> None:
         """Write what has changed of what was read."""
         await self.read()
+        if self._starts.changed:
+            self._starts.changed = False
+            history.changed.add(SHARDS)
         for shard in sorted(history.changed - self._unread):
             history.changed.discard(shard)
-            body = {"data": {_DATA: history.text(shard)}}
+            body = {"data": {_key(shard): history.text(shard) if shard < SHARDS else self._starts.text()}}
             try:
                 await self._writer.patch(CONFIG_MAPS, self._names[shard], self._namespace, body)
             except (ApiError, NotLeaderError) as error:
@@ -166,3 +176,7 @@ class HistoryStore:
                 extra={"event": "history.failed"},
             )
         self._failing = True
+
+
+def _key(shard: int) -> str:
+    return "runs" if shard < SHARDS else _STARTS

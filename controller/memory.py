@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from controller.refused import Refused
 from muster.admitters import Admitter
+from muster.gangs.start_errors import PlannedStart
 from muster.model.gang_states import BEFORE_ADMISSION
 from muster.model.names import MESSAGE, STATE
 from muster.model.objects import PodGroup, PodGroupSpec
@@ -101,8 +102,8 @@ class Memory:
     """How often the gang gave its place back since its pods last had nodes, as far as it matters (`DOUBLINGS`)."""
     yielded: bool = False
     """Whether it gave back the room of what cannot be opened, and has none for it again yet."""
-    starts: tuple[float, str] | None = None
-    """When it was to start by its last reservation (wall clock), and what that rests on; None where it has had none."""
+    planned: PlannedStart | None = None
+    """Its start by its reservations; None for a gang that has had none."""
     runs_about: str = ""
     """The estimates of its run time, before its PodGroup says them."""
     runs: Runs | None = None
@@ -170,7 +171,7 @@ class Memory:
         if view.decoded is not None and self.workload != view.decoded.metadata.uid:
             if self.workload:
                 self.mark, self.said, self.unplaced_since, self.runs_about = Mark(), ("", ""), 0.0, ""
-                self.refused, self.yielded, self.starts = Refused(), False, None
+                self.refused, self.yielded, self.planned = Refused(), False, None
                 if view.kind is None or view.kind.owns_pod_group:
                     # Not of plain pods: another of them is the oldest now, and the gang is the same.
                     self.terms, self.assembling_since, self.warned_of = None, None, None

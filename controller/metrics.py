@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from controller.events import Announcer
+from muster.gangs.start_errors import PlannedStart, StartErrors
 from muster.kube.store import Change
 from muster.kube.workqueue import WorkQueue
 from muster.model.gang_states import GangState
@@ -33,6 +34,8 @@ class Metrics:
     """The controller's numbers that are counted when something happens; all but the queues' names are known before."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self.start_errors = StartErrors()
+        """The errors of the last week, as `muster queues` shows them."""
         self._admissions = Counter("muster_admissions", "Gangs admitted.", ["queue"], registry=registry)
         # Not by queue: a thousand queues would make it the better part of a megabyte at every scrape.
         self._waits = Histogram(
@@ -84,9 +87,10 @@ class Metrics:
         """The start of a reservation moved by so many seconds to later."""
         self._moved.labels(basis).observe(seconds)
 
-    def started(self, basis: str, seconds: float) -> None:
-        """A gang started so many seconds after its reservation said."""
-        self._start_errors.labels(basis).observe(seconds)
+    def started(self, planned: PlannedStart, now: float) -> None:
+        """A gang started now, and had reservations."""
+        self._start_errors.labels(planned.basis).observe(now - planned.start)
+        self.start_errors.record(planned, now)
 
     def opened(self, gates: int, seconds: float) -> None:
         """So many gates were opened in one burst."""

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from muster.cli.parsing import InputError
 from muster.cli.settings import Settings, read_settings
+from muster.gangs.start_errors import StartError, StartErrors
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError, Unreachable
@@ -22,7 +23,7 @@ from muster.model.objects import ConfigMap, InvalidObjectError, decode
 _UNAUTHORIZED = 401
 _SUCCESS = 200
 # Kubernetes' own namespace for what all users of a cluster may know.
-_PUBLIC, _SETTINGS, _VALUES = "kube-public", "muster", "values.yaml"
+_PUBLIC, _SETTINGS, _VALUES, _STARTS = "kube-public", "muster", "values.yaml", "starts"
 
 
 class NoClusterError(Exception):
@@ -84,7 +85,8 @@ async def find_settings(client: Client, given: Settings | None, assumed: Setting
     where = f"ConfigMap {_PUBLIC}/{_SETTINGS}"
     try:
         published = decode(await client.get(CONFIG_MAPS, _SETTINGS, _PUBLIC), ConfigMap)
-        return read_settings(where, published.data.get(_VALUES, ""))
+        settings = read_settings(where, published.data.get(_VALUES, ""))
+        return replace(settings, starts=published.data.get(_STARTS, ""))
     except ApiError as error:
         if not (error.not_found or error.forbidden):
             raise
@@ -93,3 +95,16 @@ async def find_settings(client: Client, given: Settings | None, assumed: Setting
         why = str(error)
     note = f"the settings of muster are unknown ({why}): assuming the defaults of its chart; --values FILE names others"
     return replace(assumed or Settings(), note=note)
+
+
+async def start_error(client: Client, settings: Settings, now: float) -> StartError | None:
+    """The error of the planned starts of the last week; None when it is not known, or cannot be read."""
+    namespace, _, name = settings.starts.partition("/")
+    errors = StartErrors()
+    if not name:
+        return None
+    try:
+        errors.read(decode(await client.get(CONFIG_MAPS, name, namespace), ConfigMap).data.get(_STARTS, "{}"))
+    except (ApiError, BadNameError, InvalidObjectError):
+        return None
+    return errors.last_week(now)

@@ -91,11 +91,16 @@ def test_every_authenticated_user_may_get_it_and_nothing_else(render: Render, re
     """Under the same name whatever the release is called, in the namespace that Kubernetes has for that."""
     rendered = render(release=release)
     assert published(rendered)["metadata"]["namespace"] == PUBLIC
-    assert rendered.rules("Role", f"{prefix}-public") == [("", "configmaps", ("muster",), ("get",))]
-    binding = rendered.one("RoleBinding", f"{prefix}-public")
-    assert {one["metadata"]["namespace"] for one in (binding, rendered.one("Role", f"{prefix}-public"))} == {PUBLIC}
     group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}
-    assert (binding["roleRef"]["name"], binding["subjects"]) == (f"{prefix}-public", [group])
+    for name, namespace, opened in (
+        (f"{prefix}-settings", PUBLIC, "muster"),
+        (f"{prefix}-starts", "muster-system", f"{prefix}-history-starts"),
+    ):
+        assert rendered.rules("Role", name) == [("", "configmaps", (opened,), ("get",))]
+        binding = rendered.one("RoleBinding", name)
+        assert {one["metadata"]["namespace"] for one in (binding, rendered.one("Role", name))} == {namespace}
+        assert (binding["roleRef"]["name"], binding["subjects"]) == (name, [group])
+    assert published(rendered)["data"]["starts"] == f"muster-system/{prefix}-history-starts"
 
 
 def test_it_holds_no_other_value(default: Rendered) -> None:

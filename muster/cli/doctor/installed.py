@@ -63,9 +63,9 @@ class Installation:
 
     @property
     def histories(self) -> tuple[str, ...]:
-        """The ConfigMaps in which the controller keeps run times."""
+        """The ConfigMaps in which the controller keeps run times, and the errors of planned starts."""
         name = self._told(self.controller, "history")
-        return tuple(f"{name}-{shard}" for shard in range(SHARDS)) if name else ()
+        return tuple(f"{name}-{part}" for part in (*range(SHARDS), "starts")) if name else ()
 
     @property
     def own_certificates(self) -> bool:

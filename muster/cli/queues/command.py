@@ -7,10 +7,11 @@ import asyncio
 import sys
 import time
 
-from muster.cli.connecting import NO_ANSWER, connected, find_settings
+from muster.cli.connecting import NO_ANSWER, connected, find_settings, start_error
 from muster.cli.queues.entries import queue_entries, remarks, tree_lines
 from muster.cli.snapshot import ClusterSnapshot, load
 from muster.cli.ui import as_long_as_read, print_data
+from muster.gangs.start_errors import StartError
 from muster.model.texts import printable
 
 _CANNOT_ASK = 2
@@ -19,22 +20,25 @@ _CANNOT_ASK = 2
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster queues`: 2 when the cluster does not answer."""
     try:
-        picture = asyncio.run(_look(arguments))
+        picture, starts = asyncio.run(_look(arguments))
     except NO_ANSWER as error:
         print(f"muster queues: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_ASK
     entries = queue_entries(picture.ledger_snapshot(time.time()), whole=picture.whole)
     with as_long_as_read():
-        if print_data({"queues": entries, "unknown": picture.missing}, arguments.output, sys.stdout):
+        start_error_data = {"gangs": starts.gangs, "halfWithin": starts.factor} if starts is not None else None
+        data = {"queues": entries, "startError": start_error_data, "unknown": picture.missing}
+        if print_data(data, arguments.output, sys.stdout):
             return 0
-        print("\n".join(tree_lines(entries, sys.stdout)))
+        print("\n".join([*tree_lines(entries, sys.stdout), *(["", str(starts)] if starts is not None else [])]))
     for said in (*remarks(entries), *picture.missing):
         print(f"muster queues: {printable(said)}", file=sys.stderr)
     return 0
 
 
-async def _look(arguments: argparse.Namespace) -> ClusterSnapshot:
+async def _look(arguments: argparse.Namespace) -> tuple[ClusterSnapshot, StartError | None]:
     async with connected(arguments) as client:
-        picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))
+        settings = await find_settings(client, arguments.values)
+        picture = ClusterSnapshot.empty(settings)
         await load(client, arguments.namespace or client.namespace, picture)
-        return picture
+        return picture, await start_error(client, settings, time.time())

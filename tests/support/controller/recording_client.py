@@ -287,6 +287,7 @@ class Harness:
         writer = Writer(as_client(self.client), lambda: self.budget)
         self.announcer = Announcer(writer, "muster-controller-0", self._maker_of)
         self.registry = CollectorRegistry()
+        self.metrics = Metrics(self.registry)
         self.reconciler = Reconciler(
             writer,
             self.cluster,
@@ -301,7 +302,7 @@ class Harness:
             alive=self._alive,
             jobs=self._jobs,
             admitted=self._admitted,
-            metrics=Metrics(self.registry),
+            metrics=self.metrics,
             clock=lambda: self.now,
             wall=lambda: self.now + self.leap,
             history=self.history,

@@ -271,6 +271,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "shortest-certificate": "webhook.__main__:_SHORTEST_DAYS * 86400",
     "shortest-run": "muster.gangs.history:SHORTEST",
     "shortest-watch": "muster.kube.progress:_SHORTEST_WATCH",
+    "start-errors-least": "muster.gangs.start_errors:_LEAST",
     "startup": ("values:webhook.probes.startup.periodSeconds", "values:webhook.probes.startup.failureThreshold"),
     "status-head": "controller.status_updates:_HEAD",
     "status-turns": "controller.status_updates:_TURNS",

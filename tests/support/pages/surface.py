@@ -121,7 +121,11 @@ def _outputs() -> dict[str, Any]:
     subject = Subject(kind, made(kind.decoded, workload), [], said)
     return {
         "explain": [explain(subject, picture, snapshot, starts, helps=True)],
-        "queues": {"queues": queue_entries(snapshot, whole=True), "unknown": []},
+        "queues": {
+            "queues": queue_entries(snapshot, whole=True),
+            "startError": {"gangs": 10, "halfWithin": 2.0},
+            "unknown": [],
+        },
         "plan": json.loads(muster("plan", "-o", "json", "-f", str(_ROOT / "docs/examples/raycluster.yaml")).stdout),
         "audit": _audited(),
         "doctor": report("1.36.3", None, [Diagnosis(next(iter(Check)), Severity.OK, "fine", "")]),

@@ -11,6 +11,7 @@ import pytest
 from controller.fenced_writes import Writer
 from controller.history import HistoryStore
 from muster.gangs.history import SHARDS, History, lineage_of
+from muster.gangs.start_errors import PlannedStart, StartError, StartErrors
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import DRAIN_AFTER, HOLD, PASSED_SINCE, RUNS_ABOUT, STATE
 from muster.queueing.ledger import GangKey
@@ -316,14 +317,14 @@ class ConfigMaps:
         return b"{}"
 
 
-NAMES = [f"muster-history-{number}" for number in range(SHARDS)]
+NAMES = [*(f"muster-history-{number}" for number in range(SHARDS)), "muster-history-starts"]
 SHARD = NAMES[int(NIGHTLY.namespace[0], 16) % SHARDS]
 
 
-async def stored(client: ConfigMaps) -> tuple[HistoryStore, History]:
+async def stored(client: ConfigMaps, starts: StartErrors | None = None) -> tuple[HistoryStore, History]:
     """The history as a leader begins with it."""
     writer = Writer(as_client(client), lambda: 60.0)
-    store = HistoryStore(as_client(client), writer, namespace="muster", name="muster-history")
+    store = HistoryStore(as_client(client), writer, namespace="muster", name="muster-history", starts=starts)
     await store.read()
     assert store.history is not None
     return store, store.history
@@ -341,6 +342,23 @@ async def test_the_next_leader_reads_what_one_has_written_of_what_has_changed() 
     assert client.written == [SHARD]
     _, again = await stored(client)
     assert again.estimates(NIGHTLY, "q") == (HOUR,) * 3
+
+
+async def test_the_errors_of_planned_starts_are_kept_as_the_run_times_are() -> None:
+    client, errors = ConfigMaps(), StartErrors()
+    store, history = await stored(client, errors)
+    for _ in range(10):
+        errors.record(PlannedStart(3600.0, "said", 3600.0, 0.0), 7200.0)
+    for _ in range(2):
+        await store.write(history)
+    assert client.written == ["muster-history-starts"]
+    later = StartErrors()
+    await stored(client, later)
+    assert later.last_week(7200.0) == StartError(10, 2.0)
+    client.data["muster-history-starts"]["starts"] = "{"
+    lost = StartErrors()
+    await stored(client, lost)
+    assert lost.last_week(7200.0) is None
 
 
 @pytest.mark.parametrize(
@@ -374,11 +392,11 @@ async def test_what_did_not_answer_is_read_before_it_is_written(caplog: pytest.L
     for _ in range(3):
         history.record(NIGHTLY, "q", HOUR)
     await first.write(history)
-    client.fails = [Unreachable("silent")] * SHARDS
+    client.fails = [Unreachable("silent")] * len(NAMES)
     second, later = await stored(client)
     for _ in range(17):
         later.record(NIGHTLY, "q", 2 * HOUR)
-    client.fails = [Unreachable("silent")] * SHARDS
+    client.fails = [Unreachable("silent")] * len(NAMES)
     await second.write(later)
     assert client.written == [SHARD]
     await second.write(later)

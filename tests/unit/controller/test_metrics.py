@@ -1,5 +1,7 @@
 """What the controller counts, and that nobody can make series without end."""
 
+import json
+
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -323,6 +325,9 @@ async def test_the_cluster_measures_how_true_its_planned_starts_are() -> None:
     below = {bound: count for (_, bound), count in of(world.registry, "muster_start_error_seconds_bucket").items()}
     assert below["-900.0"] == 1, "it started an hour earlier, less a minute"
     assert "-3600.0" not in below
+    (counts,) = json.loads(world.metrics.start_errors.text()).values()
+    assert sum(counts) == 1, "planned at first for an hour after it came, and started then"
+    assert counts[0] == 1
 
 
 async def test_what_gangs_hold_is_counted_of_what_their_queues_limit() -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.admitters import Admitter
-from muster.cli.connecting import find_settings
+from muster.cli.connecting import find_settings, start_error
 from muster.cli.settings import Settings, any_scheduler, read_settings
+from muster.gangs.start_errors import PlannedStart, StartError, StartErrors
 from muster.kube.errors import ApiError
 from muster.model.modes import GateMode
 from muster.schedulers import SCHEDULERS
@@ -87,3 +89,19 @@ async def test_a_command_may_assume_others() -> None:
 async def test_an_apiserver_that_fails_is_no_older_chart() -> None:
     with pytest.raises(ApiError):
         await found(failure(400, "BadRequest"))
+
+
+async def test_the_error_of_planned_starts_is_read_where_the_settings_say() -> None:
+    errors = StartErrors()
+    for _ in range(10):
+        errors.record(PlannedStart(3600.0, "said", 3600.0, 0.0), 7200.0)
+    where = "/api/v1/namespaces/gangs/configmaps/gangs-history-starts"
+    settings = replace(Settings(), starts="gangs/gangs-history-starts")
+    async with FaultyApiserver.serving() as server, server.client() as client:
+        kept = reply({"metadata": {"name": "gangs-history-starts"}, "data": {"starts": errors.text()}})
+        server.on("GET", only(where, kept, failure(404, "NotFound")))
+        assert await start_error(client, settings, 7200.0) == StartError(10, 2.0)
+        for answer in (failure(403, "Forbidden"), reply({"data": {"starts": "{"}}), reply({"metadata": {}})):
+            server.on("GET", only(where, answer, failure(404, "NotFound")))
+            assert await start_error(client, settings, 7200.0) is None
+        assert await start_error(client, Settings(), 7200.0) is None
