@@ -12,19 +12,41 @@ _HEAD = """\
 # All commands and options
 
 The same text is on the man pages (`man muster-plan`), and in `muster COMMAND --help`. [cli.md](cli.md) shows what the
-commands print, and says which rights they need.
+commands print, and which rights they need.
+
+## Options of several commands
 """
+
+
+_SHARED = 3
+"""An option that so many commands have, with the same words, has one row for all of them."""
 
 
 def page() -> str:
     """Return the page."""
     (commands,) = (one for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
     purposes = {action.dest: action.help or "" for action in commands._choices_actions}
-    sections = ["\n".join(_section(name, of, purposes[name])) for name, of in sorted(commands.choices.items())]
-    return "\n".join([_HEAD, *sections])
+    rows = {
+        name: [row for action in of._actions if (row := _row(action))] for name, of in sorted(commands.choices.items())
+    }
+    having: dict[str, list[str]] = {}
+    for name, own in rows.items():
+        for row in own:
+            having.setdefault(row, []).append(name)
+    shared = {row: names for row, names in having.items() if len(names) >= _SHARED}
+    table = [
+        "| option | what | commands |",
+        "|---|---|---|",
+        *(f"{row} {', '.join(of)} |" for row, of in shared.items()),
+    ]
+    sections = [
+        "\n".join(_section(name, commands.choices[name], purposes[name], [row for row in own if row not in shared]))
+        for name, own in rows.items()
+    ]
+    return "\n".join([_HEAD, *table, "", *sections])
 
 
-def _section(name: str, command: argparse.ArgumentParser, purpose: str) -> Iterator[str]:
+def _section(name: str, command: argparse.ArgumentParser, purpose: str, rows: list[str]) -> Iterator[str]:
     yield f"## muster {name}"
     yield ""
     description = " ".join((command.description or purpose).split())
@@ -36,7 +58,6 @@ def _section(name: str, command: argparse.ArgumentParser, purpose: str) -> Itera
     yield " ".join(["muster", name, *options, *usage])
     yield "```"
     yield ""
-    rows = [row for action in command._actions if (row := _row(action))]
     if rows:
         yield "| option | what |"
         yield "|---|---|"
