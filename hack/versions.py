@@ -116,11 +116,7 @@ class Trial:
             check=False,
         )
         print(done.stdout, flush=True)
-        newer = (
-            f"; not tried, for it came later or is off by default: {', '.join(dict.fromkeys(later.values()))}"
-            if later
-            else ""
-        )
+        newer = f"; without {', '.join(dict.fromkeys(later.values()))}" if later else ""
         return f"{_today()} | {outcome(done.stdout, done.returncode)}{newer} |"
 
 
