@@ -1,6 +1,6 @@
 """What each command of docs/operations.md is to do: run in this order, on a real node, by test_operations_guide.py.
 
-tests/docs/test_operations.py holds it against the page: no command is left out without its reason here.
+tests/docs/test_operations.py holds it against the page: no block is left out.
 """
 
 import json
@@ -265,32 +265,3 @@ STEPS = (
     Step("helm uninstall", _is_gone),
 )
 """Blocks, and commands in sentences, in an order that makes sense: what takes muster away comes last."""
-
-NOT_RUN = {
-    "helm install": "a name; tests/node installs so, and README.md has the command",
-    "helm rollback": "a name; a block has the command",
-    "helm template": "a name; tests/chart renders so",
-    "helm test": "a name; a block has the command",
-    "helm test muster --namespace muster-system": "a block has it, too",
-    "helm uninstall --no-hooks": "a name; node/test_order.py uninstalls so",
-    "helm upgrade": "a name; a block has the command",
-    "kubectl create --dry-run=server": "for a workload of the reader's own",
-    "kubectl create secret tls": "for certificates of the reader's own; apiserver/test_replicas.py mounts such",
-    "kubectl describe certificate": "of cert-manager's, which does not run here",
-    "kubectl drain --disable-eviction": "a name; node/test_muster_in_pods.py drains so",
-    "kubectl delete job muster-uninstall": "of an uninstall that failed; node/test_order.py",
-    "kubectl auth can-i": "a name, of what does not help here",
-    "make cli-wheel": "a name; unit/test_cli_wheel.py builds it",
-    "make test-versions": "hours, by hand",
-    "muster release": "a name; two blocks have the command",
-    "muster withdraw": "a name; a block has the command",
-    "muster withdraw --yes": "a block has the command, and another one runs such a pod",
-    "python -m hack.bench admission": "a bench of minutes, for an idle machine",
-    'python -m hack.bench gang --sizes "" --gangs 200 --idle 2000': "a bench of minutes, for an idle machine",
-    "python -m hack.bench ledger": "a bench of minutes, for an idle machine",
-    "python -m hack.bench memory": "a bench, for an idle machine",
-    "python -m hack.bench reconcile": "a bench, for an idle machine",
-    "python -m hack.bench waiting": "a bench of minutes, for an idle machine",
-    "python -m hack.bench watch": "a bench of minutes, for an idle machine",
-}
-"""Why other commands in sentences are not run."""
