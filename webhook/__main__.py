@@ -27,9 +27,9 @@ from webhook.certificates.authority import CertificateManager, RotationTiming
 from webhook.certificates.bundles import CertificateEvents
 from webhook.certificates.source import CertificateSource, MountedCertificates
 from webhook.metrics import CertificateDates, Metrics, show_load
-from webhook.reviews.knowledge import Knowledge
+from webhook.reviews.cluster_cache import ClusterCache
 from webhook.server.app import make_handler
-from webhook.server.intake import Intake, Limits
+from webhook.server.limits import Limits, ReviewLimits
 from webhook.server.listener import Listener
 
 logger = logging.getLogger("webhook")
@@ -165,21 +165,21 @@ async def _run(arguments: argparse.Namespace, validation: Validation, turns: Tur
     )
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
-        knowledge = Knowledge(client, defaults, arguments.timeout * _READ_SHARE)
+        cache = ClusterCache(client, defaults, arguments.timeout * _READ_SHARE)
         try:
             certificates = certificate_source(arguments, client, own)
         except ValueError as error:
             sys.exit(f"muster-webhook: {error}")
         registry = new_registry("webhook")
         LoopTurns(turns, registry)
-        stores = knowledge.reflectors()
+        stores = cache.reflectors()
         reflectors = [*stores, *certificates.reflectors()]
         Watches(reflectors, registry)
         CertificateDates(certificates, registry)
-        intake = Intake(Limits(decision_seconds=arguments.timeout * _DECISION_SHARE, share=_DECISION_SHARE))
-        handler = make_handler(knowledge, defaults, Metrics(registry), intake)
-        listener = Listener(handler, intake, lambda: certificates.context)
-        show_load(lambda: intake.reviews, lambda: listener.connections, registry)
+        limits = ReviewLimits(Limits(decision_seconds=arguments.timeout * _DECISION_SHARE, share=_DECISION_SHARE))
+        handler = make_handler(cache, Metrics(registry), limits)
+        listener = Listener(handler, lambda: certificates.context)
+        show_load(lambda: limits.reviews, lambda: listener.connections, registry)
 
         def ready() -> dict[str, str]:
             return {
@@ -213,10 +213,10 @@ async def _serve(
     stop: asyncio.Event,
     synced: Callable[[], bool],
 ) -> None:
-    """Serve until some time after `stop`; its connections end in order.
+    """Serve until some time after `stop`, when all connections have been closed in order.
 
-    It serves from the first certificate on, and after everything was listed once: before that an unknown queue may only
-    be unread, and so may pods for which a workload is left alone.
+    It begins with the first certificate, and after all stores were listed once: before that an unknown queue may only
+    be unread, and so may the unmanaged pods of a workload.
     """
 
     async def begin() -> None:

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from muster.model.findings import Reason
 from webhook.certificates.source import CertificateSource
-from webhook.reviews.admission_review import AdmissionResponse
+from webhook.reviews.codec import AdmissionResponse
 
 # From what a decision takes (a fraction of a millisecond) to what the apiserver ever waits.
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)

@@ -23,8 +23,8 @@ from muster.model.keep import Keep
 from muster.model.objects import decode
 from muster.model.projection import Projection
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
-from webhook.reviews.knowledge import GangTemplate
-from webhook.reviews.pods import bare
+from webhook.reviews.cluster_cache import GangTemplate
+from webhook.reviews.pods import without_requests
 
 _JSON = dict[str, Any]
 # So many are kept at once, and the mean of them is printed.
@@ -117,7 +117,7 @@ def _answers(store: Store[RayCluster]) -> list[GangTemplate]:
         intent = find_intent(workload, Defaults())
         if intent is None:
             raise AssertionError("the cluster of the benchmark asks for nothing")
-        template = GangTemplate(intent, bare(gang_of(workload, intent, {})))
+        template = GangTemplate(intent, without_requests(gang_of(workload, intent, {})))
         for role in workload.roles:
             template.member(role.name)
         found.append(template)

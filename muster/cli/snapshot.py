@@ -23,7 +23,8 @@ from muster.kube.slices import in_slices
 from muster.model.gang_states import GangState
 from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decode
 from muster.observe.candidates import candidate
-from muster.observe.cluster import Cluster, Watched
+from muster.observe.cluster import Cluster
+from muster.observe.cluster_stores import Watched
 from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import enter_ledger
 from muster.observe.nodes import NodeRoom

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from muster.admitters import Admitter
+from muster.admitters import Admitter, chosen_admitter, gate_by
 from muster.gangs.said_run import SaidRun, said_run
-from muster.model.modes import GateMode
+from muster.model.modes import GateMode, gate_mode
 from muster.model.names import (
     MANAGED,
     PRIORITY_CLASS_LABEL,
@@ -60,6 +60,10 @@ class Defaults:
     def scheduler(self) -> str:
         """The name of the scheduler of workloads that name none."""
         return next(iter(self.schedulers))
+
+    def gate_in(self, namespace: Mapping[str, str], of_queue: GateMode | None) -> GateMode:
+        """The gate mode of gangs in a namespace with these annotations, `of_queue` by their queue; None if unset."""
+        return gate_by(chosen_admitter(namespace, self.admitters), of_queue, gate_mode(namespace, self.gate))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,76 +5,38 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from muster.admitters import Admitter
-from muster.gangs.gang import priority_values
 from muster.gangs.intent import Surroundings
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.reflector import Reflector
-from muster.kube.resource import (
-    ELASTIC_QUOTAS,
-    LIMIT_RANGES,
-    NAMESPACES,
-    NODES,
-    PODS,
-    PRIORITY_CLASSES,
-    RESOURCE_QUOTAS,
-    RUNTIME_CLASSES,
-    Resource,
-)
+from muster.kube.resource import NODES, PODS
 from muster.kube.store import Change, Store
 from muster.kube.stores import Stores
 from muster.model.keep import Keep
 from muster.model.names import GANG
-from muster.model.objects import (
-    InvalidObjectError,
-    Namespace,
-    Node,
-    ObjectMeta,
-    OwnerReference,
-    Pod,
-    PodGroup,
-    PriorityClass,
-    Queue,
-)
+from muster.model.objects import InvalidObjectError, Node, ObjectMeta, Pod, PodGroup
 from muster.model.selectors import Selector
-from muster.observe.elastic_quotas import ElasticQuotas
+from muster.observe.cluster_stores import ClusterStores, Watched
 from muster.observe.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
 from muster.observe.kueue_objects import KueueObjects, job_of_pod
-from muster.observe.pod_defaults import Added
-from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
+from muster.observe.resources import pod_groups_of
 from muster.observe.running_pods import RunningPods
-from muster.observe.unmanaged_pods import UNFINISHED, UnmanagedPods
 from muster.observe.view import Member
 from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
 from muster.queueing.sources import QUEUE_SOURCES, QueueSource
 from muster.resources.amounts import Resources, shared
-from muster.resources.elastic_quotas import ElasticQuota
-from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import RuntimeClass
 from muster.resources.pod_requests import pod_requests
-from muster.resources.resource_quotas import ResourceQuota
 from muster.schedulers import SCHEDULERS, GangScheduler
-from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
+from muster.workloads import GANG_KINDS, WATCHED_KINDS, Decoded, Kind
 from muster.workloads.owners import OwnerWalk
 
 
-class Watched(NamedTuple):
-    """A store and what it holds: objects of a resource, decoded as a type, that the selectors let pass."""
-
-    resource: Resource
-    type: type[Any]
-    store: Store[Any]
-    field_selector: str = ""
-    label_selector: str = ""
-    keep: Keep = Keep.READ
-
-
-class Cluster:
+class Cluster(ClusterStores):
     """Pods of gangs, PodGroups, workloads, queues, priority classes and namespaces, as the watches last said.
 
     `namespace_selector` selects the namespaces in which workloads may be muster's. Each of the `schedulers` has pods
@@ -90,26 +52,17 @@ class Cluster:
         *,
         elastic_quotas: bool = False,
     ) -> None:
+        super().__init__(queue_source, elastic_quotas=elastic_quotas)
         self._namespace_selector = namespace_selector or Selector()
-        self._queue_source = queue_source
         self._schedulers = list(schedulers) or [SCHEDULERS["volcano"]]
         names = [scheduler.name for scheduler in self._schedulers]
         self.pods: Stores[Pod] = Stores(names)
         self.pod_groups: Stores[PodGroup] = Stores(names)
-        self.queues: Store[Queue] = Store()
-        self.priority_classes: Store[PriorityClass] = Store()
-        self.namespaces: Store[Namespace] = Store()
         self.nodes: Store[Node] = Store()
         # Of the nodes that are known those that take no pods.
         self.away: set[str] = set()
-        self.unmanaged_pods = UnmanagedPods()
-        self.added = Added()
         self._asks_kueue = Admitter.KUEUE in tuple(admitters)
         self.kueue = KueueObjects()
-        self._asks_elastic_quotas = elastic_quotas
-        self.elastic_quotas = ElasticQuotas()
-        self.workloads: dict[Kind, Store[Decoded]] = {kind: Store() for kind in WATCHED_KINDS}
-        self.sources: dict[Source, Store[Any]] = {source: Store() for source in SOURCES}
         for kind in WATCHED_KINDS:
             self.workloads[kind].index("maker", _maker)
         for kind in GANG_KINDS:
@@ -128,28 +81,15 @@ class Cluster:
         self.nodes.subscribe(self._node_changed)
 
     def watched(self) -> list[Watched]:
-        """Every store, and what it is to hold, except the nodes: nobody waits for their first list."""
-        elastic = Watched(ELASTIC_QUOTAS, ElasticQuota, self.elastic_quotas.store)
+        """All stores except the nodes: their first list is not waited for."""
         return [
             *(Watched(PODS, Pod, self.pods.of(one.name), *_own_pods(one)) for one in self._schedulers),
             *(
                 Watched(pod_groups_of(one), one.pod_groups, self.pod_groups.of(one.name), keep=Keep.COPIED)
                 for one in self._schedulers
             ),
-            Watched(queues_of(self._queue_source), self._queue_source.decoded, self.queues),
-            Watched(PRIORITY_CLASSES, PriorityClass, self.priority_classes),
-            Watched(NAMESPACES, Namespace, self.namespaces, keep=Keep.ALL),
-            Watched(LIMIT_RANGES, LimitRange, self.added.ranges),
-            Watched(RUNTIME_CLASSES, RuntimeClass, self.added.runtimes),
-            Watched(RESOURCE_QUOTAS, ResourceQuota, self.added.quotas),
-            *(
-                Watched(resource_of(kind), kind.decoded, store, keep=Keep.COPIED)
-                for kind, store in self.workloads.items()
-            ),
-            *(Watched(resource_of_source(source), source.decoded, store) for source, store in self.sources.items()),
+            *self.common(Keep.COPIED),
             *(Watched(*one) for one in (self.kueue.watched() if self._asks_kueue else ())),
-            *([elastic] if self._asks_elastic_quotas else []),
-            *(Watched(PODS, Pod, store, UNFINISHED, labels) for labels, store in self.unmanaged_pods.stores.items()),
         ]
 
     @property
@@ -160,11 +100,8 @@ class Cluster:
         return ",".join((*whole, "spec.nodeName!=")), "" if parts else f"!{GANG}"
 
     def reflectors(self, client: Client) -> list[Reflector[Any]]:
-        """What keeps the stores up to date; each must run for as long as the process."""
-        return [
-            Reflector(client, resource, type_, store, field_selector=fields, label_selector=labels, keep=keep)
-            for resource, type_, store, fields, labels, keep in (*self.watched(), Watched(NODES, Node, self.nodes))
-        ]
+        """The watches that keep the stores up to date; each must run for as long as the process."""
+        return [one.reflector(client) for one in (*self.watched(), Watched(NODES, Node, self.nodes))]
 
     @property
     def synced(self) -> bool:
@@ -258,12 +195,6 @@ class Cluster:
         found = self.pod_groups.by_index("gang", key)
         return max(found, key=lambda one: (one.metadata.by_muster, one.metadata.creation_timestamp), default=None)
 
-    def workload(self, namespace: str, owner: OwnerReference) -> tuple[Kind, Decoded] | None:
-        """The workload that an owner reference means: same name and same UID."""
-        kind = kind_of_owner(owner)
-        found = self.workloads[kind].get(namespace, owner.name) if kind else None
-        return (kind, found) if kind and found and found.metadata.uid == owner.uid else None
-
     def has(self, kind: Kind, workload: ObjectMeta) -> bool:
         """Whether this very workload is still there; of plain pods, which are none of a store, nothing is known."""
         found = self.workloads[kind].get(workload.namespace, workload.name) if kind in self.workloads else None
@@ -301,7 +232,7 @@ class Cluster:
             if found is None:
                 break
             above.append(found)
-            walk.found(found[1].metadata.controller)
+            walk.step_to(found[1].metadata.controller)
         return tuple(above)
 
     def carried_on(self, kind: Kind, decoded: Decoded) -> Decoded | None:
@@ -318,23 +249,10 @@ class Cluster:
         first = next((one for one in there if one is not None and not one.metadata.deletion_timestamp), None)
         return maker if first is not None and first.metadata.uid == meta.uid else None
 
-    def origin(self, reference: Reference) -> object | None:
-        """The object from which workloads are made, None where there is none."""
-        return self.sources[reference.source].get(reference.namespace, reference.name)
-
-    def namespace(self, name: str) -> ObjectMeta:
-        """What is written on the namespace."""
-        found = self.namespaces.get("", name)
-        return found.metadata if found else ObjectMeta(name=name)
-
     def workload_of(self, key: GangKey) -> tuple[Kind, Decoded] | None:
         """The workload whose PodGroup has, or would have, that name; of several the oldest."""
         found = [(kind, one) for kind in GANG_KINDS for one in self.workloads[kind].by_index("gang", key)]
         return min(found, key=lambda one: (one[1].metadata.creation_timestamp, one[1].metadata.uid), default=None)
-
-    def priorities(self) -> dict[str, int]:
-        """The values of the PriorityClasses by name; under "" what a pod without a class gets."""
-        return priority_values(self.priority_classes)
 
 
 def _maker(workload: Decoded) -> Iterable[str]:

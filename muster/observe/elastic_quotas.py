@@ -8,9 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from muster.kube.client import Client
-from muster.kube.reflector import Reflector
-from muster.kube.resource import ELASTIC_QUOTAS
 from muster.kube.store import Change, Store
 from muster.model.objects import InvalidObjectError
 from muster.queueing.namespace_quota import NamespaceLimits, limit_of
@@ -28,10 +25,6 @@ class ElasticQuotas:
         self.limits = NamespaceLimits()
         self._told: list[Callable[[str], None]] = []
         self.store.subscribe(self._changed)
-
-    def reflector(self, client: Client) -> Reflector[ElasticQuota]:
-        """What keeps them up to date; it must run for as long as the process."""
-        return Reflector(client, ELASTIC_QUOTAS, ElasticQuota, self.store)
 
     def subscribe(self, namespace: Callable[[str], None]) -> None:
         """Tell `namespace` of every namespace whose limit is another now.

@@ -7,11 +7,7 @@ by those that its pods will have.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from muster.kube.client import Client
-from muster.kube.reflector import Reflector
-from muster.kube.resource import LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES
 from muster.kube.store import Change, Store
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults, RuntimeClass
@@ -27,14 +23,6 @@ class Added:
         self.ranges.index("namespace", lambda one: (one.metadata.namespace,))
         self.quotas: Store[ResourceQuota] = Store()
         self.quotas.index("namespace", lambda one: (one.metadata.namespace,))
-
-    def reflectors(self, client: Client) -> list[Reflector[Any]]:
-        """What keeps the stores up to date; each must run for as long as the process."""
-        return [
-            Reflector(client, LIMIT_RANGES, LimitRange, self.ranges),
-            Reflector(client, RUNTIME_CLASSES, RuntimeClass, self.runtimes),
-            Reflector(client, RESOURCE_QUOTAS, ResourceQuota, self.quotas),
-        ]
 
     def of(self, namespace: str) -> PodDefaults:
         """What pods of a namespace get. Where there is no RuntimeClass at all none counts as missing, as in a plan."""

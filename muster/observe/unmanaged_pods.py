@@ -9,9 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from muster.kube.client import Client
-from muster.kube.reflector import Reflector
-from muster.kube.resource import JOBS, PODS
+from muster.kube.resource import JOBS
 from muster.kube.store import Change, Store
 from muster.model.names import GANG
 from muster.model.objects import ObjectMeta, OwnerReference, Pod
@@ -32,13 +30,6 @@ class UnmanagedPods:
         self.stores: dict[str, Store[Pod]] = {f"{label},!{GANG}": Store() for label in labels}
         for store in self.stores.values():
             store.index("gang", _gangs)
-
-    def reflectors(self, client: Client) -> list[Reflector[Pod]]:
-        """What keeps the stores up to date; each must run for as long as the process."""
-        return [
-            Reflector(client, PODS, Pod, store, label_selector=selector, field_selector=UNFINISHED)
-            for selector, store in self.stores.items()
-        ]
 
     def of(self, kind: Kind, workload: ObjectMeta) -> list[Pod]:
         """The pods of a workload, by name."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from muster.admitters import Admitter, chosen_admitter, gate_by
+from muster.admitters import Admitter, chosen_admitter
 from muster.admitters.kueue_quota import ClusterQueue
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import (
@@ -22,7 +22,7 @@ from muster.gangs.intent import (
     required,
 )
 from muster.model.findings import Finding, Reason, Severity
-from muster.model.modes import GateMode, gate_mode
+from muster.model.modes import GateMode
 from muster.model.names import ADMITTER, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
 from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError, ObjectMeta
@@ -105,13 +105,12 @@ class Context:
         return chosen_admitter(self.around.namespace.annotations, self.defaults.admitters)
 
     def gate(self, intent: Intent) -> GateMode:
-        """What holds gangs of that intent back."""
+        """The gate mode of gangs of that intent."""
         place = self.queue(intent.queue) if self.queue else None
         if self.queue and place is None:
-            # It is waited for, whatever else is said.
+            # The gang waits for a missing queue in any mode.
             return GateMode.QUEUE
-        otherwise = gate_mode(self.around.namespace.annotations, self.defaults.gate)
-        return gate_by(self.admitter, place.view.gate if place else None, otherwise)
+        return self.defaults.gate_in(self.around.namespace.annotations, place.view.gate if place else None)
 
 
 def is_judged(metadata: ObjectMeta) -> bool:

@@ -1,7 +1,7 @@
-"""The walk up the controllers of an object: one rule of where it ends, for everybody who looks them up.
+"""The walk up the controllers of an object: one rule of where it ends, for all programs.
 
-Admission reads what its watches have not shown, the controller knows its stores alone, and an audit what it listed:
-they have to find the same owners, or they would judge a workload differently.
+The webhook reads objects that its watches have not shown, the controller has its stores, and an audit the objects that
+it listed: they have to find the same owners, or they would judge a workload differently.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ MOST_OWNERS = 4
 
 
 class OwnerWalk:
-    """The owners to look up, the nearest first; after each one that was found, `found` says which is next.
+    """The owners to look up, the nearest first; `step_to` continues.
 
-    It ends at an owner for which `found` was not called, at an object that nothing controls, and after MOST_OWNERS.
+    It ends at an owner without a call of `step_to`, at an object that nothing controls, and after MOST_OWNERS.
     """
 
     def __init__(self, first: OwnerReference | None) -> None:
@@ -30,6 +30,6 @@ class OwnerWalk:
                 return
             yield owner
 
-    def found(self, controller: OwnerReference | None) -> None:
-        """The owner was found, and this one controls it."""
+    def step_to(self, controller: OwnerReference | None) -> None:
+        """Continue at the controller of the owner that was found."""
         self._next = controller

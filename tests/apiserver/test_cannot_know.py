@@ -26,9 +26,11 @@ from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, 
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.manifests.applied import queue, ray_cluster
 from tests.support.manifests.owner_chains import member
-from webhook.reviews.admission_review import AdmissionRequest, decode_review
-from webhook.reviews.knowledge import Knowledge
+from webhook.reviews.cluster_cache import ClusterCache
+from webhook.reviews.cluster_reader import ClusterReader
+from webhook.reviews.codec import AdmissionRequest, decode_review
 from webhook.reviews.pods import review_pod
+from webhook.server.limits import Limits, ReviewClass
 
 _WORKER = {"ray.io/cluster": "c", "ray.io/group": "worker", "ray.io/node-type": "worker"}
 # For one read; it passes where a test has it pass, and else never.
@@ -51,7 +53,7 @@ def _request(pod: Manifest, namespace: str) -> AdmissionRequest:
 
 
 @asynccontextmanager
-async def _knowing(bare: Testbed) -> AsyncIterator[tuple[FaultyApiserver, Knowledge]]:
+async def _knowing(bare: Testbed) -> AsyncIterator[tuple[FaultyApiserver, ClusterReader]]:
     """What a webhook knows whose watches have shown nothing yet, and the way by which it asks."""
 
     async def login(_: bool) -> str:  # noqa: FBT001 - the signature of a login
@@ -61,7 +63,8 @@ async def _knowing(bare: Testbed) -> AsyncIterator[tuple[FaultyApiserver, Knowle
         FaultyApiserver.in_front_of(bare) as server,
         server.client(Connection(server.url, login=login)) as client,
     ):
-        yield server, Knowledge(client, Defaults(), _READ_SECONDS)
+        cache = ClusterCache(client, Defaults(), _READ_SECONDS)
+        yield server, ClusterReader(cache, ReviewClass(Limits()).slot(large=False, seconds=600))
 
 
 async def test_pod_that_is_quicker_than_the_watch_costs_one_read_of_each(
@@ -69,7 +72,7 @@ async def test_pod_that_is_quicker_than_the_watch_costs_one_read_of_each(
 ) -> None:
     """Nothing was ever watched here: the namespace and the owner are read, each once, and the pod is a member."""
     async with _knowing(bare) as (server, knowledge):
-        answer = await review_pod(_request(member(cluster, _WORKER), desk.namespace), knowledge, Defaults())
+        answer = await review_pod(_request(member(cluster, _WORKER), desk.namespace), knowledge)
         assert {"op": "add", "path": "/spec/schedulingGates", "value": [{"name": GATE}]} in answer.patch
         assert [request.path for request in server.seen("GET")] == [
             f"/api/v1/namespaces/{desk.namespace}",
@@ -95,7 +98,7 @@ async def test_owner_that_cannot_be_read_is_no_answer_when_the_time_for_it_is_up
     async with _knowing(bare) as (server, knowledge):
         server.on("GET", only(path, fault, server.forward))
         clock = LoopClock()
-        asking = asyncio.create_task(review_pod(request, knowledge, Defaults()))
+        asking = asyncio.create_task(review_pod(request, knowledge))
         await eventually(lambda: any(one.path == path for one in server.seen("GET")), PATIENCE)
         clock.forward(_READ_SECONDS)
         # A small part of that, which is no more than the turns of the loop need.
@@ -109,7 +112,7 @@ async def test_dry_run_reads_as_the_real_thing_and_writes_nothing(bare: Testbed,
     """The same answer; what it asked the apiserver was read only."""
     async with _knowing(bare) as (server, knowledge):
         real, dry = (_request(member(cluster, _WORKER), desk.namespace) for _ in range(2))
-        answers = [await review_pod(one, knowledge, Defaults()) for one in (dry, real)]
+        answers = [await review_pod(one, knowledge) for one in (dry, real)]
         assert answers[0] == answers[1]
         assert {request.kind for request in server.requests} == {"GET"}
 

@@ -13,7 +13,7 @@ from tests.support.pages.blocks import pages
 from tests.support.pages.named_numbers import PLACES, RULES, UNMARKED
 from tests.support.pages.numbers import CHECKOUT, MARK, amount, found, prose, restated, updated
 from webhook.certificates.bundles import CONFIGURATIONS
-from webhook.reviews.knowledge import Knowledge
+from webhook.reviews.cluster_cache import ClusterCache
 
 _PAGES = pages()
 
@@ -100,14 +100,14 @@ def test_the_chart_has_the_defaults_of_the_programs(places: tuple[str, ...]) -> 
 
 def test_the_deadlines_of_a_review_follow_its_timeout() -> None:
     timeout = found("values:webhook.timeoutSeconds")
-    assert found("webhook.server.intake:Limits.decision_seconds") == timeout * _number("decision-share")
-    assert found("webhook.reviews.knowledge:Knowledge.__init__.read_seconds") == _number("read-seconds")
+    assert found("webhook.server.limits:Limits.decision_seconds") == timeout * _number("decision-share")
+    assert found("webhook.reviews.cluster_cache:ClusterCache.__init__.read_seconds") == _number("read-seconds")
     assert found("flag:muster/cli/commands.py --settle") == timeout + _number("settle")
 
 
 def test_the_watches_are_counted() -> None:
-    """Those of the webhook's knowledge and of its certificates: the Secret and both configurations."""
+    """Those of the webhook's cache and of its certificates: the Secret and both configurations."""
     client = cast("Client", None)
-    webhook = len(Knowledge(client, Defaults()).reflectors()) + 1 + len(CONFIGURATIONS)
+    webhook = len(ClusterCache(client, Defaults()).reflectors()) + 1 + len(CONFIGURATIONS)
     stated = f"A webhook has {webhook} watches, a controller {len(Cluster().reflectors(client))}."
     assert stated in prose("docs/operations.md")

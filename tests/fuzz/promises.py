@@ -19,7 +19,8 @@ from muster.schedulers import SCHEDULERS
 from tests.fuzz.worlds import Question
 from tests.support.manifests.observed import JSON
 from tests.support.pace import paced
-from webhook.reviews.admission_review import (
+from webhook.reviews.cluster_reader import ClusterReader
+from webhook.reviews.codec import (
     AdmissionRequest,
     AdmissionResponse,
     InvalidReviewError,
@@ -27,7 +28,6 @@ from webhook.reviews.admission_review import (
     decode_review,
     encode_answer,
 )
-from webhook.reviews.knowledge import Knowledge
 from webhook.reviews.pods import review_pod
 
 # CPU seconds of the thread for one answer, as docs/security.md promises; others wait behind it.
@@ -71,7 +71,7 @@ def answered(question: Question, runner: asyncio.Runner) -> str:
     assert raw == ask()[1], "another answer to the same question"
     if question.review is review_pod:
         asked = decode_pod_review(question.body)
-        assert raw == encode_answer(asked.uid, runner.run(review_pod(asked, knowledge, question.world.defaults)))
+        assert raw == encode_answer(asked.uid, runner.run(review_pod(asked, knowledge)))
     response = _response(raw, request)
     if question.review is not review_pod:
         assert "patch" not in response, "nothing but pods is ever changed"
@@ -88,8 +88,8 @@ def answered(question: Question, runner: asyncio.Runner) -> str:
     return "warned" if "warnings" in response else "allowed"
 
 
-async def _answer(request: AdmissionRequest, question: Question, knowledge: Knowledge) -> AdmissionResponse:
-    return await question.review(request, knowledge, question.world.defaults)
+async def _answer(request: AdmissionRequest, question: Question, knowledge: ClusterReader) -> AdmissionResponse:
+    return await question.review(request, knowledge)
 
 
 def _run(runner: asyncio.Runner, asked: Coroutine[None, None, AdmissionResponse]) -> AdmissionResponse:
@@ -165,7 +165,7 @@ def _check_patch(response: JSON, request: AdmissionRequest) -> AdmissionRequest:
 
 
 def _check_withdrawal(
-    pod: JSON, runner: asyncio.Runner, question: Question, knowledge: Knowledge, request: AdmissionRequest
+    pod: JSON, runner: asyncio.Runner, question: Question, knowledge: ClusterReader, request: AdmissionRequest
 ) -> None:
     """One that another webhook gives to another scheduler afterwards is not held: nobody would ever let it go."""
     pod["spec"]["schedulerName"] = "another"

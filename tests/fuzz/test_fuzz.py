@@ -14,7 +14,7 @@ from tests.fuzz.worlds import Question, World, any_question
 from tests.support.examples import examples
 from tests.support.manifests.observed import DEFAULTS, JSON, as_json, namespace, pod
 from tests.support.webhook.admission_reviews import review
-from webhook.reviews.admission_review import AdmissionResponse, allow
+from webhook.reviews.codec import AdmissionResponse, allow
 from webhook.reviews.pods import review_pod
 from webhook.reviews.workloads import review_workload
 

@@ -20,13 +20,13 @@ from tests.fuzz.spice import spiced
 from tests.support.manifests.generators import EXTRAS, KINDS, labels_of, small
 from tests.support.manifests.observed import JSON, NAMESPACE, made, namespace, pod, priority_class, queue, template
 from tests.support.webhook.admission_reviews import Reader, knowing, review
-from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse
-from webhook.reviews.knowledge import Knowledge
+from webhook.reviews.cluster_reader import ClusterReader
+from webhook.reviews.codec import AdmissionRequest, AdmissionResponse
 from webhook.reviews.pods import review_pod
 from webhook.reviews.queues import review_named_queue, review_pod_group, review_queue
 from webhook.reviews.workloads import review_workload
 
-Review = Callable[[AdmissionRequest, Knowledge, Defaults], Awaitable[AdmissionResponse]]
+Review = Callable[[AdmissionRequest, ClusterReader], Awaitable[AdmissionResponse]]
 
 _OLD = "2026-11-21T10:00:00Z"
 _NAMES = (*"q q small closed parent leaf off theirs full zero snug snug late gone Q й".split(), "")  # noqa: SIM905
@@ -111,7 +111,7 @@ class World:
     groups: bool = True
     ranged: bool = False
 
-    def knowledge(self) -> Knowledge:
+    def knowledge(self) -> ClusterReader:
         """The same in the webhook's own form."""
         return knowing(
             Reader(dict(self.reads), pod_groups=GROUPS if self.groups else None),

@@ -14,12 +14,13 @@ from typing import Any, Generic, TypeVar
 
 from aiohttp import web
 
-from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.model.objects import InvalidObjectError
 from muster.process.logs import review_uid
 from webhook.metrics import Metrics, Reviews
-from webhook.reviews.admission_review import (
+from webhook.reviews.cluster_cache import ClusterCache
+from webhook.reviews.cluster_reader import ClusterReader
+from webhook.reviews.codec import (
     AdmissionCall,
     AdmissionRequest,
     AdmissionResponse,
@@ -30,42 +31,47 @@ from webhook.reviews.admission_review import (
     decode_review,
     encode_answer,
 )
-from webhook.reviews.knowledge import Knowledge
 from webhook.reviews.pods import review_pod
 from webhook.reviews.queues import review_named_queue, review_pod_group, review_queue
 from webhook.reviews.workloads import review_scale, review_workload
-from webhook.server.deadlines import answer_within
-from webhook.server.intake import Intake, Lane, Refused, grow
-from webhook.server.listener import heard, outlived, proven
-from webhook.server.review_thread import in_review_thread
+from webhook.server.limits import ActiveReview, Refused, ReviewClass, ReviewLimits
+from webhook.server.listener import authenticated_by_review, past_max_age, request_in_progress
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=AdmissionCall)
 
+# An error may quote what it found.
+_LONGEST_TEXT = 250
+_JSON = {"Content-Type": "application/json"}
+# As proxies count a client that left before its answer.
+_CLIENT_GONE = 499
+# Seconds between two log lines about refused requests: any client that reaches the port could fill the disk with them.
+_QUIET_SECONDS = 10.0
+
 
 def make_handler(
-    knowledge: Knowledge, defaults: Defaults, metrics: Metrics, intake: Intake
+    cache: ClusterCache, metrics: Metrics, limits: ReviewLimits
 ) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
-    """What answers the paths that the chart's webhook configurations call, and 404 to others.
+    """The handler of the paths that the chart's webhook configurations call; it answers 404 to others.
 
     It is for aiohttp's plain server: the router of an application costs a third of a review (hack/bench/admission).
     """
-    seldom = _Seldom(_QUIET_SECONDS)
+    log = _RateLimit(_QUIET_SECONDS)
 
     def path(
         name: str,
         read: Callable[[bytes | bytearray], T],
-        review: Callable[[T, Knowledge, Defaults], Awaitable[AdmissionResponse]],
+        review: Callable[[T, ClusterReader], Awaitable[AdmissionResponse]],
     ) -> _Path[T]:
-        def decide(request: T) -> Awaitable[AdmissionResponse]:
-            return review(request, knowledge, defaults)
+        def reviewed(request: T, active: ActiveReview) -> Awaitable[AdmissionResponse]:
+            return review(request, ClusterReader(cache, active))
 
-        return _Path(read, decide, metrics.of(name), intake.lane(name), seldom)
+        return _Path(read, reviewed, limits.of(name), metrics.of(name), log)
 
     def read_pod(body: bytes | bytearray) -> AdmissionRequest | PodRequest:
         # A large pod is not for the event loop.
-        return decode_review(body) if intake.limits.is_large(len(body)) else decode_pod_review(body)
+        return decode_review(body) if limits.limits.is_large(len(body)) else decode_pod_review(body)
 
     paths: dict[str, _Path[Any]] = {
         "/mutate/pods": path("pods", read_pod, review_pod),
@@ -78,7 +84,7 @@ def make_handler(
     }
 
     async def handle(http: web.BaseRequest) -> web.Response:
-        # As it came: the decoded URL costs more than the decision.
+        # The raw path: to decode the URL costs more than the decision.
         found = paths.get(http.raw_path.partition("?")[0])
         if found is None:
             return _closing(HTTPStatus.NOT_FOUND, "no such path\n")
@@ -90,122 +96,110 @@ def make_handler(
 
 
 def _closing(status: HTTPStatus, text: str, **headers: str) -> web.Response:
-    """An answer to what no apiserver asks, which ends its connection."""
+    """The answer to a request that no apiserver sends; it closes the connection."""
     response = web.Response(status=status, text=text, headers=headers)
     response.force_close()
     return response
 
 
-async def _reached(request: AdmissionRequest, knowledge: Knowledge, defaults: Defaults) -> AdmissionResponse:
-    """That it was asked is all that is to be known."""
-    del request, knowledge, defaults
+async def _reached(request: AdmissionRequest, cluster: ClusterReader) -> AdmissionResponse:
+    """The answer to the probe of the activation: that the apiserver reaches the webhook is all it needs."""
+    del request, cluster
     return allow()
 
 
 class _Path(Generic[T]):
-    """What is done with a request of one path."""
+    """Answers the requests of one path."""
 
     def __init__(
         self,
         read: Callable[[bytes | bytearray], T],
-        review: Callable[[T], Awaitable[AdmissionResponse]],
+        review: Callable[[T, ActiveReview], Awaitable[AdmissionResponse]],
+        review_class: ReviewClass,
         reviews: Reviews,
-        lane: Lane,
-        seldom: _Seldom,
+        log: _RateLimit,
     ) -> None:
         self._read = read
         self._review = review
+        self._class = review_class
         self._reviews = reviews
-        self._lane = lane
-        self._seldom = seldom
+        self._log = log
 
     async def handle(self, http: web.BaseRequest) -> web.Response:
-        """Answer one request, whatever comes."""
+        """Answer one request, also if the review fails in any way."""
         started = time.perf_counter()
-        with heard(http.protocol):
+        with request_in_progress(http.protocol):
             try:
-                request, answer, body = await self._decide(http)
+                request, answer, body = await self._answer(http)
             except ConnectionError as error:
-                # Nobody is left to hear the answer.
+                # The client has gone; the response below is not sent.
                 self._reviews.failed(_CLIENT_GONE, time.perf_counter() - started)
                 response = web.Response(status=_CLIENT_GONE)
                 _forget_body(error)
             except Exception as error:  # noqa: BLE001 - one review that fails must not end the server
-                refused = _refusal(error, self._seldom)
+                refused = _refusal(error, self._log)
                 self._reviews.failed(refused.status, time.perf_counter() - started)
                 response = web.Response(status=refused.status, text=f"{refused}\n")
                 if refused.retry:
                     response.headers["Retry-After"] = "1"
                 elif refused.status < HTTPStatus.INTERNAL_SERVER_ERROR:
-                    # The apiserver asks nothing for which it gets this: somebody else would keep a place with it.
+                    # No apiserver sends such a request: another client would occupy a connection with it.
                     response.force_close()
                 _forget_body(error)
             else:
                 _log(request, answer)
-                proven(http.protocol)
+                authenticated_by_review(http.protocol)
                 response = web.Response(body=body, headers=_JSON)
                 self._reviews.answered(answer, time.perf_counter() - started)
-            if self._lane.closing or outlived(http.protocol) or not http.content.is_eof():
+            if past_max_age(http.protocol) or not http.content.is_eof():
                 response.force_close()
             return response
 
-    async def _decide(self, http: web.BaseRequest) -> tuple[T, AdmissionResponse, bytes]:
-        seconds = self._lane.seconds(http)
-        answer_within(seconds)
+    async def _answer(self, http: web.BaseRequest) -> tuple[T, AdmissionResponse, bytes]:
         request = None
-        with self._lane.place(http):
+        with self._class.admit(http) as active:
             try:
-                body = await self._lane.body(http)
-                if self._lane.limits.is_large(len(body)):
-                    grow()
+                body = await active.body(http)
+                if self._class.limits.is_large(len(body)):
+                    active.become_large()
                 request = self._read(body)
                 review_uid.set(request.uid)
-                answer = await self._review(request)
-                return request, answer, await in_review_thread(encode_answer, request.uid, answer)
+                answer = await self._review(request, active)
+                return request, answer, await active.run(encode_answer, request.uid, answer)
             except TimeoutError:
                 if request is None:
-                    raise Refused(HTTPStatus.REQUEST_TIMEOUT, f"the body did not come within {seconds:g} s") from None
-                text = f"muster did not decide within {seconds:g} s"
+                    text = f"the body did not come within {active.seconds:g} s"
+                    raise Refused(HTTPStatus.REQUEST_TIMEOUT, text) from None
+                text = f"muster did not decide within {active.seconds:g} s"
                 raise Refused(HTTPStatus.GATEWAY_TIMEOUT, text) from None
 
 
-# An error may quote what it found.
-_LONGEST_TEXT = 250
-_JSON = {"Content-Type": "application/json"}
-# As proxies count a client that left before its answer.
-_CLIENT_GONE = 499
-
-
-class _Seldom:
-    """Lets one line pass in so many seconds, and counts the others."""
+class _RateLimit:
+    """Lets one log line pass per interval, in seconds, and counts the others."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._next = float("-inf")
-        self._kept = 0
+        self._suppressed = 0
 
     def due(self, now: float) -> int | None:
-        """How many were kept back since the last line, where one may be written; None where not."""
+        """The number of lines suppressed since the last one if a line may be written now; None if not."""
         if now < self._next:
-            self._kept += 1
+            self._suppressed += 1
             return None
-        self._next, kept, self._kept = now + self._seconds, self._kept, 0
-        return kept
+        self._next, suppressed, self._suppressed = now + self._seconds, self._suppressed, 0
+        return suppressed
 
 
-# Whoever reaches the port would fill the disk with them.
-_QUIET_SECONDS = 10.0
-
-
-def _refusal(error: Exception, seldom: _Seldom) -> Refused:
-    """What the caller hears of an error; the log hears the rest."""
+def _refusal(error: Exception, log: _RateLimit) -> Refused:
+    """The answer to an error, with the little that its client may know; the log has the rest."""
     if isinstance(error, InvalidReviewError | InvalidObjectError):
         error = Refused(HTTPStatus.BAD_REQUEST, str(error)[:_LONGEST_TEXT])
     if isinstance(error, Refused):
-        # A flood of these is seen in the metrics.
+        # The metrics show a flood of these.
         if error.retry:
             logger.debug("request refused with %d: %s", error.status, error, extra={"event": "request.refused"})
-        elif (more := seldom.due(time.monotonic())) is not None:
+        elif (more := log.due(time.monotonic())) is not None:
             rest = f" (and {more} more in the last {_QUIET_SECONDS:g} s)" if more else ""
             logger.warning(
                 "request refused with %d: %s%s", error.status, error, rest, extra={"event": "request.refused"}
@@ -216,16 +210,16 @@ def _refusal(error: Exception, seldom: _Seldom) -> Refused:
             "cannot read from the apiserver what the review needs: %s", error, extra={"event": "review.unknown"}
         )
         text = "muster cannot read what it needs from the apiserver"
-        # A right that is missing will not be there in a second.
+        # A missing permission will still be missing in a second.
         return Refused(HTTPStatus.SERVICE_UNAVAILABLE, text, retry=not error.refused)
     logger.error("internal error: a review failed", exc_info=error, extra={"event": "review.failed"})
-    return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "muster failed; its log says how")
+    return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; see the log of muster-webhook")
 
 
 def _forget_body(error: Exception) -> None:
-    """Break the circle in which an error holds its frames, and they the body and, by the request, the error.
+    """Break the cycle in which an error holds its frames, and these the body and, by the request, the error.
 
-    The cycle collector looks so seldom that bodies of megabytes would fill the memory first.
+    The cycle collector runs so seldom that bodies of megabytes would fill the memory first.
     """
     error.__traceback__ = None
 

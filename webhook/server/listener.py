@@ -1,14 +1,14 @@
 """Connections: how many there may be, how long each may take to ask, and how they end.
 
-An apiserver keeps up to 25 idle connections to a webhook for 90 seconds and expects them to be there. Others in the
-cluster can reach the port as well, so connections are bounded: when there are too many, those that have never said
-anything go first, the oldest before the others, then those of which no review was answered yet, then those that have
-been idle for longest. Those that have proven themselves by a review keep a part of the places whatever comes; and none
-is so busy between two reviews that a new connection waits for it. Where none may go, new ones wait in the kernel:
-closing those that have just come would serve nobody in a rush.
+An apiserver keeps up to 25 idle connections to a webhook for 90 seconds and expects them to stay open. Other clients in
+the cluster can reach the port as well, so connections are bounded. When there are too many, silent connections are
+closed first, the oldest before the others, then connections without an answered review, then the ones that have been
+idle for longest. A quarter of the connections is reserved for clients that completed a review, and a connection that is
+idle between two reviews gives way to a new one. If none can be closed, new connections wait in the kernel: to close
+connections that have just come would help no client in a rush.
 
-An apiserver asks on the connections that it has. So none is kept for ever: else all would stay with the replica that
-was there first, and with the certificate that it had then.
+An apiserver reuses its connections. So each has a maximum age: otherwise all would stay with the replica that was there
+first, and with the certificate that it had then.
 """
 
 from __future__ import annotations
@@ -25,86 +25,89 @@ from typing import Any
 
 from aiohttp import web
 
-from webhook.server.intake import Intake
-
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 256
-# So many are accepted before those that came have a turn.
+# Connections that are accepted in a row before the event loop serves others.
 _BATCH = 16
-# How long a connection may say nothing, may take until its first review is answered, or be idle after that, before it
-# gives way; and how often it is looked who may.
+# Seconds that a connection may be silent, without an answered review, or idle after one, before it may be closed for
+# a new one; and seconds between two searches for such a connection.
 _SILENT_SECONDS, _UNPROVEN_SECONDS, _IDLE_SECONDS, _ROOM_SECONDS = 0.1, 1.0, 0.1, 0.02
-# The part of the places that connections without an answered review may have.
+# The share of the connections that may be without an answered review.
 _UNPROVEN = 0.75
-# While the machine has no more file descriptors or memory.
+# After the machine had no more file descriptors or memory.
 _ACCEPT_RETRY_SECONDS = 0.5
-# How long a connection is kept that comes when the server is about to end.
+# Maximum age of a connection that comes when the server is about to end.
 _LEAVING_SECONDS = 1.0
-# How long idle clients may ask once more while the server ends, and how often it looks whether all have.
-_TELLING_SECONDS, _LOOK_SECONDS = 1.0, 0.02
-# What is cut off may still clean up; twice as long at most.
+# How long idle clients may send one more request while the server ends, and how often it checks.
+_LAST_REQUEST_SECONDS, _CHECK_SECONDS = 1.0, 0.02
+# Time to clean up for a request that is cut off; twice as long at most.
 _CUTTING_SECONDS = 0.1
-# What a connection buffers of a body that nobody reads yet, in bytes.
+# Bytes of an unread body that a connection buffers.
 _READ_BUFFER = 2**16
-# The part of its time that a connection is kept at least: those that came together go one by one.
+# The shortest maximum age, as a share: connections that came together close one by one.
 _EARLIEST = 0.8
 _NEVER = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Seconds that a client may take: for the TLS handshake, for the head of a request, and until it asks (again).
+    """Seconds that a client may take.
 
-    The apiserver keeps idle connections for 90 s; closing ours earlier would fail a call now and then. On some of them
-    it has not asked yet: it dials when a call comes, and the call goes by another connection where one is free first. A
-    connection that has been there for `whole` seconds ends with its next answer, which says so, and never between two.
+    :ivar handshake: for the TLS handshake
+    :ivar head: for the head of a request
+    :ivar idle: until its first or next request. The apiserver keeps idle connections for 90 s, and a call would fail
+        now and then if ours closed earlier; it has some on which it has sent nothing, because it dials for a call that
+        another connection then takes
+    :ivar age: from the begin of a connection until an answer closes it (`Connection: close`), never between two
     """
 
     handshake: float = 5.0
     head: float = 5.0
     idle: float = 120.0
-    whole: float = 300.0
+    age: float = 300.0
 
 
 class Listener:
-    """Has a handler answer requests over TLS on one address until `drain`."""
+    """Serves a handler over TLS on one address until `drain`.
+
+    :ivar closing: every answer closes its connection
+    """
 
     def __init__(
         self,
         handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]],
-        intake: Intake,
         context: Callable[[], ssl.SSLContext],
         *,
         connections: int = 256,
         patience: Patience | None = None,
     ) -> None:
-        self._intake = intake
         self._context = context
         self._most = connections
         self._patience = patience or Patience()
         self._server = web.Server(handler)
-        # In the order in which they came.
+        # The oldest first.
         self._connections: dict[_Connection, None] = {}
         self._handshakes: dict[_Connection, asyncio.Task[None]] = {}
         self._socket: socket.socket | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._leaving = False
+        self.closing = False
 
     @property
     def connections(self) -> int:
-        """How many connections there are, those in their handshake included."""
+        """The number of connections, including unfinished handshakes."""
         return len(self._connections)
 
     @property
     def serving(self) -> bool:
-        """Whether connections are taken."""
-        return self._socket is not None and not self._intake.closing
+        """True while connections are accepted."""
+        return self._socket is not None and not self.closing
 
     async def start(self, address: str, port: int) -> tuple[str, int]:
-        """Listen, where `address` is empty on all addresses that the host has, IPv4 and IPv6.
+        """Listen on `address`; "" means all addresses of the host, IPv4 and IPv6.
 
-        Returns the address and the port. Raises OSError when they cannot be had.
+        Returns the address and the port. Raises OSError if they are not available.
         """
         both = not address and socket.has_dualstack_ipv6()
         family = socket.AF_INET6 if both or ":" in address else socket.AF_INET
@@ -118,19 +121,19 @@ class Listener:
         return name[0], name[1]
 
     async def drain(self, seconds: float, *, after: float = 0.0) -> None:
-        """Take no more connections, answer what is under way, tell every client to close, and end within `seconds`.
+        """Accept no more connections, finish the requests in progress, close all connections, and end in `seconds`.
 
-        It begins `after` so many seconds, until when connections are taken, and each ends with its next answer. For a
-        client that asks on an idle connection just as that is closed fails, and the more the busier the machine is: few
-        are to be left by then, and those are granted another moment to be told. What is under way after `seconds` is
-        cut off.
+        This begins after `after` seconds, in which connections are accepted and each closes with its next answer. A
+        request that a client sends just as its idle connection is closed fails, the more often the busier the machine
+        is: so few connections should be left by then, and these get another moment for a last request. Requests in
+        progress after `seconds` are cut off.
         """
         self._leaving = True
         for connection in self._connections:
             connection.retire()
         if after:
             await asyncio.sleep(after)
-        self._intake.closing = True
+        self.closing = True
         listening, self._socket = self._socket, None
         if listening is None:
             return
@@ -138,14 +141,14 @@ class Listener:
         accepting, watching = self._tasks
         accepting.cancel()
         await asyncio.wait({accepting})
-        # Whoever the kernel has let in would be reset.
+        # Connections that the kernel has accepted would be reset.
         with suppress(OSError):
             while accepted := _accepted(listening):
                 self._admit(accepted)
         listening.close()
-        end, told = clock() + seconds, clock() + min(_TELLING_SECONDS, seconds)
-        while clock() < end and (self._under_way() or (self._connections and clock() < told)):  # noqa: ASYNC110 - once
-            await asyncio.sleep(_LOOK_SECONDS)
+        end, last = clock() + seconds, clock() + min(_LAST_REQUEST_SECONDS, seconds)
+        while clock() < end and (self._in_progress() or (self._connections and clock() < last)):  # noqa: ASYNC110 - once
+            await asyncio.sleep(_CHECK_SECONDS)
         watching.cancel()
         shaking = list(self._handshakes.values())
         for task in shaking:
@@ -155,7 +158,7 @@ class Listener:
         self._server.pre_shutdown()
         await self._server.shutdown(_CUTTING_SECONDS)
 
-    def _under_way(self) -> bool:
+    def _in_progress(self) -> bool:
         new = asyncio.get_running_loop().time() - self._patience.head
         return any(
             one.busy or one.waiting_since != _NEVER or one in self._handshakes or (not one.asked and one.last > new)
@@ -166,7 +169,7 @@ class Listener:
         while True:
             await _readable(listening)
             try:
-                # Not all that wait at once: those that came get their turn in between.
+                # Not all at once, so that the accepted ones are served in between.
                 for _ in range(_BATCH):
                     accepted = _accepted(listening)
                     if accepted is None:
@@ -174,7 +177,7 @@ class Listener:
                     try:
                         await self._room()
                     finally:
-                        # Also at the end.
+                        # Also if it is cancelled, at the end.
                         self._admit(accepted)
             except OSError as error:
                 logger.warning(
@@ -183,13 +186,13 @@ class Listener:
                 await asyncio.sleep(_ACCEPT_RETRY_SECONDS)
 
     async def _room(self) -> None:
-        """Wait until one more connection may be."""
-        while not self._has_room():  # noqa: ASYNC110 - time makes room, too
+        """Wait until there is room for one more connection."""
+        while not self._has_room():  # noqa: ASYNC110 - the passing of time makes room, too
             await asyncio.sleep(_ROOM_SECONDS)
 
     def _has_room(self) -> bool:
-        """Whether one more connection may be, which is none of the proven ones yet; closes another where it must."""
-        unproven = [one for one in self._connections if not one.proven]
+        """True if there is room for a connection without an answered review; closes another one if it must."""
+        unproven = [one for one in self._connections if not one.authenticated_by_review]
         if len(unproven) >= int(self._most * _UNPROVEN):
             return self._make_room(unproven)
         return len(self._connections) < self._most or self._make_room(self._connections)
@@ -198,27 +201,27 @@ class Listener:
         connection = _Connection(
             self,
             self._server,
-            whole=_LEAVING_SECONDS if self._leaving else self._kept(),
+            age=_LEAVING_SECONDS if self._leaving else self._maximum_age(),
             loop=asyncio.get_running_loop(),
             keepalive_timeout=self._patience.idle,
             access_log=None,
             read_bufsize=_READ_BUFFER,
-            # A compressed body would be as large as its sender likes.
+            # A compressed body may become as large as its sender likes.
             auto_decompress=False,
             lingering_time=self._patience.head,
         )
         self._connections[connection] = None
         shaking = self._handshakes[connection] = asyncio.create_task(self._handshake(connection, accepted))
-        # Called also for a task that is cancelled before it has begun.
+        # Also runs if the task is cancelled before it has begun.
         shaking.add_done_callback(lambda _: self._shaken(connection, accepted))
 
-    def _kept(self) -> float:
-        return self._patience.whole * random.uniform(_EARLIEST, 1)  # noqa: S311 - not a secret
+    def _maximum_age(self) -> float:
+        return self._patience.age * random.uniform(_EARLIEST, 1)  # noqa: S311 - not a secret
 
     async def _handshake(self, connection: _Connection, accepted: socket.socket) -> None:
         try:
             async with asyncio.timeout(self._patience.handshake):
-                # TLS takes a quarter of a megabyte: not for who says nothing.
+                # TLS takes a quarter of a megabyte: not for a silent client.
                 await _readable(accepted)
             connection.silent = False
             await asyncio.get_running_loop().connect_accepted_socket(
@@ -229,23 +232,23 @@ class Listener:
                 ssl_shutdown_timeout=self._patience.handshake,
             )
         except OSError as error:
-            # Scanners, probes, clients that do not trust us: theirs to notice.
+            # Scanners, probes and clients that do not trust the certificate notice it themselves.
             logger.debug("TLS handshake failed: %s", error, extra={"event": "connection.tls"})
 
     def _shaken(self, connection: _Connection, accepted: socket.socket) -> None:
         del self._handshakes[connection]
         if not connection.connected:
             accepted.close()
-            self.left(connection)
+            self.forget(connection)
 
     def _make_room(self, connections: Iterable[_Connection]) -> bool:
-        """Close that of these connections which is needed least; False when all are needed."""
+        """Close the least needed of these connections; False if all are needed."""
         now = asyncio.get_running_loop().time()
         spare = [one for one in connections if not one.busy and now - one.last > one.patience]
-        least = min(spare, key=lambda one: (one.proven, not one.silent, one.last), default=None)
+        least = min(spare, key=lambda one: (one.authenticated_by_review, not one.silent, one.last), default=None)
         if least is None:
             return False
-        self.left(least)
+        self.forget(least)
         if least in self._handshakes:
             self._handshakes[least].cancel()
         else:
@@ -253,46 +256,51 @@ class Listener:
         return True
 
     async def _watch(self) -> None:
-        """Close the connections on which a head takes too long, or on which none ever came."""
+        """Close connections on which a head takes too long, or never comes."""
         clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(min(self._patience.head, self._patience.idle) / 4)
             late, idle = clock() - self._patience.head, clock() - self._patience.idle
-            # aiohttp closes those on which something was answered.
+            # aiohttp closes idle connections that have had an answer.
             for connection in [
                 one for one in self._connections if one.waiting_since < late or (not one.asked and one.last < idle)
             ]:
                 connection.abort()
 
-    def left(self, connection: _Connection) -> None:
+    def forget(self, connection: _Connection) -> None:
         """Forget a connection."""
         self._connections.pop(connection, None)
 
 
 class _Connection(web.RequestHandler):
-    """One connection, since when it owes the head of a request, and how long it is kept."""
+    """One connection.
 
-    __slots__ = ("_listener", "_until", "asked", "busy", "last", "proven", "silent", "waiting_since")
+    :ivar busy: a request is in progress
+    :ivar silent: no byte has come
+    :ivar asked: a byte of a request has come
+    :ivar authenticated_by_review: a review on it was answered
+    :ivar last: loop time of its begin or of its last answer
+    :ivar waiting_since: loop time since when a head is incomplete
+    """
+
+    __slots__ = ("_listener", "_until", "asked", "authenticated_by_review", "busy", "last", "silent", "waiting_since")
 
     def __init__(
         self,
         listener: Listener,
         server: Any,  # noqa: ANN401 - as aiohttp's
         *,
-        whole: float,
+        age: float,
         **options: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(server, **options)
         self._listener = listener
         self.busy = False
-        # Not a byte came.
         self.silent = True
-        # A byte of a request came.
         self.asked = False
-        # A review that came on it was answered.
-        self.proven = False
+        self.authenticated_by_review = False
         self.last = self._loop.time()
-        self._until = self.last + whole
+        self._until = self.last + age
         self.waiting_since = _NEVER
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -306,7 +314,7 @@ class _Connection(web.RequestHandler):
         super().data_received(data)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._listener.left(self)
+        self._listener.forget(self)
         super().connection_lost(exc)
 
     def handle_error(
@@ -316,7 +324,7 @@ class _Connection(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.Response:
-        """Answer what is no HTTP; aiohttp would log and echo what was sent."""
+        """Answer a malformed request; aiohttp would log and echo it."""
         del request, message
         logger.debug("malformed HTTP request: %s", type(exc).__name__, extra={"event": "connection.http"})
         response = web.Response(status=status, text="not understood\n")
@@ -324,29 +332,29 @@ class _Connection(web.RequestHandler):
         return response
 
     def __enter__(self) -> None:
-        """Note that a head is complete."""
+        """A head is complete."""
         self.busy = True
         self.waiting_since = _NEVER
 
     def __exit__(self, *_: object) -> None:
-        """Note that its request is answered."""
+        """Its request is answered."""
         self.busy = False
         self.last = self._loop.time()
 
     @property
     def patience(self) -> float:
-        """How long it may do nothing while others want its place, in seconds."""
+        """Seconds that it may be idle while new connections need room."""
         if self.silent:
             return _SILENT_SECONDS
-        return _IDLE_SECONDS if self.proven else _UNPROVEN_SECONDS
+        return _IDLE_SECONDS if self.authenticated_by_review else _UNPROVEN_SECONDS
 
     @property
-    def outlived(self) -> bool:
-        """Whether it has been there for long enough."""
-        return self._loop.time() >= self._until
+    def past_max_age(self) -> bool:
+        """True if its next answer must close it."""
+        return self._listener.closing or self._loop.time() >= self._until
 
     def retire(self) -> None:
-        """Have it end with its next answer."""
+        """Close the connection after the next response."""
         self._until = self._loop.time()
 
     def abort(self) -> None:
@@ -355,24 +363,24 @@ class _Connection(web.RequestHandler):
             self.transport.abort()
 
 
-def heard(protocol: object) -> AbstractContextManager[None]:
-    """While the body runs a request of that connection is under way: its head has come."""
+def request_in_progress(protocol: object) -> AbstractContextManager[None]:
+    """Context manager: a request is in progress on that connection, its head complete."""
     return protocol if isinstance(protocol, _Connection) else nullcontext()
 
 
-def proven(protocol: object) -> None:
-    """A review that came on that connection was answered."""
+def authenticated_by_review(protocol: object) -> None:
+    """Record that a review on that connection was answered."""
     if isinstance(protocol, _Connection):
-        protocol.proven = True
+        protocol.authenticated_by_review = True
 
 
-def outlived(protocol: object) -> bool:
-    """Whether the answer to this request is to end its connection, for it has been there for long enough."""
-    return isinstance(protocol, _Connection) and protocol.outlived
+def past_max_age(protocol: object) -> bool:
+    """True if the answer to this request must close its connection."""
+    return isinstance(protocol, _Connection) and protocol.past_max_age
 
 
 def _accepted(listening: socket.socket) -> socket.socket | None:
-    """A connection that waits, or None."""
+    """A waiting connection, or None."""
     try:
         accepted, _ = listening.accept()
     except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -382,7 +390,7 @@ def _accepted(listening: socket.socket) -> socket.socket | None:
 
 
 async def _readable(waited_for: socket.socket) -> None:
-    """Wait until there is something to read, or to accept."""
+    """Wait until the socket has data or a connection to accept."""
     loop = asyncio.get_running_loop()
     readable = loop.create_future()
     loop.add_reader(waited_for, _wake, readable)

@@ -20,12 +20,14 @@ from prometheus_client import CollectorRegistry
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
+from muster.kube.resource import PODS
+from muster.model.keep import Keep
 from muster.model.objects import Pod
 from muster.process.lifecycle import spare_collector
 from webhook.metrics import Metrics
-from webhook.reviews.knowledge import Knowledge
+from webhook.reviews.cluster_cache import ClusterCache
 from webhook.server.app import make_handler
-from webhook.server.intake import Intake, Limits
+from webhook.server.limits import Limits, ReviewLimits
 from webhook.server.listener import Listener
 
 _SECONDS = 120.0
@@ -77,23 +79,21 @@ async def _serve_muster(context: ssl.SSLContext, kubeconfig: str) -> None:
         await Client.connect(kubeconfig=kubeconfig, user_agent="muster-bench") as client,
         asyncio.TaskGroup() as group,
     ):
-        knowledge = Knowledge(client, Defaults())
-        reflectors = knowledge.reflectors()
+        cache = ClusterCache(client, Defaults())
+        reflectors = cache.reflectors()
         for reflector in reflectors:
             group.create_task(reflector.run())
         for reflector in reflectors:
             await reflector.wait_synced(_SECONDS)
-        intake = Intake(Limits())
-        listener = Listener(
-            make_handler(knowledge, Defaults(), Metrics(CollectorRegistry()), intake), intake, lambda: context
-        )
+        handler = make_handler(cache, Metrics(CollectorRegistry()), ReviewLimits(Limits()))
+        listener = Listener(handler, lambda: context)
         _, port = await listener.start("127.0.0.1", 0)
         print(port, flush=True)
         while True:
             await relisting.wait()
-            for reflector in knowledge.unmanaged_pods.reflectors(client):
-                if len(reflector.store):
-                    await _list_again(reflector)
+            for watched in cache.common(Keep.READ):
+                if watched.resource is PODS and len(watched.store):
+                    await _list_again(watched.reflector(client))
 
 
 async def _list_again(reflector: Reflector[Pod]) -> None:

@@ -14,7 +14,7 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.model.names import GANG
 from muster.model.objects import InvalidObjectError, decode
-from muster.observe.cluster import Watched
+from muster.observe.cluster_stores import Watched
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.schedulers import GangScheduler
 from muster.workloads import GANG_KINDS, kind_of_owner
@@ -71,7 +71,7 @@ async def _load_owners(client: Client, subject: Subject, snapshot: ClusterSnapsh
         found = cluster.workload(meta.namespace, owner)
         if found is None:
             return
-        walk.found(found[1].metadata.controller)
+        walk.step_to(found[1].metadata.controller)
 
 
 async def _load_origin(client: Client, subject: Subject, snapshot: ClusterSnapshot) -> None:

@@ -203,7 +203,7 @@ class Audit:
             if found is None or found.uid != owner.uid:
                 break
             above.append(found)
-            walk.found(found.controller)
+            walk.step_to(found.controller)
         return tuple(above)
 
     def note(self, text: str) -> None:

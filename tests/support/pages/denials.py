@@ -36,7 +36,7 @@ from tests.support.manifests.observed import (
     template,
     workers,
 )
-from webhook.reviews.pods import left_alone
+from webhook.reviews.pods import names_another_scheduler
 
 _HEAD = """\
 <!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_denials.py (model/findings.py, support/pages/denials.py). -->
@@ -221,7 +221,7 @@ EXAMPLES: dict[Reason, Callable[[], Iterable[Finding]]] = {
     Reason.ELASTIC_WAITS_FOR_ALL: lambda: _found(_elastic(1)),
     Reason.FOLLOWERS_COME_LATER: lambda: _found(_exclusive()),
     Reason.NO_PODS: lambda: _found(pytorch_job(policy={"queue": "q"}, replicas={"Worker": _NONE})),
-    Reason.POD_LEFT_ALONE: lambda: [left_alone("mine", "volcano")],
+    Reason.POD_LEFT_ALONE: lambda: [names_another_scheduler("mine", "volcano")],
 }
 
 

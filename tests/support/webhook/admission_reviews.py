@@ -15,8 +15,10 @@ from muster.resources.elastic_quotas import ElasticQuota
 from muster.workloads import SOURCES, kind_of
 from tests.support.controller.stores import fill_added, fill_outsiders
 from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, as_client, as_json, made, namespace
-from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse, decode_review, encode_answer
-from webhook.reviews.knowledge import Knowledge, looked_at
+from webhook.reviews.cluster_cache import ClusterCache
+from webhook.reviews.cluster_reader import ClusterReader
+from webhook.reviews.codec import AdmissionRequest, AdmissionResponse, decode_review, encode_answer
+from webhook.server.limits import Limits, ReviewClass
 
 
 @dataclass
@@ -67,25 +69,25 @@ def knowing(
     quotas: Iterable[JSON] = (),
     elastic: Iterable[JSON] = (),
     defaults: Defaults = DEFAULTS,
-) -> Knowledge:
-    """Knowledge whose watches have seen exactly these objects; anything else is read through `reader`."""
-    knowledge = Knowledge(as_client(reader or Reader()), defaults)
+) -> ClusterReader:
+    """A review's reader: the watches have shown exactly these objects; all others are read through `reader`."""
+    cache = ClusterCache(as_client(reader or Reader()), defaults)
     for item in workloads:
         kind = kind_of(item["apiVersion"], item["kind"])
         if kind is not None:
-            read = Projection(looked_at(kind)).decode
-            knowledge._workloads[kind].apply("added", read(json.dumps(item).encode()))
+            read = Projection(cache.workload_type(kind)).decode
+            cache.workloads[kind].apply("added", read(json.dumps(item).encode()))
         for source in SOURCES:
             if item["kind"] == source.kind:
-                knowledge._sources[source].apply("added", made(source.decoded, item))
-    knowledge.queues._store.replace_all([made(Queue, item) for item in queues])
-    knowledge._priorities.replace_all([made(PriorityClass, item) for item in classes])
+                cache.sources[source].apply("added", made(source.decoded, item))
+    cache.queues.replace_all([made(Queue, item) for item in queues])
+    cache.priority_classes.replace_all([made(PriorityClass, item) for item in classes])
     seen = [namespace()] if namespaces is None else namespaces
-    knowledge._namespaces.replace_all([made(Namespace, item) for item in seen])
-    fill_added(knowledge._added, ranges, runtimes, quotas)
-    knowledge._elastic_quotas.store.replace_all([made(ElasticQuota, item) for item in elastic])
-    fill_outsiders(knowledge.unmanaged_pods, [made(Pod, item) for item in pods])
-    return knowledge
+    cache.namespaces.replace_all([made(Namespace, item) for item in seen])
+    fill_added(cache.added, ranges, runtimes, quotas)
+    cache.elastic_quotas.store.replace_all([made(ElasticQuota, item) for item in elastic])
+    fill_outsiders(cache.unmanaged_pods, [made(Pod, item) for item in pods])
+    return ClusterReader(cache, ReviewClass(Limits()).slot(large=False, seconds=600))
 
 
 def review(object_: JSON | None, *, old: JSON | None = None, operation: str = "CREATE", **kind: str) -> JSON:

@@ -25,7 +25,6 @@ from tests.support.manifests.observed import JSON, as_client
 from webhook.certificates.authority import CertificateManager, RotationTiming
 from webhook.certificates.bundles import CONFIGURATIONS, CertificateEvents
 from webhook.certificates.source import MountedCertificates
-from webhook.server.intake import Intake, Limits
 from webhook.server.listener import Listener
 
 NAMES = ["muster-webhook.muster-system.svc", "muster-webhook.muster-system", "muster-webhook"]
@@ -244,7 +243,7 @@ async def nothing(_: web.BaseRequest) -> web.Response:
 @asynccontextmanager
 async def listening(one: CertificateManager | MountedCertificates) -> AsyncIterator[int]:
     """The webhook's own listener with that certificate, on the port that this gives."""
-    listener = Listener(nothing, Intake(Limits()), lambda: one.context)
+    listener = Listener(nothing, lambda: one.context)
     _, port = await listener.start("127.0.0.1", 0)
     try:
         yield port

@@ -4,7 +4,7 @@ import pytest
 
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, MESSAGE, QUEUE_LABEL
 from tests.support.controller.recording_client import Harness
-from tests.support.manifests.observed import DEFAULTS, JSON, pod, queue, ray_cluster
+from tests.support.manifests.observed import JSON, pod, queue, ray_cluster
 from tests.support.webhook.admission_reviews import answered, knowing, request
 from webhook.reviews.pods import review_pod
 from webhook.reviews.workloads import review_workload
@@ -59,7 +59,7 @@ def _template(names: int) -> JSON:
 async def test_admission_says_how_many_resources_a_gang_may_name(names: int, *, allowed: bool) -> None:
     """The workers name cpu and memory."""
     manifest, knowledge = ray_cluster(head=_template(names)), knowing(queues=[queue("q")])
-    answer = answered(await review_workload(request(manifest), knowledge, DEFAULTS))
+    answer = answered(await review_workload(request(manifest), knowledge))
     assert answer["allowed"] is allowed
     if not allowed:
         assert "names 65 resources, and muster reads 64 at most; use fewer" in answer["status"]["message"]
@@ -67,6 +67,6 @@ async def test_admission_says_how_many_resources_a_gang_may_name(names: int, *, 
 
 async def test_a_plain_pod_of_too_many_resources_is_refused() -> None:
     (one, *_) = _pods(65, gated=False)
-    answer = answered(await review_pod(request(one), knowing(), DEFAULTS))
+    answer = answered(await review_pod(request(one), knowing()))
     assert not answer["allowed"]
     assert "names 65 resources" in answer["status"]["message"]

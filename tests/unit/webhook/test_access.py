@@ -10,7 +10,6 @@ import pytest
 from muster.kube.errors import ApiError
 from muster.model.names import GATE_MODE, NAMESPACE_SELECTOR
 from tests.support.manifests.observed import (
-    DEFAULTS,
     JSON,
     namespace,
     pod,
@@ -26,7 +25,7 @@ from webhook.reviews.queues import review_pod_group
 from webhook.reviews.workloads import review_workload
 
 if TYPE_CHECKING:
-    from webhook.reviews.knowledge import Knowledge
+    from webhook.reviews.cluster_reader import ClusterReader
 
 TEAMS = [namespace(labels={"team": "web"})]
 KEPT = queue(cpu="4", state="Closed", annotations={NAMESPACE_SELECTOR: "team=ml", GATE_MODE: "off"})
@@ -40,16 +39,14 @@ VOLCANO_JOB: JSON = {
 SAID = 'queue "q" does not exist; name an existing queue or create it first'
 
 
-def worlds(*workloads: JSON) -> list[Knowledge]:
+def worlds(*workloads: JSON) -> list[ClusterReader]:
     """One without the queue, and one in which it is kept for others."""
     return [knowing(queues=queues, namespaces=TEAMS, workloads=workloads) for queues in ([], [KEPT])]
 
 
 @pytest.mark.parametrize("manifest", [ray_cluster(), VOLCANO_JOB], ids=["RayCluster", "Volcano's Job"])
 async def test_a_forbidden_queue_is_refused_as_a_missing_one(manifest: JSON) -> None:
-    missing, forbidden = [
-        json.dumps(answered(await review_workload(request(manifest), world, DEFAULTS))) for world in worlds()
-    ]
+    missing, forbidden = [json.dumps(answered(await review_workload(request(manifest), world))) for world in worlds()]
     assert missing == forbidden
     assert json.dumps(SAID)[1:-1] in missing
 
@@ -67,13 +64,13 @@ async def test_the_queue_that_may_be_meant_is_named_where_the_namespace_may_use_
         ("q", ""),
     ):
         asked = request(ray_cluster(labels={"volcano.sh/queue-name": name}))
-        message = answered(await review_workload(asked, world, DEFAULTS))["status"]["message"]
+        message = answered(await review_workload(asked, world))["status"]["message"]
         assert f'queue "{name}" does not exist{meant}; name an existing queue' in message
 
 
 async def test_its_own_namespaces_are_judged_as_everywhere() -> None:
     knowledge = knowing(queues=[KEPT], namespaces=[namespace(labels={"team": "ml"})])
-    answer = answered(await review_workload(request(ray_cluster()), knowledge, DEFAULTS))
+    answer = answered(await review_workload(request(ray_cluster()), knowledge))
     assert 'queue "q" is Closed' in answer["status"]["message"]
 
 
@@ -81,7 +78,7 @@ async def test_what_named_it_before_stays_editable() -> None:
     """The workload may run: it was let in before the queue was closed to it."""
     _, knowledge = worlds()
     asked = request(ray_cluster(suspend=True), old=ray_cluster(), operation="UPDATE")
-    answer = answered(await review_workload(asked, knowledge, DEFAULTS))
+    answer = answered(await review_workload(asked, knowledge))
     assert answer["allowed"]
     assert SAID in answer["warnings"][0]
 
@@ -90,7 +87,7 @@ async def test_pods_for_a_forbidden_queue_are_held_whatever_its_mode() -> None:
     """As for a missing one; opened, Volcano would place them there."""
     labels = {"ray.io/cluster": "demo", "ray.io/group": "headgroup"}
     head = pod("", owner=OWNER, labels=labels, schedulerName="default-scheduler")
-    patches = [patch_of(await review_pod(request(head), world, DEFAULTS)) for world in worlds(ray_cluster())]
+    patches = [patch_of(await review_pod(request(head), world)) for world in worlds(ray_cluster())]
     assert patches[0] == patches[1]
     assert {"op": "add", "path": "/spec/schedulingGates", "value": [{"name": "muster.dev/gang"}]} in patches[0]
 
@@ -115,22 +112,20 @@ async def test_a_queue_whose_parent_the_watch_has_not_shown_is_judged_by_that(se
     cluster = ray_cluster(labels={"volcano.sh/queue-name": "child"})
     for team, allowed in (("web", False), ("ml", True)):
         world = knowing(reader, queues=shown, namespaces=[namespace(labels={"team": team})])
-        assert answered(await review_pod_group(request(group), world, DEFAULTS))["allowed"] is allowed
-        assert answered(await review_workload(request(cluster), world, DEFAULTS))["allowed"] is allowed
+        assert answered(await review_pod_group(request(group), world))["allowed"] is allowed
+        assert answered(await review_workload(request(cluster), world))["allowed"] is allowed
 
 
 async def test_a_queue_whose_parent_is_not_there_is_open_to_nobody() -> None:
     world = knowing(queues=[below(parent="gone")])
-    answer = answered(
-        await review_workload(request(ray_cluster(labels={"volcano.sh/queue-name": "child"})), world, DEFAULTS)
-    )
+    answer = answered(await review_workload(request(ray_cluster(labels={"volcano.sh/queue-name": "child"})), world))
     assert 'queue "child" does not exist' in answer["status"]["message"]
 
 
 async def test_of_queues_in_a_ring_each_is_read_once() -> None:
     ring = [below(parent="parent"), {**queue("parent"), "spec": {"parent": "child"}}]
     reader = Reader(objects={f"queues/{one['metadata']['name']}": one for one in ring})
-    await knowing(reader).queues.tree("child")
+    await knowing(reader).tree_with("child")
     assert reader.reads == ["queues/child", "queues/parent"]
 
 
@@ -153,5 +148,5 @@ async def test_a_gang_that_is_in_another_queue_goes_by_no_other_ones_mode(
     world = knowing(reader, workloads=[cluster], queues=[queue(), queue("free", annotations={GATE_MODE: "off"})])
     labels = {"ray.io/cluster": "demo", "ray.io/group": "headgroup"}
     head = pod("", owner=OWNER, labels=labels, schedulerName="default-scheduler")
-    patch = patch_of(await review_pod(request(head), world, DEFAULTS))
+    patch = patch_of(await review_pod(request(head), world))
     assert ("/spec/schedulingGates" in [operation["path"] for operation in patch]) is held

@@ -11,12 +11,11 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
-from tests.support.manifests.observed import DEFAULTS
 from tests.support.webhook.admission_reviews import knowing
 from tests.unit.webhook.server.test_listener import QUICK, SOON, head, house
 from webhook.metrics import Metrics
 from webhook.server.app import make_handler
-from webhook.server.intake import Intake, Limits
+from webhook.server.limits import Limits, ReviewLimits
 
 LARGE = 3 * 2**20
 OF_UNKNOWN_LENGTH = head(0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
@@ -63,8 +62,8 @@ class Line(asyncio.Transport):
 
 async def test_who_goes_away_before_its_body_is_waited_for_holds_no_place() -> None:
     registry = CollectorRegistry()
-    intake = Intake(Limits())
-    connection = web.Server(make_handler(knowing(), DEFAULTS, Metrics(registry), intake))()
+    intake = ReviewLimits(Limits())
+    connection = web.Server(make_handler(knowing().cache, Metrics(registry), intake))()
     connection.connection_made(Line())
     await asyncio.sleep(0)
     connection.data_received(head(100))

@@ -13,7 +13,7 @@ from muster.observe.unmanaged_pods import UnmanagedPods
 from muster.workloads import WATCHED_KINDS, Kind, kind_of
 from tests.support.controller.stores import fill_outsiders
 from tests.support.manifests.members import MPI_JOB_V1, TEMPLATE, WITH_WORKLOAD, Chain, Member
-from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, made
+from tests.support.manifests.observed import JSON, NAMESPACE, made
 from tests.support.webhook.admission_reviews import Reader, knowing, patch_of, request
 from webhook.reviews.pods import review_pod
 
@@ -53,7 +53,7 @@ async def test_a_pod_at_the_end_of_its_chain_is_held(chain: Chain) -> None:
     seen = [one for one in above if _kind(one) or kind_of(one["apiVersion"], one["kind"]) is None]
     knowledge = knowing(Reader(reads), workloads=seen)
     new = member.pod()
-    answer = await review_pod(request(new), knowledge, DEFAULTS)
+    answer = await review_pod(request(new), knowledge)
     owners = " over ".join(one["kind"] for one in above)
     assert answer.patch, _KNOWN.format(chain.title, f"{owners} over the pod")
     patched = jsonpatch.apply_patch(new, patch_of(answer))

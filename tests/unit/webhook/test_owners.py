@@ -9,7 +9,7 @@ import jsonpatch
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
-from tests.support.manifests.observed import DEFAULTS, JSON, NAMESPACE, pod, ray_cluster, template
+from tests.support.manifests.observed import JSON, NAMESPACE, pod, ray_cluster, template
 from tests.support.manifests.train_jobs import patch
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
 from webhook.reviews.pods import review_pod
@@ -18,7 +18,7 @@ from webhook.reviews.workloads import review_workload
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from webhook.reviews.knowledge import Knowledge
+    from webhook.reviews.cluster_reader import ClusterReader
 
 LABELS = {"volcano.sh/queue-name": "q"}
 
@@ -73,9 +73,9 @@ def ray_worker() -> JSON:
     return pod("", owner=owner, labels=labels, schedulerName="default-scheduler")
 
 
-async def bound(new: JSON, knowledge: Knowledge) -> JSON:
+async def bound(new: JSON, knowledge: ClusterReader) -> JSON:
     """The pod as the webhook leaves it."""
-    answer = await review_pod(request(new), knowledge, DEFAULTS)
+    answer = await review_pod(request(new), knowledge)
     patched: JSON = jsonpatch.apply_patch(new, patch_of(answer)) if answer.patch else new
     return patched
 
@@ -174,7 +174,7 @@ async def test_a_pod_of_a_trainjob_whose_runtime_is_gone_is_refused() -> None:
     """A part of a gang that nobody can count must not start."""
     reader = Reader({"jobs/demo-x": of(JOB, owner=JOB_SET)})
     workloads = [of(JOB_SET, owner=TRAIN_JOB, labels={}), of(TRAIN_JOB, runtimeRef={"name": "torch"})]
-    answer = answered(await review_pod(request(job_set_pod()), knowing(reader, workloads=workloads), DEFAULTS))
+    answer = answered(await review_pod(request(job_set_pod()), knowing(reader, workloads=workloads)))
     assert 'ClusterTrainingRuntime "torch" is not known' in answer["status"]["message"]
 
 
@@ -218,7 +218,7 @@ async def test_where_no_gang_is_found_the_pod_passes_untouched(
     objects: dict[str, JSON | Exception], workloads: list[JSON]
 ) -> None:
     knowledge = knowing(Reader(objects), workloads=workloads)
-    assert not (await review_pod(request(job_set_pod()), knowledge, DEFAULTS)).patch
+    assert not (await review_pod(request(job_set_pod()), knowledge)).patch
 
 
 MADE = "2026-11-21T10:00:00Z"
@@ -251,7 +251,7 @@ async def test_owners_in_a_circle_end_somewhere() -> None:
     """Whoever may create them may write any owner into them."""
     one = of(JOB_SET, owner=TRAIN_JOB, labels={}, replicatedJobs=REPLICATED)
     other = of(TRAIN_JOB, owner=JOB_SET, labels={}, runtimeRef={"name": "torch"})
-    assert not (await review_pod(request(job_set_pod(JOB_SET)), knowing(workloads=[one, other]), DEFAULTS)).patch
+    assert not (await review_pod(request(job_set_pod(JOB_SET)), knowing(workloads=[one, other]))).patch
 
 
 async def test_a_jobset_of_a_trainjob_is_judged_with_that() -> None:
@@ -259,8 +259,8 @@ async def test_a_jobset_of_a_trainjob_is_judged_with_that() -> None:
     large = [{"name": "work", "replicas": 99, "template": {"spec": {"template": template()}}}]
     knowledge = knowing(queues=[{"metadata": {"name": "q"}, "spec": {"capability": {"cpu": "4"}}}])
     alone, of_train_job = of(JOB_SET, replicatedJobs=large), of(JOB_SET, owner=TRAIN_JOB, replicatedJobs=large)
-    assert not (await review_workload(request(alone), knowledge, DEFAULTS)).allowed
-    assert (await review_workload(request(of_train_job), knowledge, DEFAULTS)).allowed
+    assert not (await review_workload(request(alone), knowledge)).allowed
+    assert (await review_workload(request(of_train_job), knowledge)).allowed
 
 
 GANG_LABELS = {"muster.dev/gang": "pair", **LABELS}
@@ -350,7 +350,7 @@ async def test_the_time_limit_of_a_plain_job_is_written_on_its_pods(spec: JSON, 
 
 
 async def test_a_pod_that_does_not_say_how_many_they_are_is_refused() -> None:
-    answer = answered(await review_pod(request(plain_pod()), knowing(), DEFAULTS))
+    answer = answered(await review_pod(request(plain_pod()), knowing()))
     (cause,) = answer["status"]["details"]["causes"]
     assert cause["field"] == "metadata.annotations[muster.dev/gang-size]"
 

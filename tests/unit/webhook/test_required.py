@@ -8,7 +8,6 @@ import pytest
 
 from muster.model.names import GROUP_NAME, MANAGED, REQUIRED
 from tests.support.manifests.observed import (
-    DEFAULTS,
     JSON,
     namespace,
     old_pod,
@@ -49,7 +48,7 @@ async def reviewed(new: JSON, workload: JSON, *pods: JSON, written: bool = True)
     reader = Reader({"rayclusters/demo": workload})
     spaces = [requiring(written=written)]
     world = knowing(reader, workloads=[workload], queues=[queue(cpu="9")], namespaces=spaces, pods=pods)
-    return answered(await review_pod(request(new), world, DEFAULTS))
+    return answered(await review_pod(request(new), world))
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ async def reviewed(new: JSON, workload: JSON, *pods: JSON, written: bool = True)
 )
 async def test_every_workload_is_musters(workload: JSON) -> None:
     world = knowing(workloads=[workload], queues=[queue(cpu="9")], namespaces=[requiring()])
-    paths = [one["path"] for one in patch_of(await review_pod(request(new_pod()), world, DEFAULTS))]
+    paths = [one["path"] for one in patch_of(await review_pod(request(new_pod()), world))]
     assert "/spec/schedulingGates" in paths
 
 
@@ -98,7 +97,7 @@ async def test_a_pod_that_would_go_past_muster_is_refused(new: JSON, field: str)
 )
 async def test_a_workload_of_another_scheduler_is_refused_and_so_are_its_pods(workload: JSON) -> None:
     world = knowing(workloads=[workload], queues=[queue("default", cpu="9"), queue(cpu="9")], namespaces=[requiring()])
-    answer = answered(await review_workload(request(workload), world, DEFAULTS))
+    answer = answered(await review_workload(request(workload), world))
     assert "is none of muster's schedulers, which this namespace requires; name volcano" in answer["status"]["message"]
     assert not (await reviewed(new_pod(), workload))["allowed"]
 
@@ -109,7 +108,7 @@ async def test_who_opts_out_in_vain_is_told_so() -> None:
     told = '"false" is ignored, for this namespace requires muster; remove the label'
     world = knowing(queues=[queue(cpu="9")], namespaces=[requiring()])
     for workload, warned in ((cluster(AFTER, labels=label), True), (cluster(BEFORE, labels=label), False)):
-        answer = answered(await review_workload(request(workload), world, DEFAULTS))
+        answer = answered(await review_workload(request(workload), world))
         assert answer["allowed"]
         assert any(one.endswith(told) for one in answer.get("warnings", [])) is warned
 

@@ -38,9 +38,9 @@ async def test_what_no_apiserver_asks_ends_its_connection(sent: bytes, status: i
 async def test_a_review_that_is_to_come_again_keeps_its_connection() -> None:
     """The apiserver comes on it a second later."""
     async with house() as served, served.peer() as peer, AsyncExitStack() as stack:
-        lane = served.intake.lane("pods")
-        for _ in range(lane.limits.reviews):
-            stack.enter_context(lane.hold(large=False))
+        slots = served.limits.of("pods")
+        for _ in range(slots.limits.reviews):
+            stack.enter_context(slots.slot(large=False, seconds=SOON))
         status, headers, _ = await peer.ask()
         assert (status, headers.get("Connection")) == (429, None)
         await stack.aclose()
@@ -62,7 +62,7 @@ async def test_who_never_sent_a_review_has_a_part_of_the_places_only() -> None:
         await _peers(served, stack, 3)
         assert not served.listener._has_room()
         (one, *_) = served.listener._connections
-        one.proven = True
+        one.authenticated_by_review = True
         assert served.listener._has_room()
 
 

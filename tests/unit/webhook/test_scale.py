@@ -11,7 +11,7 @@ from muster.workloads import KINDS, Kind, kind_of
 from tests.support.manifests.families import FAMILIES
 from tests.support.manifests.observed import DEFAULTS, JSON, as_json, pytorch_job, queue
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, review
-from webhook.reviews.admission_review import decode_review
+from webhook.reviews.codec import decode_review
 from webhook.reviews.workloads import review_scale
 
 
@@ -32,7 +32,7 @@ async def _answer(job: JSON | None, asked: JSON, *, cpu: str = "4", defaults: De
     plural = asked["request"]["resource"]["resource"]
     reader = Reader({f"{plural}/train": job} if job else {})
     knowledge = knowing(reader, queues=[queue(cpu=cpu)], defaults=defaults)
-    return answered(await review_scale(decode_review(as_json(asked).encode()), knowledge, defaults))
+    return answered(await review_scale(decode_review(as_json(asked).encode()), knowledge))
 
 
 JOB = pytorch_job(policy={"queue": "q"})

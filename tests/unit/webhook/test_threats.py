@@ -28,16 +28,15 @@ from tests.support.manifests.observed import (
 )
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request, review
 from webhook.metrics import Metrics
-from webhook.reviews.admission_review import decode_review
+from webhook.reviews.codec import decode_review
 from webhook.reviews.pods import review_pod
 from webhook.reviews.workloads import review_workload
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from muster.gangs.intent import Defaults
-    from webhook.reviews.admission_review import AdmissionRequest, AdmissionResponse
-    from webhook.reviews.knowledge import Knowledge
+    from webhook.reviews.cluster_reader import ClusterReader
+    from webhook.reviews.codec import AdmissionRequest, AdmissionResponse
 
 OWNER = ray_owner(controller=True)
 LABELS = {"ray.io/cluster": "demo", "ray.io/group": "workers"}
@@ -56,9 +55,9 @@ def member(**owner: object) -> JSON:
 async def test_a_name_that_no_object_has_is_never_asked_for(name: str) -> None:
     """An owner reference comes from whoever makes the pod; it is put into no path but as a name."""
     reader = Reader()
-    assert not (await review_pod(request(member(name=name)), knowing(reader), DEFAULTS)).patch
+    assert not (await review_pod(request(member(name=name)), knowing(reader))).patch
     labelled = ray_cluster(labels={"volcano.sh/queue-name": name or "q", "ray.io/priority-class-name": name})
-    await review_workload(request(labelled), knowing(reader, queues=[queue()]), DEFAULTS)
+    await review_workload(request(labelled), knowing(reader, queues=[queue()]))
     # Of the workload, which has a name.
     assert set(reader.reads) <= {"podgroups/ray-demo-pg"}
 
@@ -66,7 +65,7 @@ async def test_a_name_that_no_object_has_is_never_asked_for(name: str) -> None:
 async def test_an_owner_is_looked_for_in_the_pods_own_namespace_only() -> None:
     """Whoever knows name and UID of another tenant's workload still joins nothing of theirs."""
     theirs = ray_cluster(meta={"namespace": "other"})
-    assert not (await review_pod(request(member()), knowing(workloads=[theirs]), DEFAULTS)).patch
+    assert not (await review_pod(request(member()), knowing(workloads=[theirs]))).patch
 
 
 @pytest.mark.parametrize(
@@ -74,7 +73,7 @@ async def test_an_owner_is_looked_for_in_the_pods_own_namespace_only() -> None:
 )
 async def test_a_forged_owner_makes_no_member(forged: JSON) -> None:
     knowledge = knowing(Reader({"rayclusters/demo": ray_cluster()}), workloads=[ray_cluster()])
-    assert not (await review_pod(request(member(**forged)), knowledge, DEFAULTS)).patch
+    assert not (await review_pod(request(member(**forged)), knowledge)).patch
 
 
 @pytest.mark.parametrize("claimed", ['{"kind": "RayCluster", "name": "theirs", "uid": "uid-theirs"}', "no JSON"])
@@ -83,7 +82,7 @@ async def test_what_a_pod_claims_of_its_gang_is_written_over(claimed: str) -> No
     new = member()
     new["metadata"]["labels"] |= {"muster.dev/gang": "theirs", "volcano.sh/queue-name": "theirs"}
     new["metadata"]["annotations"] = {"muster.dev/workload": claimed, "volcano.sh/task-spec": "theirs", "a": "b"}
-    patch = patch_of(await review_pod(request(new), knowing(workloads=[ray_cluster()]), DEFAULTS))
+    patch = patch_of(await review_pod(request(new), knowing(workloads=[ray_cluster()])))
     patched = jsonpatch.apply_patch(new, patch)
     assert "theirs" not in as_json(patched)
     assert patched["metadata"]["annotations"] == {
@@ -99,7 +98,7 @@ async def test_who_asks_changes_no_answer() -> None:
     async def answer(user: JSON) -> JSON:
         asked = review(ray_cluster())
         asked["request"]["userInfo"] = user
-        return answered(await review_workload(decode_review(as_json(asked).encode()), knowing(), DEFAULTS))
+        return answered(await review_workload(decode_review(as_json(asked).encode()), knowing()))
 
     assert await answer({"username": "kubernetes-admin", "groups": ["system:masters"]}) == await answer({})
 
@@ -107,39 +106,39 @@ async def test_who_asks_changes_no_answer() -> None:
 async def test_a_look_alike_of_a_queues_name_is_no_name() -> None:
     """Its first letter is Cyrillic; no object can be called so."""
     labels = {"volcano.sh/queue-name": "\u0440rod"}
-    answer = answered(await review_workload(request(ray_cluster(labels=labels)), knowing(), DEFAULTS))
+    answer = answered(await review_workload(request(ray_cluster(labels=labels)), knowing()))
     assert answer["status"]["reason"] == "Invalid"
 
 
 async def test_what_a_message_quotes_stays_on_its_line() -> None:
     """Or it would write lines of its own into whatever shows it, or colours and worse into a terminal."""
     job = pytorch_job(policy={"queue": "q\n\x1b[2Jkubectl: all is well"})
-    status = answered(await review_workload(request(job), knowing(), DEFAULTS))["status"]
+    status = answered(await review_workload(request(job), knowing()))["status"]
     texts = [status["message"], *(cause["message"] for cause in status["details"]["causes"])]
     assert all(text.isprintable() for text in texts)
     assert "q\\n\\x1b[2Jkubectl" in status["message"]
     other = pod("", owner=OWNER, labels=LABELS, schedulerName="a\nb")
-    (warning,) = answered(await review_pod(request(other), knowing(workloads=[ray_cluster()]), DEFAULTS))["warnings"]
+    (warning,) = answered(await review_pod(request(other), knowing(workloads=[ray_cluster()])))["warnings"]
     assert "a\\nb" in warning
 
 
 async def test_a_refusal_does_not_give_back_all_that_it_was_given() -> None:
     large = pod("p", labels={"muster.dev/gang": "g"}, annotations={"muster.dev/gang-size": "9" * 200_000})
-    status = answered(await review_pod(request(large), knowing(), DEFAULTS))["status"]
+    status = answered(await review_pod(request(large), knowing()))["status"]
     assert len(as_json(status)) < 20_000
 
 
 @pytest.mark.parametrize("new", [{"metadata": member()["metadata"]}, {**member(), "spec": None}], ids=["none", "null"])
 async def test_a_pod_without_a_specification_is_left_to_the_apiserver(new: JSON) -> None:
-    assert not (await review_pod(request(new), knowing(workloads=[ray_cluster()]), DEFAULTS)).patch
+    assert not (await review_pod(request(new), knowing(workloads=[ray_cluster()]))).patch
 
 
 async def test_a_plain_pod_that_a_later_webhook_gave_to_another_scheduler_is_let_go() -> None:
     """It opts in by itself, so that its scheduler seems to be what its user asked for; nobody would open its gate."""
     new = pod("p", labels={"muster.dev/gang": "g"}, annotations={"muster.dev/gang-size": "1"}, schedulerName="")
-    once = jsonpatch.apply_patch(new, patch_of(await review_pod(request(new), knowing(), DEFAULTS)))
+    once = jsonpatch.apply_patch(new, patch_of(await review_pod(request(new), knowing())))
     once["spec"]["schedulerName"] = "mine"
-    result = jsonpatch.apply_patch(once, patch_of(await review_pod(request(once), knowing(), DEFAULTS)))
+    result = jsonpatch.apply_patch(once, patch_of(await review_pod(request(once), knowing())))
     assert result["spec"]["schedulingGates"] == []
 
 
@@ -147,9 +146,9 @@ async def test_a_plain_pod_that_names_its_gang_scheduler_itself_is_done_after_on
     both = replace(DEFAULTS, schedulers=SCHEDULERS)
     for name in SCHEDULERS:
         new = pod("p", labels={"muster.dev/gang": "g"}, annotations={"muster.dev/gang-size": "1"}, schedulerName=name)
-        once = jsonpatch.apply_patch(new, patch_of(await review_pod(request(new), knowing(), both)))
+        once = jsonpatch.apply_patch(new, patch_of(await review_pod(request(new), knowing(defaults=both))))
         assert once["spec"]["schedulingGates"] == [{"name": "muster.dev/gang"}]
-        assert not (await review_pod(request(once), knowing(), both)).patch
+        assert not (await review_pod(request(once), knowing(defaults=both))).patch
 
 
 async def test_a_plain_pod_of_a_gang_is_in_no_other_group_of_kube_schedulers() -> None:
@@ -157,9 +156,9 @@ async def test_a_plain_pod_of_a_gang_is_in_no_other_group_of_kube_schedulers() -
     mine = replace(DEFAULTS, schedulers=named("kubernetes"))
     new = pod("p", labels={"muster.dev/gang": "g"}, annotations={"muster.dev/gang-size": "1"}, schedulerName="")
     new["spec"]["schedulingGroup"] = {"podGroupName": "another"}
-    once = jsonpatch.apply_patch(new, patch_of(await review_pod(request(new), knowing(defaults=mine), mine)))
+    once = jsonpatch.apply_patch(new, patch_of(await review_pod(request(new), knowing(defaults=mine))))
     assert once["spec"]["schedulingGroup"] == {"podGroupName": "g"}
-    assert not (await review_pod(request(once), knowing(defaults=mine), mine)).patch
+    assert not (await review_pod(request(once), knowing(defaults=mine))).patch
 
 
 def _numbered(many: int) -> dict[str, str]:
@@ -173,7 +172,7 @@ def _with_pod(change: Callable[[JSON], object]) -> JSON:
 
 
 async def _steps(
-    asked: Callable[[AdmissionRequest, Knowledge, Defaults], Awaitable[AdmissionResponse]], manifest: JSON
+    asked: Callable[[AdmissionRequest, ClusterReader], Awaitable[AdmissionResponse]], manifest: JSON
 ) -> int:
     """How many functions are called from the bytes to the answer: a measure that no busy machine changes."""
     body = as_json(review(manifest)).encode()
@@ -186,7 +185,7 @@ async def _steps(
 
     sys.setprofile(count)
     try:
-        await asked(decode_review(body), knowledge, DEFAULTS)
+        await asked(decode_review(body), knowledge)
     finally:
         sys.setprofile(None)
     return calls
@@ -277,10 +276,10 @@ async def test_an_answer_says_nothing_of_other_tenants() -> None:
         pods=[pod("hidden-pod")],
     )
     for asked in (ray_cluster(), ray_cluster(labels={"volcano.sh/queue-name": "gone"}), pytorch_job(policy={})):
-        answer = await review_workload(request(asked), knowledge, DEFAULTS)
+        answer = await review_workload(request(asked), knowledge)
         assert "hidden" not in as_json(answered(answer))
     asking = member(name="hidden", uid="guessed")
-    assert answered(await review_pod(request(asking), knowledge, DEFAULTS)) == {"uid": "u", "allowed": True}
+    assert answered(await review_pod(request(asking), knowledge)) == {"uid": "u", "allowed": True}
 
 
 def _lane(name: str = "q", parent: str = "", *, closed: bool = False) -> JSON:
@@ -304,7 +303,7 @@ async def test_nobody_learns_what_a_closed_queue_uses(queues: list[JSON], told: 
     for used in ("0", "39"):
         seen = [{**one, "status": {"state": "Open", "allocated": {"cpu": used}}} for one in queues]
         knowledge = knowing(queues=seen, namespaces=[namespace(labels={"team": "ml"})])
-        answers.append(answered(await review_workload(request(ray_cluster()), knowledge, DEFAULTS)))
+        answers.append(answered(await review_workload(request(ray_cluster()), knowledge)))
     assert (answers[0] != answers[1]) is told
     assert "39" not in as_json(answers)
 
@@ -317,7 +316,7 @@ async def test_no_caller_can_make_up_a_label_of_a_metric() -> None:
     async def series_after(names: list[str]) -> int:
         for name in names:
             labelled = ray_cluster(name=name, labels={"volcano.sh/queue-name": name}, meta={"namespace": name})
-            reviews.answered(await review_workload(request(labelled), knowing(), DEFAULTS), 0.001)
+            reviews.answered(await review_workload(request(labelled), knowing()), 0.001)
         return sum(len(metric.samples) for metric in registry.collect())
 
     assert await series_after(["a"]) == await series_after([f"name-{number}" for number in range(50)])
@@ -335,6 +334,6 @@ async def test_an_object_of_any_depth_is_answered_or_refused(depth: int) -> None
     """Also where a null among what is read makes the slower reader look at all of it."""
     deep = {**member(), "x": _nested(depth)}
     deep["spec"]["priorityClassName"] = None
-    asked = review_pod(request(deep), knowing(workloads=[ray_cluster()]), DEFAULTS)
+    asked = review_pod(request(deep), knowing(workloads=[ray_cluster()]))
     with suppress(InvalidObjectError):
         assert (await asked).allowed

@@ -25,7 +25,8 @@ from muster.model.large_objects import MOST_CONTAINERS
 from muster.model.names import READ_KEYS
 from muster.model.objects import InvalidObjectError, Node, Pod, PodGroup, decode
 from muster.model.projection import Projection
-from muster.observe.cluster import Cluster, Watched
+from muster.observe.cluster import Cluster
+from muster.observe.cluster_stores import Watched
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.pod_requests import check_size, pod_requests
 from muster.schedulers import SCHEDULERS

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from muster.model.objects import ObjectMeta, Pod
+from muster.observe.cluster import Cluster
 from muster.observe.unmanaged_pods import UnmanagedPods
 from muster.queueing.ledger import GangKey
 from muster.workloads import MAKERS, Kind
@@ -14,7 +15,7 @@ from muster.workloads.mpi import MPI_JOB
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.trainer import TRAIN_JOB
 from tests.support.controller.stores import fill_outsiders
-from tests.support.manifests.observed import JSON, KEY, NAMESPACE, as_client, made, old_pod, pod, pytorch_pod
+from tests.support.manifests.observed import JSON, KEY, NAMESPACE, made, old_pod, pod, pytorch_pod
 
 
 def knowing(*pods: JSON) -> UnmanagedPods:
@@ -131,12 +132,8 @@ def test_a_pod_that_another_workload_of_the_name_takes_over_is_a_change_for_its_
 
 
 def test_each_operators_pods_are_asked_for_by_label_without_those_of_muster_and_the_finished() -> None:
-    class Unused:
-        """A client of which nothing is asked here."""
-
-    unmanaged_pods = UnmanagedPods()
-    reflectors: list[Any] = unmanaged_pods.reflectors(as_client(Unused()))
-    assert {(one._label_selector, one._field_selector) for one in reflectors} == {
+    watched = (one for one in Cluster().watched() if one.label_selector.endswith("!muster.dev/gang"))
+    assert {(one.label_selector, one.field_selector) for one in watched} == {
         (f"{label},!muster.dev/gang", "status.phase!=Succeeded,status.phase!=Failed") for label in MAKERS
     }
 

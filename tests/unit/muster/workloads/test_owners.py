@@ -13,7 +13,7 @@ def walked(of: OwnerWalk, controllers: dict[str, str]) -> list[str]:
     for owner in of:
         names.append(owner.name)
         if owner.name in controllers:
-            of.found(reference(controllers[owner.name]) if controllers[owner.name] else None)
+            of.step_to(reference(controllers[owner.name]) if controllers[owner.name] else None)
     return names
 
 

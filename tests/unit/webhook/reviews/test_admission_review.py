@@ -10,7 +10,7 @@ from muster.model.findings import Finding, Reason
 from muster.model.objects import Pod, decode
 from tests.support.manifests.observed import JSON, as_json, pod, ray_cluster
 from tests.support.webhook.admission_reviews import answered, patch_of, review
-from webhook.reviews.admission_review import (
+from webhook.reviews.codec import (
     AdmissionRequest,
     InvalidReviewError,
     PodRequest,

@@ -24,7 +24,6 @@ from muster.workloads.bounds import MOST, TEMPLATE
 from tests.support.manifests.families import FAMILIES, judged
 from tests.support.manifests.generators import labels_of, recounted, small, workloads
 from tests.support.manifests.observed import (
-    DEFAULTS,
     JSON,
     NAMESPACE,
     QUEUE_LABELS,
@@ -37,14 +36,13 @@ from tests.support.manifests.observed import (
 )
 from tests.support.manifests.train_jobs import patch
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
-from webhook.reviews.knowledge import looked_at
 from webhook.reviews.pods import review_pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from muster.workloads import Kind, RoleSpec
-    from webhook.reviews.knowledge import Knowledge
+    from webhook.reviews.cluster_reader import ClusterReader
 
 # Of a manifest of 1.5 MB, and of the answers to its pods.
 MANIFEST_BYTES, MOST_BYTES, MOST_OF_ANSWERS = 1_500_000, 100_000, 150_000
@@ -76,7 +74,7 @@ def of_kind(manifest: JSON) -> Kind:
     return kind
 
 
-def knowledge_of(manifest: JSON, *, whole: bool = False) -> Knowledge:
+def knowledge_of(manifest: JSON, *, whole: bool = False) -> ClusterReader:
     """What the webhook knows once it has seen the workload, and what that is made from."""
     made_from = manifest["spec"].get("madeFrom")
     runtime = {
@@ -88,10 +86,10 @@ def knowledge_of(manifest: JSON, *, whole: bool = False) -> Knowledge:
     knowledge = knowing(workloads=[runtime] if made_from else [])
     kind = of_kind(manifest)
     if whole:
-        knowledge._workloads[kind].apply("added", made(looked_at(kind), manifest))
+        knowledge.cache.workloads[kind].apply("added", made(knowledge.cache.workload_type(kind), manifest))
     else:
-        read = Projection(looked_at(kind)).decode
-        knowledge._workloads[kind].apply("added", read(json.dumps(manifest).encode()))
+        read = Projection(knowledge.cache.workload_type(kind)).decode
+        knowledge.cache.workloads[kind].apply("added", read(json.dumps(manifest).encode()))
     return knowledge
 
 
@@ -129,9 +127,9 @@ def saying(value: Any, said: Mapping[str, str], *, top: bool = True) -> Any:  # 
     return [saying(item, said, top=False) for item in value] if isinstance(value, list) else value
 
 
-def answers(manifest: JSON, knowledge: Knowledge) -> list[JSON]:
+def answers(manifest: JSON, knowledge: ClusterReader) -> list[JSON]:
     async def all_() -> list[JSON]:
-        return [answered(await review_pod(request(new), knowledge, DEFAULTS)) for new in pods_of(manifest)]
+        return [answered(await review_pod(request(new), knowledge)) for new in pods_of(manifest)]
 
     return asyncio.run(all_())
 
@@ -256,7 +254,7 @@ def test_a_refusal_names_the_amount_that_is_none_where_it_stands(where: str, ind
     spec[where][index]["resources"]["limits"] = {"memory": "much"}
     manifest = ray_cluster(head={"spec": spec})
     new = pod("", owner=ray_owner(controller=True), labels={"ray.io/group": "headgroup"}, schedulerName="")
-    answer = asyncio.run(review_pod(request(new), knowing(workloads=[manifest]), DEFAULTS))
+    answer = asyncio.run(review_pod(request(new), knowing(workloads=[manifest])))
     field = f"spec.headGroupSpec.template.spec.{where}[{index}].resources.limits.memory"
     assert f'{field}: "much" is not a quantity' in answered(answer)["status"]["message"]
 
@@ -276,9 +274,9 @@ async def test_what_is_made_for_its_pods_is_small_too(roles: int, variables: int
     knowledge = knowing(workloads=[manifest])
     for group in groups:
         new = pod("", owner=ray_owner(controller=True), labels={"ray.io/group": group["groupName"]}, schedulerName="")
-        assert (await review_pod(request(new), knowledge, DEFAULTS)).patch
-    (entry,) = knowledge.commons._entries.values()
-    assert size(knowledge._workloads[of_kind(manifest)]) < MOST_BYTES
+        assert (await review_pod(request(new), knowledge)).patch
+    (entry,) = knowledge.cache.templates._entries.values()
+    assert size(knowledge.cache.workloads[of_kind(manifest)]) < MOST_BYTES
     assert size(entry) < MOST_OF_ANSWERS
 
 
@@ -289,6 +287,6 @@ async def test_what_a_direct_read_has_shown_is_as_small() -> None:
     manifest = ray_cluster(head=head)
     knowledge = knowing(Reader({"rayclusters/demo": manifest}))
     new = pod("", owner=ray_owner(controller=True), labels={"ray.io/group": "headgroup"}, schedulerName="")
-    assert (await review_pod(request(new), knowledge, DEFAULTS)).patch
-    (entry,) = knowledge.commons._entries.values()
+    assert (await review_pod(request(new), knowledge)).patch
+    (entry,) = knowledge.cache.templates._entries.values()
     assert size(entry) < MOST_BYTES / 5

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from muster.model.objects import ObjectMeta, Pod
-from webhook.reviews.memo import Memo, version
+from webhook.reviews.cluster_cache import Memo, version
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Sequence

@@ -8,7 +8,7 @@ import pytest
 
 from muster.kube.errors import Unreachable
 from muster.model.names import GANG, GANG_SIZE
-from tests.support.manifests.observed import DEFAULTS, JSON, pod, pod_group, pytorch_job, queue, ray_cluster
+from tests.support.manifests.observed import JSON, pod, pod_group, pytorch_job, queue, ray_cluster
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
 from webhook.reviews.workloads import review_workload
 
@@ -33,7 +33,7 @@ def plain(**status: str) -> JSON:
 
 async def created(group: JSON | Exception, objects: JSON | None = None, pods: Sequence[JSON] = ()) -> JSON:
     reader = Reader({"podgroups/train": group, **(objects or {})}, pods=pods)
-    return answered(await review_workload(request(TRAIN), knowing(reader, queues=[queue(cpu="99")]), DEFAULTS))
+    return answered(await review_workload(request(TRAIN), knowing(reader, queues=[queue(cpu="99")])))
 
 
 async def test_the_name_of_a_living_workloads_pod_group_is_refused_and_the_holder_named() -> None:

@@ -14,7 +14,6 @@ from muster.model.findings import Reason, Severity
 from muster.model.objects import InvalidObjectError
 from muster.model.strictness import Validation
 from tests.support.manifests.observed import (
-    DEFAULTS,
     JSON,
     NAMESPACE,
     as_json,
@@ -32,8 +31,8 @@ from tests.support.webhook.admission_reviews import Reader, answered, knowing, p
 from webhook.reviews.pods import review_pod
 
 if TYPE_CHECKING:
-    from webhook.reviews.admission_review import AdmissionResponse
-    from webhook.reviews.knowledge import Knowledge
+    from webhook.reviews.cluster_reader import ClusterReader
+    from webhook.reviews.codec import AdmissionResponse
 
 RAY_OWNER = ray_owner(controller=True)
 DELETING = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
@@ -50,8 +49,8 @@ def new_pod(role: str | None = "workers", owner: JSON | None = None, **spec: obj
     )
 
 
-async def reviewed(new: JSON, knowledge: Knowledge | None = None) -> AdmissionResponse:
-    return await review_pod(request(new), knowledge or knowing(workloads=[ray_cluster()]), DEFAULTS)
+async def reviewed(new: JSON, knowledge: ClusterReader | None = None) -> AdmissionResponse:
+    return await review_pod(request(new), knowledge or knowing(workloads=[ray_cluster()]))
 
 
 @pytest.mark.parametrize(("severity", "allowed"), [(Severity.WARN, True), (Severity.DENY, False)])
@@ -62,7 +61,7 @@ async def test_a_member_that_comes_with_claims_is_refused_where_those_are(severi
     claiming = pod(
         "", owner=ray_owner(controller=True), labels=labels, schedulerName="", resourceClaims=[{"name": "gpu"}]
     )
-    answer = await review_pod(request(claiming), knowing(workloads=[ray_cluster()], defaults=defaults), defaults)
+    answer = await review_pod(request(claiming), knowing(workloads=[ray_cluster()], defaults=defaults))
     assert (answer.allowed, list(answer.reasons)) == (allowed, [] if allowed else [Reason.RESOURCE_CLAIMS])
 
 
@@ -185,7 +184,7 @@ async def test_a_pod_of_a_workload_whose_numbers_make_no_gang_is_refused() -> No
 
 async def test_what_is_no_pod_is_an_error() -> None:
     with pytest.raises(InvalidObjectError):
-        await review_pod(request(None), knowing(), DEFAULTS)
+        await review_pod(request(None), knowing())
 
 
 async def test_a_pod_that_names_another_scheduler_is_left_alone_and_said() -> None:
@@ -200,7 +199,7 @@ async def test_a_pod_that_names_another_scheduler_is_left_alone_and_said() -> No
 async def test_a_pod_that_names_another_scheduler_is_refused_where_that_is_wished() -> None:
     defaults = Defaults(validation=Validation(reasons={Reason.POD_LEFT_ALONE: Severity.DENY}))
     knowledge = knowing(workloads=[ray_cluster()], defaults=defaults)
-    answer = answered(await review_pod(request(new_pod(schedulerName="mine")), knowledge, defaults))
+    answer = answered(await review_pod(request(new_pod(schedulerName="mine")), knowledge))
     assert (answer["allowed"], answer["status"]["reason"]) == (False, "PodLeftAlone")
 
 

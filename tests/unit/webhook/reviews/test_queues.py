@@ -21,7 +21,7 @@ from webhook.reviews.queues import review_named_queue, review_pod_group, review_
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from webhook.reviews.knowledge import Knowledge
+    from webhook.reviews.cluster_reader import ClusterReader
 
 ORG = queue("org", cpu="8", memory="8Gi")
 SMALL = queue("small", cpu="2")
@@ -43,7 +43,7 @@ async def reviewed(
     there = [*others, *([old] if old else [])]
     knowledge = knowing(Reader(pod_groups=groups), queues=there, defaults=defaults)
     asked = request(new, old=old, operation="UPDATE" if old else "CREATE")
-    return answered(await review_queue(asked, knowledge, defaults))
+    return answered(await review_queue(asked, knowledge))
 
 
 @pytest.mark.parametrize(
@@ -400,8 +400,8 @@ TREE = [
 ]
 
 
-def world() -> Knowledge:
-    return knowing(queues=TREE, namespaces=[namespace(labels={"team": "web"})])
+def world(defaults: Defaults = DEFAULTS) -> ClusterReader:
+    return knowing(queues=TREE, namespaces=[namespace(labels={"team": "web"})], defaults=defaults)
 
 
 def naming(name: str) -> list[tuple[Any, JSON, str]]:
@@ -431,7 +431,7 @@ async def test_what_names_a_queue_by_itself_names_one_that_takes_it(
     way: int, name: str, reason: str, words: str
 ) -> None:
     review, manifest, field = naming(name)[way]
-    response = answered(await review(request(manifest), world(), DEFAULTS))
+    response = answered(await review(request(manifest), world()))
     assert response["allowed"] is not bool(reason)
     if reason:
         assert response["status"]["reason"] == reason
@@ -443,14 +443,14 @@ async def test_whose_a_queue_is_no_mode_of_validation_decides(mode: Severity) ->
     """Volcano would start it; a workload's pods are held until the queue is theirs."""
     defaults = Defaults(validation=Validation(mode))
     for review, manifest, _ in (*naming("kept"), *naming("none")):
-        assert not answered(await review(request(manifest), world(), defaults))["allowed"]
+        assert not answered(await review(request(manifest), world(defaults)))["allowed"]
     for review, manifest, _ in naming("org"):
-        response = answered(await review(request(manifest), world(), defaults))
+        response = answered(await review(request(manifest), world(defaults)))
         assert (response["allowed"], "warnings" in response) == (True, mode is Severity.WARN)
 
 
 async def test_a_group_without_a_queue_stands_in_volcanos_default() -> None:
-    answer = answered(await review_pod_group(request(pod_group(ours=False, queue="")), world(), DEFAULTS))
+    answer = answered(await review_pod_group(request(pod_group(ours=False, queue="")), world()))
     assert 'spec.queue: queue "default" does not exist' in answer["status"]["message"]
 
 
@@ -458,4 +458,4 @@ async def test_where_the_queue_cannot_be_read_nobody_decides() -> None:
     """The failure policy does."""
     knowledge = knowing(Reader({"queues/q": ApiError(503, "", "busy")}))
     with pytest.raises(ApiError):
-        await review_pod_group(request(pod_group(ours=False)), knowledge, DEFAULTS)
+        await review_pod_group(request(pod_group(ours=False)), knowledge)

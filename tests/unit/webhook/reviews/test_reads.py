@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hack.testbed.waiting import PATIENCE as SOON
 from muster.kube.errors import ApiError
 from muster.kube.resource import PODS
 from muster.model.findings import Reason
 from muster.model.objects import Pod
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.manifests.observed import (
-    DEFAULTS,
     JSON,
     NAMESPACE,
     as_client,
@@ -26,9 +26,9 @@ from tests.support.manifests.observed import (
     workers,
 )
 from tests.support.webhook.admission_reviews import Reader, knowing, request
+from webhook.reviews.live_reads import LiveReads
 from webhook.reviews.pods import review_pod
-from webhook.reviews.reads import Reads
-from webhook.server.intake import Intake, Limits, Refused, grow
+from webhook.server.limits import ActiveReview, Limits, Refused, ReviewClass
 
 if TYPE_CHECKING:
     from muster.kube.resource import Resource
@@ -55,6 +55,11 @@ class Counted(Reader):
         return found
 
 
+def _review() -> ActiveReview:
+    """A review that has all time."""
+    return ReviewClass(Limits()).slot(large=False, seconds=SOON)
+
+
 def _member(role: str = "workers") -> JSON:
     labels = {"ray.io/cluster": "demo", "ray.io/group": role}
     return pod("", owner=ray_owner(controller=True), labels=labels, schedulerName="default-scheduler")
@@ -72,15 +77,15 @@ async def test_pods_of_a_role_that_a_large_workload_has_not_cause_one_read_a_sec
     cluster, clock = ray_cluster(annotations=BULK), LoopClock()
     reader = Counted({"rayclusters/demo": cluster})
     knowledge = knowing(reader, workloads=[cluster])
-    first = await review_pod(request(_member("bogus")), knowledge, DEFAULTS)
+    first = await review_pod(request(_member("bogus")), knowledge)
     assert (first.allowed, first.patch, len(reader.reads)) == (True, [], 1)
     for number in range(20):
         with pytest.raises(Refused) as refused:
-            await review_pod(request(_member(f"bogus-{number}")), knowledge, DEFAULTS)
+            await review_pod(request(_member(f"bogus-{number}")), knowledge)
         assert (refused.value.status, refused.value.retry) == (HTTPStatus.TOO_MANY_REQUESTS, True)
     assert len(reader.reads) == 1
     await _forward(clock)
-    assert (await review_pod(request(_member("bogus")), knowledge, DEFAULTS)).patch == []
+    assert (await review_pod(request(_member("bogus")), knowledge)).patch == []
     assert len(reader.reads) == 2
 
 
@@ -89,7 +94,7 @@ async def test_what_is_read_once_serves_all_pods_that_are_quicker_than_the_watch
     reader = Counted({"rayclusters/demo": cluster})
     knowledge = knowing(reader)
     for _ in range(5):
-        assert (await review_pod(request(_member()), knowledge, DEFAULTS)).patch
+        assert (await review_pod(request(_member()), knowledge)).patch
     assert len(reader.reads) == 1
 
 
@@ -98,47 +103,47 @@ async def test_a_new_role_is_found_by_the_read_that_comes_after_it() -> None:
     old, clock = ray_cluster(annotations=BULK), LoopClock()
     reader = Counted({"rayclusters/demo": old})
     knowledge = knowing(reader, workloads=[old])
-    await review_pod(request(_member("bogus")), knowledge, DEFAULTS)
+    await review_pod(request(_member("bogus")), knowledge)
     reader.objects["rayclusters/demo"] = ray_cluster(workers("new"), annotations=BULK, meta={"resourceVersion": "2"})
     with pytest.raises(Refused):
-        await review_pod(request(_member("new")), knowledge, DEFAULTS)
+        await review_pod(request(_member("new")), knowledge)
     await _forward(clock)
-    assert (await review_pod(request(_member("new")), knowledge, DEFAULTS)).patch
+    assert (await review_pod(request(_member("new")), knowledge)).patch
 
 
 async def test_a_small_workload_is_read_as_often_as_it_is_asked_about() -> None:
     reader = Counted({"rayclusters/demo": ray_cluster()})
     knowledge = knowing(reader, workloads=[ray_cluster()])
     for _ in range(3):
-        assert (await review_pod(request(_member("bogus")), knowledge, DEFAULTS)).allowed
+        assert (await review_pod(request(_member("bogus")), knowledge)).allowed
     assert len(reader.reads) == 3
 
 
 async def test_those_who_ask_while_it_is_read_wait_for_that_read() -> None:
     reader = Counted({"pods/p": pod("p", annotations=BULK)})
-    reads, clock = Reads(as_client(reader), 2.0), LoopClock()
-    assert (await reads.read(PODS, "p", Pod, NAMESPACE)).early is False
+    reads, clock = LiveReads(as_client(reader), 2.0), LoopClock()
+    assert (await reads.read(_review(), PODS, "p", Pod, NAMESPACE)).from_cache is False
     await _forward(clock)
     reader.may.clear()
-    asked = [asyncio.create_task(reads.read(PODS, "p", Pod, NAMESPACE)) for _ in range(3)]
+    asked = [asyncio.create_task(reads.read(_review(), PODS, "p", Pod, NAMESPACE)) for _ in range(3)]
     await asyncio.sleep(0)
     reader.may.set()
-    assert [(await one).early for one in asked] == [False, True, True]
+    assert [(await one).from_cache for one in asked] == [False, True, True]
     assert len(reader.reads) == 2
 
 
 @pytest.mark.parametrize("error", [ApiError(503, "", "busy"), ApiError(404, "NotFound", "gone")])
 async def test_a_read_that_fails_fails_for_one_and_the_others_come_again(error: ApiError) -> None:
     reader = Counted({"pods/p": pod("p", annotations=BULK)})
-    reads, clock = Reads(as_client(reader), 2.0), LoopClock()
-    await reads.read(PODS, "p", Pod, NAMESPACE)
+    reads, clock = LiveReads(as_client(reader), 2.0), LoopClock()
+    await reads.read(_review(), PODS, "p", Pod, NAMESPACE)
     await _forward(clock)
     reader.objects["pods/p"] = error
     reader.may.clear()
 
     async def read() -> object:
         try:
-            return (await reads.read(PODS, "p", Pod, NAMESPACE)).object
+            return (await reads.read(_review(), PODS, "p", Pod, NAMESPACE)).object
         except (ApiError, Refused) as failed:
             return failed
 
@@ -152,19 +157,23 @@ async def test_a_read_that_fails_fails_for_one_and_the_others_come_again(error: 
 async def test_a_review_that_meets_something_large_needs_a_place_for_it() -> None:
     """Or the few places would bound what is sent, and not what is done."""
     reader = Counted({"pods/p": pod("p", annotations=BULK)})
-    lane = Intake(Limits(large_reviews=1)).lane("pods")
-    reads = Reads(as_client(reader), 2.0)
+    slots = ReviewClass(Limits(large_reviews=1))
+    reads = LiveReads(as_client(reader), 2.0)
 
     async def review() -> bool:
-        with lane.hold(large=False):
-            return (await reads.read(PODS, "p", Pod, NAMESPACE)).object is not None
+        with slots.slot(large=False, seconds=SOON) as active:
+            return (await reads.read(active, PODS, "p", Pod, NAMESPACE)).object is not None
 
     assert await review()
-    with lane.hold(large=True):
-        other = Reads(as_client(reader), 2.0)
-        with lane.hold(large=False), pytest.raises(Refused, match="too many reviews at once"):
-            await other.read(PODS, "p", Pod, NAMESPACE)
+    with slots.slot(large=True, seconds=SOON):
+        other = LiveReads(as_client(reader), 2.0)
+        with (
+            slots.slot(large=False, seconds=SOON) as active,
+            pytest.raises(Refused, match="too many reviews at once"),
+        ):
+            await other.read(active, PODS, "p", Pod, NAMESPACE)
     assert await review()
+    assert (slots.reviews, slots.large) == (0, 0)
 
 
 async def test_a_workload_that_holds_too_much_is_read_by_nobody() -> None:
@@ -173,17 +182,7 @@ async def test_a_workload_that_holds_too_much_is_read_by_nobody() -> None:
     reader = Counted({"rayclusters/demo": giant})
     knowledge = knowing(reader, workloads=[giant])
     for role in ("workers", "bogus"):
-        answer = await review_pod(request(_member(role)), knowledge, DEFAULTS)
+        answer = await review_pod(request(_member(role)), knowledge)
         assert (answer.allowed, answer.reasons) == (False, [Reason.INVALID])
     assert reader.reads == []
     assert len(as_json(giant)) > 2**18
-
-
-async def test_what_meets_something_large_after_a_review_takes_no_place_for_it() -> None:
-    """The review has given its own back, and nobody would give this one back."""
-    lane = Intake(Limits(large_reviews=1)).lane("pods")
-    with lane.hold(large=False):
-        pass
-    grow()
-    with lane.hold(large=True):
-        assert lane.reviews == 1

@@ -50,6 +50,6 @@ async def test_they_get_the_scheduler_with_which_it_began(there: JSON | None, sc
     )
     reader = Reader({"podgroups/ray-demo-pg": there} if there else {})
     knowledge = knowing(reader, workloads=[NOW], defaults=BOTH)
-    made = jsonpatch.apply_patch(new, patch_of(await review_pod(request(new), knowledge, BOTH)))
+    made = jsonpatch.apply_patch(new, patch_of(await review_pod(request(new), knowledge)))
     assert made["spec"]["schedulerName"] == scheduler
     assert ("scheduling.x-k8s.io/pod-group" in made["metadata"]["labels"]) is (scheduler == OTHER)

@@ -31,22 +31,22 @@ from tests.support.webhook.admission_reviews import Reader, answered, knowing, r
 from webhook.reviews.workloads import review_workload
 
 if TYPE_CHECKING:
-    from webhook.reviews.knowledge import Knowledge
+    from webhook.reviews.cluster_reader import ClusterReader
 
 SMALL = queue(cpu="4")
 LARGE = ray_cluster(head=template("4"))
 DELETING = {"deletionTimestamp": "2026-11-21T10:00:00Z"}
 
 
-async def created(manifest: JSON, knowledge: Knowledge | None = None, mode: Severity = Severity.DENY) -> JSON:
+async def created(manifest: JSON, knowledge: ClusterReader | None = None, mode: Severity = Severity.DENY) -> JSON:
     defaults = Defaults(validation=Validation(mode))
     knowledge = knowledge or knowing(queues=[SMALL], defaults=defaults)
-    return answered(await review_workload(request(manifest), knowledge, defaults))
+    return answered(await review_workload(request(manifest), knowledge))
 
 
-async def updated(old: JSON, new: JSON, knowledge: Knowledge | None = None) -> JSON:
+async def updated(old: JSON, new: JSON, knowledge: ClusterReader | None = None) -> JSON:
     asked = request(new, old=old, operation="UPDATE")
-    return answered(await review_workload(asked, knowledge or knowing(queues=[SMALL]), DEFAULTS))
+    return answered(await review_workload(asked, knowledge or knowing(queues=[SMALL])))
 
 
 async def test_what_fits_passes() -> None:
@@ -89,7 +89,8 @@ async def test_where_nothing_is_refused_the_same_line_is_a_warning() -> None:
 async def test_without_validation_nothing_is_even_read() -> None:
     """A webhook that is still called, by a configuration of before."""
     reader = Reader()
-    assert await created(LARGE, knowing(reader, namespaces=[]), mode=Severity.OFF) == {"uid": "u", "allowed": True}
+    knowledge = knowing(reader, namespaces=[], defaults=Defaults(validation=Validation(Severity.OFF)))
+    assert await created(LARGE, knowledge) == {"uid": "u", "allowed": True}
     assert reader.reads == []
 
 
@@ -328,14 +329,14 @@ async def test_a_gang_that_elastic_quotas_never_hold_is_refused_where_its_schedu
     for defaults, allowed in ((coscheduling, False), (DEFAULTS, True)):
         elastic = [elastic_quota({"cpu": "2"}), elastic_quota({"cpu": "9"}, namespace="other")]
         knowledge = knowing(queues=[queue()], elastic=elastic, defaults=defaults)
-        answer = answered(await review_workload(request(ray_cluster()), knowledge, defaults))
+        answer = answered(await review_workload(request(ray_cluster()), knowledge))
         assert answer["allowed"] is allowed
         assert allowed or answer["status"]["reason"] == "ExceedsElasticQuota"
 
 
 @pytest.mark.parametrize("wanted", [False, True])
 def test_elastic_quotas_are_watched_only_where_they_count(wanted: bool) -> None:  # noqa: FBT001
-    reflectors = knowing(defaults=Defaults(elastic_quotas=wanted)).reflectors()
+    reflectors = knowing(defaults=Defaults(elastic_quotas=wanted)).cache.reflectors()
     assert (ELASTIC_QUOTAS in [one.resource for one in reflectors]) is wanted
 
 
@@ -350,7 +351,7 @@ async def test_what_was_too_large_for_an_elastic_quota_may_become_smaller(
     defaults = Defaults(schedulers=named("coscheduling"), elastic_quotas=True)
     knowledge = knowing(queues=[queue()], elastic=[elastic_quota({"cpu": "2"})], defaults=defaults)
     asked = request(now, old=before, operation="UPDATE")
-    assert answered(await review_workload(asked, knowledge, defaults))["allowed"] is allowed
+    assert answered(await review_workload(asked, knowledge))["allowed"] is allowed
 
 
 @pytest.mark.parametrize(
@@ -371,7 +372,7 @@ async def test_what_had_no_room_to_upgrade_may_become_smaller(replicas: int, whe
     defaults = Defaults(validation=Validation(reasons={Reason.NO_ROOM_TO_UPGRADE: Severity.DENY}))
     knowledge = knowing(queues=[queue("test", cpu="5"), queue("other", cpu="5")], defaults=defaults)
     asked = request(service(replicas, where), old=service(3), operation="UPDATE")
-    answer = answered(await review_workload(asked, knowledge, defaults))
+    answer = answered(await review_workload(asked, knowledge))
     assert answer["allowed"] is allowed
     assert allowed or answer["status"]["reason"] == "NoRoomToUpgrade"
 

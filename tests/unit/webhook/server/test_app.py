@@ -16,11 +16,11 @@ from hack.testbed.waiting import PATIENCE
 from muster.kube.errors import ApiError, Unreachable
 from muster.process.logs import FORMATS
 from tests.support.faults.loop_clock import LoopClock
-from tests.support.manifests.observed import DEFAULTS, JSON, as_json, pod, ray_cluster, ray_owner
+from tests.support.manifests.observed import JSON, as_json, pod, ray_cluster, ray_owner
 from tests.support.webhook.admission_reviews import Reader, knowing, review
 from webhook.metrics import Metrics
 from webhook.server.app import make_handler
-from webhook.server.intake import Intake, Limits
+from webhook.server.limits import Limits, ReviewLimits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -59,7 +59,7 @@ def registry() -> CollectorRegistry:
 
 def serving(reader: Reader, registry: CollectorRegistry, limits: Limits) -> Http:
     """A client of a server, both started by `async with`; its content type is JSON unless it says otherwise."""
-    handler = make_handler(knowing(reader), DEFAULTS, Metrics(registry), Intake(limits))
+    handler = make_handler(knowing(reader).cache, Metrics(registry), ReviewLimits(limits))
     return TestClient(RawTestServer(handler), headers={"Content-Type": "application/json"})
 
 
@@ -214,7 +214,7 @@ async def test_a_failure_that_nobody_foresaw_is_500_and_ends_nothing(
 ) -> None:
     reader.objects["rayclusters/demo"] = ZeroDivisionError("secret words")
     answer = await http.post("/mutate/pods", data=as_json(review(MEMBER)))
-    assert (answer.status, await answer.text()) == (500, "muster failed; its log says how\n")
+    assert (answer.status, await answer.text()) == (500, "internal error; see the log of muster-webhook\n")
     assert "a review failed" in caplog.text
     assert registry.get_sample_value("muster_webhook_errors_total", {"webhook": "pods", "code": "500"}) == 1
     reader.objects["rayclusters/demo"] = ray_cluster()

@@ -20,11 +20,11 @@ from hack.testbed import waiting
 from muster.process.certificates import issue, server_context
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.loop_clock import LoopClock
-from tests.support.manifests.observed import DEFAULTS, JSON, as_json, pod, ray_cluster, ray_owner
+from tests.support.manifests.observed import JSON, as_json, pod, ray_cluster, ray_owner
 from tests.support.webhook.admission_reviews import Reader, knowing, review
 from webhook.metrics import Metrics
 from webhook.server.app import make_handler
-from webhook.server.intake import Intake, Limits
+from webhook.server.limits import Limits, ReviewLimits
 from webhook.server.listener import Listener, Patience
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ BODY = as_json(review(MEMBER)).encode()
 # For what must happen, and for who is impatient in a test; seconds.
 SOON, QUICK = waiting.PATIENCE, 0.1
 # For who may take his time: a busy machine is none of what is tested.
-LIMITS, PATIENCE = Limits(decision_seconds=600), Patience(handshake=600, head=600, idle=6000, whole=6000)
+LIMITS, PATIENCE = Limits(decision_seconds=600), Patience(handshake=600, head=600, idle=6000, age=6000)
 
 
 @dataclass
@@ -111,7 +111,7 @@ class House:
     """A server on a port of this machine."""
 
     listener: Listener
-    intake: Intake
+    limits: ReviewLimits
     port: int
 
     @asynccontextmanager
@@ -140,13 +140,13 @@ async def house(
 ) -> AsyncIterator[House]:
     reader = reader or Reader()
     reader.objects["rayclusters/demo"] = ray_cluster()
-    intake = Intake(limits or LIMITS)
-    handler = make_handler(knowing(reader), DEFAULTS, Metrics(CollectorRegistry()), intake)
+    reviews = ReviewLimits(limits or LIMITS)
+    handler = make_handler(knowing(reader).cache, Metrics(CollectorRegistry()), reviews)
     context = server_context(CERTIFICATES.pair)
-    listener = Listener(handler, intake, lambda: context, connections=connections, patience=patience or PATIENCE)
+    listener = Listener(handler, lambda: context, connections=connections, patience=patience or PATIENCE)
     _, port = await listener.start("127.0.0.1", 0)
     try:
-        yield House(listener, intake, port)
+        yield House(listener, reviews, port)
     finally:
         await listener.drain(0)
 
@@ -244,7 +244,7 @@ async def test_a_connection_that_is_idle_stays() -> None:
 async def test_a_connection_is_not_kept_for_ever() -> None:
     """Else a replica that comes later is asked nothing; but it ends with an answer, for a call on it must not fail."""
     clock = LoopClock()
-    async with house(patience=replace(PATIENCE, whole=300)) as served, served.peer() as old:
+    async with house(patience=replace(PATIENCE, age=300)) as served, served.peer() as old:
         status, headers, _ = await old.ask()
         assert (status, headers.get("Connection")) == (200, None)
         clock.forward(301)
@@ -284,7 +284,7 @@ async def test_a_body_that_does_not_come_is_408_and_closed() -> None:
         status, headers, text = await peer.answer()
         assert (status, headers["Connection"]) == (408, "close")
         assert text == b"the body did not come within 0.1 s\n"
-        assert served.intake.reviews == 0
+        assert served.limits.reviews == 0
 
 
 async def test_a_large_body_is_refused_before_it_comes() -> None:
@@ -300,7 +300,7 @@ async def test_few_large_bodies_are_taken_at_once_and_small_ones_beside_them() -
         async with served.peer() as first, served.peer() as second, served.peer() as third, served.peer() as small:
             for peer in (first, second):
                 await peer.send(head(len(large)) + large[:-1])
-            while served.intake.reviews < 2:
+            while served.limits.reviews < 2:
                 # Each of these is served meanwhile.
                 assert allowed(await small.ask())
             status, headers, _ = await third.ask(large)
@@ -383,7 +383,7 @@ async def test_what_is_no_http_is_400_and_neither_echoed_nor_logged(
 
 
 async def test_at_the_end_what_is_under_way_is_answered_and_told_to_close(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.server.listener._TELLING_SECONDS", SOON)
+    monkeypatch.setattr("webhook.server.listener._LAST_REQUEST_SECONDS", SOON)
     slow = Slow()
     async with house(slow) as served, served.peer() as busy, served.peer() as idle:
         slow.answers.set()

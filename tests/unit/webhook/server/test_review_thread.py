@@ -33,7 +33,7 @@ LARGE = as_json(review(ray_cluster(annotations={"a": "x" * 2**19}))).encode()
 
 
 async def _busy(served: House, *, until: bool) -> None:
-    await eventually(lambda: served.intake.lane("workloads").beside._free.locked() is until)
+    await eventually(lambda: served.limits.of("workloads").worker._free.locked() is until)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ async def test_a_large_review_is_given_up_in_time_and_its_thread_is_the_only_one
         answers = [asyncio.create_task(peer.ask(LARGE, hurried)) for peer in (first, second)]
         await _busy(served, until=True)
         assert allowed(await small.ask())
-        await eventually(lambda: threads and served.intake.lane("workloads").beside._free._waiters)
+        await eventually(lambda: threads and served.limits.of("workloads").worker._free._waiters)
         # Less than these clients wait for.
         clock.forward(45)
         for answer in answers:

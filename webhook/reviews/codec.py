@@ -1,4 +1,4 @@
-"""AdmissionReview v1, decoded strictly and answered in the form that the apiserver expects."""
+"""AdmissionReview v1: strict decoding of requests, and answers in the form that the apiserver expects."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from muster.model.texts import printable
 T = TypeVar("T")
 
 _API_VERSION = "admission.k8s.io/v1"
-# What the apiserver passes on of warnings (k8s.io/apiserver/pkg/endpoints/filters/warning.go): all of them up to 4096
-# characters together; where there are more, 256 of each, until it is 4096.
+# Characters of warnings that the apiserver passes on (k8s.io/apiserver/pkg/endpoints/filters/warning.go): up to 4096 of
+# all together; if they have more, up to 256 of each.
 _LONGEST_WARNING, _LONGEST_WARNINGS = 256, 4096
 _UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-# Of what a caller says that is none.
+# Characters of an unexpected kind that are quoted.
 _LONGEST_WORDS = 100
-# Of a refusal, which may quote what somebody wrote by the megabyte.
+# Characters of a refusal, which may quote megabytes of a manifest.
 _LONGEST_TEXT = 4096
 
 
 class InvalidReviewError(ValueError):
-    """The body is no AdmissionReview of v1 with a request."""
+    """The body is not an AdmissionReview of v1 with a request."""
 
 
 class GroupVersionKind(msgspec.Struct, frozen=True):
@@ -39,12 +39,12 @@ class GroupVersionKind(msgspec.Struct, frozen=True):
 
     @property
     def api_version(self) -> str:
-        """As in the object's `apiVersion`."""
+        """The object's `apiVersion`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
 class GroupVersionResource(msgspec.Struct, frozen=True):
-    """The resource that the request is about, whatever the object under review is."""
+    """The resource that the request is about; the object under review may be a subresource."""
 
     group: str = ""
     version: str = ""
@@ -52,7 +52,7 @@ class GroupVersionResource(msgspec.Struct, frozen=True):
 
 
 class AdmissionCall(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """A request of the apiserver, whatever its object is."""
+    """A request of the apiserver, without its object."""
 
     uid: str
     kind: GroupVersionKind
@@ -63,7 +63,7 @@ class AdmissionCall(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class AdmissionRequest(AdmissionCall, frozen=True):
-    """A request about an object: `object` and `old_object` are left as raw JSON."""
+    """A request about an object; `object` and `old_object` stay raw JSON."""
 
     resource: GroupVersionResource = GroupVersionResource()
     object: msgspec.Raw = msgspec.Raw(b"null")
@@ -71,7 +71,7 @@ class AdmissionRequest(AdmissionCall, frozen=True):
 
 
 class PodRequest(AdmissionCall, frozen=True, kw_only=True):
-    """A request about a new pod, decoded together with the review."""
+    """A request about a new pod, which is decoded together with the review."""
 
     object: Pod
 
@@ -88,7 +88,7 @@ _POD_REVIEWS = msgspec.json.Decoder(_Review[PodRequest])
 
 @dataclass(frozen=True, slots=True)
 class AdmissionResponse:
-    """Yes with a patch, or no with a Status and its `reasons`; warnings go with both."""
+    """An answer, with warnings: allowed with a patch, or refused with a Status and its `reasons`."""
 
     allowed: bool
     patch: Sequence[Operation] = ()
@@ -98,12 +98,12 @@ class AdmissionResponse:
 
 
 def allow(patch: Sequence[Operation] = (), warnings: Sequence[Finding] = ()) -> AdmissionResponse:
-    """Let the object pass, with these changes."""
+    """Allow the object, with these changes."""
     return AdmissionResponse(allowed=True, patch=patch, warnings=warnings)
 
 
 def deny(refusals: Sequence[Finding], warnings: Sequence[Finding] = (), *, code: int = 422) -> AdmissionResponse:
-    """Refuse the object: every reason in the message, and each as a cause for machines."""
+    """Refuse the object: all reasons in the message, and each as a cause for programs."""
     return AdmissionResponse(
         allowed=False,
         warnings=warnings,
@@ -114,7 +114,7 @@ def deny(refusals: Sequence[Finding], warnings: Sequence[Finding] = (), *, code:
             "message": "; ".join(refusal.message for refusal in refusals),
             "details": {
                 "causes": [
-                    # Without the field, which kubectl writes before the message of a cause.
+                    # Without the field, which kubectl prints before the message of a cause.
                     {
                         "reason": str(refusal.reason),
                         "field": refusal.field,
@@ -137,9 +137,9 @@ def decode_review(body: bytes | bytearray) -> AdmissionRequest:
 
 
 def decode_pod_review(body: bytes | bytearray) -> AdmissionRequest | PodRequest:
-    """As `decode_review`, and the pod with it where it can be read so: to go through a body twice takes twice as long.
+    """As `decode_review`, with the pod decoded in the same pass if possible: two passes take twice as long.
 
-    Where it cannot, what is wrong with it is for `muster.model.objects.decode` to find out, or to put up with.
+    Otherwise `muster.model.objects.decode` finds the fault, or tolerates it.
     """
     try:
         review = _POD_REVIEWS.decode(body)
@@ -159,7 +159,7 @@ def encode_answer(uid: str, answer: AdmissionResponse) -> bytes:
     """The answer to the request of that uid, as JSON."""
     response: dict[str, Any] = {"uid": uid, "allowed": answer.allowed}
     if answer.warnings:
-        response["warnings"] = _told([warning.message for warning in answer.warnings])
+        response["warnings"] = _fitting([warning.message for warning in answer.warnings])
     if answer.status is not None:
         response["status"] = _in_lines(answer.status)
     if answer.patch:
@@ -169,7 +169,7 @@ def encode_answer(uid: str, answer: AdmissionResponse) -> bytes:
 
 
 def _in_lines(value: Any) -> Any:  # noqa: ANN401 - any JSON
-    """The same, every text in it on one line: what it quotes may hold more, and a terminal shows it."""
+    """The same JSON with every text on one line: a text may quote control characters, which a terminal would obey."""
     if isinstance(value, dict):
         return {key: _in_lines(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -177,19 +177,19 @@ def _in_lines(value: Any) -> Any:  # noqa: ANN401 - any JSON
     return printable(value[:_LONGEST_TEXT]) if isinstance(value, str) else value
 
 
-def _told(lines: Sequence[str]) -> list[str]:
-    """The warnings as the apiserver would pass them on, but cut between words, and said to be cut."""
+def _fitting(lines: Sequence[str]) -> list[str]:
+    """The warnings that the apiserver passes on, cut between words and marked where they are cut."""
     lines = [printable(line[:_LONGEST_WARNINGS]) for line in lines]
     left = _LONGEST_WARNINGS
     if sum(map(len, lines)) > left:
         lines = [_cut(line) for line in lines]
-    told = []
+    fitting = []
     for line in lines:
         left -= len(line)
         if left < 0:
             break
-        told.append(line)
-    return told
+        fitting.append(line)
+    return fitting
 
 
 def _cut(line: str) -> str:
