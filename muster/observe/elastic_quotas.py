@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 from muster.kube.store import Change, Store
 from muster.model.objects import InvalidObjectError
-from muster.queueing.namespace_quota import NamespaceLimits, limit_of
-from muster.resources.elastic_quotas import ElasticQuota
+from muster.resources.elastic_quotas import ElasticQuota, NamespaceLimits, limit_of
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +37,7 @@ class ElasticQuotas:
             _complain(change.new)
         namespace = change.object.metadata.namespace
         limit = limit_of(one for one in self.store.by_index("namespace", namespace) if not _fault(one))
-        if self.limits.take(namespace) if limit is None else self.limits.set(namespace, limit):
+        if self.limits.put(namespace, limit):
             for told in self._told:
                 told(namespace)
 

@@ -11,15 +11,16 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from muster.queueing.entries import Claim
-from muster.queueing.namespace_quota import NamespaceLimit, NamespaceRoom, NamespaceUse
+from muster.queueing.entries import Claim, EntryKey
+from muster.queueing.namespace_quota import NamespaceRoom
 from muster.queueing.queue_state import Holds, QueueState
 from muster.queueing.queue_tree import QueueTree, own_leaf
 from muster.queueing.queue_view import ROOT
 from muster.queueing.run_ends import EndsByPlace, RunEnds
 from muster.queueing.unplaced_claims import HardParts, SoftClaims, lasting_part, soft_where, take_hard_parts
-from muster.queueing.usage import Amounts, Usage, signed
+from muster.queueing.usage import Amounts, Usage, amounts_of, namespace_level, signed
 from muster.resources.amounts import Resources
+from muster.resources.elastic_quotas import NamespaceLimit, NamespaceLimits
 from muster.resources.quantity import Format, Quantity
 
 
@@ -40,7 +41,10 @@ class Holdings:
         # The formats in which amounts came, by resource; and the usage that `used` gave since something has changed.
         self._formats: dict[str, Format] = {}
         self._whole: Usage | None = None
-        self.namespaces = NamespaceUse(tree)
+        self.limits = NamespaceLimits()
+        self._holders: dict[str, set[EntryKey]] = {}
+        # What pods use of namespaces with a limit that are not of gangs.
+        self._others: dict[str, Amounts] = {}
         self.soft = SoftClaims(tree)
 
     def copy(self, tree: QueueTree) -> Holdings:
@@ -48,16 +52,16 @@ class Holdings:
         other = Holdings(tree)
         other._usage, other._lasting = self._usage.apart(tree), self._lasting.apart(tree)
         other._asking, other._formats = self._asking.copy(), dict(self._formats)
-        other.namespaces, other.soft = self.namespaces.copy(tree), self.soft.copy(tree)
+        other.limits, other._others, other.soft = self.limits.copy(), dict(self._others), self.soft.copy(tree)
+        other._holders = {namespace: set(keys) for namespace, keys in self._holders.items()}
         return other
 
     def enter(self, claim: Claim, sign: int = 1) -> None:
         """Count a claim, or with the sign -1 count it no longer."""
         queue, soft, running = claim.queue, signed(claim.soft_amounts, sign), signed(claim.running_amounts, sign)
         self._take(queue, signed(claim.amounts, sign), soft, running, idle=claim.idle, lasts=claim.lasts)
-        self.namespaces.enter(claim, sign)
-        levels = *self._tree.gang_path(queue), *self.namespaces.levels(claim.key.namespace)
-        self._ends.enter(levels, claim, sign)
+        self._ends.enter((*self._tree.gang_path(queue), *self._levels(claim.key.namespace)), claim, sign)
+        self._enter_in_namespace(claim, sign)
         if soft:
             self.soft.enter(claim, sign)
         for name, amount in claim.whole.items():
@@ -67,12 +71,57 @@ class Holdings:
             if not self._asking[queue]:
                 del self._asking[queue]
 
+    def _enter_in_namespace(self, claim: Claim, sign: int) -> None:
+        """Count a claim in its namespace, where its soft part counts like the rest."""
+        namespace = claim.key.namespace
+        holders = self._holders.setdefault(namespace, set())
+        (holders.add if sign > 0 else holders.discard)(claim.key)
+        lasting = lasting_part(claim.amounts, claim.soft_amounts, idle=claim.idle, lasts=claim.lasts)
+        for usage, amounts in ((self._usage, claim.amounts), (self._lasting, lasting)):
+            usage.take_in(self._levels(namespace), signed(amounts, sign))
+            if not holders and namespace not in self.limits:
+                # Namespaces come and go; without a claim nothing is used.
+                usage.empty(namespace_level(namespace))
+        if not holders:
+            del self._holders[namespace]
+
+    def _levels(self, namespace: str) -> tuple[str, ...]:
+        """The levels at which claims of a namespace count besides their queues."""
+        own = namespace_level(namespace)
+        return (own, namespace_level()) if namespace in self.limits else (own,)
+
+    def holders(self, namespace: str) -> set[EntryKey]:
+        """The gangs that hold anything in a namespace."""
+        return set(self._holders.get(namespace, ()))
+
     def limit(self, namespace: str, limit: NamespaceLimit | None, *, whole: bool) -> bool:
         """Limit a namespace, or no longer (None); True when that changed anything."""
-        changed = self.namespaces.limit(namespace, limit, whole=whole)
-        if changed:
-            self._ends.forget()
-        return changed
+        self.limits.whole = whole
+        before = namespace in self.limits
+        if limit is None:
+            self.others_use(namespace, {})
+        if not self.limits.put(namespace, limit):
+            return False
+        if before is not (limit is not None):
+            for usage in (self._usage, self._lasting):
+                held = usage.taken(namespace_level(namespace)).items()
+                usage.take_in((namespace_level(),), signed(held, 1 if limit is not None else -1))
+        self._ends.forget()
+        return True
+
+    def others_use(self, namespace: str, use: Resources) -> bool:
+        """Note what pods use there that are not of gangs; True when that changed anything.
+
+        When they end is not known: they count as what does not end by itself.
+        """
+        now, before = amounts_of(use), self._others.pop(namespace, ())
+        if namespace not in self.limits:
+            return False
+        if now:
+            self._others[namespace] = now
+        for usage in (self._usage, self._lasting):
+            usage.take_in(self._levels(namespace), (*signed(before, -1), *now))
+        return now != before
 
     def runs(self, old: Claim, new: Claim) -> bool:
         """Count that another part of a claim runs; True where that makes a difference to others."""
@@ -87,19 +136,12 @@ class Holdings:
         for usage, held, runs in ((self._usage, amounts, running), (self._lasting, lasting, running if lasts else ())):
             if held:
                 usage.take(queue, (*held, *signed(soft, -1)), beside=() if idle else soft, running=runs)
-                if idle and self._tree.counts_nodes:
+                if idle and self._tree.nodes is not None:
                     usage.take_in((ROOT,), soft)
         if soft:
             self.soft.take(queue, soft_where(self._tree, queue, idle=idle), soft)
 
-    def replant(self, states: Mapping[str, QueueState]) -> None:
-        """The tree has changed: have what these queues hold, which are all, count where they stand now."""
-        self._usage, self._lasting, self._whole = Usage(self._tree), Usage(self._tree), None
-        self._ends.forget()
-        self.soft.replant()
-        self.plant(states)
-
-    def uproot(self, queues: Collection[str], states: Mapping[str, QueueState]) -> None:
+    def detach(self, queues: Collection[str], states: Mapping[str, QueueState]) -> None:
         """Count nowhere what these hold, among them all of a queue and those below it (`queues`): they are to move."""
         self._count(states, -1)
         self._ends.forget()
@@ -108,7 +150,7 @@ class Holdings:
             self._usage.empty(one)
             self._lasting.empty(one)
 
-    def plant(self, states: Mapping[str, QueueState]) -> None:
+    def attach(self, states: Mapping[str, QueueState]) -> None:
         """Have what these queues hold count where they stand now."""
         self._count(states)
 
@@ -146,7 +188,8 @@ class Holdings:
                 usage.take(queue, counts, running=())
                 if like.lasts:
                     lasting.take(queue, counts, running=())
-        return Room(usage, lasting, self.namespaces.room(), hard, asked, partial(self._ends_at, states))
+        namespaces = NamespaceRoom(self.limits, usage, lasting)
+        return Room(usage, lasting, namespaces, hard, asked, partial(self._ends_at, states))
 
     def _ends_at(self, states: Mapping[str, QueueState], level: str) -> RunEnds:
         """The expected ends of claims at a level, of the tree or of namespaces; all of these are in these queues."""
@@ -155,10 +198,8 @@ class Holdings:
             for queue, state in states.items():
                 if level in self._tree.gang_path(queue):
                     yield from state.held.values()
-                elif self.namespaces:
-                    for key, claim in state.held.items():
-                        if level in self.namespaces.levels(key.namespace):
-                            yield claim
+                elif self.limits:
+                    yield from (one for one in state.held.values() if level in self._levels(one.key.namespace))
 
         return self._ends.at(level, claims)
 

@@ -14,8 +14,9 @@ gang, then the older. Where any namespace has an ElasticQuota all gangs are one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from muster.model.gang_states import GangState
 from muster.queueing.admission_pass import AdmissionPass, run_admission_pass
@@ -23,7 +24,6 @@ from muster.queueing.bypassed import first_bypassed
 from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, GangKey, Growth, Order, Run
 from muster.queueing.growth_room import growth_may_pass, may_grow
 from muster.queueing.holdings import Holdings
-from muster.queueing.namespace_quota import NamespaceLimit
 from muster.queueing.passes import Passes
 from muster.queueing.queue_state import QueueState
 from muster.queueing.queue_tree import QueueTree
@@ -34,6 +34,7 @@ from muster.queueing.turns import Turns, Visitor
 from muster.queueing.usage import amounts_of
 from muster.queueing.verdicts import Decision, queue_not_found, refused, why
 from muster.resources.amounts import Resources, describe
+from muster.resources.elastic_quotas import NamespaceLimit
 
 __all__ = ["Candidate", "Decision", "End", "EndKind", "GangKey", "Ledger", "Run", "queue_not_found"]
 
@@ -100,21 +101,23 @@ class Ledger:
             self._tree.put(name, new)
             self._passes.forget(name)
         else:
-            self._replant(name, new)
+            parents = (view.parent for view in (old, new) if view is not None)
+            self._move(name, parents, partial(self._tree.put, name, new))
         if name in self._states:
             self._states[name].set_view(self._tree.settings(name))
         return True
 
     def bound(self, nodes: Resources | None) -> bool:
         """Bound all queues together by the nodes' resources, or by nothing (None); True when anything changed."""
-        before = self._tree.counts_nodes, bool(self._tree.limit(ROOT))
-        if not self._tree.bound(nodes):
+        if nodes == self._tree.nodes:
             return False
-        if before == (self._tree.counts_nodes, bool(self._tree.limit(ROOT))) and before[1]:
+        root = self._tree.settings(ROOT)
+        if (nodes is None) is (self._tree.nodes is None) and bool(nodes or root.limit) and self._tree.limit(ROOT):
             # All gangs compete with all others, before and after; only what fits changes.
+            self._tree.bound(nodes)
             self._passes.forget_all()
         else:
-            self._replant_all()
+            self._move(ROOT, (), partial(self._tree.bound, nodes))
         return True
 
     def limit_namespace(self, namespace: str, limit: NamespaceLimit | None, *, whole: bool = True) -> bool:
@@ -124,39 +127,30 @@ class Ledger:
         """
         if not self._holdings.limit(namespace, limit, whole=whole):
             return False
-        self._passes.together = bool(self._holdings.namespaces)
+        self._passes.together = bool(self._holdings.limits)
         self._passes.regroup(self._states)
         return True
 
     def others_use(self, namespace: str, use: Resources) -> bool:
         """Count what pods that are not of gangs use of a namespace's ElasticQuotas; True when anything changed."""
-        if not self._holdings.namespaces.others(namespace, use):
+        if not self._holdings.others_use(namespace, use):
             return False
         self._passes.forget_all()
         return True
 
-    def _replant(self, name: str, new: QueueView | None) -> None:
-        """Have a queue come, go, move or have another limit: what it and those below it hold counts elsewhere then.
+    def _move(self, name: str, parents: Iterable[str], change: Callable[[], object]) -> None:
+        """Change the tree at a queue: what it and those below it hold counts elsewhere then.
 
         So does what its parent holds itself, which may get its first queue below it, or lose the last.
         """
-        if name == ROOT:
-            # Also queues that are not there stand below it.
-            self._tree.put(name, new)
-            self._replant_all()
-            return
-        below = self._tree.with_below(name)
-        parents = (view.parent for view in (self._tree.get(name), new) if view is not None)
+        # All queues stand below the root, also those that are not there.
+        below = (*self._tree.with_below(ROOT), *self._states) if name == ROOT else self._tree.with_below(name)
         states = {one: self._states[one] for one in (*below, *parents) if one in self._states}
-        self._holdings.uproot(below, states)
-        self._passes.uproot((*below, *self._tree.path(name)), used=states)
-        self._tree.put(name, new)
-        self._holdings.plant(states)
-        self._passes.plant(self._tree.path(name), used=states)
-
-    def _replant_all(self) -> None:
-        self._holdings.replant(self._states)
-        self._passes.regroup(self._states)
+        self._holdings.detach(below, states)
+        self._passes.detach((*below, *self._tree.path(name)), used=states)
+        change()
+        self._holdings.attach(states)
+        self._passes.attach(self._tree.path(name), used=states)
 
     # --- gangs ------------------------------------------------------------------------------------------------------
 
@@ -275,7 +269,7 @@ class Ledger:
 
     def holding_in(self, namespace: str) -> set[GangKey]:
         """The gangs that hold anything in a namespace."""
-        return {key.gang for key in self._holdings.namespaces.holders(namespace)}
+        return {key.gang for key in self._holdings.holders(namespace)}
 
     def used(self, queue: str) -> Resources:
         """The usage of a queue, by its own gangs and the gangs of queues below it; soft claims do not count."""
@@ -345,7 +339,8 @@ class Ledger:
 
     def refusal(self, candidate: Candidate, now: float) -> Decision | None:
         """Why a gang like this cannot start however much is free; None when it can. The gang need not wait here."""
-        return refused(candidate, self._tree.place(candidate.queue), self._holdings.namespaces.ceiling(candidate), now)
+        ceiling = self._holdings.limits.ceiling(candidate.key.namespace) if candidate.limited else None
+        return refused(candidate, self._tree.place(candidate.queue), ceiling, now)
 
     def patience_ends(self, key: EntryKey) -> float | None:
         """When the patience of a waiting gang is over (seconds of the wall clock); None where it was not passed."""
@@ -370,7 +365,7 @@ class Ledger:
             queue,
             takes=tuple(name for name, _ in going.amounts),
             behind=None if growth else going.order,
-            namespace=key.namespace if key.namespace in self._holdings.namespaces else "",
+            namespace=key.namespace if key.namespace in self._holdings.limits else "",
             may_be_passed=lambda other: self._may_be_passed(other, outcome),
         )
         return list(dict.fromkeys(first.key for first in firsts))

@@ -70,7 +70,7 @@ class Passes:
         for queue in queues:
             self.join(queue)
 
-    def uproot(self, queues: Iterable[str], *, used: Collection[str]) -> None:
+    def detach(self, queues: Iterable[str], *, used: Collection[str]) -> None:
         """These queues are to move in the tree, or to have another limit; in those `used` any gang holds or waits."""
         for queue in used:
             self.forget(queue)
@@ -79,7 +79,7 @@ class Passes:
             self._subtrees.pop(queue, None)
             self._passes.pop(queue, None)
 
-    def plant(self, path: Iterable[str], *, used: Iterable[str]) -> None:
+    def attach(self, path: Iterable[str], *, used: Iterable[str]) -> None:
         """They stand at their places now, the highest of them below the others of this path."""
         for queue in used:
             self.join(queue)

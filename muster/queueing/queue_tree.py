@@ -91,7 +91,7 @@ class QueueTree:
     def __init__(self, views: Iterable[QueueView] = ()) -> None:
         self._views: dict[str, QueueView] = {}
         self._children: dict[str, set[str]] = {}
-        self._nodes: Resources | None = None
+        self.nodes: Resources | None = None
         self._revision = 0
         self._paths: dict[str, tuple[str, ...]] = {}
         self._limits: dict[str, Resources] = {}
@@ -150,7 +150,7 @@ class QueueTree:
     def copy(self) -> QueueTree:
         """The same queues, to be changed by themselves."""
         other = QueueTree()
-        other._views, other._nodes = dict(self._views), self._nodes
+        other._views, other.nodes = dict(self._views), self.nodes
         other._children = {parent: set(names) for parent, names in self._children.items()}
         other._occupied, other._on_hold, other._strict = set(self._occupied), set(self._on_hold), set(self._strict)
         return other
@@ -195,22 +195,14 @@ class QueueTree:
                 for one in of:
                     known.pop(one, None)
 
-    def bound(self, nodes: Resources | None) -> bool:
-        """Bound the root by what the nodes can give, or no longer; True when that changed anything."""
-        if nodes == self._nodes:
-            return False
-        self._nodes = nodes
+    def bound(self, nodes: Resources | None) -> None:
+        """Bound the root by what the nodes can give now, or no longer."""
+        self.nodes = nodes
         self._forget_limits()
-        return True
 
     def settings(self, name: str) -> QueueView:
         """The queue by itself; of one that is not there, one that says nothing."""
         return self._views.get(name, _SILENT)
-
-    @property
-    def counts_nodes(self) -> bool:
-        """Whether the root is bounded by what the nodes can give now."""
-        return self._nodes is not None
 
     def strict(self, name: str) -> bool:
         """Whether no gang may pass another one there."""
@@ -326,7 +318,7 @@ class QueueTree:
         view = self._views.get(name)
         own = view.limit if view else {}
         if name == ROOT:
-            whole = _tighter(own, self._nodes or {})
+            whole = _tighter(own, self.nodes or {})
             return whole, whole
         parent = self._parent(name)
         # In a ring no queue is above another: otherwise the answer would depend on where the walk begins.

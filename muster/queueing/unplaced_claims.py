@@ -43,7 +43,7 @@ def soft_in(tree: QueueTree, claim: Claim) -> tuple[str, ...]:
 def soft_where(tree: QueueTree, queue: str, *, idle: bool) -> tuple[str, ...]:
     """The queues in which soft parts of claims held in a queue need not count; `idle` as the claims are."""
     path = tree.gang_path(queue)
-    return tuple(one for one in path if one != ROOT or not tree.counts_nodes) if idle else path[:1]
+    return tuple(one for one in path if one != ROOT or not tree.nodes is not None) if idle else path[:1]
 
 
 def lasting_part(amounts: Amounts, soft: Amounts, *, idle: bool, lasts: bool) -> Amounts:
@@ -82,7 +82,7 @@ def take_hard_parts(tree: QueueTree, hard: Mapping[str, HardParts], usage: Usage
                 # Where a soft part counts already it counts once.
                 less = signed(more, -1)
                 taking.take(queue, more, beside=() if idle else less, running=())
-                if idle and tree.counts_nodes:
+                if idle and tree.nodes is not None:
                     taking.take_in((ROOT,), less)
 
 
@@ -130,10 +130,6 @@ class SoftClaims:
                 # Queues come and go.
                 del self._sums[one]
         self._changed.add(queue)
-
-    def replant(self) -> None:
-        """The tree has changed, and all that is soft will be taken where it stands now."""
-        self._sums.clear()
 
     # --- what is hard -------------------------------------------------------------------------------------------------
 

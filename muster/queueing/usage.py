@@ -16,6 +16,7 @@ from muster.resources.quantity import Quantity
 RUN = "(run time)"
 """Stands for the seconds of a run among amounts that are compared as one; no resource has such a name."""
 
+_NAMESPACE = "namespace "
 Amounts = tuple[tuple[str, int], ...]
 """Resources and billionths of their units, by name; nothing that is zero."""
 
@@ -44,6 +45,11 @@ def signed(amounts: Iterable[tuple[str, int]], sign: int) -> Amounts:
     return tuple((name, sign * amount) for name, amount in amounts)
 
 
+def namespace_level(namespace: str = "") -> str:
+    """The level of one namespace, or of all that have an ElasticQuota (""); no queue has such a name."""
+    return f"{_NAMESPACE}{namespace}"
+
+
 class _Row:
     """What counts of one queue, by resource in billionths.
 
@@ -70,7 +76,7 @@ class _Row:
 
 
 class Usage:
-    """What is taken of the queues of a tree, as it stands; a change of the tree needs a new one.
+    """What is taken of each level: of the queues of a tree, as it stands, and of namespaces.
 
     A queue hands up to its parent at most its limit and what really runs of it: claims of which more is never placed
     take nothing from others. Where only limits have changed, `settle` has that count.
@@ -108,7 +114,7 @@ class Usage:
     def settle(self) -> None:
         """Have each queue hand up what it may by the limits of now."""
         for one, row in list(self._rows.items()):
-            limit = self._tree.hands_up(one)
+            limit = {} if one.startswith(_NAMESPACE) else self._tree.hands_up(one)
             now = {name: beyond for name in limit if (beyond := row.beyond(name, limit))}
             if now != row.excess:
                 self._take(self._tree.path(one), tuple((name, 0) for name in {*now, *row.excess}))

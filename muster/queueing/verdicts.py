@@ -10,12 +10,12 @@ from muster.model.names import HOLD, RUNS_AT_MOST
 from muster.model.times import minute_of
 from muster.queueing.admission_pass import AdmissionPass
 from muster.queueing.entries import Candidate, EndKind, Order
-from muster.queueing.namespace_quota import Ceiling
 from muster.queueing.queue_tree import Place, QueueLevel
 from muster.queueing.reservations import Reservation
 from muster.queueing.shares import percent
 from muster.queueing.usage import Usage
 from muster.resources.amounts import Resources, describe, minus
+from muster.resources.elastic_quotas import Ceiling
 
 # Why one whose patience is over holds up no gang all the same.
 _IN_VAIN = "what does not end by itself leaves it no room"

@@ -7,12 +7,17 @@ What `min` does not name is guaranteed to nobody.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
 from muster.model.objects import LocalObject, ObjectMeta, ResourceList
-from muster.resources.amounts import parse_resources
+from muster.resources.amounts import Resources, describe, minus, parse_resources, total, within
 from muster.resources.quantity import ZERO, Quantity
 
 # Plain fields of the scheduler's own type for amounts: they are 0 where nothing is said. All others stand in a map.
 _NEVER_UNNAMED = ("cpu", "memory", "ephemeral-storage")
+_TOGETHER = "the ElasticQuotas of all namespaces"
 
 
 class _Spec(LocalObject, frozen=True):
@@ -57,3 +62,185 @@ def used(quota: ElasticQuota) -> dict[str, Quantity]:
     It names the resources that `min` or `max` name. Raises InvalidObjectError for what is no quantity.
     """
     return parse_resources(quota.status.used, path="status.used", least=None)
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceLimit:
+    """What the ElasticQuotas of one namespace say together."""
+
+    quotas: tuple[str, ...]
+    """Their names, in order."""
+    most: Resources
+    """What the namespace may ever use; resources that are not named are unlimited."""
+    least: Resources
+    """What it is guaranteed; resources that are not named are 0."""
+
+    def __str__(self) -> str:
+        """How it is called where a gang of the namespace is told of it."""
+        named = " and ".join(f'"{name}"' for name in self.quotas)
+        return f"ElasticQuotas {named}" if len(self.quotas) > 1 else f"ElasticQuota {named}"
+
+
+def limit_of(quotas: Iterable[ElasticQuota]) -> NamespaceLimit | None:
+    """The strictest of what the quotas of one namespace say; None where there are none.
+
+    Raises InvalidObjectError for a quota with an amount that is no quantity, or below 0.
+    """
+    limit = None
+    for quota in sorted(quotas, key=lambda one: one.metadata.name):
+        most, least = largest_use(quota), guaranteed(quota)
+        if limit is None:
+            limit = NamespaceLimit((quota.metadata.name,), most, least)
+        else:
+            limit = NamespaceLimit(
+                (*limit.quotas, quota.metadata.name),
+                {name: min(_of(name, limit.most, most)) for name in {**limit.most, **most}},
+                {name: min(limit.least[name], least[name]) for name in limit.least if name in least},
+            )
+    return limit
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """What bounds the gangs of one namespace.
+
+    Its rule is here twice: in words for one gang, and in integers, which is asked for each of thousands.
+    """
+
+    own: NamespaceLimit
+    """The limit of the namespace."""
+    together: Resources
+    """The sum of what all namespaces are guaranteed."""
+    whole: bool = True
+    """Whether the quotas of all namespaces are known; of a sum of which parts are unknown nothing follows."""
+
+    def never(self, need: Resources) -> str | None:
+        """Why what needs so much can never run in the namespace, in words with numbers; None where it can."""
+        over = {name: need[name] for name in self.own.most if name in need and need[name] > self.own.most[name]}
+        if over:
+            return (
+                f"needs {describe(over)}, {self.own} has max {describe({name: self.own.most[name] for name in over})}"
+            )
+        over = {name: amount for name, amount in need.items() if amount > self.together.get(name, ZERO)}
+        if over and self.whole:
+            have = {name: self.together.get(name, ZERO) for name in over}
+            return f"needs {describe(over)}, {_TOGETHER} have min {describe(have)} together"
+        return None
+
+    def guarantees(self, need: Resources, used: Resources) -> bool:
+        """Whether the namespace stays within its own min when that comes to what it has `used`."""
+        return within(need, minus(_asked(self.own.least, need), used))
+
+    def shortage(self, need: Resources, used: Resources, used_together: Resources) -> str | None:
+        """What such a gang waits for: what is free of how much, in words with numbers; None where nothing is lacking.
+
+        `used` is what the namespace uses, `used_together` what all namespaces with a quota use, this one among them.
+        Resources of which nothing is needed are not looked at.
+        """
+        most = {name: amount for name, amount in self.own.most.items() if need.get(name)}
+        if not within(need, minus(most, used)):
+            return f"{self.own} has {describe(minus(most, used))} free of {describe(most)}"
+        together = _asked(self.together, need)
+        if self.whole and not self.guarantees(need, used) and not within(need, minus(together, used_together)):
+            free = describe(minus(together, used_together))
+            return f"{_TOGETHER} have {free} free of {describe(together)} together"
+        return None
+
+    @cached_property
+    def _most(self) -> dict[str, int]:
+        # What is 0 is a limit, too.
+        return {name: amount.nano for name, amount in self.own.most.items()}
+
+    @cached_property
+    def _least(self) -> dict[str, int]:
+        return {name: amount.nano for name, amount in self.own.least.items()}
+
+    @cached_property
+    def _shared(self) -> dict[str, int] | None:
+        return {name: amount.nano for name, amount in self.together.items()} if self.whole else None
+
+    def fits(
+        self, amounts: Iterable[tuple[str, int]], used: Mapping[str, int], used_together: Mapping[str, int]
+    ) -> bool:
+        """Whether so much more may be used; all in billionths."""
+        guaranteed = shared = True
+        for name, amount in amounts:
+            own = used.get(name, 0) + amount
+            if name in self._most and own > self._most[name]:
+                return False
+            guaranteed = guaranteed and own <= self._least.get(name, 0)
+            if self._shared is not None:
+                shared = shared and used_together.get(name, 0) + amount <= self._shared.get(name, 0)
+        return guaranteed or shared
+
+    def largest(self, used: Mapping[str, int], used_together: Mapping[str, int]) -> dict[str, int]:
+        """No gang fits that needs more of one of these resources; all in billionths."""
+        most = {name: limit - used.get(name, 0) for name, limit in self._most.items()}
+        if self._shared is not None:
+            for name in {*most, *self._shared}:
+                own = self._least.get(name, 0) - used.get(name, 0)
+                free = max(own, self._shared.get(name, 0) - used_together.get(name, 0))
+                most[name] = min(free, most.get(name, free))
+        return most
+
+
+class NamespaceLimits:
+    """The limits of all namespaces that have an ElasticQuota; not `whole` where only some of them can be read."""
+
+    def __init__(self, *, whole: bool = True) -> None:
+        self.whole = whole
+        self._limits: dict[str, NamespaceLimit] = {}
+        self._together: Resources | None = None
+        self._ceilings: dict[str, Ceiling] = {}
+
+    def copy(self) -> NamespaceLimits:
+        """The same limits, to be changed by themselves."""
+        other = NamespaceLimits(whole=self.whole)
+        other._limits = dict(self._limits)
+        return other
+
+    def __bool__(self) -> bool:
+        return bool(self._limits)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._limits)
+
+    def __contains__(self, namespace: str) -> bool:
+        return namespace in self._limits
+
+    def put(self, namespace: str, limit: NamespaceLimit | None) -> bool:
+        """Have this be the limit of a namespace, None for none; True when that changed anything."""
+        if self._limits.get(namespace) == limit:
+            return False
+        self._limits.pop(namespace, None)
+        if limit is not None:
+            self._limits[namespace] = limit
+        self._together = None
+        self._ceilings.clear()
+        return True
+
+    @property
+    def together(self) -> Resources:
+        """The sum of what all namespaces are guaranteed; resources that are not named are 0."""
+        if self._together is None:
+            self._together = total(limit.least for limit in self._limits.values())
+        return self._together
+
+    def ceiling(self, namespace: str) -> Ceiling | None:
+        """What bounds the gangs of a namespace; None where no quota does."""
+        own = self._limits.get(namespace)
+        if own is None:
+            return None
+        known = self._ceilings.get(namespace)
+        if known is None:
+            known = self._ceilings[namespace] = Ceiling(own, self.together, self.whole)
+        return known
+
+
+def _of(name: str, *several: Resources) -> list[Quantity]:
+    return [one[name] for one in several if name in one]
+
+
+def _asked(limit: Resources, need: Resources) -> dict[str, Quantity]:
+    """What a limit says of the resources that are needed, where it limits those that it does not name to 0."""
+    return {name: limit.get(name, ZERO) for name, amount in need.items() if amount}

@@ -27,9 +27,9 @@ from muster.model.names import ADMITTER, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LA
 from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError, ObjectMeta
 from muster.model.strictness import Validation
-from muster.queueing.namespace_quota import Ceiling
 from muster.queueing.queue_tree import Place
 from muster.resources.amounts import Resources
+from muster.resources.elastic_quotas import Ceiling
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.validation.holds import idle_hold
 from muster.validation.misspelled import misspelled

@@ -10,9 +10,8 @@ import pytest
 from hack.testbed import Nodes, Testbed
 from muster.kube.resource import ELASTIC_QUOTAS, PODS
 from muster.model.objects import convert
-from muster.queueing.namespace_quota import NamespaceLimits, limit_of
 from muster.resources.amounts import parse_resources
-from muster.resources.elastic_quotas import ElasticQuota
+from muster.resources.elastic_quotas import ElasticQuota, NamespaceLimits, limit_of
 from tests.support.cluster.backends import cluster, elastic_quota, scheduled
 from tests.support.cluster.objects import node_of
 from tests.support.cluster.scene import Scene, open_scene
@@ -121,7 +120,7 @@ def test_what_muster_says_never_runs_the_scheduler_refuses_and_nothing_else(
     for name, spec in (("team-a", own), ("team-b", others)):
         limit = limit_of([convert({"metadata": {"name": "quota", "namespace": name}, "spec": spec}, ElasticQuota)])
         assert limit is not None
-        limits.set(name, limit)
+        limits.put(name, limit)
     ceiling = limits.ceiling("team-a")
     assert ceiling is not None
     assert bool(ceiling.never(parse_resources(requests, path="requests"))) is refused

@@ -16,12 +16,11 @@ from muster.gangs.intent import Defaults, Surroundings
 from muster.model.findings import Finding, Reason
 from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
-from muster.queueing.namespace_quota import NamespaceLimits, limit_of
 from muster.queueing.queue_tree import QueueTree, labels_of
 from muster.queueing.queue_view import read_queue
 from muster.queueing.sources import QUEUE_SOURCES, GangQueue, QueueSource
 from muster.resources.amounts import parse_resources
-from muster.resources.elastic_quotas import ElasticQuota
+from muster.resources.elastic_quotas import ElasticQuota, NamespaceLimits, limit_of
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
@@ -101,7 +100,7 @@ class PlanContext:
                 there = self.elastic_quotas.setdefault(namespace, {})
                 there[name] = decoded
                 if (limit := limit_of(there.values())) is not None:
-                    self.elastic_limits.set(namespace, limit)
+                    self.elastic_limits.put(namespace, limit)
 
     def _learn_source(self, document: Document) -> bool:
         for source in SOURCES:

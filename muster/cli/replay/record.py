@@ -94,7 +94,7 @@ class Recorder:
         """Write down what has changed since the last look."""
         # What the nodes can give is known only here.
         tree = snapshot.ledger.tree
-        most = as_text(tree.limit(ROOT)) if tree.counts_nodes else None
+        most = as_text(tree.limit(ROOT)) if tree.nodes is not None else None
         if most and all(queue.metadata.name != ROOT for queue in queues):
             queues = [*queues, Queue(metadata=ObjectMeta(name=ROOT), status=QueueStatus(state="Open"))]
         for queue in queues:

@@ -13,9 +13,9 @@ from muster.admitters.kueue_quota import ClusterQueue
 from muster.gangs.intent import Defaults
 from muster.model.findings import ABOUT, Finding, Reason, Severity
 from muster.model.objects import Queue
-from muster.queueing.namespace_quota import Ceiling, NamespaceLimit
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView, read_queue
+from muster.resources.elastic_quotas import Ceiling, NamespaceLimit
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota

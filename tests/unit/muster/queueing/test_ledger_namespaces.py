@@ -11,9 +11,9 @@ from hypothesis.stateful import invariant, rule
 
 from muster.queueing.entries import Claim, EndKind
 from muster.queueing.ledger import Candidate, GangKey, Ledger
-from muster.queueing.namespace_quota import NamespaceLimit
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import Resources, total
+from muster.resources.elastic_quotas import NamespaceLimit
 from muster.resources.quantity import ZERO
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts

@@ -9,8 +9,8 @@ import pytest
 from muster.model.gang_states import GangState
 from muster.queueing.entries import Growth
 from muster.queueing.ledger import Candidate, Decision, GangKey, Ledger
-from muster.queueing.namespace_quota import NamespaceLimit
 from muster.queueing.queue_view import QueueView
+from muster.resources.elastic_quotas import NamespaceLimit
 from tests.support.manifests.observed import amounts
 
 NOW = 1_000_000.0

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from muster.model.objects import Queue
 from muster.model.selectors import parse_selector
+from muster.queueing.ledger import Ledger
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import as_text
@@ -178,10 +179,10 @@ def test_guarantees_bind_nobody_where_the_queue_above_is_unlimited() -> None:
 
 def test_the_nodes_bound_the_root() -> None:
     tree = QueueTree([view("a", cpu="4")])
-    assert tree.bound(amounts(cpu="3", memory="1Gi"))
+    tree.bound(amounts(cpu="3", memory="1Gi"))
     assert levels(tree, "a") == [("a", {"cpu": "4"}), (ROOT, {"cpu": "3", "memory": "1Gi"})]
-    assert not tree.bound(amounts(cpu="3", memory="1Gi"))
-    assert tree.bound(None)
+    tree.bound(None)
+    assert levels(tree, "a") == [("a", {"cpu": "4"})]
     assert levels(tree, "a") == [("a", {"cpu": "4"})]
 
 
@@ -275,9 +276,10 @@ def test_entering_the_same_queue_again_changes_nothing() -> None:
     assert tree.set(view("q", cpu="5"))
 
 
-def test_nodes_of_which_nobody_told_bound_nothing() -> None:
-    tree = QueueTree([view("q", cpu="4")])
-    assert not tree.counts_nodes
-    assert not tree.bound(None)
-    assert tree.bound({})
-    assert tree.counts_nodes
+def test_nodes_that_are_not_known_bound_nothing() -> None:
+    """Nor do nodes that are known and give nothing that is named."""
+    ledger = Ledger()
+    assert not ledger.bound(None)
+    assert ledger.bound({})
+    assert not ledger.bound({})
+    assert ledger.tree.limit(ROOT) == {}

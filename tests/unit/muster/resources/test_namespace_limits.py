@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from muster.model.objects import InvalidObjectError, convert
-from muster.queueing.namespace_quota import Ceiling, NamespaceLimit, NamespaceLimits, limit_of
 from muster.resources.amounts import as_text, parse_resources
-from muster.resources.elastic_quotas import ElasticQuota
+from muster.resources.elastic_quotas import Ceiling, ElasticQuota, NamespaceLimit, NamespaceLimits, limit_of
 from muster.resources.quantity import Quantity
 
 JSON = dict[str, Any]
@@ -30,9 +29,9 @@ def limit(*quotas: ElasticQuota) -> NamespaceLimit:
 def ceiling(*others: JSON, **spec: JSON) -> Ceiling:
     """Of a namespace whose quota says this; each of the others is the min of another namespace."""
     limits = NamespaceLimits()
-    limits.set("team-a", limit(quota("a", **spec)))
+    limits.put("team-a", limit(quota("a", **spec)))
     for index, least in enumerate(others):
-        limits.set(f"other-{index}", limit(quota("other", min=least)))
+        limits.put(f"other-{index}", limit(quota("other", min=least)))
     found = limits.ceiling("team-a")
     assert found is not None
     return found
@@ -129,7 +128,7 @@ def test_a_gang_that_borrows_waits_for_what_others_use() -> None:
 
 def test_where_not_all_quotas_are_known_their_sum_bounds_nothing() -> None:
     limits = NamespaceLimits(whole=False)
-    limits.set("team-a", limit(quota("a", min={"cpu": "2"}, max={"cpu": "4"})))
+    limits.put("team-a", limit(quota("a", min={"cpu": "2"}, max={"cpu": "4"})))
     bound = limits.ceiling("team-a")
     assert bound is not None
     assert bound.never(amounts(cpu="3")) is None
@@ -153,22 +152,22 @@ def test_a_min_guarantees_nothing_above_the_max() -> None:
 def test_limits_say_whether_anything_changed() -> None:
     limits, one, other = NamespaceLimits(), limit(quota("a", min={"cpu": "1"})), limit(quota("a", min={"cpu": "2"}))
     assert not limits
-    assert limits.set("team-a", one)
-    assert not limits.set("team-a", limit(quota("a", min={"cpu": "1"})))
-    assert limits.set("team-a", other)
+    assert limits.put("team-a", one)
+    assert not limits.put("team-a", limit(quota("a", min={"cpu": "1"})))
+    assert limits.put("team-a", other)
     assert "team-a" in limits
     assert limits.ceiling("team-b") is None
-    assert limits.take("team-a")
-    assert not limits.take("team-a")
+    assert limits.put("team-a", None)
+    assert not limits.put("team-a", None)
     assert not limits
 
 
 def test_the_sum_follows_the_quotas() -> None:
     limits = NamespaceLimits()
-    limits.set("team-a", limit(quota("a", min={"cpu": "1"})))
-    limits.set("team-b", limit(quota("b", min={"cpu": "2", "nvidia.com/gpu": "1"})))
+    limits.put("team-a", limit(quota("a", min={"cpu": "1"})))
+    limits.put("team-b", limit(quota("b", min={"cpu": "2", "nvidia.com/gpu": "1"})))
     assert as_text(limits.together) == {"cpu": "3", "nvidia.com/gpu": "1"}
-    limits.set("team-b", limit(quota("b", min={"cpu": "5"})))
+    limits.put("team-b", limit(quota("b", min={"cpu": "5"})))
     assert as_text(limits.together) == {"cpu": "6"}
-    limits.take("team-a")
+    limits.put("team-a", None)
     assert as_text(limits.together) == {"cpu": "5"}
