@@ -71,7 +71,7 @@ def test_every_link_and_anchor_leads_somewhere() -> None:
 
 def test_the_first_page_leads_to_the_documents(browser: Window, address: str) -> None:
     browser.open(f"{address}/index.html")
-    browser.wait(lambda: "Tutorial" in browser.text())
+    browser.wait(lambda: "Ten minutes with muster" in browser.text())
     assert browser.driver.current_url == f"{address}/docs/index.html"
 
 
