@@ -27,7 +27,7 @@ _MODULES = {
     "replay": "replay.command",
     "resume": "hold",
     "test": "replay.testing",
-    "watch": "queues.watch",
+    "watch": "queues.command",
     "withdraw": "release.withdraw",
 }
 
@@ -43,6 +43,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     arguments = commands.parse_args(argv)
     if arguments.command == "plan" and (wrong := _without(arguments)):
         commands.error(wrong)
+    if arguments.command == "queues" and arguments.watch and arguments.output != "table":
+        commands.error("--watch: needs the output format table")
     if arguments.command == "version":
         print_version()
     try:

@@ -260,11 +260,13 @@ def _queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "a claim or wait.",
     )
     output(queues)
+    queues.add_argument("-w", "--watch", action="store_true", help="as `muster watch`: follow the cluster until Ctrl-C")
     watch = commands.add_parser(
         "watch",
         help="show queues and gangs, updated on every change, until Ctrl-C",
         description="Show the queues and all gangs that hold a claim or wait, and redraw when anything changes.",
     )
+    watch.set_defaults(watch=True)
     for parser in (queues, watch):
         cluster(
             parser,

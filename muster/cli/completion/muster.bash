@@ -9,7 +9,7 @@ _shtab_muster_subparsers=(plan explain queues watch page hold resume audit docto
 
 _shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --values --strict --cluster --what-if --queue --capability --lose-node --reserves --kubeconfig --context --connect-timeout)
 _shtab_muster_explain_option_strings=(-h --help -o --output --ledger --what-would-help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --values)
-_shtab_muster_queues_option_strings=(-h --help -o --output -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --values)
+_shtab_muster_queues_option_strings=(-h --help -o --output -w --watch -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --values)
 _shtab_muster_watch_option_strings=(-h --help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --values)
 _shtab_muster_page_option_strings=(-h --help --port -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --values)
 _shtab_muster_hold_option_strings=(-h --help -o --output -n --namespace --dry-run --kubeconfig --context --connect-timeout)
@@ -92,6 +92,8 @@ _shtab_muster_explain__A_nargs=0
 _shtab_muster_explain___all_namespaces_nargs=0
 _shtab_muster_queues__h_nargs=0
 _shtab_muster_queues___help_nargs=0
+_shtab_muster_queues__w_nargs=0
+_shtab_muster_queues___watch_nargs=0
 _shtab_muster_queues__A_nargs=0
 _shtab_muster_queues___all_namespaces_nargs=0
 _shtab_muster_watch__h_nargs=0

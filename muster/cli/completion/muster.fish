@@ -89,6 +89,7 @@ complete -c muster -n '_shtab_muster_using explain' -l values -xka "(__fish_comp
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a queues -d 'Show the queue tree with the limit and the usage of each queue, and the number of gangs that hold a claim or wait.'
 complete -c muster -n '_shtab_muster_using queues' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using queues' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'
+complete -c muster -n '_shtab_muster_using queues' -s w -l watch -d 'as `muster watch`: follow the cluster until Ctrl-C'
 complete -c muster -n '_shtab_muster_using queues' -s n -l namespace -x -d 'namespace to read when you cannot list all namespaces; default: the namespace of the kubeconfig context'
 complete -c muster -n '_shtab_muster_using queues' -s A -l all-namespaces -d 'read all namespaces; the default when you can list them'
 complete -c muster -n '_shtab_muster_using queues' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'

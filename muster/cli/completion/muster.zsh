@@ -163,6 +163,7 @@ _shtab_muster_plan_defaults_added=0
 _shtab_muster_queues_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
+  {-w,--watch}"[as \`muster watch\`\: follow the cluster until Ctrl-C]"
   {-n,--namespace}"[namespace to read when you cannot list all namespaces\; default\: the namespace of the kubeconfig context]:namespace:"
   {-A,--all-namespaces}"[read all namespaces\; the default when you can list them]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"

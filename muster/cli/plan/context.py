@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -66,7 +66,7 @@ class PlanContext:
             decoded = convert(document.manifest, type_)
             check(decoded)
         except InvalidObjectError as error:
-            raise unreadable(document.source, document.manifest, type_, partial(_faults, check)) from error
+            raise unreadable(document.source, document.manifest, type_, error) from error
         match decoded:
             case Queue():  # GangQueues are, too
                 self._learn_queue(decoded)
@@ -108,7 +108,7 @@ class PlanContext:
                 try:
                     found = convert(document.manifest, source.decoded)
                 except InvalidObjectError as error:
-                    raise unreadable(document.source, document.manifest, source.decoded, lambda _: ()) from error
+                    raise unreadable(document.source, document.manifest, source.decoded, error) from error
                 namespace = (found.metadata.namespace or "default") if source.namespaced else ""
                 self.origins[Reference(source, namespace, found.metadata.name)] = found
                 return True
@@ -131,14 +131,6 @@ class PlanContext:
             origin=self.origins.get,
             ceiling=self.elastic_limits.ceiling(namespace),
         )
-
-
-def _faults(check: Callable[[Any], object], decoded: object) -> Sequence[Finding]:
-    try:
-        check(decoded)
-    except InvalidObjectError as error:
-        return (Finding(Reason.INVALID, error.field, str(error)),)
-    return ()
 
 
 def _check_elastic(quota: ElasticQuota) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import msgspec
 from muster.admitters import Admitter
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext, as_of_input, default_queue_unknown, near_kind, readable, unserved
-from muster.cli.plan.malformed import further, unreadable
+from muster.cli.plan.malformed import unreadable
 from muster.cli.plan.manifests import Document
 from muster.gangs.gang import Gang, as_its_pods
 from muster.gangs.intent import Defaults, Intent
@@ -30,7 +30,7 @@ from muster.resources.amounts import as_text
 from muster.validation.not_managed import why_not_managed
 from muster.validation.queue import faults
 from muster.validation.workload import Context, Verdict, judge
-from muster.workloads import Decoded, Kind, RoleSpec, Workload, kind_of
+from muster.workloads import Kind, RoleSpec, Workload, kind_of
 
 # The findings that `--strict` counts, beside workloads that muster does not manage.
 _SLIPS = (Reason.MISSPELLED, Reason.FIELD_DROPPED)
@@ -106,11 +106,8 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
     context = known.context(meta["namespace"], defaults)
     manifest = {**document.manifest, "metadata": meta}
 
-    def refused(decoded: Decoded) -> Sequence[Finding]:
-        return judge(kind, decoded, context).refusals
-
     if misnamed:
-        raise unreadable(document.source, manifest, kind.decoded, refused, misnamed)
+        raise unreadable(document.source, manifest, kind.decoded, None, misnamed)
     try:
         decoded = convert(manifest, kind.decoded)
         verdict = judge(kind, decoded, context)
@@ -118,13 +115,9 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
             context = replace(context, queue=None)
             verdict = judge(kind, decoded, context)
     except InvalidObjectError as error:
-        raise unreadable(document.source, manifest, kind.decoded, refused) from error
-    more = further(manifest, kind.decoded, refused, verdict.refusals) if verdict.refusals else ()
-    verdict = replace(
-        verdict,
-        refusals=(*verdict.refusals, *more),
-        warnings=(*verdict.warnings, *defaults.validation.warned(_of_schemas(document, known))),
-    )
+        raise unreadable(document.source, manifest, kind.decoded, error) from error
+    dropped = defaults.validation.warned(_of_schemas(document, known))
+    verdict = replace(verdict, warnings=(*verdict.warnings, *dropped))
     verdict = as_of_input(verdict, known)
     managed = verdict.intent is not None or not verdict.allowed
     around = replace(context.around, nearer=kind.voices(decoded))

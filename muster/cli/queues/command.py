@@ -1,4 +1,4 @@
-"""`muster queues`: the queue tree with limits, usage and waiting gangs."""
+"""`muster queues`: the queue tree with limits, usage and waiting gangs, once or as they change (`muster watch`)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,17 @@ _CANNOT_ASK = 2
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster queues`: 2 when the cluster does not answer."""
+    """The exit code of `muster queues` and `muster watch`: 2 when the cluster does not answer at the beginning."""
     try:
-        picture, starts = asyncio.run(_look(arguments))
+        if arguments.watch:
+            from muster.cli.queues.watch import watch  # noqa: PLC0415 - it loads much that one look does not need
+
+            with as_long_as_read():
+                asyncio.run(watch(arguments))
+            return 0
+        picture, starts = asyncio.run(_read(arguments))
     except NO_ANSWER as error:
-        print(f"muster queues: {printable(str(error))}", file=sys.stderr)
+        print(f"muster {arguments.command}: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_ASK
     entries = queue_entries(picture.ledger_snapshot(time.time()), whole=picture.whole)
     with as_long_as_read():
@@ -36,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _look(arguments: argparse.Namespace) -> tuple[ClusterSnapshot, StartError | None]:
+async def _read(arguments: argparse.Namespace) -> tuple[ClusterSnapshot, StartError | None]:
     async with connected(arguments) as client:
         settings = await find_settings(client, arguments.values)
         picture = ClusterSnapshot.empty(settings)

@@ -1,6 +1,6 @@
-"""`muster watch`: follows the cluster and shows it until Ctrl-C, also after the connection was lost.
+"""`muster queues --watch` and `muster watch`: follow the cluster until Ctrl-C, also after the connection was lost.
 
-What is shown is worked out by `muster.cli.queues` and `muster.cli.page`. On a terminal it has a screen of its own,
+What is shown comes from `muster.cli.queues.entries` and `muster.cli.page`. On a terminal it has a screen of its own,
 which leaves nothing behind; elsewhere every change is printed below the last one.
 """
 
@@ -15,16 +15,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol, TextIO
 
-from muster.cli.connecting import NO_ANSWER, connected, find_settings
+from muster.cli.connecting import connected, find_settings
 from muster.cli.page.state import PageState
 from muster.cli.queues.entries import gang_entries, queue_entries, tree_lines
 from muster.cli.queues.history import Happened, History
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, followed
-from muster.cli.ui import aligned, as_long_as_read, clears
+from muster.cli.ui import aligned, clears
 from muster.model.texts import printable
 from muster.process.lifecycle import spare_collector, stop_signal
 
-_CANNOT_ASK = 2
 # Seconds between two looks whether something is new: a faster screen cannot be read.
 _REDRAW = 0.5
 # Lines about what has happened, after one look.
@@ -38,18 +37,8 @@ class Display(Protocol):
         """Show what is known now."""
 
 
-def run(arguments: argparse.Namespace) -> int:
-    """The exit code of `muster watch`, which ends with Ctrl-C; 2 when the cluster does not answer at the beginning."""
-    try:
-        with as_long_as_read():
-            asyncio.run(_watch(arguments))
-    except NO_ANSWER as error:
-        print(f"muster watch: {printable(str(error))}", file=sys.stderr)
-        return _CANNOT_ASK
-    return 0
-
-
-async def _watch(arguments: argparse.Namespace) -> None:
+async def watch(arguments: argparse.Namespace) -> None:
+    """Show the cluster until Ctrl-C. Raises one of NO_ANSWER when it does not answer at the beginning."""
     history = History(time.time)
     async with connected(arguments) as client:
         picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))

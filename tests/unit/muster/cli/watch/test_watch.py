@@ -21,6 +21,8 @@ from muster.model.times import minute_of
 from muster.observe.cluster import Cluster
 from muster.queueing.entries import Claim
 from muster.queueing.ledger import EndKind, GangKey, Run
+from tests.support.cli.command import Command
+from tests.support.cli.connections import kubeconfig, refusing_port
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.manifests.gangs import gangs, limited
@@ -207,3 +209,11 @@ def test_without_rich_a_terminal_gets_plain_text(
     with display() as found:
         assert isinstance(found, PlainDisplay)
     assert capsys.readouterr().err == "muster watch: plain text, for rich is not installed: pip install rich\n"
+
+
+def test_queues_with_watch_is_watch_and_has_one_form(command: Command) -> None:
+    with refusing_port() as port:
+        done = command.run("queues", "--watch", f"--kubeconfig={command.file(kubeconfig(port))}")
+    assert (done.code, done.err.startswith("muster queues: The connection to the server")) == (2, True)
+    done = command.run("queues", "--watch", "-o", "json")
+    assert (done.code, done.err.splitlines()[-1]) == (2, "muster: error: --watch: needs the output format table")
