@@ -29,7 +29,7 @@ _TAIL = """\
 ([queues.md](queues.md)), `webhook` one of `pods`, `workloads`, `queues`, `podgroups`, `queues-of-pods` and
 `reach`, `certificate` `serving` or `authority`, `reason` one of [denials.md](denials.md), `state` one of
 [reasons.md](reasons.md), `part` a part of the leader (`delayed` and `failing` are of its work queue), and `name` what
-client-go has there. Beside these there are `process_*` and
+client-go has there. There are also `process_*` and
 `muster_build_info`, whose labels are the version and the commit.
 """
 _HEADINGS = {"both": "Of both", "controller": "Of the controller", "webhook": "Of the webhook"}
