@@ -54,7 +54,7 @@ correct the object in steps. Changes of status, finalizers and annotations (exce
 that are being deleted, are not checked. The chart values `validation` and `validationReasons` decide whether a reason
 refuses or warns ([operations.md](operations.md#how-strict-admission-is)); this page shows the defaults.
 
-[kubectl.md](kubectl.md#refusals) shows each refusal as kubectl prints it. Warnings come in the order of this page. The
+[kubectl.md](kubectl.md#refusals) shows how kubectl prints a refusal. Warnings come in the order of this page. The
 apiserver passes on 4096<!--=longest-warnings--> characters of warnings; where there are more, each is cut at
 256<!--=longest-warning-->.
 """

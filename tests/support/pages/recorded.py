@@ -54,33 +54,24 @@ MORE = {"TrainJob": "A TrainJob that waits; the Trainer makes its JobSet, JobSet
 REFUSALS: dict[Reason, str] = {
     Reason.INVALID: "A PyTorchJob of three pods with `minAvailable: 7`.",
     Reason.QUEUE_NOT_FOUND: "A RayCluster that names a queue which does not exist.",
-    Reason.QUEUE_CLOSED: "A RayCluster for a closed queue.",
-    Reason.QUEUE_NOT_LEAF: "A RayCluster for a queue that has a queue below it.",
     Reason.EXCEEDS_CAPABILITY: "A RayCluster of 5 cpu for a queue of 4.",
-    Reason.EXCEEDS_RESOURCE_QUOTA: "A RayCluster of 3 cpu in a namespace whose ResourceQuota has 2.",
-    Reason.EXCEEDS_ELASTIC_QUOTA: "A RayCluster of 5 cpu in a namespace whose ElasticQuota has 4.",
-    Reason.REQUIRED_BY_RESOURCE_QUOTA: "A RayCluster without limits in a namespace whose ResourceQuota counts them.",
-    Reason.OUTSIDE_LIMIT_RANGE: "A RayCluster whose pods ask for less than the `min` of the LimitRange.",
-    Reason.SCHEDULER_CANNOT: "An elastic PyTorchJob for kube-scheduler's PodGroups.",
-    Reason.POD_GROUP_TAKEN: "A PyTorchJob with the name of a RayCluster's PodGroup.",
-    Reason.UNKNOWN_PRIORITY_CLASS: "A RayCluster with a misspelled priority class.",
-    Reason.TRAINING_RUNTIME_NOT_FOUND: "A TrainJob whose runtime does not exist.",
-    Reason.QUEUE_HIERARCHY: "A Queue with a higher capability than its parent.",
 }
-"""What is refused."""
+"""The refusals that the page shows; tests/apiserver/test_kubectl.py compares all of them."""
 
 _HEAD = """\
 <!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_kubectl.py from tests/docs/recorded/. -->
 
 # What kubectl shows
 
-muster's events for each state of a gang, and each refusal, as kubectl printed them on a real cluster. Ages, numbers and
-the random ends of names differ from run to run. [reasons.md](reasons.md) explains each state,
-[denials.md](denials.md) each refusal and warning.
+muster's events for each state of a gang, and refusals, as kubectl printed them on a real cluster.
+[reasons.md](reasons.md) explains each state, [denials.md](denials.md) each refusal and warning.
 
 `kubectl describe` of a workload shows the events, also for a RayJob, RayService or TrainJob whose gang an operator
 creates. The events of other components are left out here. The state is also a label of the PodGroup:
 """
+_REFUSED = """\
+A refusal names its reason in parentheses, the file, the webhook, and the message; an object that cannot be read is
+invalid. [denials.md](denials.md) has the message of every reason."""
 _LISTED = GangState.WAITING_FOR_QUOTA
 """The state whose PodGroups the page shows."""
 _MUSTERS = re.compile(r"^ +(Normal|Warning) +(\w+) +(.+?) +muster\.dev/controller +(.+)$", re.MULTILINE)
@@ -172,8 +163,8 @@ def page() -> str:
     parts += [_section(state, STATES[state], _events(recorded(state))) for state in GangState]
     parts += ["## More of what users write\n"]
     parts += [_section(name, how, _events(recorded(name))) for name, how in MORE.items()]
-    parts += ["## Refusals\n"]
-    parts += [_section(one, REFUSALS[one], refusal(one)) for one in refusing()]
+    parts += ["## Refusals\n", f"{_REFUSED}\n"]
+    parts += [_section(one, how, refusal(one)) for one, how in REFUSALS.items()]
     return "\n".join(parts)
 
 
