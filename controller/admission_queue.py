@@ -49,7 +49,7 @@ class AdmissionQueue:
         self._look_at = look_at
         self._wall = wall
         self._sweep = sweep
-        self._growing = Growing(self.ledger)
+        self._growing = Growing()
         # Those who are looked at because they may grow: the queue that has changed, and the places that had their turn.
         self._turns_to_grow: dict[GangKey, tuple[str, Mapping[str, Order]]] = {}
         self._status_updates = StatusUpdateSchedule()
@@ -160,7 +160,7 @@ class AdmissionQueue:
 
     def _let_grow(self, queue: str, passed: Mapping[str, Order] | None = None, *, but: GangKey | None = None) -> None:
         """Reconcile the first gang that may grow now; what it leaves the next one gets when it has been looked at."""
-        turn = self._growing.first(self.ledger.competing(queue), self._wall(), passed=passed, but=but)
+        turn = self._growing.first(self.ledger.outcome(queue, self._wall()), passed=passed, but=but)
         if turn is not None:
             self._turns_to_grow[turn.gang] = queue, turn.passed
             self._look_at(turn.gang)

@@ -207,7 +207,7 @@ def _edit(waiting: int) -> _Figures:
 def _elastic(waiting: int) -> _Figures:
     """Elastic gangs fill a queue and want more, each another amount; a small gang ends, and none of them may grow."""
     ledger = Ledger()
-    growing = Growing(ledger)
+    growing = Growing()
     ledger.set_queue(QueueView("queue", "Open", _resources(1000 * waiting + 100, 1 << 40)))
     for number in range(waiting):
         key, held = GangKey("bench", f"gang-{number}"), _resources(1000, 1)
@@ -219,7 +219,7 @@ def _elastic(waiting: int) -> _Figures:
     def end(key: EntryKey) -> None:
         ledger.forget(key)
         ledger.newly_startable("queue", _NOW)
-        if growing.first({"queue"}, _NOW) is not None:
+        if growing.first(ledger.outcome("queue", _NOW)) is not None:
             raise AssertionError("a gang may grow for which there is no room")
 
     took = []

@@ -7,13 +7,16 @@ among gangs that wait (`muster.queueing.turns`): the one that has least of its s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from muster.queueing.admission_pass import AdmissionPass
 from muster.queueing.entries import GangKey, Growth, Order
-from muster.queueing.ledger import Ledger
-from muster.queueing.turns import QueueVisitor
+from muster.queueing.turns import QueueVisitor, Turns
+from muster.queueing.unplaced_claims import soft_in
+from muster.queueing.usage import amounts_of, plus, signed
 from muster.queueing.waiting_line import WaitingLine
+from muster.resources.amounts import Resources
 
 _MayGrow: TypeAlias = "Callable[[GangKey], bool]"
 
@@ -45,10 +48,9 @@ class _GrowthVisitor(QueueVisitor):
 
 
 class Growing:
-    """The gangs of a ledger that were refused growth, in order."""
+    """The gangs that were refused growth, in order."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self) -> None:
         self._lines: dict[str, WaitingLine] = {}
         self._known: dict[GangKey, Growth] = {}
 
@@ -71,25 +73,24 @@ class Growing:
             self._known[key] = growth
 
     def first(
-        self, queues: set[str], now: float, *, passed: Mapping[str, Order] | None = None, but: GangKey | None = None
+        self, outcome: AdmissionPass, *, passed: Mapping[str, Order] | None = None, but: GangKey | None = None
     ) -> Turn | None:
-        """The first gang, of those in these queues of one subtree, that may grow now; not gang `but`.
+        """The first gang that may grow now, of those that compete in this pass; not gang `but`.
 
         Only places behind those `passed` count, by queue.
         """
 
         def may_grow(gang: GangKey) -> bool:
-            return gang != but and self._may_grow(gang, now)
+            growth = self._known[gang]
+            return gang != but and any(fits_more(outcome, growth, claim) for claim, _ in growth.refused)
 
         passed = passed or {}
         visitors = {}
-        for queue in self._lines.keys() & queues:
-            most = self._ledger.room_to_grow(queue, now)
+        for queue in self._lines.keys() & outcome.states.keys():
+            most = room_to_grow(outcome, queue)
             if most is not None:
                 visitors[queue] = _GrowthVisitor(queue, self._lines[queue], passed.get(queue), most, may_grow)
-        if not visitors:
-            return None
-        turns = self._ledger.turns({queue: [one] for queue, one in visitors.items()}, now)
+        turns = Turns(outcome.shares, outcome.usage, {queue: [one] for queue, one in visitors.items()})
         found = turns.next()
         if found is None:
             return None
@@ -97,6 +98,56 @@ class Growing:
         last_now = {queue: one.last for queue, one in visitors.items() if one.last is not None}
         return Turn(found[1].key.gang, {**passed, **last_now})
 
-    def _may_grow(self, key: GangKey, now: float) -> bool:
-        growth = self._known[key]
-        return any(self._ledger.fits_more(growth, claim, now) for claim, _ in growth.refused)
+
+def room_to_grow(outcome: AdmissionPass, queue: str) -> dict[str, int] | None:
+    """The most that growth may take in a queue, of the resources that are limited; None where it may take nothing.
+
+    Only growth of a gang whose next wave may start finds more. Growth stands behind all gangs that wait: it may pass
+    them as a small gang may, unless one stands in a strict queue, or is still to be decided of.
+    """
+    may_pass = outcome.tree.takes_work(queue) and not outcome.more and outcome.behind(queue) is None
+    return outcome.room(queue) if may_pass else None
+
+
+def fits_more(outcome: AdmissionPass, growth: Growth, resources: Resources) -> bool:
+    """True if the claim of an admitted gang may grow to this, with all that is held or may start now.
+
+    What its next wave may take is its own; so is what its terminating pods hold in the same queue, where that is not
+    above its limits already.
+    """
+    tree, queue, in_line = outcome.tree, growth.queue, outcome.fits.get(growth.key.wave)
+    if not tree.takes_work(queue) or (in_line is None and room_to_grow(outcome, queue) is None):
+        return False
+    claims = outcome.states[queue].held if queue in outcome.states else {}
+    held, leaving = claims.get(growth.key), claims.get(growth.key.leaving)
+    has = plus(dict(held.amounts) if held is not None else {}, in_line or ())
+    spared = soft_in(tree, held) if held is not None and outcome.is_soft(held) else ()
+    end = held.end if held is not None else None
+    kept = [one for one in outcome.reservations.made if in_line is None and not one.passed_in_time(end)]
+
+    def have(queues: Sequence[str], namespace: str = "") -> bool:
+        more = tuple(
+            (name, above) for name, amount in amounts_of(resources) if (above := amount - has.get(name, 0)) > 0
+        )
+        net = tuple((name, amount - going.get(name, 0)) for name, amount in more)
+        grown = tuple((name, amount) for name, amount in net if amount > 0)
+        # A replacement ignores reservations, unless its queue is over the limit: a pod that dies is replaced at once
+        # where the gang was admitted for as many, and what it holds until it is gone is taken by then.
+        for amounts in (net, grown) if going else (grown,):
+            if outcome.usage.lacking(queues, amounts) or not outcome.namespaces.has(namespace, amounts):
+                return False
+        return not any(
+            one.lacking(queues, grown, {})
+            or (one.namespace == namespace and not outcome.namespaces.has(namespace, grown, one.kept))
+            for one in kept
+        )
+
+    going = dict(leaving.amounts) if leaving is not None else {}
+    if not have(
+        [one for one in tree.gang_path(queue) if one not in spared], growth.key.namespace if growth.limited else ""
+    ):
+        return False
+    if held is None or not spared:
+        return True
+    has = plus(has, signed(held.soft_amounts, -1))
+    return have(spared)

@@ -14,7 +14,7 @@ gang, then the older. Where any namespace has an ElasticQuota all gangs are one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -22,7 +22,7 @@ from muster.model.gang_states import GangState
 from muster.queueing.admission_pass import AdmissionPass, run_admission_pass
 from muster.queueing.bypassed import first_bypassed
 from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, GangKey, Growth, Order, Run
-from muster.queueing.growth_room import growth_may_pass, may_grow
+from muster.queueing.growth import fits_more
 from muster.queueing.holdings import Holdings
 from muster.queueing.passes import Passes
 from muster.queueing.queue_state import QueueState
@@ -30,7 +30,6 @@ from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.reservations import Reservation
 from muster.queueing.shares import Shares
-from muster.queueing.turns import Turns, Visitor
 from muster.queueing.usage import amounts_of
 from muster.queueing.verdicts import Decision, queue_not_found, refused, why
 from muster.resources.amounts import Resources, describe
@@ -392,30 +391,12 @@ class Ledger:
                 yield queue, name, amount / 10**9
 
     def fits_more(self, growth: Growth, resources: Resources, now: float) -> bool:
-        """True if the claim of an admitted gang may grow to this, with all that is held or may start now.
-
-        Growth stands behind all gangs that wait: it may pass them as a small gang may. What its next wave may take is
-        its own; so is what its terminating pods hold in the same queue, where that is not above its limits already.
-        """
-        outcome = self._passes.of(growth.queue, now)
-        held, leaving = self.claim(growth.key), self.claim(growth.key.leaving)
-        return may_grow(outcome, growth, resources, held, leaving)
-
-    def room_to_grow(self, queue: str, now: float) -> dict[str, int] | None:
-        """What growth may take at most in a queue, of the resources that are limited; None where it may take nothing.
-
-        It says no to no growth that `fits_more`, apart from that of a gang that may start under a key of its own.
-        """
-        outcome = self._passes.of(queue, now)
-        return outcome.room(queue) if growth_may_pass(outcome, queue) else None
+        """True if the claim of an admitted gang may grow to this, with all that is held or may start now."""
+        return fits_more(self._passes.of(growth.queue, now), growth, resources)
 
     def outcome(self, queue: str, now: float) -> AdmissionPass:
         """What is decided now of all gangs that compete with those of a queue; to be read only."""
         return self._passes.of(queue, now)
-
-    def turns(self, visitors: Mapping[str, Sequence[Visitor]], now: float) -> Turns:
-        """The turns of visitors of one subtree, by queue, as things stand when all have started that may."""
-        return Turns(self._shares, self._passes.of(next(iter(visitors)), now).usage, visitors)
 
     def _run_pass(self, queues: Iterable[str], now: float) -> AdmissionPass:
         states = {queue: self._states[queue] for queue in queues}

@@ -70,7 +70,7 @@ def test_they_are_found_who_may_grow_and_nobody_else_by_their_queues_shares_or_b
     ledger.set_queue(QueueView(ROOT, "Open", amounts(cpu=str(limits[0])), parent="", by_age=by_age))
     for name, limit in zip(QUEUES, limits[1:], strict=True):
         ledger.set_queue(QueueView(name, "Open", amounts(cpu=str(limit), gpu="4"), strict=strict))
-    growing = Growing(ledger)
+    growing = Growing()
     wanted = {_name(number): one for number, one in enumerate(gangs)}
     for key, one in wanted.items():
         ledger.hold(Claim(key, one.queue, one.held, priority=one.priority, since="2026", soft=one.soft))
@@ -97,14 +97,15 @@ def test_they_are_found_who_may_grow_and_nobody_else_by_their_queues_shares_or_b
 
     expected = sorted(filter(may_grow, wanted), key=turn)
     found = []
-    one_turn = growing.first(set(QUEUES), NOW)
+    outcome = ledger.outcome("a", NOW)
+    one_turn = growing.first(outcome)
     while one_turn is not None:
         found.append(one_turn.gang)
-        one_turn = growing.first(set(QUEUES), NOW, passed=one_turn.passed)
+        one_turn = growing.first(outcome, passed=one_turn.passed)
     assert list(dict.fromkeys(found)) == expected
     if expected:
-        following = growing.first(set(QUEUES), NOW, but=expected[0])
+        following = growing.first(outcome, but=expected[0])
         assert (following.gang if following else None) == (expected[1] if len(expected) > 1 else None)
     for key in wanted:
         growing.enter(key, None)
-    assert growing.first(set(QUEUES), NOW) is None
+    assert growing.first(outcome) is None

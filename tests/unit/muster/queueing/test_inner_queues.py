@@ -94,7 +94,7 @@ class _World:
         reclaims: bool = False,
     ) -> None:
         self.ledger = Ledger()
-        self.growing = Growing(self.ledger)
+        self.growing = Growing()
         for name, parent in PARENTS.items():
             how: dict[str, Any] = settings.get(name, {}) if name != ROOT else {"reclaims": reclaims}
             self.ledger.set_queue(QueueView(name, "Open", own.get(name, {}), parent=parent, **how))
@@ -139,10 +139,11 @@ class _World:
         return [self._turns(set(one)) for one in sorted(subtrees, key=sorted)]
 
     def _turns(self, queues: set[str]) -> list[GangKey]:
-        found, turn = [], self.growing.first(queues, NOW)
+        outcome = self.ledger.outcome(min(queues), NOW)
+        found, turn = [], self.growing.first(outcome)
         while turn is not None:
             found.append(turn.gang)
-            turn = self.growing.first(queues, NOW, passed=turn.passed)
+            turn = self.growing.first(outcome, passed=turn.passed)
         return found
 
     def may_grow(self) -> set[GangKey]:

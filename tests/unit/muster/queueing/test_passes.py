@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from muster.queueing.entries import Claim, EntryKey, Growth
+from muster.queueing.growth import room_to_grow
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from tests.support.calls import Calls
@@ -94,7 +95,7 @@ def test_nothing_grows_while_others_may_start_that_are_not_known_yet() -> None:
         ledger.wait(waits(number, "a", 1))
     grown = Growth(GangKey("team", "runs"), "a"), amounts(cpu="2"), NOW
     assert not ledger.fits_more(*grown)
-    assert ledger.room_to_grow("a", NOW) is None
+    assert room_to_grow(ledger.outcome("a", NOW), "a") is None
     start(ledger, GangKey("team", "g000"))
     assert ledger.fits_more(*grown)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from muster.queueing.entries import Claim, EntryKey
+from muster.queueing.growth import room_to_grow
 from muster.queueing.ledger import GangKey, Ledger
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT, QueueView
@@ -139,7 +140,7 @@ class AnyHistory(RuleBasedStateMachine):
             return
         assert {gang for own in claims.values() for gang in own if self.ledger.soft(gang, 0.0)} == soft
         for queue in QUEUES:
-            room = self.ledger.room_to_grow(queue, 0.0)
+            room = room_to_grow(self.ledger.outcome(queue, 0.0), queue)
             free = [
                 (what, most - self._used(one, claims, soft).get(what, 0))
                 for one in tree.gang_path(queue)
