@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from muster.cli.page import __main__ as program
-from muster.workloads import SOURCES, WATCHED_KINDS
 from tests.support.chart.network_policies import Call, Peer, let_through
 from tests.support.chart.rendered import JSON, Program, Render, Rendered, assert_restricted
 from tests.support.cluster.rbac import granted
@@ -46,25 +45,6 @@ def test_it_is_not_open_to_every_pod_without_anybody_noticing(
     done = helm("template", "muster", str(chart), "--namespace", "muster-system", *settings)
     assert done.returncode
     assert "every pod of the cluster could read the page: set page.existingSecret" in done.stderr
-
-
-def test_its_rights_are_to_list_and_follow_what_it_shows(page: Rendered) -> None:
-    """Nothing by name, nothing that writes, no Secret; the events and nodes are only listed."""
-    kinds = {(one.group, one.plural) for reads in (WATCHED_KINDS, SOURCES) for one in reads}
-    core = ("limitranges", "resourcequotas", "namespaces", "pods")
-    assert page.rules("ClusterRole", "muster-page") == sorted(
-        [
-            *((group, plural, (), _FOLLOW) for group, plural in kinds),
-            *(("", plural, (), _FOLLOW) for plural in core),
-            ("", "nodes", (), ("list",)),
-            ("events.k8s.io", "events", (), ("list",)),
-            ("node.k8s.io", "runtimeclasses", (), _FOLLOW),
-            ("scheduling.k8s.io", "priorityclasses", (), _FOLLOW),
-            ("scheduling.volcano.sh", "podgroups", (), _FOLLOW),
-            ("scheduling.volcano.sh", "queues", (), _FOLLOW),
-        ]
-    )
-    assert {right.namespace for right in granted(page.documents, "muster-page")} == {""}
 
 
 @pytest.mark.parametrize(

@@ -185,23 +185,6 @@ def test_everything_has_the_conventional_labels(default: Rendered) -> None:
 
 
 @pytest.mark.parametrize("component", PROCESSES)
-def test_who_starts_is_given_a_minute(default: Rendered, component: str) -> None:
-    (container,) = pod(default, component)["spec"]["containers"]
-    probe = container["startupProbe"]
-    assert probe["periodSeconds"] * probe["failureThreshold"] == 60
-    assert probe["httpGet"] == container["livenessProbe"]["httpGet"]
-
-
-@pytest.mark.parametrize("component", PROCESSES)
-def test_what_hangs_is_killed_after_a_minute_and_soon(default: Rendered, component: str) -> None:
-    """It does not end by itself; but a process that is only slow is not taken for one that hangs."""
-    (container,) = pod(default, component)["spec"]["containers"]
-    probe = container["livenessProbe"]
-    assert probe["periodSeconds"] * probe["failureThreshold"] == 60
-    assert probe["timeoutSeconds"] == probe["terminationGracePeriodSeconds"] == 5
-
-
-@pytest.mark.parametrize("component", PROCESSES)
 def test_probes_are_as_their_administrator_says(render: Render, component: str) -> None:
     """And what he does not say is as it was."""
     settings = ("startup.failureThreshold=600", "liveness.timeoutSeconds=9", "readiness.periodSeconds=7")

@@ -32,18 +32,6 @@ def test_all_that_the_job_needs_comes_before_it_and_goes_with_it(render: Render)
     assert (subject["name"], subject["namespace"]) == ("muster-uninstall", "muster-system")
 
 
-def test_rights_of_the_job(render: Render) -> None:
-    """By name where a name can be given; no right to read anything but pods and PodGroups."""
-    assert render(release="gangs").rules("ClusterRole", "gangs-muster-uninstall") == [
-        ("", "pods", (), ("list", "patch")),
-        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations", ("gangs-muster",), ("delete",)),
-        ("admissionregistration.k8s.io", "validatingwebhookconfigurations", ("gangs-muster",), ("delete",)),
-        ("muster.dev", "gangs", (), ("release",)),
-        ("rbac.authorization.k8s.io", "clusterrolebindings", ("gangs-muster-controller",), ("delete",)),
-        ("scheduling.volcano.sh", "podgroups", (), ("list", "create", "patch")),
-    ]
-
-
 @pytest.mark.parametrize(("seconds", "settle", "deadline"), [(5, 6, 155), (30, 31, 180)])
 def test_the_job_waits_for_reviews_under_way_and_ends_before_helm_gives_up(
     render: Render, seconds: int, settle: int, deadline: int
