@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape  # of xml.sax.saxutils the import takes 15 ms
 from typing import Any, TextIO
 
@@ -17,24 +17,34 @@ _HEAD = ("NAMESPACE", "KIND", "NAME", "VERDICT", "QUEUE", "PRIORITY", "PODS", "M
 _WORDS = {Severity.DENY: ("  refused", RED), Severity.WARN: ("  warning", YELLOW)}
 
 
+# A line: the indent of its continuation lines, a colour, the coloured words, and the rest.
+_Line = tuple[int, str, str, str]
+
+
 def print_table(entries: Sequence[Mapping[str, Any]], out: TextIO, *, patches: bool) -> None:
     """Print every entry of a plan, with or without the patches of its pods."""
-    colour, columns = colours(out), width(out)
     for number, entry in enumerate(entries):
         if number:
             print(file=out)
-        for indent, paint, words, rest in _lines(entry, patches=patches):
-            first, *more = wrapped(words + printable(rest), indent, columns)
-            print(painted(words, paint, colour=colour) + first[len(words) :], file=out)
-            for line in more:
-                print(line, file=out)
+        _print_lines(_lines(entry, patches=patches), out)
 
 
-def _lines(entry: Mapping[str, Any], *, patches: bool) -> Iterator[tuple[int, str, str, str]]:
-    """Each line: the indent of its continuation lines, a colour, the coloured words, and the rest."""
-    workload, verdict = entry["workload"], entry["verdict"]
-    where = f"{workload['namespace']}/" if workload["namespace"] else ""
-    yield _WHOLE, "", "", f"{workload['kind']} {where}{workload['name']}"
+def _print_lines(lines: Iterable[_Line], out: TextIO) -> None:
+    colour, columns = colours(out), width(out)
+    for indent, paint, words, rest in lines:
+        first, *more = wrapped(words + printable(rest), indent, columns)
+        print(painted(words, paint, colour=colour) + first[len(words) :], file=out)
+        for line in more:
+            print(line, file=out)
+
+
+def _title(named: Mapping[str, Any]) -> str:
+    return f"{named['kind']} {named['namespace']}/{named['name']}".replace(" /", " ", 1)
+
+
+def _lines(entry: Mapping[str, Any], *, patches: bool) -> Iterator[_Line]:
+    verdict = entry["verdict"]
+    yield _WHOLE, "", "", _title(entry["workload"])
     for refusal in verdict["refusals"]:
         yield 4, RED, f"  refused ({refusal['reason']})", f": {refusal['message']}"
     if verdict["refusals"]:
@@ -172,26 +182,19 @@ def _case(entry: Mapping[str, Any], *, strict: bool) -> str:
 def print_audit(report: Mapping[str, Any], form: str, out: TextIO) -> None:
     """Print a report: as json, as yaml, or as text with a summary at the end."""
     if not print_data(report, form, out):
-        colour = colours(out)
         for entry in (*report["queues"], *report["podGroups"], *report["workloads"]):
-            _print_entry(entry, out, colour=colour)
+            _print_lines(_audit_lines(entry), out)
+            print(file=out)
         paint = RED if report["refused"] else YELLOW if report["warned"] else GREEN
-        print(painted(_sum(report), paint, colour=colour), file=out)
+        print(painted(_sum(report), paint, colour=colours(out)), file=out)
 
 
-def _print_entry(entry: Mapping[str, Any], out: TextIO, *, colour: bool) -> None:
+def _audit_lines(entry: Mapping[str, Any]) -> Iterator[_Line]:
     goes_on = entry["running"] and entry["findings"][0]["severity"] == Severity.DENY
-    place = f"{entry['namespace']}/" if entry["namespace"] else ""
-    name = printable(f"{entry['kind']} {place}{entry['name']}")
-    print(name + (" (running; it keeps running)" if goes_on else ""), file=out)
+    yield _WHOLE, "", "", _title(entry) + (" (running; it keeps running)" if goes_on else "")
     for found in entry["findings"]:
-        word, paint = _WORDS[Severity(found["severity"])]
-        words = f"{word} ({found['reason']})"
-        first, *more = wrapped(f"{words}: {printable(found['message'])}", 4, width(out))
-        print(painted(words, paint, colour=colour) + first[len(words) :], file=out)
-        for line in more:
-            print(line, file=out)
-    print(file=out)
+        words, paint = _WORDS[Severity(found["severity"])]
+        yield 4, paint, f"{words} ({found['reason']})", f": {found['message']}"
 
 
 def _sum(report: Mapping[str, Any]) -> str:

@@ -395,15 +395,15 @@ def test_a_workload_whose_runtime_may_not_be_listed_is_skipped_and_not_refused()
 
 def test_each_fault_of_an_object_of_the_cluster_has_its_line() -> None:
     audit = Audit(Defaults())
-    malformed = queue(cpu="much", memory="x")
+    malformed = {**queue(), "spec": {"parent": 7, "weight": "x"}}
     document = Document(
         "Queue q of the cluster", {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", **malformed}
     )
     with pytest.raises(InputError) as caught:
         audit.known.learn(document)
     audit.unread(caught.value)
-    words = "is not a quantity such as 500m, 2 or 1.5Gi; ignoring it, as the webhook does"
+    words = "ignoring it, as the webhook does"
     assert audit.unknown == [
-        f'Queue q of the cluster: spec.capability.cpu: "much" {words}',
-        f'Queue q of the cluster: spec.capability.memory: "x" {words}',
+        f"Queue q of the cluster: spec.parent: expected `str`, got `int`; {words}",
+        f"Queue q of the cluster: spec.weight: expected `int`, got `str`; {words}",
     ]
