@@ -63,7 +63,7 @@ def described(text: str) -> Iterator[Value]:
 def table(text: str) -> str:
     """Return the table of all values; those as the webhook's are in one row for each process."""
     listed = list(described(text))
-    rows = [value.row() for value in listed if value.comment != _AS_THE_WEBHOOKS]
+    rows = [value.row() for value in listed if value.comment not in ("", _AS_THE_WEBHOOKS)]
     for process in ("controller", "page"):
         same = [f"`{one.path}`" for one in listed if one.comment == _AS_THE_WEBHOOKS and _is_below(one, process)]
         rows.append(f"| {', '.join(same)} | as the webhook's | As the webhook's of the same name. |")

@@ -35,17 +35,17 @@ def table() -> str:
             name = "Kubernetes: apiserver, controllers, scheduler, kubelet, kube-proxy"
         else:
             name = _NAMES[part.name if part.name in _NAMES else part.family]
-        rows.setdefault(name, f"| {name} | {version} | `{module}` |")
+        rows.setdefault(name, f"| {name} | {version} |")
         if part.name in OF_THE_CHOSEN_VERSION:
-            rows |= _other_versions(module, part.package)
-    return "\n".join(["| what | version | Go module |", "|---|---|---|", *rows.values()]) + "\n"
+            rows |= _other_versions(part.package)
+    return "\n".join(["| what | version |", "|---|---|", *rows.values()]) + "\n"
 
 
-def _other_versions(module: str, package: str) -> dict[str, str]:
+def _other_versions(package: str) -> dict[str, str]:
     """The rows of each further Kubernetes that a testbed can have."""
     families = dict.fromkeys(
         one.family for name, one in KUBERNETES.items() if name not in {DEFAULT_KUBERNETES, *FORMER}
     )
     versions = [required(family, package)[1] for family in families]
     name = "Kubernetes with its own PodGroups: apiserver, controllers, scheduler"
-    return {f"{name} {version}": f"| {name} | {version} | `{module}` |" for version in versions}
+    return {f"{name} {version}": f"| {name} | {version} |" for version in versions}
