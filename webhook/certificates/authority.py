@@ -135,10 +135,8 @@ class CertificateManager(CertificateSource):
         except ApiError as error:
             if not error.not_found:
                 raise
-            note = (
-                "does not exist, and muster may not create it: `helm upgrade` does. What was loaded is served meanwhile"
-            )
-            await self._events.warning("SecretMissing", f"secret {self._secret} {note}")
+            note = f"secret {self._secret} does not exist, and muster may not create it: `helm upgrade` does"
+            await self._events.warning("SecretMissing", f"{note}. The loaded certificate is still served")
             return None, b""
         secret = decode(raw, _Secret)
         self._events.secret_uid = secret.metadata.uid

@@ -266,7 +266,7 @@ class ClusterReader:
                     return None
         except (ApiError, InvalidObjectError, TimeoutError) as error:
             logger.warning(
-                "cannot tell who owns the PodGroup of %s %s: %s",
+                "cannot find out who owns the PodGroup of %s %s: %s",
                 kind.kind,
                 name,
                 error,

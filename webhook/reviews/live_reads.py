@@ -2,8 +2,8 @@
 
 A read costs as much as its object is large. So a large object is read once a second for all reviews: it is decoded in
 the worker thread, and the review that reads it takes a slot for large reviews. A result serves other reviews for that
-second. But an object that was *not* found is only missing for the review that began the read: others are told to try
-again, because the object may have been created after the read.
+second. But an object that was *not* found is only missing for the review that began the read: other reviews have to
+try again, because the object may have been created after the read.
 """
 
 from __future__ import annotations

@@ -223,7 +223,7 @@ def _of_job(member: Membership, job: Job | None) -> Membership:
 
 def _refused(field: str, fault: str) -> AdmissionResponse:
     """The refusal of a pod that would bypass muster in a namespace that requires it."""
-    cure = "this namespace requires muster, and nothing opts out; make the pod as its workload says"
+    cure = "this namespace requires muster, and nothing opts out; create the pod as its workload defines it"
     return deny([Finding(Reason.INVALID, field, f"{field}: {fault}; {cure}")])
 
 

@@ -1,7 +1,7 @@
 """The admission server: decode, ask the rules, answer.
 
-An answer is always a review; what cannot be decided is an HTTP error, so that the failure policy of the webhook
-configuration decides.
+An answer is always a review. If muster cannot decide, it answers with an HTTP error, and the failure policy of the
+webhook configuration decides.
 """
 
 from __future__ import annotations

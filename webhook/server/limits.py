@@ -193,7 +193,7 @@ class ActiveReview:
         content, length = http.content, http.content_length
         if not content.is_eof():
             if http.transport is None:
-                # It was lost after the head came, and nothing else would tell.
+                # It was lost after the head came; the body would never end.
                 raise ConnectionResetError("the connection is gone")
             async with self.timeout():
                 if length is None or length > content.get_read_buffer_limits()[0]:

@@ -15,12 +15,24 @@ from cryptography.x509 import Certificate
 
 from hack.testbed.waiting import PATIENCE
 from muster.kube.errors import ApiError
+from muster.kube.resource import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
+from muster.model.objects import Namespace
 from muster.process.certificates import Certificates, Lives, issue
 from tests.support.faults.apiserver import eventually
 from tests.support.manifests.observed import as_client
-from tests.support.webhook.certificate_store import BOTH, NAMES, Places, configuration, listening, presented
+from tests.support.manifests.observed import made as decoded
+from tests.support.webhook.certificate_store import (
+    BOTH,
+    NAMES,
+    SECRET,
+    Places,
+    configuration,
+    listening,
+    presented,
+    trust,
+)
 from webhook.certificates.bundles import CLOSED, CertificateEvents
-from webhook.certificates.source import MountedCertificates
+from webhook.certificates.source import CertificateSource, MountedCertificates
 
 _DAY = dt.timedelta(days=1)
 
@@ -277,3 +289,30 @@ async def test_a_replica_that_ends_opens_no_first_installation(
     await looked(places, tmp_path, ending=True)
     assert CLOSED in str(places.objects)
     assert places.asked_about == 0
+
+
+_CONFIGURATIONS = [(one, "metadata.name=muster", None) for one in (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)]
+
+
+def _watches(source: CertificateSource) -> list[tuple[object, ...]]:
+    """Resource, selector and namespace of each watch; each is seen to wake the source."""
+    found = source.reflectors()
+    for one in found:
+        source._changed.clear()
+        one.store.apply("added", decoded(Namespace, {"metadata": {"name": "any"}}))
+        assert source._changed.is_set()
+    return [(one.resource, one._field_selector, one._namespace) for one in found]
+
+
+async def test_each_object_has_a_watch_by_its_name_that_wakes_the_source() -> None:
+    """The right to watch one object is enough."""
+    assert _watches(trust(Places.as_installed())) == [
+        (SECRETS, f"metadata.name={SECRET}", "muster-system"),
+        *_CONFIGURATIONS,
+    ]
+
+
+async def test_where_certificates_are_mounted_no_secret_is_watched() -> None:
+    client = as_client(Places.as_installed())
+    events = CertificateEvents(client, "muster-system", SECRET, "pod")
+    assert _watches(MountedCertificates(client, events, "muster", directory=Path(), names=["a"])) == _CONFIGURATIONS
