@@ -1,7 +1,5 @@
 """The machine's own apt, which checks signatures, kept to one folder: nothing is installed, and no root is needed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -4,8 +4,6 @@ pip-audit asks PyPI or OSV. It counts what the list does not know as passed over
 for where no list is reached there is no good news.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -3,8 +3,6 @@
 helm is the testbed's: the first time it is built. What the chart renders is for tests/chart.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence

@@ -16,8 +16,6 @@ MUSTER_WITHOUT_NODE=1 leaves out what needs a real node, on a machine that canno
 at the end; where CI is set it is an error.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -4,8 +4,6 @@ Nothing is staged: every answer shown comes from the real kube-apiserver, schedu
 waits until the cluster really is in the state that it tells of. SCHEDULER=kubernetes, or coscheduling: without Volcano.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

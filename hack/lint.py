@@ -4,8 +4,6 @@
 check prints what it found when it ends.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

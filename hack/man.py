@@ -4,8 +4,6 @@ They are kept in `hack/cli/man`, where the wheel of the command line takes them 
 `MUSTER_REWRITE=1 .venv/bin/pytest -n0 tests/unit/test_man.py` writes them.
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable, Mapping
 from functools import partial

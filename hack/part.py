@@ -1,7 +1,5 @@
 """One pytest of `hack.check`: how it ran, which of its tests failed, and what it cost."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """How many pytests have room side by side: by processors, by memory, and by what else the machine does meanwhile."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections import defaultdict

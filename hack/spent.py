@@ -1,7 +1,5 @@
 """The table at the end of `hack.check`: where the processor time of each part went, and how many starts it took."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 

@@ -4,8 +4,6 @@ The drawing is an SVG that plays by itself, without scripts and fonts of other h
 printed. Waits are shortened to at most `LONGEST` seconds, for people; who prefers no motion sees the end.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import subprocess

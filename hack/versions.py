@@ -4,8 +4,6 @@
 and what came out into the table of docs/operations.md. The exit code is 0 when all have passed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

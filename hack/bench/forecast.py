@@ -5,8 +5,6 @@ takes less than 10 ms with 16,000 gangs, and `one gang`, what `muster explain` a
 less than a second with 5,000 in ten queues. `all` is what the page asks for, and cuts off; it has no goal.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from functools import partial

@@ -11,8 +11,6 @@ The bench makes the pods itself, as an operator would, and deletes those of a ga
   1 %, or after ten minutes.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -5,8 +5,6 @@ There is no goal (`waiting` has them): docs/operations.md plans by these figures
 of one queue would cost, which the ledger never does.
 """
 
-from __future__ import annotations
-
 import random
 import resource
 import statistics

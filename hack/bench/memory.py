@@ -6,8 +6,6 @@ milliseconds of CPU: to decode the whole, and to decode what is kept. The kB are
 run; no cluster is needed.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import tracemalloc

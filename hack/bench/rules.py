@@ -7,8 +7,6 @@ manifests, as YAML in blocks and as JSON: of the size of the operators' samples 
 is 2.2 kB), and of that above. Beside each stands its ratio to what PyYAML alone takes to load the same file.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -8,8 +8,6 @@ have no goal. A step has a slice of 10 ms (`muster/kube/slices.py`) of the worke
 what is above their sum is one step that is too long.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import time

@@ -13,8 +13,6 @@ be flat, and the goals hold for 16,000 gangs:
 - a gang ends while elastic gangs want more, and the room of up to 5,000 nodes after a pod has come: below 1 ms.
 """
 
-from __future__ import annotations
-
 import random
 import statistics
 from collections.abc import Callable, Iterator, Sequence

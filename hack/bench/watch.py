@@ -5,8 +5,6 @@ Prints the resident memory of that process: before the reflector starts, with al
 relist, and after one event for each pod; and its highest until then. There is no goal: docs/operations.md plans by it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 import sys

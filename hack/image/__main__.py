@@ -1,7 +1,5 @@
 """`make image`: builds muster's image, or with --root its files, for the Dockerfile."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """From a checkout to an image: three layers, each kept by what went into it, and a bill of materials."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -4,8 +4,6 @@ They are bound to no time and never checked against their sources (PEP 552, unch
 bytes. All are compiled one after the other by one process, for what `marshal` writes depends on what else is alive.
 """
 
-from __future__ import annotations
-
 import json
 import tempfile
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The image's programs, run as a container runtime would, without one; it takes root."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass

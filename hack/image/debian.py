@@ -5,8 +5,6 @@ package manager and no script of theirs in the image. Packages come through the 
 signatures, also those of another architecture.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import re

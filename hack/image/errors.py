@@ -1,7 +1,5 @@
 """What the command line says in one line when the image cannot be built."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path

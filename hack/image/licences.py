@@ -4,8 +4,6 @@ What was read counts only while the words by which it was recognised still stand
 image takes of a package, as a whole; parts under terms of their own are named in the same file, which is in the image.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

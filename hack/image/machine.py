@@ -1,7 +1,5 @@
 """The architectures that an image can be for, and which of them this machine has."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hack.image.errors import ImageError, run

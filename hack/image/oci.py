@@ -1,7 +1,5 @@
 """Layers and configuration as an OCI image layout, which is at the same time what `docker load` reads."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import zlib

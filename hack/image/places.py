@@ -1,7 +1,5 @@
 """Where downloads and finished layers are kept: outside the checkout, and by what they are."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

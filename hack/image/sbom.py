@@ -1,7 +1,5 @@
 """What the image is made of, as a CycloneDX 1.6 document: every Debian package, every wheel, and muster."""
 
-from __future__ import annotations
-
 import json
 import uuid
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The files of a layer in memory, and the one way in which they become a tar: the same bytes for the same files."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The layers of Python packages: the locked requirements, and muster itself. Wheels are unpacked, nothing is run."""
 
-from __future__ import annotations
-
 import configparser
 import email
 import hashlib

@@ -1,7 +1,5 @@
 """Makes small changes in the rules, and looks whether a unit test notices: `make mutate`."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import json

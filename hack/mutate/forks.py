@@ -4,8 +4,6 @@ What is foreign is imported before the first fork. muster and its tests are impo
 source is the mutant's.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """Draws mutants of the given files, and prints them as JSON; runs where mutmut is installed, in `.venv/mutate`."""
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import json

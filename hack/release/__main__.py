@@ -1,7 +1,5 @@
 """`make publish`, `make verify` and `make keep-release`."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

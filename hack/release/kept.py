@@ -4,8 +4,6 @@ The image of a kept version is built again of its wheel and its locked requireme
 code is the released one, byte for byte, and takes no 30 MB of each version in the repository.
 """
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The chart as one file, packed by helm: the same bytes for the same chart."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

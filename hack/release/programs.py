@@ -1,7 +1,5 @@
 """The programs that publish, built from their released Go modules as the testbed's are, and how they are called."""
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import subprocess

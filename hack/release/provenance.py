@@ -3,8 +3,6 @@
 cosign makes the in-toto statement of it, whose subject is the digest in the registry, and signs that.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from typing import Any

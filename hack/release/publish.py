@@ -3,8 +3,6 @@
 What is there already under the same version and is something else stays, and the release fails: a version is one thing.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

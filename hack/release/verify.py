@@ -1,7 +1,5 @@
 """Verifies what is in a registry: that everything of a release is signed, and what is said of it, too."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ Sphinx's warnings are errors: a link to a page or a heading that is not there, a
 pages themselves are read: whatever a browser would load from another host is an error too.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import shutil

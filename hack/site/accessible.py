@@ -1,7 +1,5 @@
 """What the theme leaves out, and people need who use a keyboard or a screen reader: axe-core names it."""
 
-from __future__ import annotations
-
 _INSTEAD = {
     # A heading without a level.
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',

@@ -4,8 +4,6 @@ The documents are read where they are: their links are the same on GitHub and on
 another host: the theme has no fonts of its own, and mermaid, which draws the diagrams, is a file of the site.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """What a browser loads to show a page: nothing of it may come from another host."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser

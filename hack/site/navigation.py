@@ -4,8 +4,6 @@ Each heading with a list of pages below it is a part of the menu. A link into th
 for readers, and adds nothing to the menu: its page has its place already.
 """
 
-from __future__ import annotations
-
 import re
 
 _LINE = re.compile(r"^- \[([^\]]+)\]\(([^)\s#]+\.md)\)", re.MULTILINE)

@@ -1,7 +1,5 @@
 """`python -m hack.testbed build | up | down | status | env | kubectl … | helm …`."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import shlex

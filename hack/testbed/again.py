@@ -3,8 +3,6 @@
 For operators that end by rules of their own, on a machine that is slow for a moment. SIGTERM ends both for good.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 kubectl costs 0.2 CPU seconds a call. It stays where a test is about what kubectl prints.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

@@ -1,7 +1,5 @@
 """Images without a registry: packed as an archive that containerd imports, and imported."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -3,8 +3,6 @@
 The certificates of JobSet's and Trainer's webhooks are made here, so that neither waits for a rotation of its own.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Iterable

@@ -5,8 +5,6 @@ is a leftover of an interrupted build and is built again. One builder works at a
 everything done.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

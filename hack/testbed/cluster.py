@@ -1,7 +1,5 @@
 """`Testbed`: one local Kubernetes, as tests, the demo and the command line hold it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

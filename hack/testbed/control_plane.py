@@ -1,7 +1,5 @@
 """How etcd, the apiserver, the controllers, the scheduler and kwok are started."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hack.testbed.api import NotFoundError

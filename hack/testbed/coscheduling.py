@@ -1,7 +1,5 @@
 """How scheduler-plugins is started: a scheduler that knows gangs and ElasticQuotas, and its controller."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Where MUSTER_COSTS names a file, each process adds a line to it as it is stopped
 program costs while it ends, and what ends by itself, is in nobody's line.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -3,8 +3,6 @@
 The apiserver parses it, merges it into its OpenAPI documents and keeps it, at each start, for nobody.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Programs that Debian has, a node's above all: taken from its packages into the cache, never installed."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil

@@ -4,8 +4,6 @@ Run as `python -m hack.testbed.door PORT NAMESPACE`. With it kubectl, helm and e
 inside as if it were outside; nothing else of the machine's network is touched.
 """
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import sys

@@ -6,8 +6,6 @@ happens, the kernel kills every process inside, containers too, and what they ha
 Only empty cgroups stay behind, below one folder whose name comes from the state folder; `remove_cgroups` takes them.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -4,8 +4,6 @@ It makes the namespaces fit for a node, writes its pid, as the machine sees it, 
 the kernel kills every process of its pid namespace. Standard library only: it runs isolated.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

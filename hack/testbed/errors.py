@@ -1,7 +1,5 @@
 """What can go wrong, said in a line that tells the reader what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """muster's two processes from the image, beside a testbed: as a kubelet would run them, where none does."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from hack.image.container import Container

@@ -3,8 +3,6 @@
 A hook's own command runs with a token of its ServiceAccount and nothing more: its rights are those of a real one.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

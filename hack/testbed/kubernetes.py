@@ -5,8 +5,6 @@ Those before the default are for `make test-versions`.
 The three broken ones are half-configured on purpose: each looks well in another place, and places no gang.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from hack.testbed.part import STRIPPED

@@ -1,7 +1,5 @@
 """How Kueue is started: with the configuration of its release, for batch Jobs and the workloads of Ray and Kubeflow."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

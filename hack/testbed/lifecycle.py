@@ -1,7 +1,5 @@
 """Brings a testbed up, as much at once as the order of things allows, and takes it down again."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

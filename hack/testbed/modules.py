@@ -1,7 +1,5 @@
 """Where a Go module's sources are: CRDs, kwok stages and sample manifests are read from there, never copied here."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

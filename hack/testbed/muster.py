@@ -5,8 +5,6 @@ container's own arguments and environment, the token of its ServiceAccount and n
 where the Service's ClusterIP points. So RBAC, Service and webhook configurations are those of a real installation.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

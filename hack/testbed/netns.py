@@ -1,7 +1,5 @@
 """Speaking from inside another network namespace, one thread at a time."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import threading

@@ -1,7 +1,5 @@
 """How a real node is started: containerd, a kubelet and kube-proxy, in an enclosure (see `enclosure`)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

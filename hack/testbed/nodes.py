@@ -1,7 +1,5 @@
 """The nodes: plain Node objects that kwok keeps alive and on which pods run for as long as their annotations say."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

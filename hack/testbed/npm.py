@@ -3,8 +3,6 @@
 Nothing is installed, and no script of a package is run.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import shutil

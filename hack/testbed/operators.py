@@ -1,7 +1,5 @@
 """How the operators of Ray and Kubeflow are started: without any flag that has to do with gang scheduling."""
 
-from __future__ import annotations
-
 import ipaddress
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The table of parts. A further operator is one more row here, with its launch function in a module beside."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

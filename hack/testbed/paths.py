@@ -1,7 +1,5 @@
 """Where the testbed keeps things: always outside the checkout, so that a clone stays clean and shares its binaries."""
 
-from __future__ import annotations
-
 import fcntl
 import hashlib
 import os

@@ -4,8 +4,6 @@ Below Linux's ephemeral range (32768 and up), where an outgoing connection canno
 program's bind. The apiserver's port also names the testbed's Service range, see `service_range`.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import socket

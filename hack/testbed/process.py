@@ -5,8 +5,6 @@ it and a recycled pid is never touched. Each process also carries the state fold
 left between its start and its record is found by that mark. Processes of an attached testbed die with their parent.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

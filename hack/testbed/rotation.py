@@ -4,8 +4,6 @@ Such an operator waits until the kubelet has mounted the Secret that it fills. M
 rules, the certificate spares it a rotation, and a restart.
 """
 
-from __future__ import annotations
-
 import base64
 from pathlib import Path
 

@@ -5,8 +5,6 @@ version does not have is an error. The modules, 120 MB, are downloaded into a fo
 made of them is kept below a name that says everything it was made from.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Services whose process is one of the testbed's own, not a pod, and the webhooks behind them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -4,8 +4,6 @@ An apiserver that is given them one by one writes each several times, and works 
 that was half of the processor time of a start. They are kept outside the checkout, by what they are made of.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import urllib.request

@@ -4,8 +4,6 @@ Python is all that a fresh machine needs, so the wheel is a Go of last resort; i
 never enters the virtual environment.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

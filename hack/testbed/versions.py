@@ -3,8 +3,6 @@
 `make test-versions` runs tests so, one other version at a time; everything else stays as `modules/` has it.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """How Volcano's three programs are started."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ A deadline ends a wait for what never comes. How long things take differs by mac
 deadline that is far away costs nothing where things work.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import TypeVar

@@ -14,8 +14,6 @@ On a control plane of its own (etcd, kube-apiserver, no operator, no scheduler t
 The load is Go (main.go), compiled into the testbed's cache. What else runs on the machine changes all but the memory.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import base64

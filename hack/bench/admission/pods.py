@@ -1,7 +1,5 @@
 """The pods of the bench: workers of a RayCluster, as KubeRay makes them and the apiserver shows them to a webhook."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

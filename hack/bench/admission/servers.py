@@ -5,8 +5,6 @@ the folder instead of the Secret's; SIGUSR1 has it list all pods of its watches 
 `... echo FOLDER` reads a review with msgspec and allows it. Both print the port.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import ssl
