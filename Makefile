@@ -118,7 +118,7 @@ audit-dependencies: setup ## Look the locked requirements up among known vulnera
 mutate: setup ## Change 400 statements of the rules, one at a time, and see how many the unit tests notice
 	@test -x $(VENV)/mutate/bin/python || $(PYTHON) -m venv $(VENV)/mutate
 	@$(VENV)/mutate/bin/pip install --disable-pip-version-check --progress-bar off --quiet --require-hashes -r requirements/mutate.txt
-	@$(BIN)/python -m hack.mutate --program $(VENV)/mutate/bin/python $(ARGS)
+	@$(BIN)/python -m hack.mutate $(ARGS)
 
 docs: setup ## Build the site of the documents into dist/site; a warning or a dead link is an error
 	@test -x $(VENV)/site/bin/python || $(PYTHON) -m venv $(VENV)/site
