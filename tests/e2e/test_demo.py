@@ -10,7 +10,7 @@ import pytest
 from hack.testbed import PATIENCE
 from hack.testbed.process import marked
 from hack.tour import DRAWING
-from hack.tour import said as recording
+from hack.tour import read as recording
 from tests.support.pages.blocks import block
 from tests.support.pages.transcripts import shown
 
