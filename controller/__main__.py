@@ -15,10 +15,10 @@ import muster
 from controller.events import Announcer, maker_of_job
 from controller.fenced_writes import Writer
 from controller.history import HistoryStore
-from controller.kueue import still_admitted
-from controller.metrics import Metrics, Term
-from controller.nudges import short_jobs
+from controller.live_reads import LiveReader
+from controller.metrics import Metrics, TermMetrics
 from controller.reconciler import Reconciler
+from controller.term import Clock, Term
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
@@ -26,7 +26,6 @@ from muster.kube.slices import in_slices
 from muster.kube.workqueue import WorkQueue, work
 from muster.model.selectors import InvalidSelectorError, Selector, parse_selector
 from muster.model.times import duration_of
-from muster.observe.alive import somebodys
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeWatch
 from muster.process.event_loop import Turns
@@ -107,7 +106,7 @@ class _Parts:
     queue: WorkQueue[GangKey]
     elector: LeaseElector
     metrics: Metrics
-    term: Term
+    term_metrics: TermMetrics
     instance: str
     namespace: str
     history: str
@@ -147,7 +146,7 @@ async def _run(arguments: argparse.Namespace, turns: Turns) -> None:
             WorkQueue(cap=_LONGEST_RETRY, waited=metrics.queue_wait.observe),
             elector,
             metrics,
-            Term(cluster, arguments.lease, elector.is_valid, registry),
+            TermMetrics(cluster, arguments.lease, elector.is_valid, registry),
             own.name,
             own.namespace,
             arguments.history,
@@ -201,22 +200,20 @@ async def _lead(parts: _Parts) -> None:
         parts.client, writer, namespace=parts.namespace, name=parts.history, starts=parts.metrics.start_errors
     )
     await store.read()
-    reconciler = Reconciler(
-        writer,
+    term = Term(
         cluster,
         parts.queue,
-        parts.defaults,
+        writer,
+        LiveReader(parts.client),
         announcer,
-        alive=partial(somebodys, parts.client),
-        jobs=partial(short_jobs, parts.client),
-        admitted=partial(still_admitted, parts.client),
-        metrics=parts.metrics,
-        clock=time.monotonic,
-        wall=time.time,
-        history=store.history,
+        parts.metrics,
+        Clock(time.monotonic, time.time),
+        parts.defaults,
+        store.history,
     )
+    reconciler = Reconciler(term)
     counted = reconciler.kept, reconciler.groupless
-    parts.term.begins(parts.queue, announcer, *counted, reserved=reconciler.reserved, held=reconciler.held)
+    parts.term_metrics.begins(parts.queue, announcer, *counted, reserved=reconciler.reserved, held=reconciler.held)
     reconciler.subscribe()
     await in_slices(reconciler.prime(await cluster.list_pod_groups(parts.client)))
     nodes = NodeWatch(parts.client, cluster)
@@ -229,7 +226,7 @@ async def _lead(parts: _Parts) -> None:
                 tasks.create_task(_tick(reconciler)),
                 tasks.create_task(_follow(reconciler, nodes, always=parts.bound_by_nodes)),
                 tasks.create_task(announcer.run()),
-                tasks.create_task(reconciler.sweeps.run()),
+                tasks.create_task(term.sweeps.run()),
                 tasks.create_task(store.run()),
             ]
             await work(parts.queue, parts.metrics.measured(reconciler.reconcile), _WORKERS)
@@ -253,9 +250,7 @@ async def _follow(reconciler: Reconciler, nodes: NodeWatch, *, always: bool) -> 
 async def _tick(reconciler: Reconciler) -> None:
     while True:
         await asyncio.sleep(_TICK)
-        reconciler.count_others()
-        reconciler.count_held()
-        reconciler.tell_who_waits()
+        reconciler.tick()
 
 
 if __name__ == "__main__":

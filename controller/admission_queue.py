@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from controller.lost import LostGangs
 from controller.status_updates import StatusUpdateSchedule
+from controller.sweeps import Sweeps
 from muster.admitters import Admitter
+from muster.kube.workqueue import WorkQueue
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
 from muster.model.objects import PodGroup, Queue
 from muster.observe.admitted_terms import recorded_queue
 from muster.observe.candidates import candidate, queue_held
-from muster.observe.context import EntryContext
+from muster.observe.expectations import Expectations
 from muster.observe.ledger_entry import Standing, enter_ledger
 from muster.observe.messages import not_by_kueue, of_kueue
 from muster.observe.phases import lost_in
@@ -30,25 +32,18 @@ logger = logging.getLogger(__name__)
 
 
 class AdmissionQueue:
-    """The gangs that hold and those that wait; `look_at` is called for every gang that a change may concern.
+    """The gangs that hold and those that wait; every gang that a change may concern is added to the work queue.
 
     Gangs that may start or grow are reconciled at once; for the others only the message changes, and their turn comes
-    later. `wall` is the time of day in seconds, without leaps; `sweep` has steps taken soon that are too many for one
-    (`Sweeps.add`).
+    later. `now` gives the time of day in seconds, without leaps.
     """
 
-    def __init__(
-        self,
-        look_at: Callable[[GangKey], None],
-        *,
-        wall: Callable[[], float],
-        sweep: Callable[[Hashable, Iterable[object]], None],
-    ) -> None:
+    def __init__(self, queue: WorkQueue[GangKey], sweeps: Sweeps, now: Callable[[], float]) -> None:
         self.ledger = Ledger()
-        self.lost = LostGangs(look_at, sweep)
-        self._look_at = look_at
-        self._wall = wall
-        self._sweep = sweep
+        self.lost = LostGangs(queue, sweeps)
+        self._queue = queue
+        self._sweeps = sweeps
+        self._now = now
         self._growing = Growing()
         # Those who are looked at because they may grow: the queue that has changed, and the places that had their turn.
         self._turns_to_grow: dict[GangKey, tuple[str, Mapping[str, Order]]] = {}
@@ -74,9 +69,9 @@ class AdmissionQueue:
         if self.ledger.bound(nodes):
             self.wake_all()
 
-    def enter(self, view: View, context: EntryContext) -> Standing:
+    def enter(self, view: View, expects: Expectations, *, may_grow: bool = True) -> Standing:
         """Enter the gang as it stands, without waking other gangs."""
-        standing = enter_ledger(view, self.ledger, context)
+        standing = enter_ledger(view, self.ledger, expects, now=self._now(), may_grow=may_grow)
         self._growing.enter(view.key, standing.growth)
         self.lost.note(view.key, queue_held(view) if standing.lost else None)
         return standing
@@ -93,18 +88,18 @@ class AdmissionQueue:
         self._growing.enter(key, None)
         self.lost.note(key, None)
 
-    def stand(self, view: View, context: EntryContext) -> Standing:
+    def stand(self, view: View, expects: Expectations) -> Standing:
         """Enter the gang as it stands, and wake the gangs of its subtree when anything changed for them."""
         before = {self.ledger.queue_of(key) for key in view.key.all}
         turn = self._turns_to_grow.pop(view.key, None)
-        standing = self.enter(view, context)
+        standing = self.enter(view, expects)
         if standing.changed:
             for queue in before | {self.ledger.queue_of(key) for key in view.key.all}:
                 if queue is not None:
                     self.wake(queue, but=view.key)
             if standing.wave is not None:
                 # In line it may have what it could not take without standing there.
-                self._look_at(view.key)
+                self._queue.add(view.key)
         if turn is not None:
             # Whatever it took or left: what there is may be enough for the next.
             with _for_its_own_gangs(turn[0]):
@@ -122,13 +117,13 @@ class AdmissionQueue:
             return Decision(fits=True, state=GangState.ADMITTED, message=f"{admitted}all its pods are there")
         return self.ledger.decide(view.key, now) or standing.on_hold
 
-    def refusal(self, view: View, context: EntryContext) -> Decision | None:
+    def refusal(self, view: View) -> Decision | None:
         """Why a gang can never start, however much is free; None when it can."""
         if view.intent is not None and lost_in(view, self.ledger.tree, view.intent.queue):
             return queue_not_found(view.intent.queue)
         if view.admitter is not Admitter.LEDGER and not scheduler_of(view).enforces_limits:
             return None
-        return self.ledger.refusal(candidate(view, context.priorities, view.mark), context.now)
+        return self.ledger.refusal(candidate(view, view.mark), self._now())
 
     def leave(self, key: GangKey) -> None:
         """Remove the gang, and wake the gangs that waited with it."""
@@ -150,27 +145,27 @@ class AdmissionQueue:
         with _for_its_own_gangs(queue):
             competing = self.ledger.competing(queue)
             self._status_updates.touch(competing)
-            startable = self.ledger.newly_startable(queue, self._wall())
+            startable = self.ledger.newly_startable(queue, self._now())
             if startable is None:
                 return
             for gang in dict.fromkeys(key.gang for key in startable):
                 if gang != but:
-                    self._look_at(gang)
+                    self._queue.add(gang)
             self._let_grow(queue, but=but)
 
     def _let_grow(self, queue: str, passed: Mapping[str, Order] | None = None, *, but: GangKey | None = None) -> None:
         """Reconcile the first gang that may grow now; what it leaves the next one gets when it has been looked at."""
-        turn = self._growing.first(self.ledger.outcome(queue, self._wall()), passed=passed, but=but)
+        turn = self._growing.first(self.ledger.outcome(queue, self._now()), passed=passed, but=but)
         if turn is not None:
             self._turns_to_grow[turn.gang] = queue, turn.passed
-            self._look_at(turn.gang)
+            self._queue.add(turn.gang)
 
     def wake_all(self) -> None:
         """As `wake`, wherever something has changed: in the tree, and with it for the competitors of each gang."""
-        self._sweep(self.wake_all, self._wake_each())
+        self._sweeps.add(self.wake_all, self._wake_each())
 
     def _wake_each(self) -> Iterator[None]:
-        for queue in self.ledger.changed_subtrees(self._wall()):
+        for queue in self.ledger.changed_subtrees(self._now()):
             self.wake(queue)
             yield
 
@@ -183,13 +178,13 @@ class AdmissionQueue:
 
         Called about every second: a gang may run longer than was expected, and others may start for that.
         """
-        if self.ledger.next_moment() <= self._wall():
+        if self.ledger.next_moment() <= self._now():
             self.wake_all()
         for key in self._status_updates.due(self.ledger.next_waiting):
             # A wave has no words of its own.
             if isinstance(key, GangKey):
                 self.give_turn(key)
-                self._look_at(key)
+                self._queue.add(key)
 
     def give_turn(self, key: GangKey) -> None:
         """Have the gang's message written at its next reconcile, also where only numbers have changed."""

@@ -1,22 +1,20 @@
 """Opens the gates of an admitted gang's pods: the mark first, then the gates in one burst, then the message.
 
-`muster.observe.opening` chooses the pods. What cannot be opened is noted in the gang's memory (`controller.refused`).
+`muster.observe.opening` chooses the pods. What cannot be opened is noted in what is expected of the gang
+(`muster.observe.refused_writes`). Everything here raises ApiError for a write that was not taken, and NotLeaderError.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import NamedTuple
 
-from controller.bypass import BypassTracker
-from controller.evictions import Evictions
+from controller import bypass, pod_groups
 from controller.fenced_writes import Writer
-from controller.memory import Memory
-from controller.metrics import Metrics
-from controller.pod_group_writer import PodGroupWriter
-from controller.refused import Part
+from controller.term import Term
+from controller.work import Work
 from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
@@ -24,9 +22,9 @@ from muster.kube.resource import PODS
 from muster.model.gang_states import GangState
 from muster.observe import messages
 from muster.observe.admitted_terms import units_of
-from muster.observe.ledger_entry import Standing
-from muster.observe.view import Mark, Member, View
-from muster.queueing.ledger import GangKey, Ledger
+from muster.observe.expectations import Expectations
+from muster.observe.refused_writes import Part
+from muster.observe.view import Mark, Member
 from muster.resources.amounts import describe
 
 # A gang may have thousands of members.
@@ -35,128 +33,92 @@ _ROLE = attrgetter("role")
 _NO_DRY_RUN = "does not support dry run"
 
 
-class Gates:
-    """The gates of admitted gangs; `look_again` is called with a gang and the seconds until it is due.
+async def open_gates(term: Term, work: Work, *, tried: bool = False) -> None:
+    """Open what may be open of an admitted gang, the mark first, and report how the gang stands.
 
-    `clock` never goes back, `now` is the time of day without leaps; both in seconds. Raises ApiError for a write that
-    was not taken, and NotLeaderError.
+    Where more than one pod is to be opened that was not `tried`, that is tried first.
     """
-
-    def __init__(
-        self,
-        writer: Writer,
-        ledger: Ledger,
-        *,
-        group_writer: PodGroupWriter,
-        bypass: BypassTracker,
-        evictions: Evictions,
-        metrics: Metrics,
-        look_again: Callable[[GangKey, float], None],
-        clock: Callable[[], float],
-        now: Callable[[], float],
-    ) -> None:
-        self._writer = writer
-        self._ledger = ledger
-        self._group_writer = group_writer
-        self._bypass = bypass
-        self._evictions = evictions
-        self._metrics = metrics
-        self._look_again = look_again
-        self._clock = clock
-        self._now = now
-
-    async def open(self, view: View, standing: Standing, memory: Memory, *, tried: bool = False) -> None:
-        """Open what may be open of an admitted gang, the mark first, and report how the gang stands.
-
-        Where more than one is to be opened that was not `tried`, that is tried first.
-        """
-        now, opening = self._now(), standing.opening
-        holds = describe(self._ledger.holds(view.key) or {})
-        holds += ", admitted by Kueue" if view.kueue else f' of queue "{self._ledger.queue_of(view.key)}"'
-        before = memory.units
-        memory.opens(view, opening.units if opening is not None else frozenset())
-        mark = memory.admitted(view, standing.wave, now)
-        if opening is not None and opening.members:
-            if opening.grows:
-                memory.unplaced_since = now
-                self._bypass.note(self._bypass.by(view.key, now, growth=opening.growth), now)
-            units = (memory.units or frozenset()) - units_of(view.mark, view.uid)
-            if view.marked_for != view.uid or units:
-                said = GangState.ADMITTED, holds
-                if view.marked_for == view.uid:
-                    said = messages.admitted(view, standing, holds, memory.aside)
-                marked = await self._mark(view, memory, mark, said, before)
-                if marked is view and (units or not view.open):
-                    # Others take the mark away again and again, so that it is written later. Without it a leader that
-                    # dies between two gates would leave a part of the gang, or of a unit, open alone.
-                    memory.units = before
-                    return
-                view = marked
-            if len(opening.members) > 1 and not tried:
-                await self.try_out(opening.members, memory)
-            opened = await self.take_off(opening.members, memory)
-            self._evictions.opened(view.key, opened)
-            if memory.units:
-                seen = (m._replace(held=m.held and m.pod.metadata.uid not in memory.opened) for m in view.members)
-                memory.opens(replace(view, members=tuple(seen)), frozenset())
-                memory.admitted(view, standing.wave, now)
-        for due in (standing.requeues, None if standing.soft else standing.softens):
-            if due is not None:
-                self._look_again(view.key, due - now)
-        state, message = messages.admitted(view, standing, holds, memory.aside)
-        await self._group_writer.report(view, memory, memory.mark, state, message)
-
-    async def _mark(
-        self,
-        view: View,
-        memory: Memory,
-        mark: Mark,
-        said: tuple[GangState, str],
-        before: frozenset[str] | None,
-    ) -> View:
-        """Write the mark; `before` are the units that were being opened so far."""
-        try:
-            return await self._group_writer.write(view, memory, mark, *said)
-        except ApiError as error:
-            # Otherwise nobody knows whether it is there: the room stays taken until the next round writes it.
-            memory.units = before if error.refused else memory.units
-            memory.unanswered = memory.unanswered if error.refused else self._clock()
-            raise
-
-    async def try_out(self, members: Sequence[Member], memory: Memory) -> None:
-        """Try by dry run to open one pod of each role: a policy of others is met before the first one is open.
-
-        Of a role of which a pod was refused before it is that one.
-        """
-        again = [one for one in members if one.pod.metadata.uid == memory.refused.about] if memory.refused.about else []
-        ordered = [*reversed(members), *again]
-        first = dict(zip(map(_ROLE, ordered), ordered, strict=True))
-        _, failures = await open_gates(self._writer, [*first.values()], dry_run=True)
-        self._note(failures, memory)
-
-    async def take_off(self, members: Sequence[Member], memory: Memory) -> list[str]:
-        """Open the gates of these pods, and count them; gives the UIDs of those that are open now."""
-        started = self._clock()
-        memory.tried = {member.pod.metadata.uid for member in members}
-        opened, failures = await open_gates(self._writer, members)
-        memory.opened |= set(opened)
-        memory.tried = {one.member.pod.metadata.uid for one in failures if not one.error.refused}
-        if memory.tried:
-            memory.unanswered = self._clock()
-        if opened:
-            self._metrics.opened(len(opened), self._clock() - started)
-        self._note(failures, memory)
-        memory.refused.taken(Part.GATE)
-        return opened
-
-    def _note(self, failures: Sequence[Failure], memory: Memory) -> None:
-        """Raises the first of these, if any, of refusals the first."""
-        if not failures:
+    now, opens, expects, view = term.clock.now(), work.plan.opening, work.expects, work.view
+    holds = describe(term.ledger.holds(work.key) or {})
+    holds += ", admitted by Kueue" if view.kueue else f' of queue "{term.ledger.queue_of(work.key)}"'
+    before = expects.units
+    expects.opens(view, opens.units if opens is not None else frozenset())
+    mark = expects.admitted(view, work.plan.wave, now)
+    if opens is not None and opens.members:
+        if opens.grows:
+            expects.unplaced_since = now
+            bypass.record(term, bypass.bypassed_by(term, work.key, now, growth=opens.growth), now)
+        if not await _write_mark(term, work, mark, holds, before):
             return
-        first = next((one for one in failures if one.error.refused), failures[0])
-        words = messages.shut([one.member.pod for one in failures], first.error)
-        memory.refused.note(Part.GATE, first.member.pod.metadata.uid, words, first.error, self._clock())
-        raise first.error
+        if len(opens.members) > 1 and not tried:
+            await try_gates(term, opens.members, expects)
+        term.evictions.opened(work.key, await take_off(term, opens.members, expects))
+        if expects.units:
+            view = work.view
+            seen = (one._replace(held=one.held and one.pod.metadata.uid not in expects.opened) for one in view.members)
+            expects.opens(replace(view, members=tuple(seen)), frozenset())
+            expects.admitted(view, work.plan.wave, now)
+    for due in (work.plan.requeues, None if work.plan.soft else work.plan.softens):
+        work.again(None if due is None else due - now)
+    state, message = messages.admitted(work.view, work.plan, holds, expects.aside)
+    await pod_groups.report(term, work, expects.mark, state, message)
+
+
+async def _write_mark(term: Term, work: Work, mark: Mark, holds: str, before: frozenset[str] | None) -> bool:
+    """Write the mark where it is new; False where it is to be written later, and nothing may be opened until then.
+
+    `before` are the units that were being opened so far.
+    """
+    expects, view = work.expects, work.view
+    units = (expects.units or frozenset()) - units_of(view.mark, view.uid)
+    if view.marked_for == view.uid and not units:
+        return True
+    said = GangState.ADMITTED, holds
+    if view.marked_for == view.uid:
+        said = messages.admitted(view, work.plan, holds, expects.aside)
+    try:
+        written = await pod_groups.write(term, work, mark, *said)
+    except ApiError as error:
+        # Otherwise it is not known whether the mark is there: the room stays taken until the next round writes it.
+        expects.units = before if error.refused else expects.units
+        expects.unanswered = expects.unanswered if error.refused else term.clock.now()
+        raise
+    if written or (view.open and not units):
+        return True
+    # Others take the mark away again and again, so that it is written later. Without it a leader that dies between two
+    # gates would leave a part of the gang, or of a unit, open alone.
+    expects.units = before
+    return False
+
+
+async def try_gates(term: Term, members: Sequence[Member], expects: Expectations) -> None:
+    """Try by dry run to open one pod of each role: a policy of others is met before the first one is open.
+
+    Of a role of which a pod was refused before it is that one.
+    """
+    refused = expects.refused.about
+    again = [one for one in members if one.pod.metadata.uid == refused] if refused else []
+    ordered = [*reversed(members), *again]
+    first = dict(zip(map(_ROLE, ordered), ordered, strict=True))
+    _, failures = await patch_gates(term.writer, [*first.values()], dry_run=True)
+    _note(failures, expects, term.clock.now())
+
+
+async def take_off(term: Term, members: Sequence[Member], expects: Expectations) -> list[str]:
+    """Open the gates of these pods, and count them; gives the UIDs of those that are open now."""
+    started = term.clock.now()
+    expects.tried = {member.pod.metadata.uid for member in members}
+    opened, failures = await patch_gates(term.writer, members)
+    expects.opened |= set(opened)
+    expects.tried = {one.member.pod.metadata.uid for one in failures if not one.error.refused}
+    now = term.clock.now()
+    if expects.tried:
+        expects.unanswered = now
+    if opened:
+        term.metrics.opened(len(opened), now - started)
+    _note(failures, expects, now)
+    expects.refused.taken(Part.GATE)
+    return opened
 
 
 class Failure(NamedTuple):
@@ -166,13 +128,23 @@ class Failure(NamedTuple):
     error: ApiError
 
 
-async def open_gates(
+def _note(failures: Sequence[Failure], expects: Expectations, now: float) -> None:
+    """Raise the first of these, if any, of refusals the first."""
+    if not failures:
+        return
+    first = next((one for one in failures if one.error.refused), failures[0])
+    words = messages.shut([one.member.pod for one in failures], first.error)
+    expects.refused.note(Part.GATE, first.member.pod.metadata.uid, words, first.error, now)
+    raise first.error
+
+
+async def patch_gates(
     writer: Writer, members: Sequence[Member], *, dry_run: bool = False
 ) -> tuple[list[str], list[Failure]]:
     """Take muster's gate off these pods, in this order but many at once; gates of others stay.
 
     Returns the UIDs of the pods that are open now, and the failures. Pods that are gone or replaced are skipped: the
-    watch tells of them. In a dry run nothing is opened; a webhook that takes no part in one says nothing.
+    watch shows them. In a dry run nothing is opened; a webhook that takes no part in one is not asked.
     """
 
     async def open_one(member: Member) -> str | Failure:

@@ -9,20 +9,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import NamedTuple
 
 from controller.fenced_writes import NotLeaderError, Writer
-from controller.memory import Memory
-from muster.gangs.history import SHARDS, History, Lineage
+from muster.gangs.history import SHARDS, History
 from muster.gangs.start_errors import StartErrors
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.resource import CONFIG_MAPS
-from muster.model.objects import ConfigMap, InvalidObjectError, OwnerReference, decode
+from muster.model.objects import ConfigMap, InvalidObjectError, decode
 from muster.model.times import duration_text, seconds_of
 from muster.observe.candidates import queue_held
 from muster.observe.cluster import Cluster
 from muster.observe.ends import lasts
+from muster.observe.expectations import Expectations, Runs
 from muster.observe.phases import Phase
 from muster.observe.run_times import lineage
 from muster.observe.view import View
@@ -34,16 +33,6 @@ _READ_SECONDS = 3.0
 _EVERY = 60.0
 
 
-class Runs(NamedTuple):
-    """An admitted gang: the UID of its workload, its lineage and queue, since when it runs, and what made it."""
-
-    uid: str
-    lineage: Lineage
-    queue: str
-    since: float
-    maker: OwnerReference | None
-
-
 class RunTimes:
     """Follows admitted gangs to their ends, and gives estimates; without a `history` it does neither."""
 
@@ -51,7 +40,7 @@ class RunTimes:
         self._cluster = cluster
         self._history = history
 
-    def follow(self, view: View, phase: Phase, memory: Memory, now: float) -> None:
+    def follow(self, view: View, phase: Phase, expects: Expectations, now: float) -> None:
         """Note that an admitted gang runs, and record for how long it ran when it has run to its end.
 
         One that was deleted, suspended or queued again has not; nor is anything known of one that ended while another
@@ -59,16 +48,16 @@ class RunTimes:
         """
         if self._history is None:
             return
-        ran = memory.runs
+        ran = expects.runs
         if phase is Phase.ADMITTED:
-            marked = view.mark if view.marked_for == view.uid else memory.mark
+            marked = view.mark if view.marked_for == view.uid else expects.mark
             since = seconds_of(marked.admitted_at)
             if since is None or (ran is not None and ran.since == since):
                 return
             maker = view.decoded.metadata.controller if view.decoded is not None else None
-            memory.runs = Runs(view.uid, lineage(view), queue_held(view), since, maker)
+            expects.runs = Runs(view.uid, lineage(view), queue_held(view), since, maker)
             return
-        memory.runs = None
+        expects.runs = None
         if ran is not None and self._has_ended(view, phase, ran):
             self._history.record(ran.lineage, ran.queue, now - ran.since)
 
@@ -81,18 +70,18 @@ class RunTimes:
             return made is not None and made[0].read(made[1]).finished
         return False
 
-    def expect(self, view: View, memory: Memory, *, renew: bool = False) -> None:
+    def expect(self, view: View, expects: Expectations, *, renew: bool = False) -> None:
         """Note the estimates of a gang that waits: those of its PodGroup; where it says none, or to `renew`, new ones.
 
         An admitted gang keeps those with which it started.
         """
         if self._history is None:
             return
-        memory.runs_about = (view.mark.runs_about if view.ours else "") or memory.runs_about
-        known = view.mark.admitted or (memory.runs_about and not renew)
+        expects.runs_about = (view.mark.runs_about if view.ours else "") or expects.runs_about
+        known = view.mark.admitted or (expects.runs_about and not renew)
         if known or view.intent is None or not view.members or lasts(view):
             return
-        memory.runs_about = " ".join(map(duration_text, self._history.estimates(lineage(view), view.intent.queue)))
+        expects.runs_about = " ".join(map(duration_text, self._history.estimates(lineage(view), view.intent.queue)))
 
     def drain_after(self, queue: str) -> str:
         """When a queue drains for a gang that is passed, by its runs; "" where too little is known of them."""

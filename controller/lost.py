@@ -6,17 +6,19 @@ that was deleted and comes back may have thousands, so that they enter one by on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
+from controller.sweeps import Sweeps
+from muster.kube.workqueue import WorkQueue
 from muster.queueing.ledger import GangKey
 
 
 class LostGangs:
-    """By the name of their queue; `look_at` and `sweep` as `AdmissionQueue` has them."""
+    """The gangs, by the name of the queue for which they wait."""
 
-    def __init__(self, look_at: Callable[[GangKey], None], sweep: Callable[[Hashable, Iterable[object]], None]) -> None:
-        self._look_at = look_at
-        self._sweep = sweep
+    def __init__(self, queue: WorkQueue[GangKey], sweeps: Sweeps) -> None:
+        self._queue = queue
+        self._sweeps = sweeps
         self._queue_of: dict[GangKey, str] = {}
         self._of: dict[str, dict[GangKey, None]] = {}
         # The queues whose gangs enter now, and the gangs that nothing is decided for meanwhile.
@@ -45,16 +47,16 @@ class LostGangs:
         """The queue is there for one of its gangs: have all of them enter the ledger before it decides there."""
         if queue in self._of and queue not in self._entering:
             self._entering[queue] = set()
-            self._sweep((LostGangs, queue), self._enter(queue, list(self._of[queue]), enter))
+            self._sweeps.add((LostGangs, queue), self._enter(queue, list(self._of[queue]), enter))
 
     def _enter(self, queue: str, gangs: Iterable[GangKey], enter: Callable[[GangKey], object]) -> Iterator[None]:
         for key in gangs:
             if key in self:
                 enter(key)
-                self._look_at(key)
+                self._queue.add(key)
             yield
         for key in self._entering.pop(queue):
-            self._look_at(key)
+            self._queue.add(key)
             yield
 
     def enter_before(self, key: GangKey, queue: str | None) -> bool:

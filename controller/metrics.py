@@ -117,7 +117,7 @@ class Metrics:
         return measure
 
 
-class Term(Collector):
+class TermMetrics(Collector):
     """What is read when Prometheus asks: who leads, and while this process does, its gangs, its queue and its events.
 
     The replica that only waits counts no gangs, so that sums over the replicas are right.

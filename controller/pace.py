@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from muster.observe.cluster import Cluster
 from muster.queueing.ledger import GangKey
 
 # Pods of a gang that is looked at whenever something changes.
@@ -29,10 +30,10 @@ class _Looked(NamedTuple):
 
 
 class Pace:
-    """For how long changes of gangs can wait; `pods` gives how many a gang has now, `clock` never goes back."""
+    """For how long changes of gangs can wait; `clock` never goes back."""
 
-    def __init__(self, pods: Callable[[GangKey], int], clock: Callable[[], float]) -> None:
-        self._pods = pods
+    def __init__(self, cluster: Cluster, clock: Callable[[], float]) -> None:
+        self._cluster = cluster
         self._clock = clock
         self._looked: dict[GangKey, _Looked] = {}
         # When each would be at rest, had its looks come one by one.
@@ -58,7 +59,7 @@ class Pace:
         """The seconds for which a change of the gang can wait."""
         now, last = self._clock(), self._looked.get(key)
         busy = self._at_rest.get(key, now) - now - _BETWEEN * _IN_A_ROW
-        if last is None or (last.needed and self._pods(key) >= last.needed):
+        if last is None or (last.needed and len(self._cluster.pods_of(key)) >= last.needed):
             return max(0.0, busy)
         return max(0.0, last.until - now, busy)
 

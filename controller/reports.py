@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer, Budget
 from controller.fenced_writes import Writer
-from controller.memory import Memory
 from muster.kube.events import Regarding
 from muster.model.gang_states import GangState
 from muster.model.names import MANAGED_BY, MESSAGE, MUSTER, STATE
 from muster.model.objects import ObjectMeta, PodGroup, decode
+from muster.observe.cluster import Cluster
+from muster.observe.expectations import Expectations
 from muster.observe.messages import aside, kept_class, not_ready, still_held, to_a_maker, to_a_rival
 from muster.observe.resources import resource_of, resource_of_group
 from muster.observe.view import Above, Mark, View
@@ -94,12 +95,12 @@ def says(view: View, mark: Mark, state: GangState, message: str) -> bool:
 
 
 class Reporter:
-    """Writes marks and states, and has `announcer` write events; `there` tells whether a workload is still there."""
+    """Writes marks and states, and has `announcer` write events."""
 
-    def __init__(self, writer: Writer, announcer: Announcer, *, there: Callable[[Kind, ObjectMeta], bool]) -> None:
+    def __init__(self, writer: Writer, announcer: Announcer, cluster: Cluster) -> None:
         self._writer = writer
         self._announcer = announcer
-        self._there = there
+        self._cluster = cluster
         self._said: dict[str, _Said] = {}
         self._shut_out: set[GangKey] = set()
         self._rivals: dict[GangKey, dict[str, tuple[Kind, ObjectMeta]]] = {}
@@ -170,7 +171,7 @@ class Reporter:
         # Of those that are gone nobody else would forget what was said; of one whose pods come and go it stays known.
         rivals = {decoded.metadata.uid: (kind, decoded.metadata) for kind, decoded in view.rivals}
         for uid, (kind, meta) in self._rivals.pop(view.key, {}).items():
-            if uid not in rivals and self._there(kind, meta):
+            if uid not in rivals and self._cluster.has(kind, meta):
                 rivals[uid] = kind, meta
             elif uid not in rivals:
                 self.forget(uid)
@@ -203,22 +204,22 @@ class Reporter:
             message = f'queue "{queue}" does not exist; name an existing queue: no room is kept for this PodGroup'
             self._announcer.say(about, str(GangState.QUEUE_NOT_FOUND), message, warning=True)
 
-    def tell_aside(self, view: View, memory: Memory, unready: Mapping[str, str]) -> bool:
+    def tell_aside(self, view: View, expects: Expectations, unready: Mapping[str, str]) -> bool:
         """Tell once what is to be known beside the state; True where the gang's words have more to say, or less.
 
         That held pods keep what they were made for, or made with, and that pods are not ready for too long: `unready`
         has the reasons by UID.
         """
-        if view.withdrawn and not memory.withdrawn:
+        if view.withdrawn and not expects.withdrawn:
             self.remark(view, GangState.STILL_HELD, still_held(view))
-        if (kept := kept_class(view)) and kept != memory.kept_class:
+        if (kept := kept_class(view)) and kept != expects.kept_class:
             self.remark(view, GangState.STILL_HELD, kept)
         words = not_ready(view, unready) if view.gang is not None else ""
-        if words and not memory.not_ready:
+        if words and not expects.not_ready:
             self.remark(view, GangState.NOT_READY, words)
-        before, memory.withdrawn, memory.kept_class, memory.not_ready = memory.aside, view.withdrawn, kept, words
-        memory.aside = aside(view) + (f"; {words}" if words else "")
-        return memory.aside != before
+        before, expects.withdrawn, expects.kept_class, expects.not_ready = expects.aside, view.withdrawn, kept, words
+        expects.aside = aside(view) + (f"; {words}" if words else "")
+        return expects.aside != before
 
     def forget(self, uid: str) -> None:
         """Drop what was said of a workload that is gone."""

@@ -187,13 +187,13 @@ def _parts(world: Leader, workers: int) -> list[Any]:
     async def tick() -> None:
         while True:
             await asyncio.sleep(1)
-            world.reconciler.tell_who_waits()
+            world.reconciler.refresh_messages()
 
     reconciler = world.reconciler
     return [
         work(world.queue, reconciler.reconcile, workers),
         world.announcer.run(),
-        reconciler.sweeps.run(),
+        reconciler.term.sweeps.run(),
         tick(),
     ]
 

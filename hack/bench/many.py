@@ -11,9 +11,11 @@ from prometheus_client import CollectorRegistry
 
 from controller.events import Announcer
 from controller.fenced_writes import Writer
+from controller.live_reads import LiveReader
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
 from controller.reports import LEDGER_MANAGER
+from controller.term import Clock, Term
 from muster.gangs.intent import Defaults
 from muster.kube.events import Regarding
 from muster.kube.store import Store
@@ -259,7 +261,7 @@ class Leader:
     def busy(self) -> bool:
         """True while something is left to do."""
         numbers = self.queue.statistics()
-        return bool(numbers.ready or numbers.processing or self.reconciler.sweeps.under_way)
+        return bool(numbers.ready or numbers.processing or self.reconciler.term.sweeps.under_way)
 
 
 def leader(
@@ -278,14 +280,16 @@ def leader(
     writer = Writer(as_client, lambda: 60.0)
     work: WorkQueue[GangKey] = WorkQueue()
     announcer = CountedEvents(writer, "bench", unasked)
-    reconciler = Reconciler(
-        *(writer, cluster, work, Defaults(), announcer),
-        alive=client.alive,
-        jobs=unasked,
-        admitted=unasked,
-        metrics=Metrics(CollectorRegistry()),
-        clock=clock,
-        wall=wall,
+    term = Term(
+        cluster,
+        work,
+        writer,
+        LiveReader(as_client),
+        announcer,
+        Metrics(CollectorRegistry()),
+        Clock(clock, wall),
+        Defaults(),
     )
+    reconciler = Reconciler(term)
     reconciler.subscribe()
     return Leader(cluster, work, reconciler, client, announcer)

@@ -178,7 +178,7 @@ async def _at_work(world: Leader) -> AsyncIterator[None]:
     """The leader's workers, and its sweeps."""
     tasks = [
         asyncio.create_task(work(world.queue, world.reconciler.reconcile, _WORKERS)),
-        asyncio.create_task(world.reconciler.sweeps.run()),
+        asyncio.create_task(world.reconciler.term.sweeps.run()),
     ]
     yield
     for task in tasks:
@@ -225,7 +225,7 @@ async def _events_in_a_tree(bench: _Bench, gangs: int) -> None:
         ("a Queue has another gate mode", edit(queue("q4", limit, parent="org-4", gate="assemble"))),
         ("a PriorityClass changes", lambda: cluster.priority_classes.apply("modified", normal)),
         ("a namespace gets a label", lambda: cluster.namespaces.apply("added", namespace)),
-        ("words are told", world.reconciler.tell_who_waits),
+        ("words are told", world.reconciler.refresh_messages),
         (f"{len(some)} Queues go", lambda: _in_turn(cluster.queues, "deleted", some)),
         ("they come back", lambda: _in_turn(cluster.queues, "added", some)),
     ]
@@ -255,7 +255,7 @@ async def _events_in_a_line(bench: _Bench, gangs: int, what: str, **how: str) ->
         ("then each gang is looked at", lambda: None),
         ("a gang ends", lambda: _ends(world, ones[0])),
         ("a gang comes", lambda: _comes(world, replace(ones[0], admitted=False))),
-        ("words are told", world.reconciler.tell_who_waits),
+        ("words are told", world.reconciler.refresh_messages),
         ("it has another patience", edit(room, **how, patience="1m")),
         ("it preempts", edit(room, preemption="lower-priority")),
         ("it does not", edit(room)),

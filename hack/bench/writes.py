@@ -35,7 +35,7 @@ async def _work(world: Leader) -> int:
     """Do what is left; return the number of PodGroups written."""
     before = world.client.groups
     while world.busy:
-        for _ in world.reconciler.sweeps.steps():
+        for _ in world.reconciler.term.sweeps.steps():
             pass
         if world.queue.statistics().ready:
             key = await world.queue.get()
@@ -52,7 +52,7 @@ async def _takes_over(cluster: Cluster) -> tuple[Leader, int]:
 
 
 async def _second(world: Leader) -> int:
-    world.reconciler.tell_who_waits()
+    world.reconciler.refresh_messages()
     return await _work(world)
 
 

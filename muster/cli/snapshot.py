@@ -6,7 +6,7 @@ The ledger is built as a new leader builds it: from the same objects, by the sam
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,7 +25,6 @@ from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decod
 from muster.observe.candidates import candidate
 from muster.observe.cluster import Cluster
 from muster.observe.cluster_stores import Watched
-from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import enter_ledger
 from muster.observe.nodes import NodeRoom
 from muster.observe.observing import observe
@@ -122,17 +121,16 @@ class ClusterSnapshot:
         snapshot.ledger.bound(self.nodes)
         quota_use = QuotaUse(self.cluster, snapshot.ledger)
         quota_use.begin()
-        priorities = self.cluster.priorities()
         for key in self.cluster.gangs():
             view = snapshot.views[key] = observe(key, self.cluster, self.defaults, now=snapshot.now)
-            enter_ledger(view, snapshot.ledger, EntryContext(snapshot.now, priorities, grow=False))
-            refusal = self._kept_out(view, snapshot, priorities)
+            enter_ledger(view, snapshot.ledger, now=snapshot.now, may_grow=False)
+            refusal = self._kept_out(view, snapshot)
             if refusal is not None:
                 snapshot.kept_out[key] = refusal
             yield
         quota_use.count()
 
-    def _kept_out(self, view: View, snapshot: LedgerSnapshot, priorities: Mapping[str, int]) -> Decision | None:
+    def _kept_out(self, view: View, snapshot: LedgerSnapshot) -> Decision | None:
         """Why held pods get no PodGroup, on which the state would stand: their queue takes none. Else None."""
         if view.pod_group is not None or view.gang is None or view.intent is None or view.left_alone:
             return None
@@ -142,7 +140,7 @@ class ClusterSnapshot:
             return queue_not_found(view.intent.queue)
         if view.admitter is not Admitter.LEDGER and not scheduler_of(view).enforces_limits:
             return None
-        refusal = snapshot.ledger.refusal(candidate(view, priorities, Mark()), snapshot.now)
+        refusal = snapshot.ledger.refusal(candidate(view, Mark()), snapshot.now)
         return refusal if refusal is not None and refusal.state in _WITHOUT_GROUP else None
 
     def is_lost(self, view: View, queue: str, ledger: Ledger) -> bool:

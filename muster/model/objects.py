@@ -221,6 +221,10 @@ class ContainerStatus(LocalObject, frozen=True):
     allocated_resources: ResourceList = {}
 
 
+RUNNING = "Running"
+"""The phase of a pod that really runs."""
+
+
 class PodStatus(LocalObject, frozen=True):
     """Where a pod stands in its life, and the resources that it and its containers have been given."""
 
@@ -252,7 +256,7 @@ class Pod(LocalObject, frozen=True):
     @property
     def running(self) -> bool:
         """True if the pod really runs, as its kubelet says; a node may be named in any pod."""
-        return self.status.phase == "Running"
+        return self.status.phase == RUNNING
 
     def gated(self, gate: str) -> bool:
         """Whether the named scheduling gate still holds the pod."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import reduce
 from itertools import filterfalse
 from operator import attrgetter
@@ -12,7 +11,6 @@ from muster.gangs.intent import Intent
 from muster.model.names import queue_named
 from muster.model.times import duration_of, seconds_of
 from muster.observe.admitted_terms import recorded_queue
-from muster.observe.context import EntryContext
 from muster.observe.ends import lasts
 from muster.observe.opening import minimum_of
 from muster.observe.pod_groups import scheduler_of
@@ -45,9 +43,9 @@ def queue_counted(view: View) -> str:
     return (queue_named(made_for.labels, made_for.annotations) if made_for else "") or queue_held(view)
 
 
-def priority_held(view: View, context: EntryContext) -> int:
+def priority_held(view: View) -> int:
     """The priority of the gang's existing pods, by its PodGroup: Volcano preempts by the PodGroup's priority."""
-    return priority_value(view.pod_group.spec.priority_class_name if view.pod_group else "", context.priorities)
+    return priority_value(view.pod_group.spec.priority_class_name if view.pod_group else "", view.priorities)
 
 
 def waiting_since(view: View, requeued_at: str = "") -> str:
@@ -65,7 +63,7 @@ def passed_since(view: View, mark: Mark, queue: str) -> tuple[str, str]:
     return next(((one.passed_since, one.drain_after) for one in marks if one.passed_in == queue), ("", ""))
 
 
-def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidate:
+def candidate(view: View, mark: Mark) -> Candidate:
     """The gang as a candidate for admission.
 
     It needs its minResources, or what its pods really ask for where operators or the cluster's defaults added to them,
@@ -77,7 +75,7 @@ def candidate(view: View, priorities: Mapping[str, int], mark: Mark) -> Candidat
     return Candidate(
         key=view.key,
         queue=intent.queue,
-        priority=priority_value(intent.priority_class, priorities),
+        priority=priority_value(intent.priority_class, view.priorities),
         since=waiting_since(view, view.mark.requeued_at or mark.requeued_at),
         need=largest(gang.min_resources, total(requested(view).values())),
         passed_since=seconds_of(since),

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from muster.gangs.gang import Role, priority_value
 from muster.model.modes import GateMode
+from muster.model.objects import RUNNING
 from muster.model.times import duration_of, seconds_of
 from muster.observe.admitted_terms import units_of
 from muster.observe.candidates import (
@@ -28,8 +29,8 @@ from muster.observe.candidates import (
     waiting_since,
 )
 from muster.observe.claims import Grant, asked_by_others, departed, grant_of, left_over, still_leaving
-from muster.observe.context import DOUBLINGS, EntryContext
 from muster.observe.ends import lasts
+from muster.observe.expectations import DOUBLINGS, Expectations
 from muster.observe.holds import held_back, on_hold_itself
 from muster.observe.opening import Opening, plan_opening, plan_pause
 from muster.observe.phases import Phase, Place, gate_in, lost_in, place_of
@@ -46,6 +47,8 @@ from muster.queueing.verdicts import Decision
 from muster.resources.amounts import NOTHING, Resources, largest, minus, smallest, total
 
 _HELD = attrgetter("held")
+# Of a gang of which this process has written nothing.
+_NOTHING = Expectations()
 _STAYING = frozenset({Phase.FOREIGN, Phase.RELEASED, Phase.NOT_MANAGED, Phase.INVALID})
 
 
@@ -82,6 +85,23 @@ class Standing:
     """Whether it holds what is open of it and nothing more, after the rest could not be opened."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """What a gang is planned by, other than what the cluster shows of it."""
+
+    expects: Expectations
+    """What its leader has done, and the cluster may not show yet."""
+    now: float
+    """Seconds of the wall clock."""
+    may_grow: bool = True
+    """Whether the gang may claim more than it holds."""
+
+    @property
+    def refused(self) -> bool:
+        """True if the apiserver does not take a write for the gang: it waits in no line, and keeps none behind it."""
+        return self.expects.refused.out(self.now)
+
+
 class _Outlook(NamedTuple):
     """Where the gang will stand, and what the ledger is to keep of it; `next_claim` is its claim with its next wave."""
 
@@ -99,34 +119,41 @@ class _Limit:
     """
 
     def __init__(
-        self, view: View, queue: str, gate: GateMode, ledger: Ledger, context: EntryContext, *, stopped: bool
+        self, view: View, queue: str, gate: GateMode, ledger: Ledger, moment: _Moment, *, stopped: bool
     ) -> None:
         self.refused: dict[Amounts, Resources] = {}
         self._growth = Growth(view.key, queue, limited=limited(view))
         self._gate = gate
         self._ledger = ledger
-        self._context = context
+        self._moment = moment
         self._stopped = stopped
 
     def __call__(self, claim: Resources) -> bool:
         if self._stopped:
             return False
-        if self._context.grow and self._gate is not GateMode.QUEUE:
+        if self._moment.may_grow and self._gate is not GateMode.QUEUE:
             return True
         # Pods are alike: while a gang is looked at nothing changes, and what was refused stays so.
         amounts = amounts_of(claim)
         if amounts in self.refused:
             return False
-        if self._context.grow and self._ledger.fits_more(self._growth, claim, self._context.now):
+        if self._moment.may_grow and self._ledger.fits_more(self._growth, claim, self._moment.now):
             return True
         self.refused[amounts] = claim
         return False
 
 
-def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
-    """Enter the gang as it stands, after what others hold under its name: it may use what those leave."""
+def enter_ledger(
+    view: View, ledger: Ledger, expects: Expectations = _NOTHING, *, now: float, may_grow: bool = True
+) -> Standing:
+    """Enter the gang as it stands, after what others hold under its name: it may use what those leave.
+
+    `now` is of the wall clock. It claims no more than it holds where it may not grow: not before all gangs are in the
+    ledger, for what seems free may be another's.
+    """
+    moment = _Moment(expects, now, may_grow=may_grow)
     key = view.key
-    place, held_in = place_of(view, ledger.tree, context.mark), _held_in(view, ledger)
+    place, held_in = place_of(view, ledger.tree, moment.expects.decided), _held_in(view, ledger)
     queue = held_in or queue_counted(view)
     was_in = ledger.queue_of(key.former) or held_in or view.former_queue or queue
     goes_from = ledger.queue_of(key.leaving) or held_in or view.leaving_queue or queue
@@ -137,27 +164,27 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
     # Each entry has as much of what runs, of pods that are no members, as it claims.
     former, running = _with_running(former, view.running)
     changed = _put(ledger, key.former, former)
-    bound, running = _with_running(_by_others(view, ledger, context, queue), running)
+    bound, running = _with_running(_by_others(view, ledger, queue), running)
     changed |= _put(ledger, key.bound, bound)
     if not view.leaving:
         # What they held is nobody's own by now.
         changed |= ledger.forget(key.leaving)
-    standing, entry, next_claim, refused = _outlook(view, place, ledger, context)
+    standing, entry, next_claim, refused = _outlook(view, place, ledger, moment)
     held = entry if isinstance(entry, Claim) else None
     elsewhere = held is not None and held.queue != goes_from
     rest = view.leaving if elsewhere else still_leaving(view, standing.opening, left, held.resources if held else {})
-    last = _unless_empty(key.leaving, goes_from, rest, priority_held(view, context), until=view.leaving_until)
+    last = _unless_empty(key.leaving, goes_from, rest, priority_held(view), until=view.leaving_until)
     last, running = _with_running(last, running)
     if held:
-        members = [one.requests for one in view.members if one.pod.running]
+        members = [one.requests for one in view.members if one.pod.status.phase == RUNNING]
         entry = replace(held, running=total((running, *members)))
     changed |= _put(ledger, key, entry)
     next_wave = None
     if held and next_claim:
         # A soft claim is nothing to begin with.
-        soft = standing.soft and ledger.soft(key, context.now)
+        soft = standing.soft and ledger.soft(key, moment.now)
         need = next_claim if soft else minus(next_claim, held.resources)
-        passed, drain_after = passed_since(view, context.mark, held.queue)
+        passed, drain_after = passed_since(view, moment.expects.decided, held.queue)
         next_wave = Candidate(
             *(key.wave, held.queue, held.priority, held.since, need),
             passed_since=seconds_of(passed),
@@ -165,7 +192,7 @@ def enter_ledger(view: View, ledger: Ledger, context: EntryContext) -> Standing:
             begun=True,
             limited=limited(view),
             preempts=preempts(view),
-            run=run_of(view, context.mark),
+            run=run_of(view, moment.expects.decided),
         )
     changed |= _put(ledger, key.leaving, last)
     changed |= _put(ledger, key.wave, next_wave)
@@ -187,14 +214,14 @@ def _queue_counted(view: View, ledger: Ledger) -> str:
     return _held_in(view, ledger) or queue_counted(view)
 
 
-def _by_others(view: View, ledger: Ledger, context: EntryContext, queue: str) -> Claim | None:
+def _by_others(view: View, ledger: Ledger, queue: str) -> Claim | None:
     """What pods hold that others bound to the PodGroup, and what a PodGroup of others reserves in its own queue."""
     if view.pod_group is None or view.ours:
         return _unless_empty(view.key.bound, queue, view.placed)
     asked = {} if _shut_out(view, ledger) else asked_by_others(view, view.pod_group)
     if not (view.placed or asked):
         return None
-    priority = priority_held(view, context)
+    priority = priority_held(view)
     return Claim(view.key.bound, view.pod_group.queue, view.placed, priority, lasts=lasts(view), asked=asked)
 
 
@@ -232,32 +259,32 @@ def _with_running(claim: Claim | None, running: Resources) -> tuple[Claim | None
     return replace(claim, running=part), minus(running, part)
 
 
-def _outlook(view: View, place: Place, ledger: Ledger, context: EntryContext) -> _Outlook:
+def _outlook(view: View, place: Place, ledger: Ledger, moment: _Moment) -> _Outlook:
     """What the gang is, and what the ledger is to keep of it."""
     match place.phase:
         case Phase.ADMITTED:
-            return _admitted(view, ledger, context)
+            return _admitted(view, ledger, moment)
         case Phase.WAITING:
             # The ledger knows no gang that waits for no quota, and no gang that may get none now.
             queue = view.intent.queue if view.intent else ""
             hold = held_back(view, ledger.tree, queue, place.gate, lost=place.lost)
-            stopped = place.lost or context.refused or on_hold_itself(view, hold)
+            stopped = place.lost or moment.refused or on_hold_itself(view, hold)
             queues = place.gate is GateMode.QUEUE and not stopped
-            waits = candidate(view, context.priorities, context.mark) if queues else None
+            waits = candidate(view, moment.expects.decided) if queues else None
             return _Outlook(Standing(place.phase, gate=place.gate, lost=place.lost, on_hold=hold), waits)
         case Phase.NOT_MANAGED if view.holds:
-            return _left_alone(view, place, ledger, context)
+            return _left_alone(view, place, ledger, moment)
         case Phase.ASSEMBLING if place.lost:
             return _Outlook(Standing(place.phase, lost=True))
-    claim = left_over(view, place.phase, context.mark.admitted)
+    claim = left_over(view, place.phase, moment.expects.decided.admitted)
     # The last pods of a workload that is gone, or has ended, are on their way out.
     stays = place.phase in _STAYING and lasts(view)
-    queue, priority = _queue_counted(view, ledger), priority_held(view, context)
+    queue, priority = _queue_counted(view, ledger), priority_held(view)
     entry = Claim(view.key, queue, claim, priority, lasts=stays, running=NOTHING) if claim else None
     return _Outlook(Standing(place.phase, lost=place.phase is Phase.FOREIGN and _shut_out(view, ledger)), entry)
 
 
-def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext) -> _Outlook:
+def _left_alone(view: View, place: Place, ledger: Ledger, moment: _Moment) -> _Outlook:
     """A workload that ran before it was muster's, of which pods are held all the same.
 
     They were made before the webhook had seen the others. They are no gang any more and wait for nobody of it; but they
@@ -266,10 +293,10 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
     if place.lost and not view.open:
         return _Outlook(Standing(place.phase, lost=True))
     running = total(member.requests for member in view.open)
-    base = largest(left_over(view, place.phase, context.mark.admitted), running)
-    queue, end = _queue_counted(view, ledger), end_of(view, context.mark, context.now)
+    base = largest(left_over(view, place.phase, moment.expects.decided.admitted), running)
+    queue, end = _queue_counted(view, ledger), end_of(view, moment.expects.decided, moment.now)
     entry = Claim(
-        *(view.key, queue, base, priority_held(view, context), waiting_since(view)),
+        *(view.key, queue, base, priority_held(view), waiting_since(view)),
         lasts=lasts(view),
         running=NOTHING,
         end=end,
@@ -277,35 +304,37 @@ def _left_alone(view: View, place: Place, ledger: Ledger, context: EntryContext)
     # First what it has: as one that waits it would be in its own way.
     changed = _put(ledger, view.key, entry)
     hold = held_back(view, ledger.tree, entry.queue, place.gate, lost=place.lost)
-    stopped = place.lost or context.refused or hold is not None
-    limit = _Limit(view, entry.queue, place.gate, ledger, context, stopped=stopped)
+    stopped = place.lost or moment.refused or hold is not None
+    limit = _Limit(view, entry.queue, place.gate, ledger, moment, stopped=stopped)
     opening = plan_opening(view.members, (), base, limit)
     standing = Standing(place.phase, changed, opening, gate=place.gate, on_hold=hold)
     return _Outlook(standing, replace(entry, resources=opening.claim), refused=limit.refused.values())
 
 
-def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
+def _admitted(view: View, ledger: Ledger, moment: _Moment) -> _Outlook:
     """A gang that was admitted: what of it may open now, and what it holds with that."""
+    expects = moment.expects
     queue = _queue_counted(view, ledger)
-    grant, wanted = grant_of(view, unmarked=_unmarked(view, ledger, context, queue), queue=queue)
+    grant, wanted = grant_of(view, unmarked=_unmarked(view, ledger, moment, queue), queue=queue)
     lost = lost_in(view, ledger.tree, grant.queue)
     gate = gate_in(view, ledger.tree, grant.queue)
     hold = held_back(view, ledger.tree, grant.queue, gate, lost=lost)
-    limit = _Limit(view, grant.queue, gate, ledger, context, stopped=lost or hold is not None)
-    units = units_of(view.mark, view.uid) if context.units is None else context.units
-    opening = _opening(view, grant, gate, limit, units=units, tried=context.tried)
-    yields = context.yielded and (context.refused or not limit(opening.claim))
+    limit = _Limit(view, grant.queue, gate, ledger, moment, stopped=lost or hold is not None)
+    units = units_of(view.mark, view.uid) if expects.units is None else expects.units
+    opening = _opening(view, grant, gate, limit, units=units, tried=expects.tried)
+    yields = expects.yielded and (moment.refused or not limit(opening.claim))
     if yields:
         running = total((departed(view, grant.claim), *(member.requests for member in view.open)))
         opening = Opening((), running, tuple(filter(_HELD, view.members)))
     base = opening.claim if yields else grant.claim
-    unused = unplaced(view, opening, base, ledger.tree.settings(grant.queue).unplaced_after, context)
+    grace = ledger.tree.settings(grant.queue).unplaced_after
+    unused = unplaced(view, opening, base, expects, grace=grace, now=moment.now)
     enforced = scheduler_of(view).enforces_limits
     entry = Claim(
         view.key,
         grant.queue,
         opening.claim,
-        priority=priority_value(grant.priority_class, context.priorities),
+        priority=priority_value(grant.priority_class, view.priorities),
         since=waiting_since(view),
         # Where the scheduler bounds no queue, who passes the gang would overfill it as soon as that finds its nodes.
         soft=unused.soft if enforced else NOTHING,
@@ -313,11 +342,11 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         idle=not opening.members and not view.open and bool(opening.next_claim),
         lasts=lasts(view),
         spare=spare(view, grant.roles) if scheduler_of(view).reclaims else NOTHING,
-        end=end_of(view, context.mark, context.now),
+        end=end_of(view, expects.decided, moment.now),
     )
     # A gang that finds no node again and again would otherwise have its pods deleted and made without end.
-    after = None if view.requeue_after is None else view.requeue_after * 2 ** min(context.requeues, DOUBLINGS)
-    useless = unused.since if context.unready_since is None or not view.requeues_unready else context.unready_since
+    after = None if view.requeue_after is None else view.requeue_after * 2 ** min(expects.requeues, DOUBLINGS)
+    useless = unused.since if expects.unready_since is None or not view.requeues_unready else expects.unready_since
     standing = Standing(
         Phase.ADMITTED,
         opening=opening,
@@ -329,7 +358,7 @@ def _admitted(view: View, ledger: Ledger, context: EntryContext) -> _Outlook:
         on_hold=hold,
         yields=yields,
     )
-    waits = gate is GateMode.QUEUE and not lost and not context.refused and not on_hold_itself(view, hold)
+    waits = gate is GateMode.QUEUE and not lost and not moment.refused and not on_hold_itself(view, hold)
     next_claim = opening.next_claim if waits else None
     return _Outlook(standing, entry, next_claim, limit.refused.values())
 
@@ -378,11 +407,11 @@ def _minimum_placed(view: View, roles: tuple[Role, ...]) -> bool:
     return all(placed[role.name] + max(ended[role.name], role.done) >= role.minimum for role in roles)
 
 
-def _unmarked(view: View, ledger: Ledger, context: EntryContext, queue: str) -> bool:
+def _unmarked(view: View, ledger: Ledger, moment: _Moment, queue: str) -> bool:
     """Whether members are open, and nothing tells that muster gave the gang room for more than these.
 
     Its PodGroup was deleted while nobody led, or pods were bound past muster: all the others have to find room.
     """
-    if not view.open or view.uid in (view.marked_for, context.mark.admitted):
+    if not view.open or view.uid in (view.marked_for, moment.expects.decided.admitted):
         return False
     return gate_in(view, ledger.tree, queue) is GateMode.QUEUE

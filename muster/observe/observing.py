@@ -17,11 +17,12 @@ from muster.model.names import (
     GATE,
     queue_named,
 )
-from muster.model.objects import InvalidObjectError, Pod, PodGroup
+from muster.model.objects import InvalidObjectError, Pod
 from muster.observe.admitted_terms import granted, terms_of
 from muster.observe.asked import class_of_pods, last_asked, of_its_scheduler
 from muster.observe.cluster import Cluster
 from muster.observe.ends import follows
+from muster.observe.expectations import Expectations
 from muster.observe.holds import on_hold_by
 from muster.observe.kueue import admitter_of, with_kueue
 from muster.observe.owner_workloads import age, belongs, owned, rivals_of, workload_behind
@@ -30,7 +31,7 @@ from muster.observe.readiness import unready
 from muster.observe.run_times import with_limits
 from muster.observe.terminating import ends_soon, gone_by, leaving, requests_of
 from muster.observe.users_objects import above
-from muster.observe.view import Member, View
+from muster.observe.view import Member, Pause, View
 from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
 from muster.resources.amounts import check_few, largest, total
@@ -42,27 +43,26 @@ from muster.workloads.plain import completions_of, of_size, run_of
 # Pods that are read before others get their turn: some ten milliseconds.
 _AT_ONCE = 500
 _NAME = attrgetter("pod.metadata.name")
+# Of a gang of which this process has written nothing.
+_NOTHING = Expectations()
 
 
 def observe(
     key: GangKey,
     cluster: Cluster,
     defaults: Defaults,
-    opened: Collection[str] = (),
-    written: PodGroup | None = None,
+    expects: Expectations = _NOTHING,
     *,
     now: float = 0.0,
     believed: bool = True,
+    pause: Pause = Pause.NONE,
 ) -> View:
-    """The gang as the stores show it; pods whose UIDs are in `opened` count as opened already.
+    """The gang as the stores show it, and with the writes that its leader `expects` the watches to show soon.
 
-    `written` is the PodGroup as the last write left it; it counts as long as the watch shows none, or an earlier one.
-    (Between writing something and seeing it in the watch there is a moment.) `now` is of the wall clock. `believed` as
-    the view has it.
+    `now` is of the wall clock. `believed` and `pause` as the view has them.
     """
-    view, others = _seen(
-        View(key, newer(cluster.pod_group(key), written), (), believed=believed), cluster, defaults, opened
-    )
+    opened, group = expects.opened, newer(cluster.pod_group(key), expects.written)
+    view, others = _seen(View(key, group, (), believed=believed), cluster, defaults, opened)
     finished = _finished(view, others)
     gone = leaving(cluster, others, now)
     own, left, former = _no_members(view, others, gone, opened, now)
@@ -71,6 +71,9 @@ def observe(
     return replace(
         view,
         gang=_with_done(view, finished),
+        terms=expects.terms_for(view.decoded),
+        pause=pause,
+        priorities=cluster.priorities(),
         namespace=labels_of(cluster.namespace(key.namespace)),
         elastic_quotas=defaults.elastic_quotas,
         away=cluster.away,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from muster.model.times import seconds_of
-from muster.observe.context import EntryContext
+from muster.observe.expectations import Expectations, nowhere_since
 from muster.observe.opening import Opening
-from muster.observe.view import Member, View
+from muster.observe.view import View
 from muster.resources.amounts import Resources, largest, minus, total
 
 
@@ -28,9 +28,11 @@ class Unplaced:
     wholly: bool = False
 
 
-def unplaced(view: View, plan: Opening, base: Resources, grace: float, context: EntryContext) -> Unplaced:
+def unplaced(
+    view: View, plan: Opening, base: Resources, expects: Expectations, *, grace: float, now: float
+) -> Unplaced:
     """What of the claim is unused after `grace` seconds; `base` is what the gang was admitted for."""
-    now, waiting, unused_since = context.now, context.waiting, _since(view, context)
+    waiting, unused_since = expects.waiting, _since(view, expects, now)
     if unused_since is not None:
         # What it is given now it could not have used before.
         begun = now if plan.grows else unused_since
@@ -52,26 +54,11 @@ def unplaced(view: View, plan: Opening, base: Resources, grace: float, context: 
     return Unplaced(None, min((moment for moment in due.values() if moment > now), default=None), soft_part)
 
 
-def _since(view: View, context: EntryContext) -> float | None:
+def _since(view: View, expects: Expectations, now: float) -> float | None:
     """Since when no member of an admitted gang has had a node (wall clock); None where one has, or it is unknown."""
-    known = (seconds_of(view.mark.admitted_at), seconds_of(context.mark.admitted_at))
+    known = (seconds_of(view.mark.admitted_at), seconds_of(expects.mark.admitted_at))
     admitted_at = next((moment for moment in known if moment is not None), None)
     if admitted_at is None or not view.placed_nowhere:
         return None
-    seen = nowhere_since(view, context.now) if context.units is None else context.unplaced_since
+    seen = nowhere_since(view, now) if expects.units is None else expects.unplaced_since
     return max(admitted_at, seen)
-
-
-def nowhere_since(view: View, now: float) -> float:
-    """Since when no member of a gang has had a node, for all that its pods tell a leader who sees it first.
-
-    Pods that were made after its admission came in the place of others, which may have run until then. Where none are
-    left, the last may just have gone. In seconds of the wall clock, as `now` is.
-    """
-    if view.open:
-        return min(map(_made, view.open))
-    return max(map(_made, view.members), default=now)
-
-
-def _made(member: Member) -> float:
-    return seconds_of(member.pod.metadata.creation_timestamp) or 0.0

@@ -202,6 +202,8 @@ class View:
     """What Kueue says of it; None where Kueue is not asked."""
     above: Above = field(default_factory=Above)
     """The owners of the workload, and when its work was first asked for."""
+    priorities: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
+    """The value of each PriorityClass, by name; under "" what a pod without a class gets."""
     away: Collection[str] = frozenset()
     """The nodes that are known to take no pods, whether members are there or not."""
     on_hold_by: OnHold | None = None

@@ -268,7 +268,7 @@ def _room(view: View, gang: Gang, queue: str, picture: ClusterSnapshot, snapshot
     position = ledger.position(key, snapshot.now)
     need: Resources = gang.min_resources
     if view.gang is not None and view.intent is not None:
-        need = candidate(view, picture.cluster.priorities(), Mark()).need
+        need = candidate(view, Mark()).need
     if view.ours and view.pod_group is not None and not picture.cluster.added.ranges.synced:
         # The defaults of the namespace, which the controller has counted, have not been read.
         need = parse_resources(view.pod_group.spec.min_resources, path="spec.minResources") or need

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller import reconciler
+from controller import gangs
 from muster.observe.observing import observe
 from muster.observe.view import View
 from muster.queueing.ledger import GangKey
@@ -21,7 +21,7 @@ async def touches_and_looks(
         seen.append(one)
         return observe(one, *args, **options)
 
-    monkeypatch.setattr(reconciler, "observe", counting)
+    monkeypatch.setattr(gangs, "observe", counting)
     counted = set()
     for _ in range(seconds):
         seen.clear()

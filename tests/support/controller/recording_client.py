@@ -14,8 +14,10 @@ from prometheus_client import CollectorRegistry
 
 from controller.events import Announcer
 from controller.fenced_writes import Writer
+from controller.live_reads import LiveReader
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
+from controller.term import Clock, Term
 from muster.admitters import Admitter, KueueWorkload
 from muster.gangs.history import History
 from muster.kube.errors import ApiError
@@ -287,42 +289,24 @@ class Harness:
         writer = Writer(as_client(self.client), lambda: self.budget)
         self.announcer = Announcer(writer, "muster-controller-0", self._maker_of)
         self.registry = CollectorRegistry()
-        self.metrics = Metrics(self.registry)
-        self.reconciler = Reconciler(
-            writer,
-            self.cluster,
-            self.queue,
-            replace(
-                DEFAULTS,
-                admitters=tuple(Admitter),
-                schedulers={self.scheduler.name: self.scheduler},
-                elastic_quotas=True,
-            ),
-            self.announcer,
-            alive=self._alive,
-            jobs=self._jobs,
-            admitted=self._admitted,
-            metrics=self.metrics,
-            clock=lambda: self.now,
-            wall=lambda: self.now + self.leap,
-            history=self.history,
+        settings = replace(
+            DEFAULTS,
+            admitters=tuple(Admitter),
+            schedulers={self.scheduler.name: self.scheduler},
+            elastic_quotas=True,
         )
+        clock = Clock(lambda: self.now, lambda: self.now + self.leap)
+        reads, self.metrics = _Reads(self), Metrics(self.registry)
+        self.term = Term(
+            self.cluster, self.queue, writer, reads, self.announcer, self.metrics, clock, settings, self.history
+        )
+        self.reconciler = Reconciler(self.term)
         self.reconciler.subscribe()
         return self.reconciler.prime(self._groups())
 
     def _groups(self) -> list[PodGroup]:
         of_scheduler = self.scheduler.pod_groups
         return [made(of_scheduler, self.client.versioned(item)) for item in self.client.groups.values()]
-
-    async def _admitted(self, workload: KueueWorkload) -> bool:
-        return workload.metadata.uid not in self.revoked
-
-    async def _alive(self, group: ObjectMeta) -> bool:
-        return (group.controller.uid if group.controller else group.name) in self.alive
-
-    async def _jobs(self, namespace: str, selector: str) -> list[ObjectMeta]:
-        names = self.short_jobs.get(selector, ())
-        return [ObjectMeta(name=name, namespace=namespace, uid=f"uid-{name}") for name in names]
 
     async def _maker_of(self, job: Regarding) -> OwnerReference | None:
         return self.makers.get(job.name)
@@ -341,7 +325,7 @@ class Harness:
 
     def sweep(self) -> bool:
         """Do what events have left for later; whether any gang is ready now."""
-        for _ in self.reconciler.sweeps.steps():
+        for _ in self.term.sweeps.steps():
             pass
         return self.queue.statistics().ready > 0
 
@@ -360,7 +344,7 @@ class Harness:
         written: list[str] = []
         for _ in range(20):
             self.sweep()
-            self.reconciler.tell_who_waits()
+            self.reconciler.refresh_messages()
             written += await self.work()
             self.watch()
             if not self.sweep():
@@ -420,3 +404,21 @@ def _versioned(manifest: JSON) -> JSON:
     """With a resource version that changes when the object does."""
     version = zlib.crc32(as_json(manifest).encode())
     return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(version)}}
+
+
+class _Reads(LiveReader):
+    """What a harness says that the apiserver shows now."""
+
+    def __init__(self, harness: Harness) -> None:
+        super().__init__(as_client(harness.client))
+        self._harness = harness
+
+    async def has_living_owner(self, group: ObjectMeta) -> bool:
+        return (group.controller.uid if group.controller else group.name) in self._harness.alive
+
+    async def short_jobs(self, namespace: str, selector: str) -> list[ObjectMeta]:
+        names = self._harness.short_jobs.get(selector, ())
+        return [ObjectMeta(name=name, namespace=namespace, uid=f"uid-{name}") for name in names]
+
+    async def still_admitted(self, workload: KueueWorkload) -> bool:
+        return workload.metadata.uid not in self._harness.revoked

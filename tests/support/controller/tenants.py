@@ -107,4 +107,4 @@ class Tenancy(Harness):
 
     def used(self, queue_name: str) -> str:
         """The cpu that counts in a queue."""
-        return str(self.reconciler._ledger.used(queue_name).get("cpu", 0))
+        return str(self.term.ledger.used(queue_name).get("cpu", 0))

@@ -6,7 +6,7 @@ from typing import cast
 from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.metrics import MetricWrapperBase
 
-from controller.metrics import Metrics, Term
+from controller.metrics import Metrics, TermMetrics
 from muster.observe.cluster import Cluster
 from muster.process.event_loop import Turns
 from muster.process.metrics import LoopTurns, Watches
@@ -73,7 +73,7 @@ def _registries() -> dict[str, CollectorRegistry]:
     Watches([], registries["both"])
     LoopTurns(Turns(), registries["both"])
     Metrics(registries["controller"])
-    Term(cluster, "", lambda: True, registries["controller"])
+    TermMetrics(cluster, "", lambda: True, registries["controller"])
     WebhookMetrics(registries["webhook"])
     show_load(int, int, registries["webhook"])
     CertificateDates(cast("CertificateManager", SimpleNamespace(expirations={}, trusted=True)), registries["webhook"])

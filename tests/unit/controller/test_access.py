@@ -175,7 +175,7 @@ async def test_who_is_shut_out_stands_in_nobodys_line() -> None:
     """Nor does it count in what others are told."""
     harness = harness_of(kept_for("team=ml", capability={"cpu": "1"}), labels={"team": "web"})
     await harness.settle()
-    ledger = harness.reconciler._ledger
+    ledger = harness.term.ledger
     assert (ledger.waiting("q"), ledger.used("q")) == ([], {})
 
 
@@ -210,7 +210,7 @@ async def test_a_claim_smaller_than_the_pods_is_no_way_past_the_capability() -> 
     harness.set_queue(queue(cpu="4"))
     await harness.settle()
     assert len(harness.open_pods()) == 3
-    assert str(harness.reconciler._ledger.used("q")["cpu"]) == "3"
+    assert str(harness.term.ledger.used("q")["cpu"]) == "3"
 
 
 async def test_a_stranger_that_names_somebodys_gang_stays_held_and_changes_nothing_for_it() -> None:
@@ -220,7 +220,7 @@ async def test_a_stranger_that_names_somebodys_gang_stays_held_and_changes_nothi
     harness = harness_of(queue(cpu="8"), pods=[*members()[:2], stranger], groups=[pod_group()])
     await harness.settle()
     assert harness.open_pods() == []
-    assert harness.reconciler._ledger.waiting("q") == []
+    assert harness.term.ledger.waiting("q") == []
 
 
 async def test_a_pod_that_binds_itself_to_a_gangs_group_takes_of_its_queue() -> None:
@@ -231,7 +231,7 @@ async def test_a_pod_that_binds_itself_to_a_gangs_group_takes_of_its_queue() -> 
     harness.client.pods["big"] = pod("big", annotations={"scheduling.k8s.io/group-name": GROUP}, **asks)
     harness.watch()
     await harness.settle()
-    assert str(harness.reconciler._ledger.used("q")["cpu"]) == "8"
+    assert str(harness.term.ledger.used("q")["cpu"]) == "8"
     harness.client.pods["w-2"] = ray_pod("w-2", "workers")
     harness.watch()
     await harness.settle()
@@ -248,7 +248,7 @@ async def test_a_podgroup_that_slipped_into_a_queue_of_others_gets_no_room_and_i
     slipped["metadata"]["ownerReferences"] = []
     harness = harness_of(kept_for("team=ml"), labels={"team": "web"}, workloads=[], pods=[], groups=[slipped])
     await harness.settle()
-    ledger = harness.reconciler._ledger
+    ledger = harness.term.ledger
     assert ledger.used("q") == {}
     for key in harness.cluster.gangs():
         harness.queue.add(key)

@@ -6,11 +6,12 @@ from controller.admission_queue import AdmissionQueue
 from controller.sweeps import Sweeps
 from muster.model.names import QUEUE_LABEL
 from muster.model.objects import Queue
-from muster.observe.context import EntryContext
+from muster.observe.expectations import Expectations
 from muster.observe.observing import observe
 from muster.observe.view import Mark
 from muster.queueing.entries import EntryKey
 from muster.queueing.ledger import GangKey
+from tests.support.controller.recorded_queue import RecordedQueue
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, made, queue, ray_cluster, ray_pod, workers
 
@@ -24,18 +25,18 @@ def test_when_many_start_at_once_each_is_woken_once_and_not_for_every_start_of_a
         pods=[ray_pod(f"{name}-head", "headgroup", cluster=name, owner_uid=f"uid-{name}") for name in NAMES],
     )
     views = [observe(GangKey("team", f"ray-{name}-pg"), cluster, DEFAULTS) for name in NAMES]
-    woken: list[GangKey] = []
-    sweeps = Sweeps()
-    line = AdmissionQueue(woken.append, wall=lambda: 0.0, sweep=sweeps.add)
+    work, sweeps = RecordedQueue(), Sweeps()
+    woken = work.added_keys
+    line = AdmissionQueue(work, sweeps, lambda: 0.0)
     line.set_queue(made(Queue, queue(cpu="0.5")))
     for view in views:
-        line.stand(view, EntryContext(0.0, {"": 0}))
+        line.stand(view, Expectations())
     assert woken == []
     line.set_queue(made(Queue, queue(cpu="40")))
     line.wake_all()
     assert list(sweeps.steps())
     for view in views:
-        line.stand(view, EntryContext(0.0, {"": 0}, Mark(view.uid)))
+        line.stand(view, Expectations(mark=Mark(view.uid)))
     assert sorted(woken) == [view.key for view in views]
 
 
@@ -52,13 +53,13 @@ def test_an_error_in_one_queue_keeps_no_gang_of_another_from_its_turn(
         ],
         pods=[ray_pod(f"{name}-head", "headgroup", cluster=name, owner_uid=f"uid-{name}") for name in queues],
     )
-    woken: list[GangKey] = []
-    sweeps = Sweeps()
-    line = AdmissionQueue(woken.append, wall=lambda: 0.0, sweep=sweeps.add)
+    work, sweeps = RecordedQueue(), Sweeps()
+    woken = work.added_keys
+    line = AdmissionQueue(work, sweeps, lambda: 0.0)
     views = [observe(GangKey("team", f"ray-{name}-pg"), cluster, DEFAULTS) for name in queues]
     for name, view in zip(queues, views, strict=True):
         line.set_queue(made(Queue, queue(name, cpu="0.5")))
-        line.stand(view, EntryContext(0.0, {"": 0}))
+        line.stand(view, Expectations())
     whole = line.ledger.newly_startable
 
     def failing(asked: str, now: float) -> list[EntryKey] | None:
@@ -74,4 +75,4 @@ def test_an_error_in_one_queue_keeps_no_gang_of_another_from_its_turn(
     assert woken == [views[1].key]
     assert "of the gangs of queue bad, and of all that share its limits, none may start or grow" in caplog.text
     line.leave(views[0].key)
-    assert line.stand(views[1], EntryContext(0.0, {"": 0})).phase.name == "WAITING"
+    assert line.stand(views[1], Expectations()).phase.name == "WAITING"

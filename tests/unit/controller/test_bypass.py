@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.bypass import BypassTracker
-from controller.memory import Memories, Memory
+from controller import bypass
 from muster.model.times import text_of
+from muster.observe.expectations import Expectations
 from muster.queueing.entries import Claim, EntryKey
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
+from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import amounts
 
 KEY = GangKey("team", "large")
@@ -17,15 +18,6 @@ KEY = GangKey("team", "large")
 
 def waits(ledger: Ledger, queue: str = "q") -> None:
     ledger.wait(Candidate(KEY, queue, 0, "10:00", amounts(cpu="3")))
-
-
-def nobody(*_: object) -> None:
-    """Nobody is looked at, and nobody woken."""
-
-
-def unknown(_: str) -> str:
-    """No history tells when a queue drains."""
-    return ""
 
 
 @pytest.mark.parametrize(
@@ -37,36 +29,38 @@ def unknown(_: str) -> str:
         pytest.param(lambda ledger: ledger.forget(KEY), False, id="it is gone"),
     ],
 )
-def test_a_gang_was_passed_if_it_still_waits_where_it_waited(meanwhile: Callable[[Ledger], None], noted: bool) -> None:  # noqa: FBT001
+async def test_a_gang_was_passed_if_it_still_waits_where_it_waited(
+    meanwhile: Callable[[Ledger], None],
+    noted: bool,  # noqa: FBT001
+) -> None:
     """Between a decision and its mark others go on."""
-    ledger = Ledger()
+    term = Harness().term
+    ledger = term.ledger
     for name in ("q", "other"):
         ledger.set_queue(QueueView(name, "Open", amounts(cpu="4")))
-    memories = Memories()
-    looked_at: list[EntryKey] = []
     waits(ledger)
     passed: dict[EntryKey, str | None] = {KEY: ledger.queue_of(KEY)}
     meanwhile(ledger)
-    BypassTracker(ledger, memories, looked_at.append, nobody, unknown).note(passed, 60.0)
-    mark = memories.seen(KEY).mark
+    bypass.record(term, passed, 60.0)
+    mark = term.expectations.seen(KEY).mark
     assert (mark.passed_since, mark.passed_in) == ((text_of(60.0), "q") if noted else ("", ""))
-    assert looked_at == ([KEY] if noted else [])
+    assert bool(term.queue.statistics().ready) is noted
 
 
-def test_a_gang_that_waited_nowhere_was_not_passed() -> None:
-    memories = Memories()
-    BypassTracker(Ledger(), memories, nobody, nobody, unknown).note({KEY: None}, 60.0)
-    assert memories.seen(KEY) == Memory()
+async def test_a_gang_that_waited_nowhere_was_not_passed() -> None:
+    term = Harness().term
+    bypass.record(term, {KEY: None}, 60.0)
+    assert term.expectations.seen(KEY) == Expectations()
 
 
-def test_who_stands_before_all_others_passes_nobody() -> None:
+async def test_who_stands_before_all_others_passes_nobody() -> None:
     """It starts in its turn; patience begins when one goes first that came later."""
-    ledger = Ledger()
+    term = Harness().term
+    ledger = term.ledger
     ledger.set_queue(QueueView("q", "Open", amounts(cpu="4")))
     ledger.hold(Claim(GangKey("team", "runs"), "q", amounts(cpu="2")))
     waits(ledger)
-    tracker = BypassTracker(ledger, Memories(), nobody, nobody, unknown)
     for name, since in (("elder", "09:00"), ("younger", "11:00")):
         ledger.wait(Candidate(GangKey("team", name), "q", 0, since, amounts(cpu="1")))
-    assert tracker.by(GangKey("team", "elder"), 0.0) == {}
-    assert tracker.by(GangKey("team", "younger"), 0.0) == {KEY: "q"}
+    assert bypass.bypassed_by(term, GangKey("team", "elder"), 0.0) == {}
+    assert bypass.bypassed_by(term, GangKey("team", "younger"), 0.0) == {KEY: "q"}

@@ -47,7 +47,7 @@ async def comes(world: Harness, name: str, role: str = "workers", cpu: str = "1"
 
 
 def used(world: Harness) -> str:
-    return str(world.reconciler._ledger.used("q").get("cpu", "0"))
+    return str(world.term.ledger.used("q").get("cpu", "0"))
 
 
 @pytest.mark.parametrize("restarted", [False, True])

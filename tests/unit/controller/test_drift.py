@@ -166,7 +166,7 @@ async def test_a_leader_that_comes_in_the_middle_of_it_believes_no_claim_that_is
     harness.restart()
     await harness.settle()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1", "demo-x-0"]
-    assert str(harness.reconciler._ledger.used("q")["cpu"]) == "4"
+    assert str(harness.term.ledger.used("q")["cpu"]) == "4"
 
 
 @pytest.mark.parametrize("broken", [False, True], ids=["raised", "broken by an edit"])
@@ -185,7 +185,7 @@ async def test_a_new_leader_believes_what_was_written_with_the_mark(broken: bool
         harness.set_workload(ray_cluster(workers(replicas=-1)))
     harness.watch()
     harness.restart()
-    assert str((harness.reconciler._ledger.holds(KEY) or {})["cpu"]) == "4"
+    assert str((harness.term.ledger.holds(KEY) or {})["cpu"]) == "4"
     if not broken:
         await harness.settle()
         assert {field: harness.client.groups[GROUP]["spec"][field] for field in GIVEN} == GIVEN

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller import reconciler
+from controller import gangs
 from muster.observe.observing import observe
 from muster.observe.view import View
 from muster.queueing.ledger import GangKey
@@ -25,7 +25,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> set[str]:
             raise _UnforeseenError(key.name)
         return observe(key, *args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(reconciler, "observe", failing)
+    monkeypatch.setattr(gangs, "observe", failing)
     return names
 
 

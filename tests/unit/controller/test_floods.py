@@ -42,7 +42,7 @@ async def test_thousands_of_gangs_of_one_tenant_hold_up_no_other() -> None:
     assert sum(map(len, harness.announcer._pending.values())) <= 2000  # of the events; older ones are dropped
     harness.watch()
     await work(harness)
-    harness.reconciler.tell_who_waits()
+    harness.reconciler.refresh_messages()
     assert harness.queue.statistics().ready == 5
     await work(harness)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from controller.fenced_writes import NotLeaderError, Writer
-from controller.gates import open_gates
+from controller.gates import patch_gates
 from muster.kube.errors import ApiError
 from muster.model.objects import Pod
 from muster.observe.view import Member
@@ -28,7 +28,7 @@ def writer(client: RecordingClient, budget: float = 60.0) -> Writer:
 async def test_a_gate_is_taken_off_by_name_and_uid() -> None:
     """No index that may be stale by now, and never another pod of the same name."""
     client = RecordingClient()
-    assert await open_gates(writer(client), pods_of(client, "a")) == (["uid-a"], [])
+    assert await patch_gates(writer(client), pods_of(client, "a")) == (["uid-a"], [])
     assert client.writes[0].body == {
         "metadata": {"uid": "uid-a"},
         "spec": {"schedulingGates": [{"$patch": "delete", "name": "muster.dev/gang"}]},
@@ -37,7 +37,7 @@ async def test_a_gate_is_taken_off_by_name_and_uid() -> None:
 
 async def test_gates_are_opened_in_the_order_of_the_plan() -> None:
     client = RecordingClient()
-    await open_gates(writer(client), pods_of(client, "c", "a", "b"))
+    await patch_gates(writer(client), pods_of(client, "c", "a", "b"))
     assert [write.name for write in client.writes] == ["c", "a", "b"]
 
 
@@ -45,18 +45,18 @@ async def test_gates_are_opened_in_the_order_of_the_plan() -> None:
 async def test_a_pod_that_is_gone_or_another_is_skipped_and_not_counted_as_open(status: int) -> None:
     """A conflict may also come of many writers at once: then the gate is still there and must be tried again."""
     client = RecordingClient(fails={"patch a": [ApiError(status, "", "")]})
-    assert await open_gates(writer(client), pods_of(client, "a", "b")) == (["uid-b"], [])
+    assert await patch_gates(writer(client), pods_of(client, "a", "b")) == (["uid-b"], [])
 
 
 async def test_one_failure_does_not_keep_the_others_from_being_tried() -> None:
     client = RecordingClient(fails={"patch a": [broken := ApiError(500, "", "broken")]})
     members = pods_of(client, "a", "b", "c")
-    assert await open_gates(writer(client), members) == (["uid-b", "uid-c"], [(members[0], broken)])
+    assert await patch_gates(writer(client), members) == (["uid-b", "uid-c"], [(members[0], broken)])
     assert [write.name for write in client.writes] == ["a", "b", "c"]
 
 
 async def test_nothing_is_opened_without_the_lease() -> None:
     client = RecordingClient()
     with pytest.raises(NotLeaderError, match=r"^the lease is no longer ours$"):
-        await open_gates(writer(client, 0.0), pods_of(client, "a", "b"))
+        await patch_gates(writer(client, 0.0), pods_of(client, "a", "b"))
     assert client.writes == []

@@ -258,7 +258,7 @@ async def test_surplus_leaves_the_room_of_a_launcher_that_comes_when_all_workers
     harness.set_queue(queue(cpu="5"))
     await harness.settle()
     assert harness.open_pods() == ["w-0", "w-1", "w-2"]
-    assert str(harness.reconciler._ledger.used("q")["cpu"]) == "4"
+    assert str(harness.term.ledger.used("q")["cpu"]) == "4"
 
 
 async def test_what_a_write_without_an_answer_may_have_opened_keeps_its_room() -> None:

@@ -69,7 +69,7 @@ async def test_a_gang_that_waits_is_not_let_go_by_what_its_owner_takes_back(chan
     await waits.settle()
     assert opened(waits) == []
     assert (waits.client.groups[LATE]["spec"], waits.annotations(LATE)[STATE]) == (before, "WaitingForQuota")
-    assert str(waits.reconciler._ledger.used("q")["cpu"]) == "4"
+    assert str(waits.term.ledger.used("q")["cpu"]) == "4"
     # So it is for the next leader, who knows no more than what is in the cluster.
     waits.restart()
     await waits.settle()
@@ -133,7 +133,7 @@ async def test_when_its_held_pods_are_gone_it_is_as_it_says() -> None:
     waits.watch()
     await waits.settle()
     assert waits.annotations(LATE)[STATE] == "NotManaged"
-    assert waits.reconciler._ledger.waiting("q") == []
+    assert waits.term.ledger.waiting("q") == []
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ async def test_pods_older_than_the_gang_open_no_more_than_there_is_room_for() ->
     await waits.settle()
     assert len(opened(waits)) == 2
     assert "no room yet for cpu 2" in waits.annotations(LATE)[MESSAGE]
-    assert str(waits.reconciler._ledger.used("q")["cpu"]) == "6"
+    assert str(waits.term.ledger.used("q")["cpu"]) == "6"
 
 
 def runs_in_a_full_queue() -> Harness:
@@ -226,7 +226,7 @@ async def test_to_leave_and_come_back_larger_is_growth(away: Callable[[Harness],
     runs.watch()
     await runs.settle()
     assert runs.open_pods() == ["runs-0", "runs-1"]
-    assert str(runs.reconciler._ledger.used("q")["cpu"]) == "2"
+    assert str(runs.term.ledger.used("q")["cpu"]) == "2"
 
 
 def mpi_job(policy: str) -> JSON:
@@ -279,7 +279,7 @@ async def test_a_gang_that_somebody_else_opens_pod_by_pod_is_admitted_as_what_he
         waits.watch()
         await waits.settle()
         assert waits.client.groups[LATE]["spec"] == spec
-        assert str(waits.reconciler._ledger.used("q")["cpu"]) == str(5 + number)
+        assert str(waits.term.ledger.used("q")["cpu"]) == str(5 + number)
         waits.now += 4
     assert waits.annotations(LATE)[ADMITTED] == "uid-late"
     assert waits.client.groups[LATE]["spec"] == spec
@@ -327,7 +327,7 @@ async def test_an_open_member_without_a_mark_is_owed_what_is_open() -> None:
     harness_ = harness(others, (workload, pods), groups=[group])
     await harness_.settle()
     assert opened(harness_) == ["late-0"]
-    assert str(harness_.reconciler._ledger.used("q")["cpu"]) == "4"
+    assert str(harness_.term.ledger.used("q")["cpu"]) == "4"
     harness_.restart()
     await harness_.settle()
     assert opened(harness_) == ["late-0"]
@@ -378,7 +378,7 @@ async def test_a_gang_comes_no_earlier_than_by_the_class_that_its_pods_got(pods_
     await line.settle()
     assert line.client.groups["ray-boast-pg"]["spec"].get("priorityClassName", "") == pods_have
     assert line.client.groups["ray-true-pg"]["spec"]["priorityClassName"] == "high"
-    assert [key.name for key in line.reconciler._ledger.waiting("q")] == ["ray-true-pg", "ray-boast-pg"]
+    assert [key.name for key in line.term.ledger.waiting("q")] == ["ray-true-pg", "ray-boast-pg"]
 
 
 async def test_where_muster_is_required_what_opts_out_waits_like_all_others() -> None:

@@ -227,7 +227,7 @@ async def test_the_claim_of_a_gang_ends_by_its_estimate_from_the_first_moment(wa
     ends = []
     for _ in range(3):
         await harness.settle()
-        claim = harness.reconciler._ledger.claims("q")[KEY]
+        claim = harness.term.ledger.claims("q")[KEY]
         assert claim.end is not None
         ends.append((claim.end.start, claim.end.seconds, claim.end.former))
         harness.history = History()
@@ -277,7 +277,7 @@ async def test_a_gang_that_is_passed_says_when_the_queue_drains_for_it(
         harness.restart()
         await harness.settle()
         assert harness.annotations(LARGE).get(DRAIN_AFTER) == said, "it stays as it was when the gang was first passed"
-        waits = harness.reconciler._ledger.candidate(GangKey(NAMESPACE, LARGE))
+        waits = harness.term.ledger.candidate(GangKey(NAMESPACE, LARGE))
         assert waits is not None
         assert waits.drain_after == (15 * HOUR if said else None)
 

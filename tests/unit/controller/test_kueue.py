@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.kueue import still_admitted
+from controller.live_reads import still_admitted
 from muster.admitters import KueueWorkload
 from muster.model.names import ADMITTED, ADMITTER, GATE, MESSAGE, STATE
 from muster.model.times import seconds_of

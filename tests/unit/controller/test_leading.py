@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller import __main__ as process
-from controller.metrics import Metrics, Term
+from controller.metrics import Metrics, TermMetrics
 from controller.reconciler import Reconciler
 from muster.kube.resource import POD_GROUPS
 from muster.kube.workqueue import WorkQueue
@@ -27,12 +27,12 @@ async def test_who_waits_is_told_while_the_pods_on_the_nodes_cannot_be_listed(mo
         told += 1
 
     monkeypatch.setattr(process, "_TICK", 0.01)
-    monkeypatch.setattr(Reconciler, "tell_who_waits", tell)
+    monkeypatch.setattr(Reconciler, "refresh_messages", tell)
     async with FaultyApiserver.serving() as server, server.client() as client:
         server.on("LIST", only(POD_GROUPS.path(None), reply(listing(1)), failure(403, "Forbidden")))
         cluster, registry = filled(queues=[queue("root")]), CollectorRegistry()
         elector: Any = SimpleNamespace(alone_for=lambda: 60.0)
-        term = Term(cluster, "lease", lambda: True, registry)
+        term = TermMetrics(cluster, "lease", lambda: True, registry)
         parts = client, cluster, WorkQueue[Any](), elector, Metrics(registry), term, "pod-0", "muster", "", DEFAULTS
         leading = asyncio.create_task(process._lead(process._Parts(*parts, bound_by_nodes=False)))
         await eventually(lambda: told > 1)

@@ -81,7 +81,7 @@ async def test_pods_whose_workload_is_gone_count_in_their_queue() -> None:
         one["spec"] |= {"schedulingGates": [], "nodeName": "n"}
     world = Harness(pods=left, queues=[queue(LONG, cpu="4")])
     await world.settle()
-    assert str(world.reconciler._ledger.used(LONG)["cpu"]) == "2"
+    assert str(world.term.ledger.used(LONG)["cpu"]) == "2"
 
 
 def test_the_podgroup_that_release_makes_is_in_the_queue_of_its_pods() -> None:

@@ -7,6 +7,7 @@ from controller.sweeps import Sweeps
 from muster.model.names import ADMITTED, NAMESPACE_SELECTOR
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import SMALL, gang, harness
+from tests.support.controller.recorded_queue import RecordedQueue
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import NAMESPACE, namespace, queue
 
@@ -18,10 +19,10 @@ def keys(*names: str) -> list[GangKey]:
 
 
 def test_they_enter_one_by_one_and_those_that_ask_meanwhile_are_looked_at_afterwards() -> None:
-    looked_at: list[GangKey] = []
+    work, sweeps = RecordedQueue(), Sweeps()
+    looked_at = work.added_keys
     entered: list[GangKey] = []
-    sweeps = Sweeps()
-    lost = LostGangs(looked_at.append, sweeps.add)
+    lost = LostGangs(work, sweeps)
     first, second, other, late = keys("first", "second", "other", "late")
     lost.note(first, "q")
     lost.note(second, "q")
@@ -43,7 +44,7 @@ def test_they_enter_one_by_one_and_those_that_ask_meanwhile_are_looked_at_afterw
 def test_one_that_is_lost_no_more_is_not_entered() -> None:
     entered: list[GangKey] = []
     sweeps = Sweeps()
-    lost = LostGangs(lambda _: None, sweeps.add)
+    lost = LostGangs(RecordedQueue(), sweeps)
     stays, goes = keys("stays", "goes")
     lost.note(stays, "q")
     lost.note(goes, "q")

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from controller.events import Announcer
 from controller.fenced_writes import Writer
-from controller.metrics import Metrics, Term
+from controller.metrics import Metrics, TermMetrics
 from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTED_AT, ADMITTER, GANG, GANG_SIZE, GATE, GROUP_NAME, RUNS_AT_MOST, STATE
 from muster.model.objects import PodGroup, Queue
@@ -64,7 +64,7 @@ def registry() -> CollectorRegistry:
 
 
 def test_gangs_are_counted_by_queue_and_state_as_they_change(cluster: Cluster, registry: CollectorRegistry) -> None:
-    Term(cluster, "lease", lambda: True, registry)
+    TermMetrics(cluster, "lease", lambda: True, registry)
     groups = cluster.pod_groups.of("volcano")
     for name in ("a", "b"):
         groups.apply("added", saying(name, "WaitingForQuota"))
@@ -77,14 +77,14 @@ def test_gangs_are_counted_by_queue_and_state_as_they_change(cluster: Cluster, r
 
 def test_nobody_makes_series_by_writing_pod_groups(cluster: Cluster, registry: CollectorRegistry) -> None:
     """Queues that do not exist and states that muster does not know share one series."""
-    Term(cluster, "lease", lambda: True, registry)
+    TermMetrics(cluster, "lease", lambda: True, registry)
     for number in range(100):
         cluster.pod_groups.of("volcano").apply("added", saying(f"g{number}", f"Odd{number}", queue=f"none-{number}"))
     assert gangs(registry) == {("", ""): 100}
 
 
 def test_groups_of_others_are_no_gangs(cluster: Cluster, registry: CollectorRegistry) -> None:
-    Term(cluster, "lease", lambda: True, registry)
+    TermMetrics(cluster, "lease", lambda: True, registry)
     cluster.pod_groups.of("volcano").apply("added", made(PodGroup, pod_group(ours=False)))
     assert gangs(registry) == {}
 
@@ -108,7 +108,7 @@ async def test_gangs_without_a_pod_group_of_their_own_are_counted(
     """They need a hand, and an alert asks for one."""
     pods = [ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0"), ray_pod("demo-w-1")]
     harness = Harness(workloads=[ray_cluster()], pods=pods, queues=queues, groups=groups)
-    term = Term(harness.cluster, "lease", lambda: True, registry)
+    term = TermMetrics(harness.cluster, "lease", lambda: True, registry)
     term.begins(harness.queue, harness.announcer, harness.reconciler.kept, harness.reconciler.groupless)
     await harness.settle()
     assert gangs(registry) == {counted: 1}
@@ -126,7 +126,7 @@ async def test_gangs_without_a_pod_group_of_their_own_are_counted(
 def test_who_only_waits_to_lead_counts_no_gangs(cluster: Cluster, registry: CollectorRegistry) -> None:
     """Or the sum over the replicas would be twice what there is."""
     leads = False
-    Term(cluster, "lease", lambda: leads, registry)
+    TermMetrics(cluster, "lease", lambda: leads, registry)
     cluster.pod_groups.of("volcano").apply("added", saying("a", "Running"))
     assert gangs(registry) == {}
     assert registry.get_sample_value("leader_election_master_status", {"name": "lease"}) == 0
@@ -136,7 +136,7 @@ def test_who_only_waits_to_lead_counts_no_gangs(cluster: Cluster, registry: Coll
 
 
 async def test_the_work_queue_has_the_names_of_client_go(cluster: Cluster, registry: CollectorRegistry) -> None:
-    metrics, term = Metrics(registry), Term(cluster, "lease", lambda: True, registry)
+    metrics, term = Metrics(registry), TermMetrics(cluster, "lease", lambda: True, registry)
     work: WorkQueue[GangKey] = WorkQueue(waited=metrics.queue_wait.observe)
     announcer = Announcer(Writer(as_client(RecordingClient()), lambda: 1.0), "c", nobody)
     term.begins(work, announcer, lambda: {"ledger": 7})
@@ -300,7 +300,7 @@ async def test_the_cluster_measures_how_true_its_planned_starts_are() -> None:
     large = gang("large", 3, created="2026-11-21T10:00:00Z")
     small = gang("small", 1, created="2026-11-21T11:00:00Z")
     world = harness((runs, pods), large, small, groups=[group], annotations={"patience": "10s"})
-    Term(world.cluster, "lease", lambda: True, world.registry).begins(
+    TermMetrics(world.cluster, "lease", lambda: True, world.registry).begins(
         world.queue, world.announcer, world.reconciler.kept, reserved=world.reconciler.reserved
     )
     await world.settle()
@@ -340,7 +340,7 @@ async def test_what_gangs_hold_is_counted_of_what_their_queues_limit() -> None:
     harness = Harness(
         workloads=[ray_cluster()], pods=pods, queues=[queue("org", memory="9Gi"), below, queue("idle", cpu="1")]
     )
-    Term(harness.cluster, "lease", lambda: True, harness.registry).begins(
+    TermMetrics(harness.cluster, "lease", lambda: True, harness.registry).begins(
         harness.queue, harness.announcer, harness.reconciler.kept, held=harness.reconciler.held
     )
     await harness.settle()

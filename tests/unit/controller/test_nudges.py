@@ -7,9 +7,15 @@ from typing import Any
 
 import pytest
 
-from controller.nudges import Nudges, Touch, Turns, short_jobs
+from controller.gangs import observe_gang
+from controller.live_reads import short_jobs
+from controller.touches import Touches, TouchSchedule
+from controller.work import Work
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import HOLD, NUDGE
+from muster.observe.expectations import Expectations
+from muster.observe.ledger_entry import Standing
+from muster.observe.phases import Phase
 from muster.queueing.ledger import GangKey
 from tests.support.controller.observations import touches_and_looks
 from tests.support.controller.recording_client import Harness
@@ -17,7 +23,7 @@ from tests.support.faults.apiserver import FaultyApiserver, listing, manifest, r
 from tests.support.manifests.observed import JSON, KEY, old_pod, queue, ray_cluster, ray_pod, template, workers
 
 
-def times(turns: Turns, until: float) -> list[float]:
+def times(turns: TouchSchedule, until: float) -> list[float]:
     """When a gang that lacks pods from 0 on is nudged."""
     now, nudged = 0.0, []
     while now <= until:
@@ -29,7 +35,7 @@ def times(turns: Turns, until: float) -> list[float]:
 
 
 def test_the_first_after_five_seconds_and_then_a_sixteenth_of_what_has_passed() -> None:
-    nudged = times(Turns(), 86400)
+    nudged = times(TouchSchedule(), 86400)
     assert nudged[:4] == [5, 7, 9, 11]
     gaps = [later - earlier for earlier, later in itertools.pairwise(nudged)]
     assert all(gap == pytest.approx(min(max(at / 16, 2), 300)) for at, gap in zip(nudged, gaps, strict=False))
@@ -37,7 +43,7 @@ def test_the_first_after_five_seconds_and_then_a_sixteenth_of_what_has_passed() 
 
 
 def test_a_gang_that_got_its_pods_starts_over() -> None:
-    turns = Turns()
+    turns = TouchSchedule()
     assert turns.wait(KEY, 0.0) == 5
     turns.forget(KEY)
     assert turns.wait(KEY, 60.0) == 5
@@ -45,7 +51,7 @@ def test_a_gang_that_got_its_pods_starts_over() -> None:
 
 def test_a_turn_that_was_had_is_nobody_elses() -> None:
     """Gangs get their pods and lack some again, all the time: no more than twenty are nudged in a second."""
-    turns, nudged = Turns(), [0] * 40
+    turns, nudged = TouchSchedule(), [0] * 40
     due = [(0.0, number, GangKey("team", f"gang-{number}")) for number in range(300)]
     for step in itertools.count():
         now, number, key = heapq.heappop(due)
@@ -63,7 +69,7 @@ def test_a_turn_that_was_had_is_nobody_elses() -> None:
 
 def test_nobody_waits_for_the_turns_of_those_who_have_their_pods() -> None:
     """Thousands have waited through an outage, have their pods at its end, and one lacks some a minute later."""
-    turns, due = Turns(), [(0.0, GangKey("team", f"gang-{number}")) for number in range(3000)]
+    turns, due = TouchSchedule(), [(0.0, GangKey("team", f"gang-{number}")) for number in range(3000)]
     while due[0][0] < 120:
         now, key = heapq.heappop(due)
         heapq.heappush(due, (now + (turns.wait(key, now) or turns.wait(key, now)), key))
@@ -75,7 +81,7 @@ def test_nobody_waits_for_the_turns_of_those_who_have_their_pods() -> None:
 
 def test_thousands_come_one_after_the_other() -> None:
     """Each is given a turn, and comes twice: to get it, and to take it."""
-    turns, due = Turns(), [(0.0, GangKey("team", f"gang-{number}")) for number in range(1000)]
+    turns, due = TouchSchedule(), [(0.0, GangKey("team", f"gang-{number}")) for number in range(1000)]
     nudged: list[float] = []
     asked = 0
     while due:
@@ -94,7 +100,7 @@ def test_thousands_come_one_after_the_other() -> None:
 
 def test_a_namespace_is_not_behind_the_thousands_of_another() -> None:
     """Of each second it has its part, and so it is nudged when it would be alone."""
-    turns = Turns()
+    turns = TouchSchedule()
     due = [(0.0, GangKey("many", f"gang-{number}")) for number in range(3_000)]
     for _ in range(6_000):
         now, key = heapq.heappop(due)
@@ -298,27 +304,37 @@ async def test_touches_that_are_not_answered_keep_few_workers() -> None:
     names = [f"demo-{number}" for number in range(40)]
     clusters = [ray_cluster(meta={"name": name, "uid": f"uid-{name}"}) for name in names]
     harness = Harness(workloads=clusters, queues=[queue(cpu="9")])
-    views = [harness.reconciler._observe(key) for key in harness.cluster.gangs()]
+    views = [observe_gang(harness.term, key) for key in harness.cluster.gangs()]
     assert len(views) == 40
-    now, stuck = [0.0], Stuck()
-    nudges = Nudges(stuck, lambda *_: NotImplemented, clock=lambda: now[0], wall=lambda: 0.0)  # type: ignore[arg-type]
+    stuck: Any = Stuck()
+    harness.term.writer = stuck
+    touches = Touches(harness.term)
+
+    def works() -> list[Work]:
+        return [Work(view, Standing(Phase.ASSEMBLING), Expectations()) for view in views]
+
     stuck.answers.set()
-    for now[0] in (0.0, 5.0):
-        assert all([(await nudges.nudge(view, wants=True)).again for view in views])
+    begin = harness.now
+    for harness.now in (begin, begin + 5.0):
+        for work in works():
+            await touches.touch(work)
+            assert work.requeue_after > 0
     assert stuck.touched == 1, "the first has its turn at once"
     stuck.answers.clear()
-    now[0] = 10.0
-    asking = [asyncio.create_task(nudges.nudge(view, wants=True)) for view in views]
+    harness.now = begin + 10.0
+    waiting = works()
+    asking = [asyncio.create_task(touches.touch(work)) for work in waiting]
     for _ in range(5):
         await asyncio.sleep(0)
     assert stuck.under_way == 4
-    assert [task.result() for task in asking if task.done()] == [Touch(2.0, sent=False)] * 36
+    assert [task.result() for task in asking if task.done()] == [False] * 36
+    assert [work.requeue_after for work, task in zip(waiting, asking, strict=True) if task.done()] == [2.0] * 36
     stuck.answers.set()
     await asyncio.wait(asking)
     assert stuck.touched == 5
-    for now[0] in (12.0, 20.0):
-        for view in views:
-            await nudges.nudge(view, wants=True)
+    for harness.now in (begin + 12.0, begin + 20.0):
+        for work in works():
+            await touches.touch(work)
     assert stuck.touched >= 41, "all have theirs"
 
 

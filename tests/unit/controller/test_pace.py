@@ -1,5 +1,7 @@
 """How soon a large gang is looked at again."""
 
+from typing import Any
+
 import pytest
 
 from controller.pace import Pace
@@ -15,7 +17,12 @@ class Paced:
 
     def __init__(self) -> None:
         self.now, self.pods = 100.0, 0
-        self.pace = Pace(lambda _: self.pods, lambda: self.now)
+        cluster: Any = self
+        self.pace = Pace(cluster, lambda: self.now)
+
+    def pods_of(self, _: GangKey) -> list[None]:
+        """As many pods as are set here."""
+        return [None] * self.pods
 
     def waits(self, after: float) -> float:
         """For how long a change waits that comes so many seconds after the last look."""

@@ -249,5 +249,5 @@ async def test_of_a_gang_that_is_gone_nothing_is_remembered() -> None:
     harness.drop_workload(manifest)
     harness.watch()
     await harness.settle()
-    assert list(harness.reconciler._memories._of) == []
-    assert harness.reconciler._reporter._said == {}
+    assert list(harness.term.expectations._of) == []
+    assert harness.term.reporter._said == {}

@@ -62,7 +62,7 @@ async def test_so_does_one_whose_mark_is_refused_when_the_first_try_had_no_answe
     for _ in range(4):
         await looked_at()
         world.now += 1
-    assert str(world.reconciler._ledger.used("q")["cpu"]) == "3"
+    assert str(world.term.ledger.used("q")["cpu"]) == "3"
     world.now += 1
     await looked_at()
     await world.settle()

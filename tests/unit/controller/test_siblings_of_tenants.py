@@ -93,7 +93,7 @@ class _Scene(Harness):
         await self.settle()
 
     def used(self, name: str) -> int:
-        used: int = self.reconciler._ledger.used(name).get("cpu", ZERO).nano // 10**9
+        used: int = self.term.ledger.used(name).get("cpu", ZERO).nano // 10**9
         return used
 
     async def victim(self, cpus: int) -> str:

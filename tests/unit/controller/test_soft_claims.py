@@ -248,7 +248,7 @@ async def test_surplus_that_finds_no_node_stands_in_nobodys_way() -> None:
         world.client.pods[f"w{number}"]["spec"]["nodeName"] = "n"
     world.watch()
     await world.settle()
-    assert world.reconciler._ledger.used("q")["cpu"].nano == 15 * 10**9, "with a node it counts again"
+    assert world.term.ledger.used("q")["cpu"].nano == 15 * 10**9, "with a node it counts again"
 
 
 async def test_above_its_own_queue_a_claim_stays_hard() -> None:

@@ -90,7 +90,7 @@ def ended(harness: Harness) -> None:
 def told(harness: Harness) -> None:
     harness.set_queue(waits(1, cpu="2500m"))
     harness.sweep()
-    harness.reconciler.tell_who_waits()
+    harness.reconciler.refresh_messages()
 
 
 EVENTS: dict[str, Callable[[Harness], None]] = {
@@ -122,7 +122,7 @@ async def longest(gangs: int, event: Callable[[Harness], None]) -> dict[str, int
     await harness.work()
     with Calls() as handler:
         event(harness)
-    sweep = most_calls(harness.reconciler.sweeps.steps())
+    sweep = most_calls(harness.term.sweeps.steps())
     look = 0
     for _ in range(min(LOOKS, harness.queue.statistics().ready)):
         key = await harness.queue.get()

@@ -226,4 +226,4 @@ async def test_a_listed_mark_that_the_watch_does_not_show_is_believed_for_five_s
     for seconds, believed in ((0, True), (4, True), (1, False)):
         world.now += seconds
         await world.reconciler.reconcile(demo)
-        assert (world.reconciler._memories.seen(demo).written is not None) is believed
+        assert (world.term.expectations.seen(demo).written is not None) is believed

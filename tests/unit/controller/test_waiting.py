@@ -184,7 +184,7 @@ async def test_other_numbers_are_written_in_a_gangs_turn_whatever_brings_it_up_b
     await world.work()
     assert world.annotations("ray-second-pg")[MESSAGE].endswith("position 2 of 2 waiting")
     assert world.annotations(LARGE)[MESSAGE] == before
-    world.reconciler.tell_who_waits()
+    world.reconciler.refresh_messages()
     await world.work()
     assert world.annotations(LARGE)[MESSAGE].endswith("position 1 of 2 waiting")
 
@@ -206,7 +206,7 @@ async def test_numbers_whose_write_failed_are_written_all_the_same(*, took_effec
     await world.work()
     world.client.fails = {f"muster-ledger {LARGE}": [Unreachable("silent")]}
     world.client.took_effect = took_effect
-    world.reconciler.tell_who_waits()
+    world.reconciler.refresh_messages()
     with pytest.raises(Unreachable):
         await world.work()
     for _ in range(2):
@@ -233,7 +233,7 @@ async def test_a_new_leader_too_writes_other_numbers_in_a_gangs_turn() -> None:
     assert await world.work() == []
     told = []
     for _ in range(4):
-        world.reconciler.tell_who_waits()
+        world.reconciler.refresh_messages()
         told.append(len(await world.work()))
         world.watch()
     assert told == [5, 5, 1, 0]

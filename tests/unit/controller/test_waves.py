@@ -202,7 +202,7 @@ async def test_with_coscheduling_too_a_wave_comes_after_one_of_which_no_pod_is_l
 
 async def test_others_are_evicted_for_a_later_wave_as_for_the_first() -> None:
     harness = await second_wave("1", "set")
-    wave = harness.reconciler._ledger.candidate(GangKey(NAMESPACE, "set").part("wave"))
+    wave = harness.term.ledger.candidate(GangKey(NAMESPACE, "set").part("wave"))
     assert wave is not None
     assert wave.preempts
 

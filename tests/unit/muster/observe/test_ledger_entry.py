@@ -7,7 +7,7 @@ import pytest
 from muster.model.names import ADMITTED_AT, GANG, GROUP_NAME, TOPOLOGY_MODE_LABEL
 from muster.model.times import text_of
 from muster.observe.candidates import candidate
-from muster.observe.context import EntryContext
+from muster.observe.expectations import Expectations
 from muster.observe.ledger_entry import Standing, enter_ledger, waits_for_a_node
 from muster.observe.observing import observe
 from muster.observe.phases import Phase
@@ -27,6 +27,7 @@ from tests.support.manifests.observed import (
     old_pod,
     pod,
     pod_group,
+    priority_class,
     pytorch_job,
     pytorch_pod,
     ray_cluster,
@@ -69,7 +70,7 @@ def a_ledger(**limit: str) -> Ledger:
 
 
 def entered(view: View, ledger: Ledger | None = None, marked: str = "") -> Standing:
-    return enter_ledger(view, ledger or a_ledger(), EntryContext(NOW, {"": 0}, Mark(marked)))
+    return enter_ledger(view, ledger or a_ledger(), Expectations(mark=Mark(marked)), now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -365,12 +366,12 @@ def test_whether_it_changed_anything_for_others(first: list[JSON], second: list[
 
 
 def need(workload: JSON, *pods: JSON) -> Resources:
-    return candidate(seen(workload, list(pods)), {"": 0}, Mark()).need
+    return candidate(seen(workload, list(pods)), Mark()).need
 
 
 def test_a_candidate_has_priority_age_and_need() -> None:
     workload = ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"})
-    assert candidate(seen(workload, HELD), {"": 0, "high": 1000}, Mark()) == Candidate(
+    assert candidate(seen(workload, HELD, classes=[priority_class("high", 1000)]), Mark()) == Candidate(
         *(KEY, "q", 1000, "2026-11-21T10:00:00Z", amounts(cpu="3", memory="3Gi")),
         lasts=True,
         preempts=True,
@@ -380,14 +381,14 @@ def test_a_candidate_has_priority_age_and_need() -> None:
 
 def test_nothing_is_evicted_or_taken_back_for_pods_that_may_not_preempt() -> None:
     pods = [ray_pod("head", "headgroup", preemptionPolicy="Never"), *HELD[1:]]
-    found = candidate(seen(ray_cluster(), pods), {"": 0}, Mark())
+    found = candidate(seen(ray_cluster(), pods), Mark())
     assert (found.preempts, found.reclaims) == (False, False)
 
 
 def test_nobody_is_preempted_for_a_gang_with_a_network_topology() -> None:
     """Volcano leaves such gangs out, as of 1.14.1, but takes back for them."""
     near = ray_cluster(labels={"volcano.sh/queue-name": "q", TOPOLOGY_MODE_LABEL: "soft"})
-    found = candidate(seen(near, HELD), {"": 0}, Mark())
+    found = candidate(seen(near, HELD), Mark())
     assert (found.preempts, found.reclaims) == (False, True)
 
 
@@ -416,8 +417,9 @@ def test_pods_beyond_the_minimum_are_not_needed() -> None:
 
 def test_an_admitted_gang_keeps_the_priority_it_was_admitted_with() -> None:
     ledger = a_ledger(cpu="9")
-    view = seen(ray_cluster(), OPEN, pod_group(admitted="uid-demo", priorityClassName="high"))
-    enter_ledger(view, ledger, EntryContext(NOW, {"": 0, "high": 100}))
+    group = pod_group(admitted="uid-demo", priorityClassName="high")
+    view = seen(ray_cluster(), OPEN, group, classes=[priority_class("high", 100)])
+    enter_ledger(view, ledger, now=NOW)
     assert ledger.claims("q")[KEY].priority == 100
 
 
@@ -432,8 +434,8 @@ def test_an_admitted_gang_keeps_the_priority_it_was_admitted_with() -> None:
 )
 def test_who_waits_for_a_node(pods: list[JSON], admitted: str, waits: bool) -> None:  # noqa: FBT001
     view = seen(ray_cluster(), pods, pod_group(admitted=admitted))
-    context = EntryContext(view.since or NOW, {"": 0})
-    assert waits_for_a_node(view, enter_ledger(view, a_ledger(cpu="9"), context)) is waits
+    standing = enter_ledger(view, a_ledger(cpu="9"), now=view.since or NOW)
+    assert waits_for_a_node(view, standing) is waits
 
 
 def test_a_claim_has_the_end_of_its_gang_and_pods_that_are_deleted_have_their_own() -> None:

@@ -7,6 +7,7 @@ import pytest
 from muster.model.names import GROUP_NAME
 from muster.model.objects import Node, Pod, PriorityClass
 from muster.observe.cluster import Cluster
+from muster.observe.expectations import Expectations
 from muster.observe.observing import observe
 from muster.observe.triggers import GangTriggers
 from muster.observe.view import View
@@ -43,7 +44,8 @@ HEAD = ray_pod("head", "headgroup")
 
 
 def seen(*pods: JSON, opened: tuple[str, ...] = (), **stores: list[JSON]) -> View:
-    return observe(KEY, filled(**{"workloads": [ray_cluster()], "pods": list(pods), **stores}), DEFAULTS, opened)
+    cluster = filled(**{"workloads": [ray_cluster()], "pods": list(pods), **stores})
+    return observe(KEY, cluster, DEFAULTS, Expectations(opened=set(opened)))
 
 
 def names(view: View) -> list[str]:

@@ -10,7 +10,6 @@ from muster.model.objects import Pod, Queue, convert
 from muster.observe import messages
 from muster.observe.candidates import candidate
 from muster.observe.cluster import Cluster
-from muster.observe.context import EntryContext
 from muster.observe.ledger_entry import Standing, enter_ledger
 from muster.observe.observing import observe
 from muster.observe.phases import Phase
@@ -59,7 +58,7 @@ def seen(
 
 def entered(view: View, ledger: Ledger) -> Standing:
     ledger.set_queue(read_queue(convert(queue(cpu="3"), Queue)))
-    return enter_ledger(view, ledger, EntryContext(LATE, {}))
+    return enter_ledger(view, ledger, now=LATE)
 
 
 def test_a_gang_is_found_by_the_pod_group_of_its_scheduler() -> None:
@@ -83,7 +82,7 @@ def test_a_claim_stays_hard_where_the_scheduler_bounds_no_queue() -> None:
 
 def test_nobody_is_evicted_by_queue_for_a_gang_of_another_scheduler_than_volcano() -> None:
     view, _ = seen()
-    found = candidate(view, {}, Mark())
+    found = candidate(view, Mark())
     assert (found.preempts, found.reclaims) == (False, False)
 
 

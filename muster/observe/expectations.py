@@ -8,33 +8,46 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from controller.refused import Refused
 from muster.admitters import Admitter
+from muster.gangs.history import Lineage
 from muster.gangs.start_errors import PlannedStart
 from muster.model.gang_states import BEFORE_ADMISSION
 from muster.model.names import MESSAGE, STATE
-from muster.model.objects import PodGroup, PodGroupSpec
+from muster.model.objects import OwnerReference, PodGroup, PodGroupSpec
 from muster.model.times import seconds_of, text_of
 from muster.observe.admitted_terms import admitted_for, units_of, with_need, without_units
 from muster.observe.candidates import candidate, gang_and_intent, passed_since, requested
 from muster.observe.pod_groups import Repairs, newer
 from muster.observe.readiness import Unready, followed
+from muster.observe.refused_writes import Refused
 from muster.observe.units import being_opened
-from muster.observe.unplaced import nowhere_since
-from muster.observe.view import Mark, View
+from muster.observe.view import Mark, Member, View
 from muster.queueing.ledger import Candidate, GangKey
 from muster.resources.amounts import total
-
-if TYPE_CHECKING:
-    from controller.history import Runs
-
+from muster.workloads import Decoded
 
 # Seconds after which a PodGroup that was written, and that the watch does not show, is gone again.
 _WATCH_PATIENCE = 5.0
 # Seconds without another open pod after which nobody is taken to be opening a gang, pod by pod.
 _OPENING = 5.0
+
+
+SILENCE = 5.0
+"""Seconds for which a gang may lack pods before it is reported."""
+DOUBLINGS = 6
+"""How often the time doubles after which a gang gives its place back that never finds a node."""
+
+
+class Runs(NamedTuple):
+    """An admitted gang: the UID of its workload, its lineage and queue, since when it runs, and what made it."""
+
+    uid: str
+    lineage: Lineage
+    queue: str
+    since: float
+    maker: OwnerReference | None
 
 
 def _by(view: View) -> str:
@@ -43,7 +56,7 @@ def _by(view: View) -> str:
 
 
 @dataclass(slots=True)
-class Memory:
+class Expectations:
     """What a leader remembers of one gang."""
 
     workload: str = ""
@@ -113,6 +126,10 @@ class Memory:
         """Seconds for which the gang has lacked pods; 0 for one that has them, or is new. `now` never goes back."""
         return 0.0 if self.assembling_since is None else now - self.assembling_since
 
+    def lacks_pods(self, now: float) -> bool:
+        """True if the gang has lacked pods for longer than operators need to make them."""
+        return self.assembling_for(now) >= SILENCE
+
     def doubt(self, now: float, *, shown: bool) -> float:
         """Trust a written PodGroup that the watch does not show only for as long as the watch may be behind.
 
@@ -143,10 +160,19 @@ class Memory:
             self.opened_elsewhere = open_, now
         return max(0.0, self.opened_elsewhere[1] + _OPENING - now)
 
-    def completed(self, view: View) -> View:
-        """The view, with what muster said in the gang's PodGroup."""
-        same = view.decoded is not None and view.decoded.metadata.uid == self.workload
-        return replace(view, terms=self.terms) if same and self.terms is not None else view
+    @property
+    def decided(self) -> Mark:
+        """What was decided, with the estimates of its run time."""
+        return replace(self.mark, runs_about=self.runs_about)
+
+    @property
+    def unready_since(self) -> float | None:
+        """Since when a member that has a node has not been ready; None where there is none."""
+        return min((one.since for one in self.unready.values()), default=None)
+
+    def terms_for(self, decoded: Decoded | None) -> PodGroupSpec | None:
+        """What muster wrote last into the PodGroup of this workload; None for another one."""
+        return self.terms if decoded is not None and decoded.metadata.uid == self.workload else None
 
     def notice(self, view: View, gated: AbstractSet[str], now: float) -> str:
         """Forget what the watch shows by now, and what was decided for a former workload of the name.
@@ -188,7 +214,7 @@ class Memory:
         """Remember that a gang that waits is admitted now (wall clock), and for what; gives the view with that."""
         if self.terms is not None:
             # It has room for what left it before, too.
-            need = total((candidate(view, {}, self.mark).need, view.left))
+            need = total((candidate(view, self.mark).need, view.left))
             self.terms = with_need(self.terms, need, requested(view), gang_and_intent(view)[0].roles)
         by, self.yielded = _by(view), False
         self.mark = Mark(view.uid, text_of(now), admitted_for=admitted_for(self.terms), admitter=by)
@@ -257,24 +283,24 @@ class Memory:
         return self.mark
 
 
-class Memories:
+class ExpectationsByGang:
     """The memories of all gangs of a leader's term, and the one place where they are made and dropped."""
 
     def __init__(self) -> None:
-        self._of: dict[GangKey, Memory] = {}
+        self._of: dict[GangKey, Expectations] = {}
 
     @property
     def gangs(self) -> int:
         """Of how many gangs something is remembered."""
         return len(self._of)
 
-    def of(self, key: GangKey) -> Memory:
+    def of(self, key: GangKey) -> Expectations:
         """The memory of a gang; an empty one where there was none."""
-        return self._of.setdefault(key, Memory())
+        return self._of.setdefault(key, Expectations())
 
-    def seen(self, key: GangKey) -> Memory:
+    def seen(self, key: GangKey) -> Expectations:
         """As `of`, and nothing is kept of a gang that was unknown."""
-        return self._of.get(key) or Memory()
+        return self._of.get(key) or Expectations()
 
     def begin(self, key: GangKey, group: PodGroup) -> None:
         """Start with the PodGroup as it was listed, the younger one of two; the watch may be behind it.
@@ -284,7 +310,7 @@ class Memories:
         if newer(self.seen(key).written, group) is not group:
             return
         said = group.metadata.annotations
-        self._of[key] = Memory(written=group, said=(said.get(STATE, ""), said.get(MESSAGE, "")))
+        self._of[key] = Expectations(written=group, said=(said.get(STATE, ""), said.get(MESSAGE, "")))
 
     def note_passed(self, key: GangKey, queue: str, now: float, drain_after: str) -> None:
         """Note that a smaller gang passed this one in the queue, `now` of the wall clock; the first time counts.
@@ -296,13 +322,28 @@ class Memories:
             passed = {"passed_since": text_of(now), "passed_in": queue, "drain_after": drain_after}
             memory.mark = replace(memory.mark, **passed)
 
-    def forget(self, key: GangKey, *, ending: bool) -> Memory:
+    def forget(self, key: GangKey, *, ending: bool) -> Expectations:
         """Drop the memory of a gang that is gone and give it; pods that the watch still shows as held stay known.
 
         While some of its pods are still `ending`, it stays known that this leader sees plain pods go.
         """
-        memory = self._of.pop(key, Memory())
+        memory = self._of.pop(key, Expectations())
         seen_go = ending and memory.plain_pods
         if memory.opened or seen_go:
-            self._of[key] = Memory(opened=memory.opened, plain_pods=seen_go)
+            self._of[key] = Expectations(opened=memory.opened, plain_pods=seen_go)
         return memory
+
+
+def nowhere_since(view: View, now: float) -> float:
+    """Since when no member of a gang has had a node, for all that its pods tell a leader who sees it first.
+
+    Pods that were made after its admission came in the place of others, which may have run until then. Where none are
+    left, the last may just have gone. In seconds of the wall clock, as `now` is.
+    """
+    if view.open:
+        return min(map(_made, view.open))
+    return max(map(_made, view.members), default=now)
+
+
+def _made(member: Member) -> float:
+    return seconds_of(member.pod.metadata.creation_timestamp) or 0.0

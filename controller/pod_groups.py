@@ -1,0 +1,199 @@
+"""The PodGroup of a gang: whether there is to be one, what it asks for, and what is written on it.
+
+Where others keep changing what muster writes, it is written again less and less often. Everything here raises ApiError
+for a write that the apiserver does not take, and NotLeaderError without the lease.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from dataclasses import replace
+
+from controller.deadlines import deadline_words
+from controller.reports import annotations_of, says
+from controller.term import Term
+from controller.work import Work
+from muster.kube.errors import ApiError
+from muster.model.gang_states import BEFORE_ADMISSION, GangState
+from muster.model.objects import Pod, PodGroup, decode
+from muster.observe import messages
+from muster.observe.admitted_terms import carried, terms_of
+from muster.observe.phases import Phase
+from muster.observe.pod_groups import (
+    WORKLOAD_MANAGER,
+    Wanted,
+    applicable,
+    desired,
+    unreserved,
+    up_to_date,
+    while_assembling,
+)
+from muster.observe.refused_writes import Part, manifest_of, version_of
+from muster.observe.resources import resource_of_group
+from muster.observe.view import Mark
+
+logger = logging.getLogger(__name__)
+
+# Seconds after which a PodGroup that seemed to have no owner, and has one, is looked at again.
+_BEHIND = 5.0
+
+
+async def keep(term: Term, work: Work) -> bool:
+    """Have the gang's PodGroup be as its phase wants it; False where there is none, and is to be none yet."""
+    view, expects = work.view, work.expects
+    if view.pod_group is None and not _may_be_made(term, work):
+        return False
+    try:
+        wanted = work.plan.wanted or desired(view, admitted=work.admitted)
+        if work.plan.phase is Phase.ASSEMBLING:
+            wanted = while_assembling(view, wanted)
+        expects.terms = carried(wanted.group.spec, terms_of(view) if work.admitted else None)
+        if work.plan.soft or work.plan.lost or expects.lacks_pods(term.clock.now()):
+            wanted = unreserved(view, wanted)
+        work.view = replace(view, terms=expects.terms)
+        await ensure(term, work, wanted)
+    except ApiError as error:
+        if error.conflict:
+            # Another PodGroup of that name, or none any more: the watch will show it.
+            expects.written = None
+        if error.refused and _is_for_its_queue(term, work):
+            if work.plan.phase is Phase.WAITING:
+                return False
+        else:
+            words = messages.without_pod_group(view, error)
+            expects.refused.note(Part.POD_GROUP, manifest_of(view), words, error, term.clock.now())
+        raise
+    expects.refused.taken(Part.POD_GROUP)
+    return work.view.pod_group is not None
+
+
+async def ensure(term: Term, work: Work, wanted: Wanted) -> None:
+    """Have the PodGroup be as it should."""
+    before, expects = work.view.pod_group, work.expects
+    if before is not None and up_to_date(before, wanted):
+        return
+    manifest, now = wanted.manifest, term.clock.now()
+    wait = expects.repairs.wait(manifest, now)
+    if wait > 0:
+        work.again(wait)
+        return
+    group = await _apply(term, wanted, before)
+    if before is None and not up_to_date(group, wanted):
+        # Volcano's own webhook sends new ones from queue "default" to the namespace's; what is changed it lets be.
+        group = await _apply(term, wanted, group)
+    expects.repairs.note(manifest, now)
+    expects.written = group
+    work.has_written()
+
+
+async def _apply(term: Term, wanted: Wanted, group: PodGroup | None) -> PodGroup:
+    body = applicable(wanted.manifest, group)
+    resource = resource_of_group(wanted.group)
+    return decode(await term.writer.apply(resource, body, field_manager=WORKLOAD_MANAGER), type(wanted.group))
+
+
+async def report(term: Term, work: Work, mark: Mark, state: GangState, message: str) -> None:
+    """Bring annotations and events up to date; nothing is written when nothing changed."""
+    view = work.view
+    if view.pod_group is not None and view.ours and not says(view, mark, state, message):
+        await write(term, work, mark, state, message)
+    term.reporter.tell(view, state, message, term.clock.now())
+
+
+async def write(term: Term, work: Work, mark: Mark, state: GangState, message: str) -> bool:
+    """Have the PodGroup say what was decided, and why; False where it is to be written later."""
+    words, now, expects = annotations_of(mark, state, message), term.clock.now(), work.expects
+    # Whatever becomes of the write: a gang has its turn for other numbers once, and they are written until they are
+    # there.
+    expects.said = str(state), message
+    wait = expects.words.wait(words, now)
+    if wait > 0:
+        work.again(wait)
+        return False
+    await write_mark(term, work, mark, state, message)
+    expects.words.note(words, now)
+    work.has_written()
+    return True
+
+
+async def write_mark(term: Term, work: Work, mark: Mark, state: GangState, message: str) -> None:
+    """Write it at once, with the gang's estimated run time, and remember where that is not taken."""
+    view, expects = work.view, work.expects
+    term.run_times.expect(view, expects, renew=state in BEFORE_ADMISSION)
+    mark = replace(mark, runs_about=expects.runs_about if mark.admitted or state in BEFORE_ADMISSION else "")
+    try:
+        expects.written = await term.reporter.mark(view, mark, state, message)
+    except ApiError as error:
+        about, words = version_of(view.pod_group), messages.unmarked(view, error)
+        expects.refused.note(Part.MARK, about, words, error, term.clock.now())
+        raise
+    expects.refused.taken(Part.MARK)
+
+
+async def delete(term: Term, work: Work, *, gone: bool = False) -> None:
+    """Delete a PodGroup whose workload is gone, as the apiserver confirms; its deletion reconciles the gang.
+
+    Of plain pods that this leader has seen, and whose watch says that they are `gone`, it need not: the apiserver
+    would look through all pods of the namespace for each gang that ends.
+    """
+    group = work.view.pod_group
+    if group is None or group.metadata.deletion_timestamp:
+        return
+    meta = group.metadata
+    if not gone and await term.reads.has_living_owner(meta):
+        # A watch is behind, or another workload has the name as well: whichever it is that runs goes on.
+        work.again(_BEHIND)
+        return
+    logger.info("%s: deleting the PodGroup", work.key, extra={"event": "podgroup.deleted"})
+    await term.writer.delete(resource_of_group(group), meta.name, meta.namespace, uid=meta.uid)
+
+
+async def leave(term: Term, work: Work, pods: Collection[Pod]) -> None:
+    """Let go of the PodGroup of a gang that is gone, of which these pods are still being deleted.
+
+    The PodGroup of a workload is deleted with its owner. The PodGroup of plain pods has no owner: it is deleted
+    with the last pod that has a node, and waits for no others, for they hold nothing.
+    """
+    view = work.view
+    if not view.ours or view.pod_group is None or view.group_owner is not None:
+        return
+    goes = all(pod.metadata.deletion_timestamp and not pod.spec.node_name for pod in pods)
+    # Kubernetes keeps its own PodGroups while pods name them, those of the next gang of the name among them.
+    at_once = goes and not view.pod_group.metadata.finalizers
+    if view.mark.admitted and not at_once and not view.members:
+        # Its room is given away, and pods that come while the last of these end are to wait as any others do.
+        await write(term, work, Mark(), GangState.FINISHED, "its pods are being deleted")
+    if at_once or not pods:
+        await delete(term, work, gone=work.expects.plain_pods)
+
+
+def _may_be_made(term: Term, work: Work) -> bool:
+    """Return whether a PodGroup may be made: when the first held pod is there, never on sight of the workload.
+
+    And not in a queue with others below it (one there stops the whole cluster under Volcano's capacity plugin), nor
+    where there is none for it: Volcano would keep room for it in a queue that is not its own.
+    """
+    view = work.view
+    refusal = term.admission.refusal(view) if view.members and not work.admitted else None
+    if refusal is None or refusal.state not in (GangState.QUEUE_NOT_LEAF, GangState.QUEUE_NOT_FOUND):
+        return bool(view.members)
+    # Its time runs, too.
+    message = refusal.message + deadline_words(term, work, refusal.state)
+    term.reporter.tell(view, refusal.state, message, term.clock.now())
+    return False
+
+
+def _is_for_its_queue(term: Term, work: Work) -> bool:
+    """Return whether the PodGroup was refused for its queue alone (by Volcano's own webhook), and report that.
+
+    A gang that waits stays in line for it, and comes again when the queue has changed.
+    """
+    decision = term.admission.refusal(work.view)
+    if decision is None or decision.state not in (GangState.QUEUE_NOT_FOUND, GangState.QUEUE_CLOSED):
+        return False
+    message = decision.message
+    if work.plan.phase is Phase.WAITING:
+        message += deadline_words(term, work, decision.state)
+    term.reporter.tell(work.view, decision.state, message, term.clock.now())
+    return True

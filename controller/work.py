@@ -1,0 +1,45 @@
+"""One reconcile of a gang, as its steps share it: how the gang stands, what is planned, and when to look again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+
+from muster.observe.expectations import Expectations
+from muster.observe.ledger_entry import Standing
+from muster.observe.phases import Phase
+from muster.observe.view import View
+from muster.queueing.ledger import GangKey
+
+
+@dataclass(slots=True)
+class Work:
+    """One reconcile of a gang."""
+
+    view: View
+    """The gang as the cluster shows it, with the writes of this reconcile."""
+    plan: Standing
+    """What is planned for it."""
+    expects: Expectations
+    """What its leader expects, and the watches may not show yet."""
+    requeue_after: float = inf
+    """Seconds after which the gang is to be reconciled again, whatever happens; infinity for not at all."""
+
+    @property
+    def key(self) -> GangKey:
+        """The gang."""
+        return self.view.key
+
+    @property
+    def admitted(self) -> bool:
+        """True if the gang is admitted."""
+        return self.plan.phase is Phase.ADMITTED
+
+    def again(self, seconds: float | None) -> None:
+        """Have the gang reconciled again after so many seconds at the latest; None changes nothing."""
+        if seconds is not None:
+            self.requeue_after = min(self.requeue_after, max(seconds, 0.0))
+
+    def has_written(self) -> None:
+        """The PodGroup is as the last write left it."""
+        self.view = replace(self.view, pod_group=self.expects.written)
