@@ -186,7 +186,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "notice-period": "webhook.certificates.bundles:_HOUR",
     "nudged-pods": "controller.touches:_SHARE",
     "nudges-longest": "controller.touches:_LONGEST",
-    "nudges-most-jobs": "controller.touches:_MOST_JOBS",
+    "nudges-most-jobs": "controller.live_reads:MOST_JOBS",
     "nudges-per-second": "controller.touches:_PER_SECOND",
     "nudges-share": "controller.touches:_SHARE",
     "nudges-shortest": "controller.touches:_SHORTEST",
