@@ -1,8 +1,6 @@
 """The settings of the installation, which the chart publishes for every authenticated user."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
@@ -11,9 +9,7 @@ from muster.admitters import Admitter
 from muster.cli.settings import Settings, read_settings
 from muster.model.findings import Reason
 from muster.model.modes import GateMode
-
-if TYPE_CHECKING:
-    from tests.support.chart.rendered import JSON, Render, Rendered
+from tests.support.chart.rendered import JSON, Render, Rendered
 
 PUBLIC = "kube-public"
 

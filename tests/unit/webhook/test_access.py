@@ -1,9 +1,6 @@
 """Who may use a queue, at admission: to all others it does not exist, in the very words."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -20,12 +17,10 @@ from tests.support.manifests.observed import (
     template,
 )
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
+from webhook.reviews.cluster_reader import ClusterReader
 from webhook.reviews.pods import review_pod
 from webhook.reviews.queues import review_pod_group
 from webhook.reviews.workloads import review_workload
-
-if TYPE_CHECKING:
-    from webhook.reviews.cluster_reader import ClusterReader
 
 TEAMS = [namespace(labels={"team": "web"})]
 KEPT = queue(cpu="4", state="Closed", annotations={NAMESPACE_SELECTOR: "team=ml", GATE_MODE: "off"})

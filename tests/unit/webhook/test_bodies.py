@@ -1,7 +1,5 @@
 """Bodies that are refused, or whose sender goes away: nothing of them stays, and nobody waits for them."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import logging

@@ -1,7 +1,5 @@
 """A pod at the end of every chain of owners is its gang's: the ways up that webhook and controller know."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import jsonpatch

@@ -1,9 +1,7 @@
 """Whose gang a pod belongs to: the way up its owners."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 import jsonpatch
 import pytest
@@ -12,13 +10,9 @@ from muster.kube.errors import ApiError, Unreachable
 from tests.support.manifests.observed import JSON, NAMESPACE, pod, ray_cluster, template
 from tests.support.manifests.train_jobs import patch
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
+from webhook.reviews.cluster_reader import ClusterReader
 from webhook.reviews.pods import review_pod
 from webhook.reviews.workloads import review_workload
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from webhook.reviews.cluster_reader import ClusterReader
 
 LABELS = {"volcano.sh/queue-name": "q"}
 

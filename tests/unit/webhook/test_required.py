@@ -1,7 +1,5 @@
 """Namespaces that require muster: nothing below opts out, and what is new is muster's or refused."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Who keeps a place among the connections: those that send reviews, whatever others send."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import AsyncExitStack
 

@@ -1,7 +1,5 @@
 """Another number of pods by the scale subresource: judged as the same change of the workload."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.gangs.intent import Defaults

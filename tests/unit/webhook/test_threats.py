@@ -1,11 +1,10 @@
 """What somebody may send who means harm; docs/security.md has the whole list, of which these are the webhook's own."""
 
-from __future__ import annotations
-
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jsonpatch
 import pytest
@@ -28,15 +27,10 @@ from tests.support.manifests.observed import (
 )
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request, review
 from webhook.metrics import Metrics
-from webhook.reviews.codec import decode_review
+from webhook.reviews.cluster_reader import ClusterReader
+from webhook.reviews.codec import AdmissionRequest, AdmissionResponse, decode_review
 from webhook.reviews.pods import review_pod
 from webhook.reviews.workloads import review_workload
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from webhook.reviews.cluster_reader import ClusterReader
-    from webhook.reviews.codec import AdmissionRequest, AdmissionResponse
 
 OWNER = ray_owner(controller=True)
 LABELS = {"ray.io/cluster": "demo", "ray.io/group": "workers"}

@@ -1,10 +1,9 @@
 """What `muster audit` finds; tests/apiserver/test_audit.py looks at a real cluster."""
 
-from __future__ import annotations
-
 import io
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 import yaml
@@ -25,6 +24,7 @@ from muster.schedulers import PRODUCTS
 from muster.workloads import kind_of
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TRAIN_JOB
+from tests.support.cli.command import Command
 from tests.support.manifests.families import FAMILIES, Family
 from tests.support.manifests.observed import (
     JSON,
@@ -37,11 +37,6 @@ from tests.support.manifests.observed import (
     workers,
 )
 from tests.support.manifests.train_jobs import train_job
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from tests.support.cli.command import Command
 
 LOST = {"volcano.sh/queue-name": "lost"}
 OWN = {"app.kubernetes.io/managed-by": "muster"}

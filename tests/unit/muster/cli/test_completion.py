@@ -1,20 +1,15 @@
 """The completion scripts know every command and option, as the shells see them."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess
-from typing import TYPE_CHECKING
 
 import pytest
 import shtab
 
 from muster.cli import parser
 from muster.cli.completion import script
-
-if TYPE_CHECKING:
-    from tests.support.cli.command import Command
+from tests.support.cli.command import Command
 
 _SHELLS = ("bash", "zsh", "fish")
 _FILES = {"filename", "kubeconfig", "values"}

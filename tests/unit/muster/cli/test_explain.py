@@ -1,9 +1,8 @@
 """What `muster explain` says of manifests, and how it looks."""
 
-from __future__ import annotations
-
 import io
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -46,9 +45,6 @@ from tests.support.manifests.observed import (
     ray_pod,
     workers,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 NOW = 1_800_000_000.0
 MESSAGE_WAITING = 'needs cpu 3 and memory 3Gi; queue "q" has cpu 1 free of cpu 4; position 1 of 1 waiting'

@@ -1,7 +1,5 @@
 """How little `muster explain` reads by default, and that its answer is the one that all of the cluster gives."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Sequence

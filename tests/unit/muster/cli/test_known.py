@@ -1,13 +1,10 @@
 """What a plan takes from the input beside the workloads, and what it makes of it."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from tests.support.cli.command import Command
+from tests.support.cli.command import Command
 
 CLUSTER = """\
 apiVersion: ray.io/v1

@@ -1,22 +1,18 @@
 """`muster plan`: what it prints, for programs and for the shell."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
 
 from muster.process.revision import revision
+from tests.support.cli.command import Command
 from tests.support.cli.plan_entries import ENTRIES
-
-if TYPE_CHECKING:
-    from tests.support.cli.command import Command
 
 UNJUDGED = "no Queue in the input: queue limits are not checked"
 

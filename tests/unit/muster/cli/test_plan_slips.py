@@ -1,17 +1,13 @@
 """`muster plan`: what is misspelled is not green, and nothing in the input is passed over in silence."""
 
-from __future__ import annotations
-
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import yaml
 
+from tests.support.cli.command import Command, Said
 from tests.support.manifests.observed import JSON, pytorch_job, ray_cluster
-
-if TYPE_CHECKING:
-    from tests.support.cli.command import Command, Said
 
 
 def document(manifest: JSON) -> str:

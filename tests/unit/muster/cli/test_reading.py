@@ -1,9 +1,6 @@
 """What `plan --cluster`, `audit` and `explain` read of ElasticQuotas: the sum of all counts, so all are asked for."""
 
-from __future__ import annotations
-
 import asyncio
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,16 +11,13 @@ from muster.cli.plan.schemas import Schemas
 from muster.cli.settings import read_settings
 from muster.cli.snapshot import ClusterSnapshot, load
 from muster.gangs.intent import Defaults
-from muster.kube.resource import ELASTIC_QUOTAS
+from muster.kube.errors import ApiError
+from muster.kube.resource import ELASTIC_QUOTAS, Resource
 from muster.model.findings import Reason
+from tests.support.cli.command import Command
 from tests.support.cli.connections import kubeconfig
 from tests.support.faults.apiserver import FaultyApiserver, failure, listing, only, reply
 from tests.support.manifests.observed import NAMESPACE, elastic_quota
-
-if TYPE_CHECKING:
-    from muster.kube.errors import ApiError
-    from muster.kube.resource import Resource
-    from tests.support.cli.command import Command
 
 EVERYWHERE = "/apis/scheduling.x-k8s.io/v1alpha1/elasticquotas"
 HERE = f"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/{NAMESPACE}/elasticquotas"

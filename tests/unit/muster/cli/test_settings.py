@@ -1,10 +1,7 @@
 """Where commands find the settings of the installation: in the cluster, unless the user gives a values file."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,10 +12,7 @@ from muster.gangs.start_errors import PlannedStart, StartError, StartErrors
 from muster.kube.errors import ApiError
 from muster.model.modes import GateMode
 from muster.schedulers import SCHEDULERS
-from tests.support.faults.apiserver import FaultyApiserver, failure, only, reply
-
-if TYPE_CHECKING:
-    from tests.support.faults.apiserver import Answer
+from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, only, reply
 
 MAP = "/api/v1/namespaces/kube-public/configmaps/muster"
 VALUES = {

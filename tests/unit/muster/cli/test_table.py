@@ -1,18 +1,12 @@
 """The plan for people."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from muster.model.texts import printable
 from muster.schedulers import PRODUCTS
+from tests.support.cli.command import Command
 from tests.support.cli.plan_entries import ENTRIES
 from tests.support.cli.terminal import on_terminal
-
-if TYPE_CHECKING:
-    from tests.support.cli.command import Command
 
 NARROW = """\
 apiVersion: ray.io/v1

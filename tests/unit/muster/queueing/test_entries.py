@@ -1,7 +1,5 @@
 """Ends of claims: an estimate never lies in the past, and what has gone is forgotten."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

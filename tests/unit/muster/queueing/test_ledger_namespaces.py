@@ -1,16 +1,15 @@
 """ElasticQuotas beside queues: what the namespaces of gangs may hold, in whatever queues."""
 
-from __future__ import annotations
-
 from functools import cache
-from typing import TYPE_CHECKING
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
-from muster.queueing.entries import Claim, EndKind
+from muster.queueing.entries import Claim, EndKind, EntryKey
 from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import Resources, total
 from muster.resources.elastic_quotas import NamespaceLimit
@@ -19,12 +18,6 @@ from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
 from tests.support.queueing.world import Holder, World
 from tests.unit.muster.queueing.test_ledger_histories import AnyHistory, sizes
-
-if TYPE_CHECKING:
-    from random import Random
-
-    from muster.queueing.entries import EntryKey
-    from muster.queueing.queue_tree import QueueTree
 
 NOW = 1_000_000.0
 NAMESPACES = ("team", "other", "empty")

@@ -1,7 +1,5 @@
 """ElasticQuotas in the ledger, one rule after the other; `test_ledger_namespaces.py` has all of them in any history."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Queues below queues: whom a limit binds, what a guarantee keeps from the others, and trees that are none."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,19 +1,14 @@
 """A line finds what somebody finds who looks at all who wait."""
 
-from __future__ import annotations
-
 import random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from muster.queueing.bypassed import LineBypass
 from muster.queueing.entries import EntryKey, GangKey, Order
+from muster.queueing.usage import Amounts
 from muster.queueing.waiting_line import WaitingLine
 from tests.support.examples import examples
-
-if TYPE_CHECKING:
-    from muster.queueing.usage import Amounts
 
 
 def order(number: int) -> Order:

@@ -1,17 +1,12 @@
 """Results are good for as long as what they came from is the same version, or the very same."""
 
-from __future__ import annotations
-
 import itertools
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Sequence
 
 import pytest
 
 from muster.model.objects import ObjectMeta, Pod
 from webhook.reviews.cluster_cache import Memo, version
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
 
 
 def _made(*sources: Sequence[object]) -> list[int]:

@@ -1,7 +1,5 @@
 """AdmissionReviews in and out."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """What the webhook keeps of a workload: all that an answer to a pod depends on, and little more."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import gc
@@ -9,8 +7,9 @@ import inspect
 import json
 import re
 import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -19,7 +18,7 @@ from hypothesis import strategies as st
 from muster.model.names import READ_KEYS
 from muster.model.objects import PodTemplate
 from muster.model.projection import Projection
-from muster.workloads import GANG_KINDS, kind_of
+from muster.workloads import GANG_KINDS, Kind, RoleSpec, kind_of
 from muster.workloads.bounds import MOST, TEMPLATE
 from tests.support.manifests.families import FAMILIES, judged
 from tests.support.manifests.generators import labels_of, recounted, small, workloads
@@ -36,13 +35,8 @@ from tests.support.manifests.observed import (
 )
 from tests.support.manifests.train_jobs import patch
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
+from webhook.reviews.cluster_reader import ClusterReader
 from webhook.reviews.pods import review_pod
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from muster.workloads import Kind, RoleSpec
-    from webhook.reviews.cluster_reader import ClusterReader
 
 # Of a manifest of 1.5 MB, and of the answers to its pods.
 MANIFEST_BYTES, MOST_BYTES, MOST_OF_ANSWERS = 1_500_000, 100_000, 150_000

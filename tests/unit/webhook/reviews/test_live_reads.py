@@ -1,17 +1,14 @@
 """Direct reads: a large object is read once a second, whoever asks, and nobody passes by what was read too early."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 
 import pytest
 
 from hack.testbed.waiting import PATIENCE as SOON
 from muster.kube.errors import ApiError
-from muster.kube.resource import PODS
+from muster.kube.resource import PODS, Resource
 from muster.model.findings import Reason
 from muster.model.objects import Pod
 from tests.support.faults.loop_clock import LoopClock
@@ -29,9 +26,6 @@ from tests.support.webhook.admission_reviews import Reader, knowing, request
 from webhook.reviews.live_reads import LiveReads
 from webhook.reviews.pods import review_pod
 from webhook.server.limits import ActiveReview, Limits, Refused, ReviewClass
-
-if TYPE_CHECKING:
-    from muster.kube.resource import Resource
 
 # Nothing that muster reads, and a third of a megabyte.
 BULK = {"a": "x" * 2**18}

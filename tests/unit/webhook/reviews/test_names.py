@@ -1,8 +1,6 @@
 """A new workload whose PodGroup's name is taken by something alive is refused, and nothing else is."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import pytest
 
@@ -11,9 +9,6 @@ from muster.model.names import GANG, GANG_SIZE
 from tests.support.manifests.observed import JSON, pod, pod_group, pytorch_job, queue, ray_cluster
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
 from webhook.reviews.workloads import review_workload
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 TRAIN = pytorch_job(policy={"queue": "q"})
 RAY = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "train", "uid": "uid-ray", "controller": True}

@@ -1,9 +1,6 @@
 """Reviews of new pods."""
 
-from __future__ import annotations
-
 import copy
-from typing import TYPE_CHECKING
 
 import jsonpatch
 import pytest
@@ -28,11 +25,9 @@ from tests.support.manifests.observed import (
     workers,
 )
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
+from webhook.reviews.cluster_reader import ClusterReader
+from webhook.reviews.codec import AdmissionResponse
 from webhook.reviews.pods import review_pod
-
-if TYPE_CHECKING:
-    from webhook.reviews.cluster_reader import ClusterReader
-    from webhook.reviews.codec import AdmissionResponse
 
 RAY_OWNER = ray_owner(controller=True)
 DELETING = {"deletionTimestamp": "2026-11-21T10:00:00Z"}

@@ -1,8 +1,7 @@
 """Reviews of Queues, of PodGroups that others make, and of pods that name a queue by themselves."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -16,12 +15,8 @@ from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import named
 from tests.support.manifests.observed import DEFAULTS, JSON, namespace, pod, pod_group, queue
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
+from webhook.reviews.cluster_reader import ClusterReader
 from webhook.reviews.queues import review_named_queue, review_pod_group, review_queue
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from webhook.reviews.cluster_reader import ClusterReader
 
 ORG = queue("org", cpu="8", memory="8Gi")
 SMALL = queue("small", cpu="2")

@@ -1,7 +1,5 @@
 """New pods of a workload whose labels name another scheduler than the one that it began with."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import jsonpatch

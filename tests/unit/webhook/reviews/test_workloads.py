@@ -1,9 +1,5 @@
 """Reviews of workloads."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import pytest
 
 from muster.gangs.intent import Defaults
@@ -28,10 +24,8 @@ from tests.support.manifests.observed import (
 )
 from tests.support.manifests.train_jobs import runtime, step, train_job
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
+from webhook.reviews.cluster_reader import ClusterReader
 from webhook.reviews.workloads import review_workload
-
-if TYPE_CHECKING:
-    from webhook.reviews.cluster_reader import ClusterReader
 
 SMALL = queue(cpu="4")
 LARGE = ray_cluster(head=template("4"))

@@ -1,14 +1,13 @@
 """The HTTP side: what cannot be decided is an error, so that the failure policy of the configuration decides."""
 
-from __future__ import annotations
-
 import asyncio
 import io
 import json
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import RawTestServer, TestClient
 from prometheus_client import CollectorRegistry
 
@@ -22,12 +21,7 @@ from webhook.metrics import Metrics
 from webhook.server.app import make_handler
 from webhook.server.limits import Limits, ReviewLimits
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from aiohttp import web
-
-    Http = TestClient[web.BaseRequest, None]
+Http = TestClient[web.BaseRequest, None]
 
 OWNER = ray_owner(controller=True)
 MEMBER = pod("", owner=OWNER, labels={"ray.io/cluster": "demo", "ray.io/group": "workers"}, schedulerName="")

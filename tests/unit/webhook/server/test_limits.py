@@ -1,13 +1,10 @@
 """A large review is thought about in a thread: it holds up nobody else, and is given up in time."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import threading
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import aiohttp
 import pytest
@@ -16,16 +13,13 @@ from prometheus_client import CollectorRegistry
 from hack.testbed.ports import free_port
 from muster.process.health import serve_health
 from muster.process.logs import review_uid
-from muster.validation.workload import judge
+from muster.validation.workload import Context, Verdict, judge
+from muster.workloads import Decoded, Kind
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.manifests.observed import as_json, pod_group, ray_cluster
 from tests.support.webhook.admission_reviews import review
 from tests.unit.webhook.server.test_listener import LIMITS, SOON, House, allowed, head, house
-
-if TYPE_CHECKING:
-    from muster.validation.workload import Context, Verdict
-    from muster.workloads import Decoded, Kind
 
 WORKLOADS = "/validate/workloads"
 SMALL = as_json(review(ray_cluster())).encode()

@@ -1,22 +1,21 @@
 """Connections over real TLS: who is slow, silent, too large or too many hurts nobody else, and an end is orderly."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import json
 import logging
 import socket
 import ssl
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding
 from prometheus_client import CollectorRegistry
 
 from hack.testbed import waiting
+from muster.kube.resource import Resource
 from muster.process.certificates import issue, server_context
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.loop_clock import LoopClock
@@ -26,11 +25,6 @@ from webhook.metrics import Metrics
 from webhook.server.app import make_handler
 from webhook.server.limits import Limits, ReviewLimits
 from webhook.server.listener import Listener, Patience
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
-    from muster.kube.resource import Resource
 
 HOST = "muster-webhook.muster-system.svc"
 CERTIFICATES = issue([HOST], dt.datetime.now(dt.UTC))

@@ -1,7 +1,5 @@
 """Gates of any age, which no apiserver can be made to show, and PodGroups of nobody."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.cli.doctor.diagnosis import Severity, Unseen
