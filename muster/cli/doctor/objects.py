@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import field
-
 from muster.model.objects import LocalObject, ObjectMeta
+from muster.model.selectors import InvalidSelectorError, parse_selector
+from muster.queueing.sources import LabelSelector, selector_text
 
 CLOSED = "muster-has-been-reached"
 """The matchCondition that keeps a webhook inactive until the apiserver reaches it (`webhook.certificates.bundles`)."""
@@ -101,32 +101,13 @@ class Rule(LocalObject, frozen=True):
     operations: tuple[str, ...] = ()
 
 
-class _Requirement(LocalObject, frozen=True):
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        found = labels.get(self.key)
-        return {
-            "In": found in self.values,
-            "NotIn": found not in self.values,
-            "Exists": found is not None,
-            "DoesNotExist": found is None,
-        }.get(self.operator, False)
-
-
-class LabelSelector(LocalObject, frozen=True):
-    """A label selector of Kubernetes; one without any requirement selects everything."""
-
-    match_labels: dict[str, str] = field(default_factory=dict)
-    match_expressions: tuple[_Requirement, ...] = ()
-
-    def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected."""
-        return all(labels.get(key) == value for key, value in self.match_labels.items()) and all(
-            one.matches(labels) for one in self.match_expressions
-        )
+def selects(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """True if an object with these labels is selected; one without any requirement selects everything."""
+    text = selector_text(selector)
+    try:
+        return not text or parse_selector(text, bounded=False).matches(labels)
+    except InvalidSelectorError:
+        return False  # an operator of a newer Kubernetes
 
 
 class _Condition(LocalObject, frozen=True):
@@ -154,12 +135,6 @@ class WebhookConfiguration(LocalObject, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     webhooks: tuple[Webhook, ...] = ()
-
-
-class Policy(LocalObject, frozen=True):
-    """A ValidatingAdmissionPolicy."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class _BindingSpec(LocalObject, frozen=True):

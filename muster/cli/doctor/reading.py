@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
-import msgspec
-
 from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.installed import KUEUE, LABELS, VOLCANO, Installation, Right, installations, needed
-from muster.cli.doctor.objects import Binding, Deployment, Lease, Policy, QueueSeen, WebhookConfiguration
+from muster.cli.doctor.objects import Binding, Deployment, Lease, QueueSeen, WebhookConfiguration, selects
 from muster.cli.doctor.operators import is_kueue
 from muster.cli.doctor.schedulers import program_of
 from muster.cli.doctor.sight import Account, GangMember, Group, ProbeAnswer, Sight
@@ -39,7 +38,15 @@ from muster.kube.resource import (
     Resource,
 )
 from muster.model.names import GANG, GATE, GROUP_NAME, MANAGED, MESSAGE, NAMESPACE_NAME, STATE
-from muster.model.objects import InvalidObjectError, LocalObject, Namespace, Pod, decode
+from muster.model.objects import (
+    ConfigMap,
+    InvalidObjectError,
+    LocalObject,
+    Namespace,
+    PartialObjectMetadata,
+    Pod,
+    decode,
+)
 from muster.model.times import seconds_of
 from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
@@ -51,10 +58,6 @@ T = TypeVar("T")
 _RBAC = "cannot create resource"
 # Seconds within which a reachable apiserver returns its version.
 _FIRST = 5.0
-
-
-class _Data(LocalObject, frozen=True):
-    data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 async def seen(ask: Awaitable[T], verb: str, thing: str, missing: T | None) -> T | Unseen | None:
@@ -109,33 +112,25 @@ async def read_all(
 
 
 async def data_of(client: Client, resource: Resource, name: str, namespace: str) -> dict[str, str] | Unseen | None:
-    """The `data` of a Secret or a ConfigMap, None where there is none."""
+    """The `data` of a Secret or a ConfigMap, None when it does not exist."""
 
     async def ask() -> dict[str, str]:
-        return decode(await client.get(resource, name, namespace, deadline=PATIENCE), _Data).data
+        return decode(await client.get(resource, name, namespace, deadline=PATIENCE), ConfigMap).data
 
     return await seen(ask(), "get", f"{resource.full_name} {name} in namespace {namespace}", None)
 
 
-class _GroupVersion(LocalObject, frozen=True):
+class _Named(LocalObject, frozen=True):
+    """An entry of a discovery document: a group with its versions, or a resource."""
+
+    name: str = ""
     group_version: str = ""
+    versions: tuple[_Named, ...] = ()
 
 
-class _ApiGroup(LocalObject, frozen=True):
-    name: str = ""
-    versions: tuple[_GroupVersion, ...] = ()
-
-
-class _ApiGroups(LocalObject, frozen=True):
-    groups: tuple[_ApiGroup, ...] = ()
-
-
-class _ApiResource(LocalObject, frozen=True):
-    name: str = ""
-
-
-class _ApiResources(LocalObject, frozen=True):
-    resources: tuple[_ApiResource, ...] = ()
+class _Discovered(LocalObject, frozen=True):
+    groups: tuple[_Named, ...] = ()
+    resources: tuple[_Named, ...] = ()
 
 
 class _Verdict(LocalObject, frozen=True):
@@ -170,16 +165,9 @@ async def accounts_of(
     questions = [(account, right) for account, rights in asked for right in rights]
 
     async def ask() -> tuple[Account, ...]:
-        missing = await burst(lacks, questions)
+        answers = list(zip(questions, await burst(lacks, questions), strict=True))
         return tuple(
-            Account(
-                account.namespace,
-                account.name,
-                account.ours,
-                tuple(
-                    right for (other, right), lack in zip(questions, missing, strict=True) if lack and other is account
-                ),
-            )
+            replace(account, lacks=tuple(right for (other, right), lack in answers if lack and other is account))
             for account, _ in asked
         )
 
@@ -203,13 +191,13 @@ async def served_kinds(client: Client) -> dict[str, frozenset[str]] | Unseen:
     wanted |= {KUEUE}
 
     async def ask() -> dict[str, frozenset[str]]:
-        groups = decode(await client.get_path("/apis", deadline=PATIENCE), _ApiGroups).groups
+        groups = decode(await client.get_path("/apis", deadline=PATIENCE), _Discovered).groups
         versions = [one.group_version for group in groups if group.name in wanted for one in group.versions]
         return dict(await burst(resources, versions))
 
     async def resources(version: str) -> tuple[str, frozenset[str]]:
         try:
-            found = decode(await client.get_path(f"/apis/{version}", deadline=PATIENCE), _ApiResources)
+            found = decode(await client.get_path(f"/apis/{version}", deadline=PATIENCE), _Discovered)
         except ApiError as error:
             if error.not_found:
                 return version, frozenset()  # removed in the meantime
@@ -253,58 +241,39 @@ class _Version(LocalObject, frozen=True):
 async def look(client: Client, namespace: str) -> Sight:
     """Read everything; the dry runs go to `namespace`. Raises ApiError when the cluster does not return its version."""
     version = await server_version(client)
-    async with asyncio.TaskGroup() as first:
-        deploying = first.create_task(listed(client, DEPLOYMENTS, Deployment))
-        mutating = first.create_task(listed(client, MUTATING_WEBHOOKS, WebhookConfiguration, label_selector=LABELS))
-        judging = first.create_task(listed(client, VALIDATING_WEBHOOKS, WebhookConfiguration, label_selector=LABELS))
-    deployments = deploying.result()
-    found = installations(deployments, mutating.result(), judging.result())
+    deployments, mutating, judging = await asyncio.gather(
+        listed(client, DEPLOYMENTS, Deployment),
+        listed(client, MUTATING_WEBHOOKS, WebhookConfiguration, label_selector=LABELS),
+        listed(client, VALIDATING_WEBHOOKS, WebhookConfiguration, label_selector=LABELS),
+    )
+    found = installations(deployments, mutating, judging)
     installed = found[0] if found else None
     # Without muster there is no webhook to test.
     left_out = {namespace}
     if installed is not None:
         labels = await _labels(client, namespace)
-        left_out = set() if _selected(installed, mutating.result(), labels) else {namespace}
+        left_out = set() if _selected(installed, mutating, labels) else {namespace}
     source = installed.queue_source if installed is not None else QUEUE_SOURCES["volcano"]
     schedulers = installed.gang_schedulers if installed is not None else named("volcano")
-    async with asyncio.TaskGroup() as tasks:
-        secret = tasks.create_task(_secret(client, installed))
-        lease = tasks.create_task(_lease(client, installed))
-        policies = tasks.create_task(listed(client, ADMISSION_POLICIES, Policy, label_selector=LABELS))
-        bindings = tasks.create_task(listed(client, ADMISSION_POLICY_BINDINGS, Binding, label_selector=LABELS))
-        accounts = tasks.create_task(accounts_of(client, installed, deployments))
-        served = tasks.create_task(served_kinds(client))
-        queues = tasks.create_task(listed(client, queues_of(source), QueueSeen))
-        members = tasks.create_task(_members(client, schedulers))
-        groups = tasks.create_task(_groups(client, schedulers))
-        pod = tasks.create_task(try_out(client, PODS, POD, namespace, left_out))
-        job = tasks.create_task(try_out(client, JOBS, JOB, namespace, left_out))
-        namespaces = tasks.create_task(listed(client, NAMESPACES, Namespace))
-        quotas = tasks.create_task(_elastic_quotas(client, schedulers))
-        kueue = tasks.create_task(_kueue(client, deployments))
-    return Sight(
-        now=client.now().timestamp(),
-        kubernetes=version,
-        namespace=namespace,
-        installations=found,
-        deployments=deployments,
-        mutating=mutating.result(),
-        validating=judging.result(),
-        secret=secret.result(),
-        lease=lease.result(),
-        policies=policies.result(),
-        bindings=bindings.result(),
-        accounts=accounts.result(),
-        served=served.result(),
-        queues=queues.result(),
-        members=members.result(),
-        groups=groups.result(),
-        pod_answer=pod.result(),
-        job_answer=job.result(),
-        namespaces=namespaces.result(),
-        elastic_quotas=quotas.result(),
-        kueue=kueue.result(),
-    )
+    reads: dict[str, Awaitable[Any]] = {
+        "secret": _secret(client, installed),
+        "lease": _lease(client, installed),
+        "policies": listed(client, ADMISSION_POLICIES, PartialObjectMetadata, label_selector=LABELS),
+        "bindings": listed(client, ADMISSION_POLICY_BINDINGS, Binding, label_selector=LABELS),
+        "accounts": accounts_of(client, installed, deployments),
+        "served": served_kinds(client),
+        "queues": listed(client, queues_of(source), QueueSeen),
+        "members": _members(client, schedulers),
+        "groups": _groups(client, schedulers),
+        "pod_answer": try_out(client, PODS, POD, namespace, left_out),
+        "job_answer": try_out(client, JOBS, JOB, namespace, left_out),
+        "namespaces": listed(client, NAMESPACES, Namespace),
+        "elastic_quotas": _elastic_quotas(client, schedulers),
+        "kueue": _kueue(client, deployments),
+    }
+    answers = dict(zip(reads, await asyncio.gather(*reads.values()), strict=True))
+    now = client.now().timestamp()
+    return Sight(now, version, namespace, found, deployments, mutating, judging, **answers)
 
 
 async def server_version(client: Client) -> str:
@@ -329,7 +298,7 @@ def _selected(
     if labels[NAMESPACE_NAME] in ("kube-system", installed.namespace):
         return False
     configurations = () if isinstance(mutating, Unseen) else mutating
-    return all(one.namespace_selector.matches(labels) for found in configurations for one in found.webhooks)
+    return all(selects(one.namespace_selector, labels) for found in configurations for one in found.webhooks)
 
 
 async def _secret(client: Client, installed: Installation | None) -> dict[str, str] | Unseen | None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from muster.cli.doctor.diagnosis import Unseen
     from muster.cli.doctor.installed import Installation, Right
-    from muster.cli.doctor.objects import Binding, Deployment, Lease, Policy, QueueSeen, WebhookConfiguration
-    from muster.model.objects import Namespace
+    from muster.cli.doctor.objects import Binding, Deployment, Lease, QueueSeen, WebhookConfiguration
+    from muster.model.objects import Namespace, PartialObjectMetadata
     from muster.resources.elastic_quotas import ElasticQuota
     from muster.schedulers import GangScheduler
 
@@ -110,7 +110,7 @@ class Sight:
     validating: tuple[WebhookConfiguration, ...] | Unseen
     secret: Mapping[str, str] | Unseen | None
     lease: Lease | Unseen | None
-    policies: tuple[Policy, ...] | Unseen
+    policies: tuple[PartialObjectMetadata, ...] | Unseen
     bindings: tuple[Binding, ...] | Unseen
     accounts: tuple[Account, ...] | Unseen
     served: Mapping[str, frozenset[str]] | Unseen

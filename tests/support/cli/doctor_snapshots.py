@@ -8,10 +8,10 @@ from typing import Any
 from muster import __version__
 from muster.cli.doctor.diagnosis import Diagnosis, Severity
 from muster.cli.doctor.installed import installations
-from muster.cli.doctor.objects import Binding, Deployment, Lease, Policy, QueueSeen, WebhookConfiguration
+from muster.cli.doctor.objects import Binding, Deployment, Lease, QueueSeen, WebhookConfiguration
 from muster.cli.doctor.sight import Account, ProbeAnswer, Sight
 from muster.cli.doctor.webhooks import ENTRIES
-from muster.model.objects import convert
+from muster.model.objects import PartialObjectMetadata, convert
 from muster.model.times import text_of
 from muster.process.certificates import Certificates, issue
 from muster.workloads import WATCHED_KINDS
@@ -96,7 +96,7 @@ def healthy(**changes: Any) -> Sight:  # noqa: ANN401
         lease=convert(
             {"spec": {"holderIdentity": "c-0", "leaseDurationSeconds": 15, "renewTime": text_of(NOW - 2)}}, Lease
         ),
-        policies=tuple(convert({"metadata": {"name": f"muster-{name}"}}, Policy) for name in policies),
+        policies=tuple(convert({"metadata": {"name": f"muster-{name}"}}, PartialObjectMetadata) for name in policies),
         bindings=tuple(
             convert({"spec": {"policyName": f"muster-{name}", "validationActions": ["Deny"]}}, Binding)
             for name in policies

@@ -2,7 +2,8 @@
 
 import pytest
 
-from muster.cli.doctor.objects import LabelSelector
+from muster.cli.doctor.objects import selects
+from muster.queueing.sources import LabelSelector
 from tests.support.manifests.observed import JSON, made
 
 LABELS = {"kubernetes.io/metadata.name": "team", "muster": "pilot"}
@@ -32,4 +33,4 @@ def _one(operator: str, *values: str, key: str = "muster") -> JSON:
     ],
 )
 def test_a_namespace_is_selected_as_the_apiserver_does_it(selector: JSON, *, selected: bool) -> None:
-    assert made(LabelSelector, selector).matches(LABELS) is selected
+    assert selects(made(LabelSelector, selector), LABELS) is selected
