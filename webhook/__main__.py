@@ -49,32 +49,32 @@ def main() -> None:
     """Serve admission reviews until SIGTERM."""
     parser = argparse.ArgumentParser(prog="muster-webhook", description="Admission webhook of muster.")
     add_common_arguments(parser)
-    parser.add_argument("--bind-address", default="", help="address to serve reviews on (all that there are)")
+    parser.add_argument("--bind-address", default="", help="address to serve reviews on (default: all)")
     parser.add_argument("--port", type=int, default=9443, help="port to serve reviews on")
     add_certificate_arguments(parser)
     parser.add_argument(
         "--shutdown-delay",
         type=float,
         default=5.0,
-        help="seconds to go on serving after SIGTERM, until no more calls are routed here",
+        help="seconds to continue after SIGTERM, until no more calls are routed here",
     )
     parser.add_argument(
         "--timeout",
         type=float,
         default=5.0,
-        help="seconds that the apiserver waits, as in the webhook configurations; decisions stay below it",
+        help="the apiserver's timeout in seconds, as in the webhook configurations; a decision takes less",
     )
     parser.add_argument(
         "--validation",
         default=Severity.DENY,
-        help="deny, warn (nothing is refused: what would be is warned of) or off",
+        help="deny, warn (a fault is a warning and no refusal) or off",
     )
     parser.add_argument(
         "--validation-reason",
         action="append",
         default=[],
         metavar="REASON=SEVERITY",
-        help="what comes of one reason of docs/denials.md: deny, warn or off; may be repeated",
+        help="deny, warn or off for one reason of docs/denials.md; may be repeated",
     )
     arguments = parsed(parser)
     try:
@@ -86,14 +86,14 @@ def main() -> None:
 
 
 def add_certificate_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags about certificates."""
+    """Add the options for certificates."""
     parser.add_argument("--secret", default="muster-webhook-tls", help="Secret that holds the certificates")
     parser.add_argument("--service", default="muster-webhook", help="Service by which the apiserver calls")
     parser.add_argument("--configuration", default="muster", help="name of both webhook configurations")
     parser.add_argument(
         "--certificate-directory",
         type=Path,
-        help="serve tls.crt and tls.key of this folder, which somebody else renews; then no caBundle is written",
+        help="serve tls.crt and tls.key of this folder, which another program renews; no caBundle is written then",
     )
     parser.add_argument(
         "--certificate-days", type=_days, default=90.0, help="life of muster's own serving certificates"
@@ -103,13 +103,13 @@ def add_certificate_arguments(parser: argparse.ArgumentParser) -> None:
         "--trust-delay",
         type=_seconds,
         default=30.0,
-        help="seconds that a new authority is in every caBundle before it signs what is served",
+        help="seconds that a new authority is in every caBundle before it signs a certificate",
     )
     parser.add_argument(
         "--authority-overlap",
         type=_seconds,
         default=3600.0,
-        help="seconds that an authority stays in the caBundles when nothing that it signed is served any more",
+        help="seconds that an authority stays in the caBundles after its last certificate was replaced",
     )
 
 

@@ -12,12 +12,12 @@ from muster.model.findings import Reason
 from webhook.certificates.source import CertificateSource
 from webhook.reviews.codec import AdmissionResponse
 
-# From what a decision takes (a fraction of a millisecond) to what the apiserver ever waits.
+# From a fraction of a millisecond, as decisions take, to the longest timeout of an apiserver.
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class Metrics:
-    """The webhook's numbers."""
+    """The metrics of all webhooks."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._reviews = Counter(
@@ -38,12 +38,12 @@ class Metrics:
         )
         refusals = Counter("muster_webhook_refusals", "Reasons of refusals.", ["reason"], registry=registry)
         warnings = Counter("muster_webhook_warnings", "Reasons of warnings.", ["reason"], registry=registry)
-        # Known before, so that each is there as 0 and none needs a look-up by name later.
+        # Created now, so that each is exported as 0 and needs no look-up by name later.
         self._refusals = {str(reason): refusals.labels(str(reason)) for reason in Reason}
         self._warnings = {str(reason): warnings.labels(str(reason)) for reason in Reason}
 
     def of(self, webhook: str) -> Reviews:
-        """The numbers of one webhook."""
+        """The metrics of one webhook."""
         allowed = {answer: self._reviews.labels(webhook, str(answer).lower()) for answer in (True, False)}
         return Reviews(
             webhook,
@@ -56,7 +56,7 @@ class Metrics:
 
 
 class Reviews:
-    """The numbers of one webhook, looked up once."""
+    """The metrics of one webhook, looked up by their labels once."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Reviews:
         self._warnings = warnings
 
     def answered(self, answer: AdmissionResponse, seconds: float) -> None:
-        """A review was answered after so many seconds."""
+        """Count an answer that took that many seconds."""
         self._answered[answer.allowed].inc()
         self._durations.observe(seconds)
         for reason in answer.reasons:
@@ -85,13 +85,13 @@ class Reviews:
             self._warnings[warning.reason].inc()
 
     def failed(self, code: int, seconds: float) -> None:
-        """A review ended in an HTTP error."""
+        """Count an HTTP error that took that many seconds."""
         self._errors.labels(self._webhook, str(code)).inc()
         self._durations.observe(seconds)
 
 
 def show_load(reviews: Callable[[], int], connections: Callable[[], int], registry: CollectorRegistry) -> None:
-    """Show what is under way, asked when Prometheus asks."""
+    """Export the reviews in progress and the connections, read at each scrape."""
     Gauge("muster_webhook_reviews_under_way", "Reviews that are not answered yet.", registry=registry).set_function(
         reviews
     )

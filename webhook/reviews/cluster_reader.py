@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -193,10 +192,6 @@ class ClusterReader:
         maker = found.metadata.controller if found is not None else None
         return found if maker is not None and maker.uid == meta.uid else None
 
-    def priorities(self) -> Mapping[str, int]:
-        """The values of the PriorityClasses by name; "" is the global default."""
-        return self.cache.priorities()
-
     async def gate_of(self, template: GangTemplate, scope: Surroundings) -> GateMode:
         """The gate mode of a new pod.
 
@@ -285,7 +280,7 @@ class ClusterReader:
         places: dict[str, Place | None] = {}
         used: dict[str, Resources] = {}
         names: list[str] = []
-        cache, priorities = self.cache, self.priorities()
+        cache, priorities = self.cache, self.cache.priorities()
         if intent is not None:
             place = places[intent.queue] = await self.queue_place(intent.queue, scope.namespace)
             names = [] if place else cache.queue_tree.names_for(labels_of(scope.namespace))

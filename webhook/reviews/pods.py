@@ -134,7 +134,7 @@ async def _template_of(
     owner: OwnerWorkload, scope: Surroundings, cluster: ClusterReader
 ) -> GangTemplate | AdmissionResponse | None:
     """What all pods of a workload have in common, as `gang_template`, computed once for hundreds of pods."""
-    decoded, priorities, defaults = owner.decoded, cluster.priorities(), cluster.defaults
+    decoded, priorities, defaults = owner.decoded, cluster.cache.priorities(), cluster.defaults
     origin = await cluster.origin(owner.kind, decoded)
     if owner.reference is None:
         # The workload is the pod, and no other pod has it.
