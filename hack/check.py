@@ -17,15 +17,15 @@ at the end; where CI is set it is an error.
 """
 
 import os
+import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from hack.part import Part
+from hack.part import Part, table
 from hack.room import Machine
-from hack.spent import table
 from hack.testbed.build import binaries, binary_path, is_finished
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from hack.testbed.parts import PARTS, select
@@ -33,13 +33,6 @@ from hack.testbed.schemas import schemas
 from hack.testbed.toolchain import find_go
 
 _TESTS = Path("tests")
-_CLUSTERS = _TESTS / "e2e"
-_APISERVER = _TESTS / "apiserver"
-_FAULTS = _TESTS / "faults"
-_CONFORMANCE = _TESTS / "conformance"
-_TESTBED = _TESTS / "testbed"
-_IMAGE = _TESTS / "image"
-_FUZZ = _TESTS / "fuzz"
 _NODE = _TESTS / "node"
 QUICK = (_TESTS / "unit", _TESTS / "chart", _TESTS / "docs")
 """What `make check` runs."""
@@ -53,33 +46,20 @@ SMOKE = {
     "kueue": (["kueue"], DEFAULT_KUBERNETES),
 }
 """By the mark of its one story of muster, what a testbed is asked for: add-ons, and a version of Kubernetes."""
-# Tests of whole clusters that add operators.
-_WITH_OPERATORS = ("test_kind_batch.py", "test_kind_mpi.py", "test_kind_mpi_v1.py")
-# Tests of whole clusters that want muster away at first, or break things.
-_BARE = (
-    *("test_brownfield.py", "test_operator_flag.py", "test_untouched.py", "test_uninstall.py", "test_chaos.py"),
-    *("test_volcano_webhooks.py", "test_queue_*.py", "test_validation_modes.py"),
+# The parts in the order in which they start: the long ones first, and last what never waits.
+_PARTS = (
+    *("node", "clusters", "bare", "operators", "time", "kinds", "others", "commands", "faults", "processes"),
+    *("replicas", "conformance", "apiserver", "image"),
 )
-# Tests of whole clusters that end processes or wait for clocks: they take time, and little of the cores.
-_OF_TIME = (
-    *("test_crash.py", "test_deadlines.py", "test_demo.py", "test_nudge.py", "test_release.py", "test_requeue.py"),
-    "test_tutorial.py",
-)
-# Each kind of workload by itself, and nodes that are full: whole clusters too, in a part of their own.
-_OF_KINDS = ("test_kind_*.py", "test_reclaim.py", "test_pilot.py")
-# Tests of the apiserver that start and end muster's processes, or wait for what they do by themselves.
-_OF_PROCESSES = (
-    *("test_busy_webhook.py", "test_cannot_know.py", "test_direct_client.py", "test_idle.py"),
-    *("test_lagging_replica.py", "test_other_webhooks.py", "test_outage.py", "test_secrets_in_logs.py"),
-)
-# The same with several replicas, and their certificates.
-_OF_REPLICAS = ("test_first_installation.py", "test_replicas.py")
-# Tests of the apiserver that give commands.
-_OF_COMMANDS = (
-    *("test_audit.py", "test_doctor.py", "test_explain_names.py", "test_gang_queues.py", "test_hold.py"),
-    *("test_kubectl.py", "test_page.py", "test_plan*.py", "test_release.py", "test_tenants_explain.py"),
-    *("test_watch.py", "test_withdraw.py"),
-)
+# The part of a folder's files, but for those with a mark of their own: `pytestmark = pytest.mark.part("time")`.
+_OF_FOLDERS = {
+    **{name: name for name in ("node", "faults", "conformance", "apiserver", "image")},
+    "e2e": "clusters",
+    "testbed": "operators",
+}
+_MARK = re.compile(r'^pytestmark = .*?pytest\.mark\.part\("(\w+)"\)', re.MULTILINE | re.DOTALL)
+# Both need the MPI operator.
+_LANES = {"conformance": "operators"}
 # Between two looks whether there is room for one more.
 _LOOK_SECONDS = 5.0
 
@@ -96,49 +76,22 @@ def quick(more: Sequence[str] = ()) -> list[Part]:
 def parts(
     more: Sequence[str] = (), *, node: bool = True, everything: bool = True, without: Sequence[str] = ()
 ) -> list[Part]:
-    """Return all other pytests, each with the options `more`: the long ones first, and last what never waits.
+    """Return all other pytests, each with the options `more`.
 
     Together they run every test that `quick` does not, but for the node's without `node`, and without `everything` for
     those marked `long` or with a mark of `without`.
     """
-    left_out = set(QUICK) if node else {*QUICK, _NODE}
-    folders = {folder for folder in _TESTS.iterdir() if any(folder.rglob("test_*.py"))} - left_out
-    clusters = {*_CLUSTERS.glob("test_*.py")}
-    with_operators, bare, of_time = (_named(clusters, names) for names in (_WITH_OPERATORS, _BARE, _OF_TIME))
-    of_kinds = _named(clusters - with_operators, _OF_KINDS)
-    apiserver = {*_APISERVER.glob("test_*.py")}
-    of_processes, of_replicas, of_commands = (
-        _named(apiserver, names) for names in (_OF_PROCESSES, _OF_REPLICAS, _OF_COMMANDS)
-    )
-    own = {_CLUSTERS, _CONFORMANCE, _TESTBED, _NODE, _IMAGE, _APISERVER, _FAULTS}
-    paths = {
-        "node": sorted(folders & {_NODE}),
-        "clusters": sorted(clusters - with_operators - bare - of_time - of_kinds),
-        "bare": sorted(bare),
-        "operators": [_TESTBED, *sorted(with_operators)],
-        "time": sorted(of_time),
-        "kinds": sorted(of_kinds),
-        "others": sorted(folders - own),
-        "commands": sorted(of_commands),
-        "faults": [_FAULTS],
-        "processes": sorted(of_processes),
-        "replicas": sorted(of_replicas),
-        "conformance": [_CONFORMANCE],
-        "apiserver": sorted(apiserver - of_processes - of_replicas - of_commands),
-        "image": [_IMAGE],
-    }
+    files: dict[str, list[str]] = {name: [] for name in _PARTS}
+    # The testbed's own tests come first: they start and end control planes, of which the others keep one to the end.
+    for file in sorted(_TESTS.rglob("test_*.py"), key=lambda file: (file.parts[1] != "testbed", file)):
+        if not any(file.is_relative_to(folder) for folder in (QUICK if node else (*QUICK, _NODE))):
+            mark = _MARK.search(file.read_text())
+            files[mark[1] if mark else _OF_FOLDERS.get(file.parts[1], "others")].append(str(file))
     # One line for each test, where some take a minute.
     chosen = " and ".join(f"not {mark}" for mark in ("long", *without))
     options = ["-v", *([] if everything else ["-m", chosen]), *more]
-    # Both need the MPI operator.
-    lanes = {"conformance": "operators"}
     # A pytest without paths would run every test there is.
-    return [Part(name, options, [*map(str, paths[name])], lane=lanes.get(name, name)) for name in paths if paths[name]]
-
-
-def _named(paths: Iterable[Path], names: Sequence[str]) -> set[Path]:
-    """Those of the paths whose file has one of the names, which may have wildcards."""
-    return {path for path in paths if any(map(path.match, names))}
+    return [Part(name, options, files[name], lane=_LANES.get(name, name)) for name in _PARTS if files[name]]
 
 
 def unbuilt() -> list[str]:

@@ -1,4 +1,4 @@
-"""One pytest of `hack.check`: how it ran, which of its tests failed, and what it cost."""
+"""One pytest of `hack.check`: how it ran, which of its tests failed, and what it cost; and a table of all costs."""
 
 import os
 import re
@@ -6,14 +6,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hack.testbed.costs import COSTS, noted
+from hack.testbed.costs import COSTS, START, noted
+from hack.testbed.parts import PARTS
 
 # Of a reason, which pytest does not cut where CI is set, in characters.
 _LONGEST = 400
+_HEAD = ("part", "wall s", "CPU s", "tests", "etcd", "apiserver", "kubernetes", "operators", "muster", "starts")
 
 
 @dataclass(slots=True)
@@ -74,3 +76,41 @@ class Part:
         """Return how it ended, in words, and after how long."""
         ended = "passed" if self.code == 0 else f"failed ({self.code})"
         return f"{self.name} {ended} in {self.seconds:.0f} s"
+
+
+def table(parts: Sequence[Part], seconds: float, others: float) -> list[str]:
+    """Return the lines of a table of processor seconds; `tests` is pytest with what it runs and no testbed noted.
+
+    The last line has the shares of all processors that the run had, and that others took (`others`).
+    """
+    rows = [_row(part) for part in parts]
+    total = [sum(column) for column in zip(*(numbers for _, numbers in rows), strict=True)]
+    lines = [_line(_HEAD), *(_line((name, *(f"{one:.0f}" for one in numbers))) for name, numbers in rows)]
+    cores = os.cpu_count() or 1
+    cpu = sum(part.cpu for part in parts)
+    share = cpu / (seconds * cores)
+    lines.append(_line(("all", *(f"{one:.0f}" for one in [seconds, *total[1:]]))))
+    lines.append(f"{cpu:.0f} CPU s in {seconds:.0f} s: {share:.0%} of {cores} processors; others took {others:.0%}")
+    return lines
+
+
+def _row(part: Part) -> tuple[str, list[float]]:
+    programs = dict.fromkeys(_HEAD[4:-1], 0.0)
+    for name, seconds in part.spent:
+        if name != START:
+            programs[_column(name)] += seconds
+    starts = sum(name == START for name, _ in part.spent)
+    return part.name, [part.seconds, part.cpu, part.cpu - sum(programs.values()), *programs.values(), starts]
+
+
+def _column(name: str) -> str:
+    if name in ("etcd", "kube-apiserver"):
+        return name.removeprefix("kube-")
+    if name not in PARTS:
+        return "muster"
+    return "operators" if PARTS[name].addon not in ("", "node") else "kubernetes"
+
+
+def _line(cells: Iterable[str]) -> str:
+    first, *others = cells
+    return f"{first:<11}" + "".join(f"{one:>11}" for one in others)

@@ -16,6 +16,8 @@ from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import Desk
 from tests.support.manifests.applied import queue, ray_cluster
 
+pytestmark = pytest.mark.part("commands")
+
 
 def audit(kubeconfig: Path | str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return muster("audit", f"--kubeconfig={kubeconfig}", *arguments)

@@ -10,6 +10,8 @@ from tests.support.cluster.desk import Desk
 from tests.support.cluster.other_webhooks import Injector, injecting
 from tests.support.manifests import applied
 
+pytestmark = pytest.mark.part("processes")
+
 _AGAIN = {"Retry-After": "1"}
 
 

@@ -32,6 +32,8 @@ from webhook.reviews.codec import AdmissionRequest, decode_review
 from webhook.reviews.pods import review_pod
 from webhook.server.limits import Limits, ReviewClass
 
+pytestmark = pytest.mark.part("processes")
+
 _WORKER = {"ray.io/cluster": "c", "ray.io/group": "worker", "ray.io/node-type": "worker"}
 # For one read; it passes where a test has it pass, and else never.
 _READ_SECONDS = 600.0

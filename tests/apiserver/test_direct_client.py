@@ -17,6 +17,8 @@ from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests import applied
 
+pytestmark = pytest.mark.part("processes")
+
 _ADMINISTRATOR = {"username": "kubernetes-admin", "groups": ["system:masters"]}
 
 

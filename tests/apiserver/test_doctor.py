@@ -37,6 +37,8 @@ from tests.support.cli.doctor import (
 from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.cluster.grants import account, bind, revoke
 
+pytestmark = pytest.mark.part("commands")
+
 _SECRET = SECRETS.path("muster-system", "muster-webhook-tls")
 _ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 _NAMES = [f"muster-webhook.muster-system{end}" for end in (".svc", "")]

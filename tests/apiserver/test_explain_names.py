@@ -9,6 +9,8 @@ from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import Desk
 from tests.support.manifests.applied import ray_cluster
 
+pytestmark = pytest.mark.part("commands")
+
 
 def explained(desk: Desk, *arguments: str) -> subprocess.CompletedProcess[str]:
     return muster("explain", f"--kubeconfig={desk.testbed.kubeconfig}", "-ojson", *arguments)

@@ -22,6 +22,8 @@ from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests.members import DEFINITIONS
 from webhook.certificates.bundles import CLOSED, CONFIGURATIONS
 
+pytestmark = pytest.mark.part("replicas")
+
 _NAMESPACE, _OWN = "muster-system", "muster-webhook-tls"
 _NAMES = ["muster-webhook.muster-system.svc", "muster-webhook.muster-system", "muster-webhook"]
 _OF_HELM = {

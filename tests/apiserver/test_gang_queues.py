@@ -16,6 +16,8 @@ from tests.support.cluster.desk import Desk
 from tests.support.cluster.gang_queues import serving_gang_queues
 from tests.support.manifests.applied import queue
 
+pytestmark = pytest.mark.part("commands")
+
 INVALID = 422
 ALL = GANG_QUEUES.path()
 

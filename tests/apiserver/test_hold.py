@@ -23,6 +23,8 @@ from tests.support.pages.blocks import block
 from tests.support.pages.transcripts import alike, shown
 from tests.support.pages.walkthrough import Shell
 
+pytestmark = pytest.mark.part("commands")
+
 RAY_CLUSTERS, RAY_JOBS = (resource_of(kind) for kind in KINDS[:2])
 CLUSTER = "raycluster.ray.io/demo"
 

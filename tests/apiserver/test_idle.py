@@ -18,6 +18,8 @@ from tests.support.faults.apiserver import FaultyApiserver, Request, eventually
 from tests.support.pages.numbers import prose
 from webhook.certificates.bundles import CONFIGURATIONS
 
+pytestmark = pytest.mark.part("processes")
+
 _SECRET = SECRETS.path("muster-system", "muster-webhook-tls")
 _LEASE = LEASES.path("muster-system", "muster-controller")
 # Seconds; a busy machine makes them longer, and never shorter.

@@ -22,7 +22,7 @@ from tests.support.manifests.batch import runtime, train_job, trainer
 from tests.support.manifests.members import serve
 from tests.support.pages.recorded import keep_refusal, refusing
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.part("commands")]
 
 _ELASTIC_QUOTAS = ("sigs.k8s.io/scheduler-plugins", "config/crd/bases/scheduling.x-k8s.io_elasticquotas.yaml")
 # A queue for each fact, so that no test waits for another's.

@@ -29,9 +29,12 @@ from tests.support.manifests.members import PLAIN, WITH_WORKLOAD
 from tests.support.manifests.owner_chains import member
 
 # Of a watch that is opened anew when it has been silent, the cut connection's rest is for the garbage collector.
-pytestmark = pytest.mark.filterwarnings(
-    "ignore:Exception ignored in.*(_SelectorTransport|socket):pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = [
+    pytest.mark.part("processes"),
+    pytest.mark.filterwarnings(
+        "ignore:Exception ignored in.*(_SelectorTransport|socket):pytest.PytestUnraisableExceptionWarning"
+    ),
+]
 
 
 # Pods of a workload, so many that hardly ever all of their calls meet the same replica.

@@ -20,6 +20,8 @@ from tests.support.cluster.reviews import reviews
 from tests.support.manifests.applied import queue, ray_cluster
 from tests.support.manifests.owner_chains import member
 
+pytestmark = pytest.mark.part("processes")
+
 _FIRST, _LAST = "a-first", "z-last"
 
 

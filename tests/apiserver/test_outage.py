@@ -17,6 +17,8 @@ from tests.support.manifests import applied
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 from tests.support.manifests.members import serve
 
+pytestmark = pytest.mark.part("processes")
+
 _CLUSTERS = ("ours", "noted", "finalized", "reported", "deleted")
 
 

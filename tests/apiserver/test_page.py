@@ -23,6 +23,8 @@ from muster.model.names import QUEUE_LABEL
 from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.manifests.applied import queue, ray_cluster
 
+pytestmark = pytest.mark.part("commands")
+
 _CHECKOUT = Path(__file__).parents[2]
 _SECRET = "the-secret-of-this-test"  # noqa: S105 - of a test
 

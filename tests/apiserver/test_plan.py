@@ -16,6 +16,8 @@ from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LAB
 from tests.support.cluster.desk import Desk
 from tests.support.manifests.applied import Manifest, RayCluster, queue, ray_cluster
 
+pytestmark = pytest.mark.part("commands")
+
 
 def plan(kubeconfig: Path | str, *words: RayCluster | str, namespace: str = "") -> subprocess.CompletedProcess[str]:
     items = [word.manifest() for word in words if not isinstance(word, str)]

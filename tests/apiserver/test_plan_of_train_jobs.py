@@ -13,6 +13,8 @@ from muster.cli.plan.reading import from_cluster
 from tests.support.cli.command import cluster_options
 from tests.support.manifests.members import DEFINITIONS, serve, withdraw
 
+pytestmark = pytest.mark.part("commands")
+
 _KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
 
 

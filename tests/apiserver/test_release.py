@@ -18,6 +18,8 @@ from tests.support.cluster.desk import PATIENCE, Desk, open_desk
 from tests.support.cluster.grants import account, bind, grant, on
 from tests.support.manifests import applied
 
+pytestmark = pytest.mark.part("commands")
+
 OTHERS = "example.com/budget"
 
 

@@ -40,6 +40,8 @@ from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.manifests import applied
 from webhook.certificates.bundles import CONFIGURATIONS
 
+pytestmark = pytest.mark.part("replicas")
+
 CHART = Path(__file__).parents[2] / "charts" / "muster"
 _SERVICE = "muster-webhook.muster-system.svc"
 # One look reads both configurations and the Secret: 150 to 200 a second with two cores, and nobody else at work. Muster

@@ -6,12 +6,16 @@ import time
 from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 
+import pytest
+
 from hack.testbed import Testbed
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
 from muster.kube.resource import LEASES, SECRETS
 from tests.support.cluster.desk import PATIENCE
 from tests.support.faults.apiserver import FaultyApiserver, cut, eventually, failure, html, reset
+
+pytestmark = pytest.mark.part("processes")
 
 _SECRET = SECRETS.path("muster-system", "muster-webhook-tls")
 _LEASE = LEASES.path("muster-system", "muster-controller")

@@ -28,6 +28,8 @@ from tests.support.cluster.helm_release import CHART
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
 
+pytestmark = pytest.mark.part("commands")
+
 RAY_CLUSTERS = resource_of(KINDS[0])
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"

@@ -20,6 +20,8 @@ from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.faults.relay import Relay, relay_to
 from tests.support.manifests import applied
 
+pytestmark = pytest.mark.part("commands")
+
 MUSTER = (sys.executable, "-m", "muster.cli", "watch")
 
 

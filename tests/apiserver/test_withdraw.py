@@ -32,6 +32,8 @@ from tests.support.cli.terminal import on_terminal
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest, open_desk
 from tests.support.cluster.grants import account, grant, on, revoke
 
+pytestmark = pytest.mark.part("commands")
+
 __all__ = ["desk", "nobody", "stubborn"]
 
 

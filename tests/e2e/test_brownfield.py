@@ -16,6 +16,8 @@ from tests.support.manifests.applied import RayCluster, pytorch_job, ray_cluster
 from tests.support.pages.blocks import block, sentence
 from tests.support.pages.walkthrough import Shell
 
+pytestmark = pytest.mark.part("bare")
+
 # The label by which operators mark the pods of a workload.
 _OF = {RAY_CLUSTERS: "ray.io/cluster", PYTORCH_JOBS: "training.kubeflow.org/job-name"}
 

@@ -20,6 +20,8 @@ from tests.support.cluster.chaos_plan import DEFAULT_SEED, QUEUES, SHORT
 from tests.support.cluster.recorder import Manifest
 from tests.support.cluster.scene import open_scene
 
+pytestmark = pytest.mark.part("bare")
+
 _SEED = int(os.environ.get("MUSTER_CHAOS_SEED", DEFAULT_SEED))
 _LONG = 600
 _QUEUES = dict(zip(QUEUES, ({"cpu": "8"}, {"cpu": "5"}), strict=True))

@@ -12,6 +12,8 @@ from tests.support.cluster.scene import Scene, admitted, gates, node_of, state
 from tests.support.faults.refused_writes import BURST, MARK, WORKERS_OF_BURST, hold
 from tests.support.manifests.applied import ray_cluster
 
+pytestmark = pytest.mark.part("time")
+
 _GANG = "ray-fragile-pg"
 
 

@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 
+import pytest
+
 from muster.kube.resource import PODS
 from muster.model.names import GATE, QUEUE_LABEL
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, gates, has_condition
 from tests.support.manifests.applied import pytorch_job, ray_cluster
+
+pytestmark = pytest.mark.part("time")
 
 # Long enough for muster to see the job before its time is nearly over, on a busy machine, too.
 _SECONDS = 60

@@ -14,6 +14,8 @@ from hack.tour import read as recording
 from tests.support.pages.blocks import block
 from tests.support.pages.transcripts import shown
 
+pytestmark = pytest.mark.part("time")
+
 _CHECKOUT = Path(__file__).parents[2]
 
 

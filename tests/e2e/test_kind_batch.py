@@ -32,6 +32,8 @@ from tests.support.manifests.applied import FAIL_AFTER_SECONDS, RUN_SECONDS
 from tests.support.manifests.batch import job_set, replicated, runtime, train_job, trainer
 from tests.support.manifests.train_jobs import patch
 
+pytestmark = pytest.mark.part("operators")
+
 # In vain, half a minute long: by then the Job controller would wait for as long again.
 _NUDGES = 12
 # Long enough for muster to see the pods before the time is nearly over, on a busy machine, too.

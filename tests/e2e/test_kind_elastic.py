@@ -1,7 +1,11 @@
 """An elastic PyTorchJob: so many workers as there is room for, from its minimum up."""
 
+import pytest
+
 from tests.support.cluster.recorder import PYTORCH_JOBS, Manifest
 from tests.support.cluster.scene import Scene, admitted, message
+
+pytestmark = pytest.mark.part("kinds")
 
 
 def _elastic(name: str, queue: str, workers: int) -> Manifest:

@@ -11,6 +11,8 @@ from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.recorder import Manifest
 from tests.support.cluster.scene import open_scene
 
+pytestmark = pytest.mark.part("kinds")
+
 # muster reads all of them with the same few lines, and tests/conformance has a case of each.
 _LONG = pytest.mark.long
 

@@ -14,6 +14,8 @@ from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.cluster.scene import Scene, gates, has_condition, open_scene, phase
 from tests.support.manifests.applied import FAIL_AFTER_SECONDS, RUN_SECONDS
 
+pytestmark = pytest.mark.part("operators")
+
 _MPI_JOBS = resource_of(MPI_JOB)
 # kwok ends the pods of any Job at once, unless told otherwise.
 _GOES_ON = {"annotations": {RUN_SECONDS: "3600"}}

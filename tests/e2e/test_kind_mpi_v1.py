@@ -14,6 +14,8 @@ from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.recorder import Manifest
 from tests.support.cluster.scene import open_scene
 
+pytestmark = pytest.mark.part("operators")
+
 
 def _mpi_job(name: str, queue: str) -> Manifest:
     def replica(container: str, count: int) -> Manifest:

@@ -13,6 +13,8 @@ from tests.support.cluster.scene import Scene, admitted, has_condition, open_sce
 from tests.support.manifests.applied import RUN_SECONDS
 from tests.support.manifests.owner_chains import owned
 
+pytestmark = pytest.mark.part("kinds")
+
 # Long enough for muster to see the pods before the time is nearly over, on a busy machine, too.
 _LIMIT = 70
 CRON_JOBS = Resource("batch", "v1", "cronjobs", "CronJob")

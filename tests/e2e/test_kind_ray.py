@@ -19,6 +19,8 @@ from tests.support.cluster.recorder import JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, message, open_scene, phase, state
 from tests.support.manifests.applied import RUN_SECONDS, ray_cluster
 
+pytestmark = pytest.mark.part("kinds")
+
 # kwok ends the pods of any Job at once, unless told otherwise.
 _GOES_ON = {RUN_SECONDS: "3600"}
 # Long enough for the gangs behind the job to be there before its time is over, on a busy machine, too.

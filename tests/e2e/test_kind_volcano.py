@@ -9,6 +9,8 @@ from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS
 from tests.support.cluster.scene import Scene, node_of, open_scene
 from tests.support.manifests.applied import RUN_SECONDS, ray_cluster, volcano_job
 
+pytestmark = pytest.mark.part("kinds")
+
 
 def _says(scene: Scene, job: str) -> str:
     """Volcano's word for how far a Job is."""

@@ -1,5 +1,7 @@
 """After a long outage of the webhook pods come in seconds: the operators' own delays have grown to minutes by then."""
 
+import pytest
+
 from hack.testbed.muster import MusterInstall
 from muster.kube.resource import EVENTS, PODS, Resource
 from muster.model.names import NUDGE, QUEUE_LABEL
@@ -7,6 +9,8 @@ from tests.support.cluster.nudges import assert_soon, assert_steady, nudges, ver
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import PATIENCE, Scene
 from tests.support.manifests.applied import pytorch_job, ray_cluster
+
+pytestmark = pytest.mark.part("time")
 
 _GANGS = {RAY_CLUSTERS: ("ray", "ray-ray-pg"), PYTORCH_JOBS: ("train", "train")}
 # In vain, half a minute long. The operators' delays double from milliseconds with every attempt, nudged or not: by then

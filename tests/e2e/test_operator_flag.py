@@ -13,6 +13,8 @@ from tests.support.cluster.recorder import PYTORCH_JOBS, Manifest
 from tests.support.cluster.scene import Scene, alive, open_scene, phase
 from tests.support.manifests.applied import RUN_SECONDS, pytorch_job
 
+pytestmark = pytest.mark.part("bare")
+
 _CRASHES = 6
 
 

@@ -17,6 +17,8 @@ from tests.support.manifests.applied import ray_cluster
 from tests.support.pages.blocks import block, sentence
 from tests.support.pages.walkthrough import Shell
 
+pytestmark = pytest.mark.part("kinds")
+
 KUEUES = "kueue.x-k8s.io/admission"
 
 

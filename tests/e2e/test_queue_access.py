@@ -1,5 +1,7 @@
 """A queue that is kept for some namespaces, on the real Volcano: opened and closed while gangs wait and run."""
 
+import pytest
+
 from hack.testbed.api import Answer
 from muster.kube.resource import NAMESPACES, QUEUES
 from muster.model.names import NAMESPACE_SELECTOR, QUEUE_LABEL
@@ -8,6 +10,8 @@ from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, gates, message, phase, state
 from tests.support.manifests.applied import ray_cluster
+
+pytestmark = pytest.mark.part("bare")
 
 
 def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(scene: Scene) -> None:

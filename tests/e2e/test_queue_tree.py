@@ -12,6 +12,8 @@ from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, message, open_scene, phase
 from tests.support.manifests.applied import RayCluster, ray_cluster
 
+pytestmark = pytest.mark.part("bare")
+
 _CAPACITY = """\
 actions: "enqueue, allocate, backfill"
 tiers:

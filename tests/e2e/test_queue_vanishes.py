@@ -1,11 +1,15 @@
 """A queue vanishes while a gang waits: nothing is lost (issue 3, "Bad input")."""
 
+import pytest
+
 from muster.kube.resource import QUEUES
 from muster.model.names import QUEUE_LABEL
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, message, phase
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
+
+pytestmark = pytest.mark.part("bare")
 
 
 def test_gang_waits_for_its_queue_to_return(scene: Scene) -> None:

@@ -15,6 +15,8 @@ from tests.support.cluster.scene import Scene, alive, gates, node_of
 from tests.support.manifests import applied
 from tests.support.manifests.applied import PyTorchJob, pytorch_job
 
+pytestmark = pytest.mark.part("kinds")
+
 # The plugin that shares out stands beside gang: in a tier of its own it would be asked where gang says "nobody", and
 # take members of the minimum.
 _CONF = """\

@@ -3,12 +3,16 @@
 import subprocess
 import sys
 
+import pytest
+
 from hack.testbed import Testbed
 from hack.testbed.muster import MusterInstall
 from muster.kube.resource import QUEUES
 from muster.model.names import QUEUE_LABEL
 from tests.support.cluster.scene import PATIENCE, Scene, admitted, gates, message, phase, state
 from tests.support.manifests.applied import ray_cluster
+
+pytestmark = pytest.mark.part("time")
 
 BY_HAND = "`muster release` opens it, whatever room there is"
 

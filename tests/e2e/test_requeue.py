@@ -8,6 +8,8 @@ from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, admitted, gates, message, node_of, phase, state
 from tests.support.manifests.applied import PyTorchJob, RayCluster, pytorch_job, ray_cluster
 
+pytestmark = pytest.mark.part("time")
+
 
 @pytest.mark.parametrize("kind", ["RayCluster", "PyTorchJob"])
 def test_a_place_that_cannot_be_used_goes_to_who_waits(scene: Scene, kind: str) -> None:

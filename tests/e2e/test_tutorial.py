@@ -14,7 +14,7 @@ from tests.support.pages.blocks import whole
 from tests.support.pages.walkthrough import Shell, commands, follow
 
 # Pages, step by step, on a cluster of their own.
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.part("time")]
 _CHECKOUT = Path(__file__).parents[2]
 _TUTORIAL, _TEAMS = whole("docs/tutorial.md"), whole("docs/teams.md")
 _BLOCKS = re.findall(r"```sh\n(.*?)\n```", _TUTORIAL.read_text(), re.DOTALL)

@@ -20,6 +20,8 @@ from tests.support.cluster.scene import Scene, gates, open_scene, phase
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
 
+pytestmark = pytest.mark.part("bare")
+
 
 @pytest.fixture
 def leaving(bare: Testbed) -> Iterator[Scene]:

@@ -16,6 +16,8 @@ from tests.support.cluster.scene import Scene, has_condition, open_scene, phase
 from tests.support.manifests import applied
 from tests.support.manifests.applied import pytorch_job, ray_cluster, volcano_job
 
+pytestmark = pytest.mark.part("bare")
+
 _GANGS = {"ray-ours-pg": RAY_CLUSTERS, "ours": PYTORCH_JOBS}
 
 # What no two objects share: identity, time, where it runs.

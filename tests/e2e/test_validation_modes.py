@@ -12,6 +12,8 @@ from tests.support.cluster.scene import Scene
 from tests.support.manifests import applied
 from tests.support.manifests.applied import RayCluster, ray_cluster
 
+pytestmark = pytest.mark.part("bare")
+
 
 @pytest.fixture(scope="module")
 def turned(resident: Resident) -> Iterator[Callable[[str], None]]:

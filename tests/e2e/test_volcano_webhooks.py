@@ -27,6 +27,8 @@ from tests.support.cluster.scene import PATIENCE, admitted, gates, open_scene, p
 from tests.support.manifests import applied
 from tests.support.manifests.applied import RUN_SECONDS, PyTorchJob, RayCluster, pytorch_job, ray_cluster
 
+pytestmark = pytest.mark.part("bare")
+
 W = TypeVar("W", RayCluster, PyTorchJob)
 
 _CONFIGURATIONS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
