@@ -1,1 +1,1 @@
-"""muster's numbers beside those of the operators' own gang flags."""
+"""muster's numbers, compared with the operators' own gang flags."""

@@ -94,33 +94,32 @@ JOB_RULES: tuple[Rule, ...] = (
         "T1",
         (TRAINING,),
         MUSTER,
-        "As soon as a container has any request, the Training operator forgets its limits: a GPU that stands in limits "
-        "only is not counted. The apiserver makes it a request.",
+        "If a container has any request, the Training operator ignores its limits: a GPU in limits only is not "
+        "counted. The apiserver makes it a request.",
         each(_requests_hide_limits),
     ),
     Rule(
         "T2",
         (TRAINING,),
         MUSTER,
-        "With a minAvailable below all pods, the Training operator counts the roles in the order of a Go map, which is "
-        "another at every reconcile: it means to sort them by priority class, but never starts the informer that knows "
-        "the classes. muster counts the urgent first, then Master, Chief and Launcher, then by name.",
+        "With a minAvailable below all pods, the Training operator counts the roles in Go map order, which changes at"
+        " every reconcile: it never starts the informer for their priority classes. muster counts high priorities "
+        "first, then Master, Chief and Launcher, then by name.",
         _any_order,
     ),
     Rule(
         "T3",
         (TRAINING,),
         MUSTER,
-        "The Training operator reads queue and priority from schedulingPolicy only; muster also from the labels, from "
-        "Volcano's annotation and, the priority, from the templates.",
+        "The Training operator reads queue and priority from schedulingPolicy only; muster also from the labels, from"
+        " Volcano's annotation, and the priority from the templates.",
         lambda case, group: (new for one in _policy_queue(case, group) for new in _policy_priority(case, one)),
     ),
     Rule(
         "T4",
         (TRAINING,),
         DESIGN,
-        "The Training operator's own webhook refuses a role of 0 replicas; muster, which sees it first or not at all, "
-        "counts what is left.",
+        "The Training operator's own webhook refuses a role of 0 replicas; muster counts the other roles.",
         same,
         ends=_ends_with_zero,
     ),
@@ -128,9 +127,9 @@ JOB_RULES: tuple[Rule, ...] = (
         "M1",
         (MPI,),
         MUSTER,
-        "Under WaitForWorkersReady the MPI operator counts the launcher in minMember, though it makes it when all "
-        "workers are ready: nothing ever starts (mpi-operator#608). muster counts the workers and keeps the launcher's "
-        "room.",
+        "Under WaitForWorkersReady the MPI operator counts the launcher in minMember, though it creates it when all "
+        "workers are ready: nothing ever starts (mpi-operator#608). muster counts the workers and reserves the "
+        "launcher's requests.",
         _launcher_counts,
     ),
     Rule(
@@ -145,15 +144,15 @@ JOB_RULES: tuple[Rule, ...] = (
         "M3",
         (MPI,),
         MUSTER,
-        "For minAvailable 0 the MPI operator writes no minResources, and Volcano lets the group into any queue unseen.",
+        "For minAvailable 0 the MPI operator writes no minResources, and Volcano lets the group into any queue.",
         _nothing_for_none,
     ),
     Rule(
         "M4",
         (MPI,),
         MUSTER,
-        "The MPI operator reads no labels, neither the queue nor the priority, and takes the class of a launcher that "
-        "comes when the gang has started; muster takes that of the workers.",
+        "The MPI operator reads neither queue nor priority from labels, and takes the class of a launcher that is "
+        "created later; muster takes the class of the workers.",
         lambda case, group: (new for one in _mpi_queue(case, group) for new in _mpi_priority(case, one)),
     ),
 )

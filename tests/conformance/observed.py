@@ -176,7 +176,7 @@ def _create(testbed: Testbed, objects: Sequence[Manifest]) -> set[str]:
     done = testbed.kubectl(
         "create", "--validate=ignore", "-f", "-", "-o", output, input=text, check=False, timeout=_SECONDS
     )
-    print(done.stderr)  # noqa: T201 (shown by pytest beside a failure)
+    print(done.stderr)  # noqa: T201 (shown by pytest with a failure)
     return set(done.stdout.split())
 
 

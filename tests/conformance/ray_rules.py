@@ -70,31 +70,30 @@ RAY_RULES: tuple[Rule, ...] = (
         "K1",
         (KUBERAY,),
         MUSTER,
-        "KubeRay clamps replicas to minReplicas and maxReplicas for minMember, but not for minResources: the room does "
-        "not fit the pods.",
+        "KubeRay clamps replicas to minReplicas and maxReplicas for minMember, but not for minResources.",
         _unclamped,
     ),
     Rule(
         "K2",
         (KUBERAY,),
         MUSTER,
-        "The gang belongs to the RayCluster that a RayJob makes, so that a retry is a gang of its own; KubeRay makes "
-        "one PodGroup per RayJob, named after it, which outlives its clusters.",
+        "The gang belongs to the RayCluster of a RayJob, so that a retry is a gang of its own; KubeRay makes one "
+        "PodGroup per RayJob, which outlives its clusters.",
         _named_after_job,
     ),
     Rule(
         "K3",
         (KUBERAY,),
         DESIGN,
-        "KubeRay adds the submitter's requests of a RayJob to minResources, though the submitter is no member. Under "
-        "muster the submitter runs by the default scheduler and uses nothing of the queue.",
+        "KubeRay adds the requests of a RayJob's submitter to minResources, though the submitter is no member. With "
+        "muster the submitter uses the default scheduler and no quota.",
         _submitter,
     ),
     Rule(
         "K4",
         (KUBERAY,),
         MUSTER,
-        "KubeRay reads queue and priority from labels only; muster also from Volcano's annotation and, the priority, "
+        "KubeRay reads queue and priority from labels only; muster also from Volcano's annotation, and the priority "
         "from the templates.",
         lambda case, group: (new for one in _ray_queue(case, group) for new in _ray_priority(case, one)),
     ),
@@ -102,7 +101,7 @@ RAY_RULES: tuple[Rule, ...] = (
         "K5",
         (KUBERAY,),
         MUSTER,
-        "muster refuses a numOfHosts of 0. KubeRay takes it, and makes no worker of that group, without a word.",
+        "muster refuses a numOfHosts of 0. KubeRay silently makes no worker of that group.",
         same,
         asked=_without_a_replica,
     ),

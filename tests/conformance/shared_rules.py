@@ -78,7 +78,8 @@ SHARED_RULES: tuple[Rule, ...] = (
         "A1",
         (KUBERAY, TRAINING, MPI),
         DESIGN,
-        "A suspended workload has no PodGroup at the operator; a plan shows the one that it gets when it is resumed.",
+        "The operator makes no PodGroup for a suspended workload; a plan shows the one that it gets when it is "
+        "resumed.",
         same,
         ends=_ends_suspended,
     ),
@@ -86,8 +87,8 @@ SHARED_RULES: tuple[Rule, ...] = (
         "A2",
         (KUBERAY, TRAINING, MPI, TRAINER),
         MUSTER,
-        "A workload that names another scheduler, by label or in a template, is left alone by muster. The operators "
-        "make a PodGroup for Volcano all the same.",
+        "muster leaves a workload alone that names another scheduler, by label or in a template. The operators make a"
+        " PodGroup for Volcano.",
         same,
         asked=_without_other_scheduler,
     ),
@@ -95,8 +96,8 @@ SHARED_RULES: tuple[Rule, ...] = (
         "A3",
         (TRAINING, MPI),
         MUSTER,
-        "muster refuses a minAvailable above the pods that there are (the gang could never start) or below 1 (Volcano "
-        "takes it for finished). The operators write it down as it is.",
+        "muster refuses a minAvailable above the number of pods (the gang could never start) or below 1 (Volcano "
+        "takes it for finished). The operators copy it.",
         _min_available,
         asked=_possible_min_available,
     ),
@@ -104,16 +105,16 @@ SHARED_RULES: tuple[Rule, ...] = (
         "A5",
         (KUBERAY, TRAINING, MPI),
         MUSTER,
-        "Containers that the operator itself adds to its pods are counted by muster, not by the operator: KubeRay's "
-        "autoscaler and wait-gcs-ready, the Training operator's init-pytorch and kubectl-delivery.",
+        "muster counts the containers that the operator adds to its pods, the operator does not: KubeRay's autoscaler"
+        " and wait-gcs-ready, the Training operator's init-pytorch and kubectl-delivery.",
         each(_as_written),
     ),
     Rule(
         "A6",
         (KUBERAY, TRAINING, MPI),
         MUSTER,
-        "Init containers, sidecars among them, pod overhead and pod-level requests count as the scheduler counts them. "
-        "The operators add up the plain containers only: the room they ask for is too small.",
+        "muster counts init containers, sidecars, pod overhead and pod-level requests as the scheduler does. The "
+        "operators add up plain containers only.",
         each(containers_only),
     ),
 )

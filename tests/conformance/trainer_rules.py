@@ -81,24 +81,25 @@ TRAINER_RULES: tuple[Rule, ...] = (
         "R1",
         (TRAINER,),
         MUSTER,
-        "The Trainer counts the pods of all waves, also those that JobSet makes only when others are ready or through: "
-        "nothing ever starts. muster counts the first wave, and keeps the room of what comes when that is ready.",
+        "The Trainer counts the pods of all waves, although JobSet creates later ones only when others are ready or "
+        "complete: nothing ever starts. muster counts the first wave, and reserves the requests of jobs that follow "
+        "when it is ready.",
         _every_wave,
     ),
     Rule(
         "R2",
         (TRAINER,),
         MUSTER,
-        "Of a replicated job with several replicas (no step of a TrainJob has more than one) the Trainer counts one; "
-        "JobSet makes all.",
+        "The Trainer counts one replica of a replicated job with several (no step of a TrainJob has more than one); "
+        "JobSet creates all.",
         _replicas_forgotten,
     ),
     Rule(
         "R3",
         (TRAINER,),
         MUSTER,
-        "The Trainer adds up requests as they stand in the runtime and in resourcesPerNode; the apiserver makes "
-        "requests of limits that stand alone, a GPU's among them.",
+        "The Trainer adds up the requests in the runtime and in resourcesPerNode; the apiserver makes requests of "
+        "limits without one, such as a GPU's.",
         each(_requests_only),
     ),
     Rule(
@@ -113,8 +114,8 @@ TRAINER_RULES: tuple[Rule, ...] = (
         "R5",
         (TRAINER,),
         DESIGN,
-        "The Trainer reads no priority label, and of templates with several priority classes it takes the last; muster "
-        "takes the lowest, and none of pods that come when the gang has started.",
+        "The Trainer reads no priority label, and takes the last of several priority classes in the templates; muster"
+        " takes the lowest, without pods that are created after the start.",
         _last_priority,
     ),
     Rule(

@@ -36,7 +36,7 @@ _GPU_IN_LIMITS = {"requests": {"cpu": "1"}, "limits": {"cpu": "4", "nvidia.com/g
 
 _SHAPES: dict[str, Edit] = {
     "limits only": pods(resources_=_LIMITS_ONLY),
-    "GPU in limits beside requests": pods(resources_=_GPU_IN_LIMITS),
+    "GPU in limits next to requests": pods(resources_=_GPU_IN_LIMITS),
     "nothing asked for": pods(resources_={}),
     "a large init container": pods(initContainers=[_INIT]),
     "a sidecar among the init containers": pods(initContainers=[_SIDECAR]),
@@ -210,7 +210,7 @@ VARIANTS: dict[str, dict[str, dict[str, Edit]]] = {
         },
         "xgboost/xgboostjob.yaml": {"a large init container": _SHAPES["a large init container"]},
         "paddlepaddle/simple-gpu.yaml": {
-            "GPU in limits beside requests": _SHAPES["GPU in limits beside requests"],
+            "GPU in limits next to requests": _SHAPES["GPU in limits next to requests"],
         },
         "jax/cpu-demo/demo.yaml": {"limits only": _SHAPES["limits only"]},
         "mpi/tensorflow-mnist.yaml": {
