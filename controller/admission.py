@@ -46,15 +46,15 @@ async def _report_wait(term: Term, work: Work, decision: Decision, now: float) -
     """Report why the gang waits."""
     expects, queue = work.expects, term.admission
     if bypass.patience_has_ended(term, work, now):
-        queue.give_turn(work.key)
+        queue.request_refresh(work.key)
     _note_start(term, work, now)
-    message = decision.message + expects.aside + deadline_words(term, work, decision.state)
+    message = decision.message + expects.notes + deadline_words(term, work, decision.state)
     # Other numbers wait for their turn: else its own last words, come back by the watch, would bring the next. A gang
     # that waits in no line has neither numbers nor turns, and reports what holds it back by now.
     in_line = term.ledger.candidate(work.key) is not None
-    if in_line and expects.said[0] == decision.state and not queue.take_turn(work.key):
-        message = expects.said[1]
-    await pod_groups.report(term, work, expects.still_waiting(work.view), decision.state, message)
+    if in_line and expects.reported[0] == decision.state and not queue.consume_refresh(work.key):
+        message = expects.reported[1]
+    await pod_groups.report(term, work, expects.record_waiting(work.view), decision.state, message)
 
 
 def _note_start(term: Term, work: Work, now: float) -> None:
@@ -74,7 +74,7 @@ async def _admit(term: Term, work: Work, message: str, now: float) -> None:
     expects, metrics = work.expects, term.metrics
     passed = bypass.bypassed_by(term, work.key, now)
     # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
-    before, work.view = expects.mark, expects.granted(work.view, now)
+    before, work.view = expects.mark, expects.record_admission(work.view, now)
     work.plan = plan(term, work.view)
     bypass.record_in_ledger(term, passed, now)
     # Both at once: where a gate is refused, which is rare, the mark is taken off again.
@@ -94,7 +94,7 @@ async def _admit(term: Term, work: Work, message: str, now: float) -> None:
         bypass.take_back(term, passed)
         raise failed
     bypass.record(term, passed, now)
-    term.reporter.tell(work.view, GangState.ADMITTED, message, term.clock.now())
+    term.reporter.report(work.view, GangState.ADMITTED, message, term.clock.now())
     if expects.planned is not None:
         metrics.started(expects.planned, now)
         expects.planned = None

@@ -76,7 +76,7 @@ class AdmissionQueue:
         self.lost.note(view.key, queue_held(view) if standing.lost else None)
         return standing
 
-    def keep(self, key: GangKey, group: PodGroup | None) -> None:
+    def record_unreadable(self, key: GangKey, group: PodGroup | None) -> None:
         """Enter a gang of which only its PodGroup can be read: it may be running, and hold what that asks for."""
         before = self.ledger.queue_of(key) if self.ledger.holds(key) is not None else None
         for one in key.all:
@@ -88,7 +88,7 @@ class AdmissionQueue:
         self._growing.enter(key, None)
         self.lost.note(key, None)
 
-    def stand(self, view: View, expects: Expectations) -> Standing:
+    def record(self, view: View, expects: Expectations) -> Standing:
         """Enter the gang as it stands, and wake the gangs of its subtree when anything changed for them."""
         before = {self.ledger.queue_of(key) for key in view.key.all}
         turn = self._turns_to_grow.pop(view.key, None)
@@ -173,7 +173,7 @@ class AdmissionQueue:
         """Have the message of each gang that waits in the queue written in its turn, where it says something else."""
         self._status_updates.touch([queue])
 
-    def tell(self) -> None:
+    def refresh_messages(self) -> None:
         """Reconcile gangs whose message has changed, a few of them, and wake those that time alone has changed.
 
         Called about every second: a gang may run longer than was expected, and others may start for that.
@@ -183,14 +183,14 @@ class AdmissionQueue:
         for key in self._status_updates.due(self.ledger.next_waiting):
             # A wave has no words of its own.
             if isinstance(key, GangKey):
-                self.give_turn(key)
+                self.request_refresh(key)
                 self._queue.add(key)
 
-    def give_turn(self, key: GangKey) -> None:
+    def request_refresh(self, key: GangKey) -> None:
         """Have the gang's message written at its next reconcile, also where only numbers have changed."""
         self._turns.add(key)
 
-    def take_turn(self, key: GangKey) -> bool:
+    def consume_refresh(self, key: GangKey) -> bool:
         """Whether it is the gang's turn, which then is over."""
         if key not in self._turns:
             return False

@@ -81,8 +81,8 @@ class Assembling:
         if shortage is not None:
             words = f"{words}; {shortage.words}"
             work.again(_LOOK_AGAIN)
-        message = words + expects.aside
-        await pod_groups.report(self._term, work, expects.still_waiting(view), GangState.ASSEMBLING, message)
+        message = words + expects.notes
+        await pod_groups.report(self._term, work, expects.record_waiting(view), GangState.ASSEMBLING, message)
         if shortage is not None and shortage.yields is not None and view.members:
             await self._give_back(work, shortage)
 
@@ -105,7 +105,7 @@ class Assembling:
             mark = Mark(requeued_at=requeued_at(view, term.clock.wall()))
             await pod_groups.write_mark(term, work, mark, GangState.REQUEUED, message)
             expects.mark = mark
-            term.reporter.tell(replace(view, pod_group=expects.written), GangState.REQUEUED, message, now)
+            term.reporter.report(replace(view, pod_group=expects.written), GangState.REQUEUED, message, now)
         # At once: an operator that works on one gang after another would have made these again first each time.
         touched = [self._touches.touch_workload(observe_gang(term, first))] if first is not None else []
         await asyncio.gather(delete_unplaced(term.writer, view.members), *touched)

@@ -36,7 +36,7 @@ def record(term: Term, bypassed: Mapping[EntryKey, str | None], now: float) -> N
     record_in_ledger(term, bypassed, now)
     for key, queue in _still_waiting(term, bypassed):
         gang = key.gang  # of a wave the gang's
-        term.expectations.note_passed(gang, queue, now, _drains(term, queue))
+        term.expectations.record_bypass(gang, queue, now, _drains(term, queue))
         term.queue.add(gang)
 
 

@@ -63,5 +63,5 @@ def _warn(term: Term, work: Work, ends: float, words: str, state: GangState = Ga
     """Report it once for each end, as an event."""
     if work.expects.warned_of != ends:
         work.expects.warned_of = ends
-        term.admission.give_turn(work.key)
-        term.reporter.remark(work.view, state, words)
+        term.admission.request_refresh(work.key)
+        term.reporter.emit(work.view, state, words)

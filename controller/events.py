@@ -122,7 +122,7 @@ class Announcer:
         """Have an event written soon."""
         self._add(_Saying(regarding, reason, note, warning, time.time()))
 
-    def tell_maker(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
+    def say_to_maker(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
         """As `say`, on an object that made the workload, and that may have made many: it has a budget of its own."""
         climbs = (regarding.api_version, regarding.kind) == _JOB
         self._add(_Saying(regarding, reason, note, warning, time.time(), to_maker=True, climbs=climbs))

@@ -36,7 +36,7 @@ def plan(term: Term, view: View) -> Standing:
     """Plan the gang as it stands, enter it into the ledger so, and wake the gangs for which that changes anything."""
     was_lost = view.key in term.admission.lost
     expects = term.expectations.seen(view.key)
-    standing = term.admission.stand(view, expects)
+    standing = term.admission.record(view, expects)
     expects.yielded = expects.yielded and (standing.yields or standing.phase is not Phase.ADMITTED)
     if was_lost and not standing.lost:
         found(term, queue_held(view))
@@ -57,7 +57,7 @@ def enter(term: Term, key: GangKey) -> None:
             key,
             extra={"event": "gang.unread"},
         )
-        term.admission.keep(key, newer(term.cluster.pod_group(key), term.expectations.seen(key).written))
+        term.admission.record_unreadable(key, newer(term.cluster.pod_group(key), term.expectations.seen(key).written))
 
 
 def found(term: Term, queue: str) -> None:

@@ -42,8 +42,8 @@ async def open_gates(term: Term, work: Work, *, tried: bool = False) -> None:
     holds = describe(term.ledger.holds(work.key) or {})
     holds += ", admitted by Kueue" if view.kueue else f' of queue "{term.ledger.queue_of(work.key)}"'
     before = expects.units
-    expects.opens(view, opens.units if opens is not None else frozenset())
-    mark = expects.admitted(view, work.plan.wave, now)
+    expects.record_open_units(view, opens.units if opens is not None else frozenset())
+    mark = expects.record_running(view, work.plan.wave, now)
     if opens is not None and opens.members:
         if opens.grows:
             expects.unplaced_since = now
@@ -56,11 +56,11 @@ async def open_gates(term: Term, work: Work, *, tried: bool = False) -> None:
         if expects.units:
             view = work.view
             seen = (one._replace(held=one.held and one.pod.metadata.uid not in expects.opened) for one in view.members)
-            expects.opens(replace(view, members=tuple(seen)), frozenset())
-            expects.admitted(view, work.plan.wave, now)
+            expects.record_open_units(replace(view, members=tuple(seen)), frozenset())
+            expects.record_running(view, work.plan.wave, now)
     for due in (work.plan.requeues, None if work.plan.soft else work.plan.softens):
         work.again(None if due is None else due - now)
-    state, message = messages.admitted(work.view, work.plan, holds, expects.aside)
+    state, message = messages.admitted(work.view, work.plan, holds, expects.notes)
     await pod_groups.report(term, work, expects.mark, state, message)
 
 
@@ -75,7 +75,7 @@ async def _write_mark(term: Term, work: Work, mark: Mark, holds: str, before: fr
         return True
     said = GangState.ADMITTED, holds
     if view.marked_for == view.uid:
-        said = messages.admitted(view, work.plan, holds, expects.aside)
+        said = messages.admitted(view, work.plan, holds, expects.notes)
     try:
         written = await pod_groups.write(term, work, mark, *said)
     except ApiError as error:

@@ -34,4 +34,4 @@ def report_wait(term: Term, work: Work, state: GangState, message: str) -> None:
     if left > 0 and view.kueue is not None and not view.kueue.settled:
         work.again(left)
         return
-    work.again(term.reporter.tell(view, state, message, term.clock.now()))
+    work.again(term.reporter.report(view, state, message, term.clock.now()))

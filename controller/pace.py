@@ -44,7 +44,7 @@ class Pace:
         """Of how many large gangs something is remembered."""
         return len(self._looked)
 
-    def looked(self, key: GangKey, pods: int, *, needed: int = 0) -> None:
+    def record(self, key: GangKey, pods: int, *, needed: int = 0) -> None:
         """Note a look at a gang with so many pods; `needed` is how many it waits for, 0 where it waits for none."""
         now = self._clock()
         if len(self._at_rest) >= _REMEMBERED:
@@ -55,7 +55,7 @@ class Pace:
         else:
             self._looked[key] = _Looked(now + min(pods * _EACH, _LONGEST), needed)
 
-    def wait(self, key: GangKey) -> float:
+    def delay(self, key: GangKey) -> float:
         """The seconds for which a change of the gang can wait."""
         now, last = self._clock(), self._looked.get(key)
         busy = self._at_rest.get(key, now) - now - _BETWEEN * _IN_A_ROW

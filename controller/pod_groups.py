@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from controller.deadlines import deadline_words
-from controller.reports import annotations_of, says
+from controller.reports import annotations_match, annotations_of
 from controller.term import Term
 from controller.work import Work
 from muster.kube.errors import ApiError
@@ -96,9 +96,9 @@ async def _apply(term: Term, wanted: Wanted, group: PodGroup | None) -> PodGroup
 async def report(term: Term, work: Work, mark: Mark, state: GangState, message: str) -> None:
     """Bring annotations and events up to date; nothing is written when nothing changed."""
     view = work.view
-    if view.pod_group is not None and view.ours and not says(view, mark, state, message):
+    if view.pod_group is not None and view.ours and not annotations_match(view, mark, state, message):
         await write(term, work, mark, state, message)
-    term.reporter.tell(view, state, message, term.clock.now())
+    term.reporter.report(view, state, message, term.clock.now())
 
 
 async def write(term: Term, work: Work, mark: Mark, state: GangState, message: str) -> bool:
@@ -106,7 +106,7 @@ async def write(term: Term, work: Work, mark: Mark, state: GangState, message: s
     words, now, expects = annotations_of(mark, state, message), term.clock.now(), work.expects
     # Whatever becomes of the write: a gang has its turn for other numbers once, and they are written until they are
     # there.
-    expects.said = str(state), message
+    expects.reported = str(state), message
     wait = expects.words.wait(words, now)
     if wait > 0:
         work.again(wait)
@@ -180,7 +180,7 @@ def _may_be_made(term: Term, work: Work) -> bool:
         return bool(view.members)
     # Its time runs, too.
     message = refusal.message + deadline_words(term, work, refusal.state)
-    term.reporter.tell(view, refusal.state, message, term.clock.now())
+    term.reporter.report(view, refusal.state, message, term.clock.now())
     return False
 
 
@@ -195,5 +195,5 @@ def _is_for_its_queue(term: Term, work: Work) -> bool:
     message = decision.message
     if work.plan.phase is Phase.WAITING:
         message += deadline_words(term, work, decision.state)
-    term.reporter.tell(work.view, decision.state, message, term.clock.now())
+    term.reporter.report(work.view, decision.state, message, term.clock.now())
     return True

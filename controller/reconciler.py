@@ -16,7 +16,7 @@ from controller.gangs import found, observe_gang, plan
 from controller.gates import open_gates, take_off, try_gates
 from controller.kueue import report_wait, still_admits
 from controller.pace import Pace
-from controller.reports import says
+from controller.reports import annotations_match
 from controller.requeue import delete_unplaced, requeued_at
 from controller.set_aside import SetAside
 from controller.takeover import Takeover
@@ -77,7 +77,7 @@ class Reconciler:
     def gang_changed(self, key: GangKey) -> None:
         """Reconcile the gang, of which something has changed."""
         self._takeover.touched(key)
-        self.term.queue.add_after(key, self._pace.wait(key))
+        self.term.queue.add_after(key, self._pace.delay(key))
 
     def gangs_changed(self, which: Hashable, keys: Iterable[GangKey | None]) -> None:
         """Reconcile all of these gangs, soon; None stands for one that is not concerned. `which` names them."""
@@ -135,7 +135,7 @@ class Reconciler:
 
     def refresh_messages(self) -> None:
         """Refresh the message of each waiting gang whose words have changed."""
-        self.term.admission.tell()
+        self.term.admission.refresh_messages()
 
     def count_others(self) -> None:
         """Count what pods that are not of gangs use of ElasticQuotas."""
@@ -159,7 +159,7 @@ class Reconciler:
         return {
             "ledger": term.ledger.gangs,
             "memories": term.expectations.gangs,
-            "reports": term.reporter.told,
+            "reports": term.reporter.reported,
             "evictions": term.evictions.gangs,
             "nudges": self._touches.nudges.gangs,
             "wakes": self._touches.wakes.gangs,
@@ -188,7 +188,7 @@ class Reconciler:
 
     async def reconcile(self, key: GangKey) -> None:
         """Bring one gang a step further; raises ApiError for a write not taken, NotLeaderError without the lease."""
-        with self.term.reporter.looking_at(key):
+        with self.term.reporter.collecting(key):
             work = self._observe_and_plan(key)
             try:
                 self._record(work)
@@ -204,12 +204,14 @@ class Reconciler:
     def _observe_and_plan(self, key: GangKey) -> Work:
         """Observe the gang with what is expected of it, and plan it."""
         term, expects = self.term, self.term.expectations.of(key)
-        behind = expects.doubt(term.clock.now(), shown=shown(term.cluster.pod_group(key), expects.written))
+        behind = expects.expire_unseen_write(
+            term.clock.now(), shown=shown(term.cluster.pod_group(key), expects.written)
+        )
         view = observe_gang(term, key)
         ours = expects.opened | expects.tried
         pods = term.cluster.pods_of(key) if ours else ()
         gated = {pod.metadata.uid for pod in pods if pod.metadata.uid in ours and pod.gated(GATE)}
-        term.reporter.forget(expects.notice(view, gated, term.clock.now()))
+        term.reporter.forget(expects.update(view, gated, term.clock.now()))
         term.run_times.expect(view, expects)
         work = Work(view, plan(term, view), expects)
         work.again(behind or None)
@@ -222,7 +224,7 @@ class Reconciler:
         assembling = phase is Phase.ASSEMBLING
         needed = view.gang.min_member if assembling and view.gang is not None else 0
         pods = term.cluster.pods_of(work.key)
-        self._pace.looked(work.key, len(pods) + len(view.unmanaged_pods), needed=needed)
+        self._pace.record(work.key, len(pods) + len(view.unmanaged_pods), needed=needed)
         if not assembling:
             self._assembling.over(work.key, expects)
         if not work.admitted:
@@ -240,10 +242,10 @@ class Reconciler:
         if work.admitted:
             deadlines.check_run(term, work)
         shut_out = work.plan.lost and work.plan.phase is Phase.FOREIGN
-        term.reporter.tell_others(view, now, shut_out=shut_out)
+        term.reporter.report_rivals(view, now, shut_out=shut_out)
         slow = work.expects.unready, now, term.ledger.tree.settings(queue_held(view)).unplaced_after
-        if term.reporter.tell_aside(view, work.expects, too_long(*slow)) or work.plan.changed:
-            term.admission.give_turn(work.key)
+        if term.reporter.report_notes(view, work.expects, too_long(*slow)) or work.plan.changed:
+            term.admission.request_refresh(work.key)
         work.again(ready_in(*slow))
 
     def _wait(self, work: Work) -> None:
@@ -266,7 +268,7 @@ class Reconciler:
                 await self._forget(work)
             case Phase.FOREIGN:
                 if view.members or (view.unmanaged_pods and view.gang is not None):
-                    term.reporter.tell(view, *messages.in_the_way(view), term.clock.now())
+                    term.reporter.report(view, *messages.in_the_way(view), term.clock.now())
             case Phase.STALE:
                 await pod_groups.delete(term, work)
             case Phase.INVALID:
@@ -304,7 +306,7 @@ class Reconciler:
     async def _take_step(self, work: Work) -> None:
         """Keep the gang's PodGroup as it should be, and take the step of its phase."""
         term, view, expects = self.term, work.view, work.expects
-        opened_elsewhere = expects.being_opened(view, term.clock.now())
+        opened_elsewhere = expects.release_in_progress(view, term.clock.now())
         if work.admitted and opened_elsewhere > 0:
             work.again(opened_elsewhere)
             return
@@ -332,7 +334,7 @@ class Reconciler:
         if refused.out(now) and refused.wait(now) <= 0:
             self._set_aside.come_back(work.key)
             return
-        mark = expects.left_alone(view)
+        mark = expects.record_unmanaged(view)
         state, message = messages.left_alone(view)
         if work.plan.lost and view.members:
             state, message = GangState.QUEUE_NOT_FOUND, queue_not_found(queue_held(view)).message
@@ -361,7 +363,7 @@ class Reconciler:
         await pod_groups.write_mark(term, work, mark, GangState.REQUEUED, message)
         expects.mark = mark
         work.has_written()
-        term.reporter.tell(work.view, GangState.REQUEUED, message, term.clock.now())
+        term.reporter.report(work.view, GangState.REQUEUED, message, term.clock.now())
         plan(term, work.view)
         await delete_unplaced(term.writer, given_back(work.view, mark.requeued_at))
 
@@ -382,7 +384,7 @@ class Reconciler:
             if view.kueue is not None and state is not GangState.FINISHED:
                 report_wait(term, work, state, message)
             return
-        if not says(view, Mark(), state, message):
+        if not annotations_match(view, Mark(), state, message):
             await pod_groups.report(term, work, Mark(), state, message)
             # Without the mark its place is free.
             work.view = view = observe_gang(term, work.key)

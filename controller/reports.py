@@ -21,7 +21,7 @@ from muster.model.names import MANAGED_BY, MESSAGE, MUSTER, STATE
 from muster.model.objects import ObjectMeta, PodGroup, decode
 from muster.observe.cluster import Cluster
 from muster.observe.expectations import Expectations
-from muster.observe.messages import aside, kept_class, not_ready, still_held, to_a_maker, to_a_rival
+from muster.observe.messages import kept_class, not_ready, notes, still_held, to_a_maker, to_a_rival
 from muster.observe.resources import resource_of, resource_of_group
 from muster.observe.view import Above, Mark, View
 from muster.queueing.ledger import GangKey
@@ -85,7 +85,7 @@ def annotations_of(mark: Mark, state: GangState, message: str) -> dict[str, str]
     return {**mark.annotations, STATE: str(state), MESSAGE: message}
 
 
-def says(view: View, mark: Mark, state: GangState, message: str) -> bool:
+def annotations_match(view: View, mark: Mark, state: GangState, message: str) -> bool:
     """Whether the gang's PodGroup says what was decided, and why."""
     group = view.pod_group
     if group is None or group.metadata.labels.get(STATE) != state:
@@ -110,7 +110,7 @@ class Reporter:
         self._found: dict[GangKey, dict[str, tuple[str, str]]] = {}
 
     @property
-    def told(self) -> int:
+    def reported(self) -> int:
         """Of how many objects it is known what was said last."""
         return len(self._said)
 
@@ -119,7 +119,7 @@ class Reporter:
         return Counter(one for found in list(self._groupless.values()) for one in found.values())
 
     @contextmanager
-    def looking_at(self, key: GangKey) -> Iterator[None]:
+    def collecting(self, key: GangKey) -> Iterator[None]:
         """Note what is told of the gang meanwhile; after an error that kept it from being told the last holds."""
         found = self._found[key] = {}
         try:
@@ -162,12 +162,12 @@ class Reporter:
         }
         return decode(await self._writer.apply(resource, body, field_manager=LEDGER_MANAGER), type(group))
 
-    def tell_others(self, view: View, now: float, *, shut_out: bool) -> None:
+    def report_rivals(self, view: View, now: float, *, shut_out: bool) -> None:
         """Tell the other workloads whose pods are bound to the gang's PodGroup that it is not theirs.
 
         And who made one in a queue that is not there for its namespace, that it is `shut_out`.
         """
-        self._tell_shut_out(view, shut_out=shut_out)
+        self._report_shut_out(view, shut_out=shut_out)
         # Of those that are gone nobody else would forget what was said; of one whose pods come and go it stays known.
         rivals = {decoded.metadata.uid: (kind, decoded.metadata) for kind, decoded in view.rivals}
         for uid, (kind, meta) in self._rivals.pop(view.key, {}).items():
@@ -181,9 +181,9 @@ class Reporter:
             return
         for kind, decoded in view.rivals:
             rival = replace(view, pod_group=None, kind=kind, decoded=decoded, above=Above(), intent=None)
-            self.tell(rival, GangState.FOREIGN_POD_GROUP, to_a_rival(view), now)
+            self.report(rival, GangState.FOREIGN_POD_GROUP, to_a_rival(view), now)
 
-    def _tell_shut_out(self, view: View, *, shut_out: bool) -> None:
+    def _report_shut_out(self, view: View, *, shut_out: bool) -> None:
         """Report, once, a foreign PodGroup in a queue that does not exist for its namespace.
 
         No webhook saw it, or none answered: the apiserver lets PodGroups in then. Logs are for who keeps the queue.
@@ -204,28 +204,28 @@ class Reporter:
             message = f'queue "{queue}" does not exist; name an existing queue: no room is kept for this PodGroup'
             self._announcer.say(about, str(GangState.QUEUE_NOT_FOUND), message, warning=True)
 
-    def tell_aside(self, view: View, expects: Expectations, unready: Mapping[str, str]) -> bool:
+    def report_notes(self, view: View, expects: Expectations, unready: Mapping[str, str]) -> bool:
         """Tell once what is to be known beside the state; True where the gang's words have more to say, or less.
 
         That held pods keep what they were made for, or made with, and that pods are not ready for too long: `unready`
         has the reasons by UID.
         """
         if view.withdrawn and not expects.withdrawn:
-            self.remark(view, GangState.STILL_HELD, still_held(view))
+            self.emit(view, GangState.STILL_HELD, still_held(view))
         if (kept := kept_class(view)) and kept != expects.kept_class:
-            self.remark(view, GangState.STILL_HELD, kept)
+            self.emit(view, GangState.STILL_HELD, kept)
         words = not_ready(view, unready) if view.gang is not None else ""
         if words and not expects.not_ready:
-            self.remark(view, GangState.NOT_READY, words)
-        before, expects.withdrawn, expects.kept_class, expects.not_ready = expects.aside, view.withdrawn, kept, words
-        expects.aside = aside(view) + (f"; {words}" if words else "")
-        return expects.aside != before
+            self.emit(view, GangState.NOT_READY, words)
+        before, expects.withdrawn, expects.kept_class, expects.not_ready = expects.notes, view.withdrawn, kept, words
+        expects.notes = notes(view) + (f"; {words}" if words else "")
+        return expects.notes != before
 
     def forget(self, uid: str) -> None:
         """Drop what was said of a workload that is gone."""
         self._said.pop(uid, None)
 
-    def tell(self, view: View, state: GangState, message: str, now: float) -> float | None:
+    def report(self, view: View, state: GangState, message: str, now: float) -> float | None:
         """Have it said on the workload, its PodGroup and who made it, unless it was before.
 
         `now` is of a monotonic clock. Gives the seconds until it may be said where that is later, else None.
@@ -244,10 +244,10 @@ class Reporter:
             said = self._said[meta.uid] = _Said(str(state), before.get(MESSAGE, ""), now) if known else _Said()
         due = said.due(state, message, now)
         if due == 0.0:
-            self.remark(view, state, message)
+            self.emit(view, state, message)
         return due or None
 
-    def remark(self, view: View, state: GangState, message: str) -> None:
+    def emit(self, view: View, state: GangState, message: str) -> None:
         """Have it said on the workload, its PodGroup and who made it, whatever was said before."""
         if view.decoded is None or view.kind is None:
             return
@@ -262,7 +262,7 @@ class Reporter:
             self._announcer.say(one, str(state), message, warning=warning)
         for maker in view.above.makers:
             one = Regarding(maker.api_version, maker.kind, view.key.namespace, maker.name, maker.uid)
-            self._announcer.tell_maker(one, str(state), to_a_maker(view, message), warning=warning)
+            self._announcer.say_to_maker(one, str(state), to_a_maker(view, message), warning=warning)
 
 
 def _regarding(group: PodGroup) -> Regarding:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from controller.gangs import enter, observe_gang, plan
-from controller.reports import says
+from controller.reports import annotations_match
 from controller.term import Term
 from controller.work import Work
 from muster.kube.errors import ApiError
@@ -29,7 +29,7 @@ class SetAside:
     async def keep(self, work: Work, *, write: bool) -> None:
         """Give back the gang's room, and report why: to `write` also on its PodGroup, where that is taken."""
         term, view, expects = self._term, work.view, work.expects
-        if (doubt := expects.set_aside(view, term.clock.now())) > 0:
+        if (doubt := expects.yield_room(view, term.clock.now())) > 0:
             work.again(doubt)
             return
         if expects.refused.fails:
@@ -37,14 +37,14 @@ class SetAside:
         state, message = GangState.INVALID, messages.set_aside(view, expects.refused.words)
         mark = view.mark if view.open else expects.mark
         plan(term, view)
-        if write and view.pod_group is not None and view.ours and not says(view, mark, state, message):
+        if write and view.pod_group is not None and view.ours and not annotations_match(view, mark, state, message):
             # It may be the very write that is not taken.
             with suppress(ApiError):
                 expects.written = await term.reporter.mark(view, mark, state, message)
                 if expects.refused.part is Part.MARK:
                     expects.refused.about = version_of(expects.written)
                 plan(term, observe_gang(term, view.key))
-        term.reporter.tell(view, state, message, term.clock.now())
+        term.reporter.report(view, state, message, term.clock.now())
 
     def come_back(self, key: GangKey) -> None:
         """Have the gang wait in line again, and with it all for which the apiserver has failed: their order holds."""

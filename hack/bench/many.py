@@ -161,10 +161,10 @@ class CountedEvents(Announcer):
         self.events += 1
         super().say(regarding, reason, note, warning=warning)
 
-    def tell_maker(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
+    def say_to_maker(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
         """One event on the controller of the workload."""
         self.events += 1
-        super().tell_maker(regarding, reason, note, warning=warning)
+        super().say_to_maker(regarding, reason, note, warning=warning)
 
 
 class Client:

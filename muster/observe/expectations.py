@@ -95,9 +95,9 @@ class Expectations:
     """When the PodGroup's spec may be written again over others' changes."""
     words: Repairs = field(default_factory=Repairs)
     """When its annotations may be written again."""
-    said: tuple[str, str] = ("", "")
+    reported: tuple[str, str] = ("", "")
     """The last state and message that it was to say."""
-    aside: str = ""
+    notes: str = ""
     """What was last said beside the state."""
     plain_pods: bool = False
     """Whether the watch has shown plain pods of it: what it says of them now is not what it has not read yet."""
@@ -130,7 +130,7 @@ class Expectations:
         """True if the gang has lacked pods for longer than operators need to make them."""
         return self.assembling_for(now) >= SILENCE
 
-    def doubt(self, now: float, *, shown: bool) -> float:
+    def expire_unseen_write(self, now: float, *, shown: bool) -> float:
         """Trust a written PodGroup that the watch does not show only for as long as the watch may be behind.
 
         Returns the seconds for which it is still trusted, 0 where there is none; `now` is monotonic.
@@ -145,7 +145,7 @@ class Expectations:
             self.written = self.unseen_since = None
         return max(left, 0.0)
 
-    def being_opened(self, view: View, now: float) -> float:
+    def release_in_progress(self, view: View, now: float) -> float:
         """Seconds for which somebody else may still be opening the gang; `now` is monotonic.
 
         `muster release` opens a gang that waits pod by pod: by the first of them it would be admitted as a gang of one.
@@ -174,7 +174,7 @@ class Expectations:
         """What muster wrote last into the PodGroup of this workload; None for another one."""
         return self.terms if decoded is not None and decoded.metadata.uid == self.workload else None
 
-    def notice(self, view: View, gated: AbstractSet[str], now: float) -> str:
+    def update(self, view: View, gated: AbstractSet[str], now: float) -> str:
         """Forget what the watch shows by now, and what was decided for a former workload of the name.
 
         `gated` are the UIDs of the gang's pods that the watch shows as held, `now` is the time of day. Gives the UID
@@ -196,7 +196,7 @@ class Expectations:
             self.plain_pods = plain and (self.plain_pods or bool(view.members))
         if view.decoded is not None and self.workload != view.decoded.metadata.uid:
             if self.workload:
-                self.mark, self.said, self.unplaced_since, self.runs_about = Mark(), ("", ""), 0.0, ""
+                self.mark, self.reported, self.unplaced_since, self.runs_about = Mark(), ("", ""), 0.0, ""
                 self.refused, self.yielded, self.planned = Refused(), False, None
                 if view.kind is None or view.kind.owns_pod_group:
                     # Not of plain pods: another of them is the oldest now, and the gang is the same.
@@ -210,7 +210,7 @@ class Expectations:
             self.unplaced_since = nowhere_since(view, now)
         return former
 
-    def granted(self, view: View, now: float) -> View:
+    def record_admission(self, view: View, now: float) -> View:
         """Remember that a gang that waits is admitted now (wall clock), and for what; gives the view with that."""
         if self.terms is not None:
             # It has room for what left it before, too.
@@ -218,10 +218,10 @@ class Expectations:
             self.terms = with_need(self.terms, need, requested(view), gang_and_intent(view)[0].roles)
         by, self.yielded = _by(view), False
         self.mark = Mark(view.uid, text_of(now), admitted_for=admitted_for(self.terms), admitter=by)
-        self.said = ("", "")
+        self.reported = ("", "")
         return replace(view, terms=self.terms, believed=True)
 
-    def admitted(self, view: View, wave: Candidate | None, now: float) -> Mark:
+    def record_running(self, view: View, wave: Candidate | None, now: float) -> Mark:
         """What was decided of the gang while it is admitted, `now` of the wall clock; it is remembered.
 
         Its next `wave`, where that waits, may be passed as a gang may.
@@ -237,7 +237,7 @@ class Expectations:
         self.mark = replace(before, admitted_at=at, admitted_for=terms, **passed)
         return self.mark
 
-    def set_aside(self, view: View, now: float) -> float:
+    def yield_room(self, view: View, now: float) -> float:
         """Give up the room of a gang whose writes are not taken: all of it where nothing is open.
 
         A write without an answer may have been carried out: gives the seconds until the watch would have shown that,
@@ -248,15 +248,15 @@ class Expectations:
         self.yielded = True
         self.tried.clear()
         if not view.open:
-            self.still_waiting(view)
+            self.record_waiting(view)
         return 0.0
 
-    def opens(self, view: View, more: frozenset[str]) -> None:
+    def record_open_units(self, view: View, more: frozenset[str]) -> None:
         """Remember which units of an admitted gang are being opened: `more`, and those that are not all open yet."""
         roles = view.gang.roles if view.gang else ()
         self.units = more | being_opened(view.members, roles, self.units or ()).keys()
 
-    def left_alone(self, view: View) -> Mark:
+    def record_unmanaged(self, view: View) -> Mark:
         """What was decided of the gang while its workload is left alone; it is remembered.
 
         What it was admitted for is kept while any of it runs: it may come back into muster's hands, and as no more.
@@ -267,7 +267,7 @@ class Expectations:
             self.terms = None
         return self.mark
 
-    def still_waiting(self, view: View) -> Mark:
+    def record_waiting(self, view: View) -> Mark:
         """What was decided of the gang while it is not admitted; it is remembered.
 
         Nobody passes one that is on hold: its patience begins when it is back in line.
@@ -310,9 +310,9 @@ class ExpectationsByGang:
         if newer(self.seen(key).written, group) is not group:
             return
         said = group.metadata.annotations
-        self._of[key] = Expectations(written=group, said=(said.get(STATE, ""), said.get(MESSAGE, "")))
+        self._of[key] = Expectations(written=group, reported=(said.get(STATE, ""), said.get(MESSAGE, "")))
 
-    def note_passed(self, key: GangKey, queue: str, now: float, drain_after: str) -> None:
+    def record_bypass(self, key: GangKey, queue: str, now: float, drain_after: str) -> None:
         """Note that a smaller gang passed this one in the queue, `now` of the wall clock; the first time counts.
 
         The queue drains for it after `drain_after`, where that is known and the queue does not say.

@@ -84,10 +84,10 @@ def lacking(view: View) -> str:
     return words if view.on_hold_by is None else f"{words}; {view.on_hold_by.sentence}"
 
 
-def admitted(view: View, standing: Standing, holds: str, aside: str) -> tuple[GangState, str]:
-    """State and sentence for an admitted gang; `holds` says how much of which queue, `aside` what else is to know."""
-    more = beyond(standing.opening, standing.stuck, standing.on_hold) if standing.opening is not None else ""
-    message = holds + more + aside
+def admitted(view: View, standing: Standing, holds: str, more: str) -> tuple[GangState, str]:
+    """State and sentence for an admitted gang; `holds` names its claim and queue, `more` has further notes."""
+    waiting = beyond(standing.opening, standing.stuck, standing.on_hold) if standing.opening is not None else ""
+    message = holds + waiting + more
     if later := deferred(view):
         message += f"; {later}"
     if standing.soft and not (view.members and not view.open):
@@ -122,7 +122,7 @@ def beyond(opening: Opening, stuck: Resources, on_hold: Decision | None = None) 
     return f"{words}; what starts together lacks pods: {lacking}" if lacking else words
 
 
-def aside(view: View) -> str:
+def notes(view: View) -> str:
     """What the owner of a gang is to know beside its state, while pods of it are held; "" where that is nothing."""
     words = ""
     if view.withdrawn and view.intent is not None:
