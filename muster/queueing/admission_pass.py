@@ -64,9 +64,9 @@ class AdmissionPass:
     bypassed: dict[tuple[str, tuple[str, ...], str], BypassCandidates] = field(default_factory=dict)
 
     _least: dict[str, float] = field(default_factory=dict)
-    # What `free` gave since something was last taken: thousands of lines ask of one queue.
-    _free: dict[str, Mapping[str, int]] = field(default_factory=dict)
-    _free_at: int = -1
+    # What `free` and `room` gave since something was last taken: thousands of lines ask of one queue.
+    _free: dict[tuple[str, bool], Mapping[str, int]] = field(default_factory=dict)
+    _room: dict[tuple[str, bool], Mapping[str, int]] = field(default_factory=dict)
     # The gangs that start in the pass, and those for which it keeps room: what is to end of them, and at which levels.
     _own: list[tuple[tuple[str, ...], Claim]] = field(default_factory=list)
     _own_needs: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -86,15 +86,20 @@ class AdmissionPass:
         """True if another pass may say something else when all gangs have started that fit."""
         return bool(self.reservations.made or self.turns or self.namespaces.limits or self.given_back)
 
-    def free(self, queue: str) -> Mapping[str, int]:
-        """What a queue has free now, of the resources that it limits; reservations are not counted."""
-        if self._free_at != self.changes:
-            self._free_at = self.changes
-            self._free.clear()
-        known = self._free.get(queue)
+    def free(self, queue: str, *, lasting: bool = False) -> Mapping[str, int]:
+        """What a queue has free now, or when finite work has ended, of the resources that it limits.
+
+        Reservations are not counted.
+        """
+        known = self._free.get((queue, lasting))
         if known is None:
-            known = self._free[queue] = self.usage.free(queue, self.tree.ceiling(queue))
+            usage = self.lasting if lasting else self.usage
+            known = self._free[queue, lasting] = usage.free(queue, self.tree.ceiling(queue))
         return known
+
+    def _taken(self) -> None:
+        self._free.clear()
+        self._room.clear()
 
     def is_soft(self, claim: Claim) -> bool:
         """True if the claim has a soft part that does not count."""
@@ -170,12 +175,15 @@ class AdmissionPass:
         given_back = self.given_back[lasting]
         return given_back.given if given_back.counts_for(candidate.queue, amounts, names) else {}
 
-    def room(self, queue: str) -> dict[str, int]:
-        """What a queue and those above it all have, of the resources that they limit."""
-        room: dict[str, int] = {}
-        for one in self.tree.gang_path(queue):
-            lower(room, self.usage.free(one, self.tree.ceiling(one)))
-        return room
+    def room(self, queue: str, *, lasting: bool = False) -> Mapping[str, int]:
+        """What a queue and those above it all have free, of the resources that they limit."""
+        known = self._room.get((queue, lasting))
+        if known is None:
+            room: dict[str, int] = {}
+            for one in self.tree.gang_path(queue):
+                lower(room, self.free(one, lasting=lasting))
+            known = self._room[queue, lasting] = room
+        return known
 
     def could_fit(self, candidate: Candidate, amounts: Amounts) -> bool:
         """Whether it would fit after all gangs that end by themselves had ended."""
@@ -240,6 +248,7 @@ class AdmissionPass:
         for one in filter(self.shares.competes, path):
             self.turns.setdefault(one, {})[candidate.order] = self.share(one)
         self.fits[candidate.key] = amounts
+        self._taken()
         self.usage.take(queue, amounts, running=())
         self.namespaces.take(namespace, amounts, lasts=candidate.lasts)
         for reservation in self.reservations.made:
@@ -279,6 +288,7 @@ class AdmissionPass:
             self._own_needs[level] = plus(self._own_needs.get(level, {}), amounts)
         if candidate.lasts:
             if levels:
+                self._taken()
                 self.lasting.take(candidate.queue, amounts, running=())
             self.namespaces.take_lasting(namespace, amounts)
         elif candidate.run is not None and start < inf:

@@ -99,7 +99,7 @@ class Growing:
         return Turn(found[1].key.gang, {**passed, **last_now})
 
 
-def room_to_grow(outcome: AdmissionPass, queue: str) -> dict[str, int] | None:
+def room_to_grow(outcome: AdmissionPass, queue: str) -> Mapping[str, int] | None:
     """The most that growth may take in a queue, of the resources that are limited; None where it may take nothing.
 
     Only growth of a gang whose next wave may start finds more. Growth stands behind all gangs that wait: it may pass

@@ -33,7 +33,7 @@ class LineVisitor(QueueVisitor):
         # Where gangs are visited only if they fit what is free: the limits, from the root down. Many a queue has no
         # gang that fits what is free for all.
         self._limits: tuple[str, ...] = ()
-        if key.stage is not Stage.OVER and not outcome.tree.in_strict_line(queue) and not self._spared(lasting=False):
+        if key.stage is not Stage.OVER and not outcome.tree.in_strict_line(queue) and not self._spared():
             self._limits = outcome.tree.limiting(queue)
             if outcome.given_back is not None and self._limits[:1] == (ROOT,):
                 self._limits = self._limits[1:]
@@ -85,50 +85,38 @@ class LineVisitor(QueueVisitor):
         path = tree.path(self.queue)
         if not self.key.begun and outcome.behind(self.queue) is not None:
             return [], None
-        over = self.key.stage is Stage.OVER
+        over, strict = self.key.stage is Stage.OVER, self._first_of_strict
         # Gangs that can never start are never visited.
         most = self._most_of_namespace(helps=over)
-        spared = self._spared(lasting=False)
-        # From the root down: many a queue has no gang that fits what is free for all.
-        by_what_is_free = not over and not self._first_of_strict
-        for one in reversed(path):
-            limit = tree.ceiling(one)
-            if limit:
-                lower(most, limit)
-                if by_what_is_free:
-                    lower(most, self._free(one, spared))
-                if any(name in most and amount > most[name] for name, amount in self.line.least):
-                    return [], None
-        if self._first_of_strict:
+        lower(most, tree.tightest(self.queue))
+        if not over and not strict:
+            lower(most, self._room())
+        if any(name in most and amount > most[name] for name, amount in self.line.least):
+            return [], None
+        if strict:
             return [most], None
         free = dict(most)
-        for one in path if over else ():
-            lower(free, self._free(one, spared))
-        options = self._passing(free, path, spared)
-        if not over:
-            return options, None
-        spared = self._spared(lasting=True)
-        for one in path:
-            lower(most, self._free(one, spared, lasting=True))
-        return options, most
+        if over:
+            lower(free, self._room())
+            lower(most, self._room(lasting=True))
+        return self._passing(free, path), most if over else None
 
-    def _unreserved(self) -> list[dict[str, int]] | None:
+    def _unreserved(self) -> list[Mapping[str, int]] | None:
         """What levels have free for which no room is kept yet: one of these has to be short for a new reservation.
 
         None where its namespace may be short instead.
         """
         if self.key.namespace in self.outcome.namespaces:
             return None
-        spared, by_level = self._spared(lasting=False), self.outcome.reservations.by_level
-        levels = [one for one in self.outcome.tree.path(self.queue) if one not in by_level]
-        return [self._free(one, spared) for one in levels]
+        by_level = self.outcome.reservations.by_level
+        return [self._free(one) for one in self.outcome.tree.path(self.queue) if one not in by_level]
 
-    def _passing(self, free: dict[str, int], path: tuple[str, ...], spared: Mapping[str, int]) -> list[dict[str, int]]:
+    def _passing(self, free: dict[str, int], path: tuple[str, ...]) -> list[dict[str, int]]:
         """What a gang may need that passes all reservations: those by its end, and these by what is spare."""
         outcome, kind = self.outcome, self.key.kind
         if self.key.begun:
             return [free]
-        options, most = [], free
+        options, most, spared = [], free, self._spared()
         reservations = [(one.latest(kind), one) for one in outcome.reservations.at(path)]
         for latest, one in sorted(reservations, key=lambda entry: entry[0]):
             if latest > outcome.now:
@@ -160,14 +148,22 @@ class LineVisitor(QueueVisitor):
         helps = helps and namespace not in self.outcome.reservations.by_namespace
         return room.largest(namespace, in_the_end=helps)
 
-    def _free(self, level: str, spared: Mapping[str, int], *, lasting: bool = False) -> dict[str, int]:
-        """What is free there for gangs of this line, with what is `spared`; or what would be when others have ended."""
-        taken = (self.outcome.lasting if lasting else self.outcome.usage).taken(level)
-        more = self._given_back(level, lasting=lasting)
-        return {
-            name: limit - taken.get(name, 0) + spared.get(name, 0) + more.get(name, 0)
-            for name, limit in self.outcome.tree.ceiling(level).items()
-        }
+    def _room(self, *, lasting: bool = False) -> Mapping[str, int]:
+        """What all levels of the queue have free for gangs of this line, now or when finite work has ended."""
+        if not self._spared(lasting=lasting) and not self._given_back(ROOT, lasting=lasting):
+            return self.outcome.room(self.queue, lasting=lasting)
+        room: dict[str, int] = {}
+        for one in self.outcome.tree.path(self.queue):
+            lower(room, self._free(one, lasting=lasting))
+        return room
+
+    def _free(self, level: str, *, lasting: bool = False) -> Mapping[str, int]:
+        """What is free there for gangs of this line, now or when finite work has ended."""
+        free, more = self.outcome.free(level, lasting=lasting), self._given_back(level, lasting=lasting)
+        spared = self._spared(lasting=lasting)
+        if not spared and not more:
+            return free
+        return {name: left + spared.get(name, 0) + more.get(name, 0) for name, left in free.items()}
 
     def _given_back(self, level: str, *, lasting: bool = False) -> Mapping[str, int]:
         """What others can be made to give back there, at most, for gangs of this line."""
@@ -175,7 +171,7 @@ class LineVisitor(QueueVisitor):
             return {}
         return self.outcome.given_back[lasting].given
 
-    def _spared(self, *, lasting: bool) -> Mapping[str, int]:
+    def _spared(self, *, lasting: bool = False) -> Mapping[str, int]:
         """What gangs hold that Volcano preempts for this line; a line has one priority then."""
         urgency = self.key.urgency
         return {} if urgency is None else self.outcome.less_urgent(self.queue, -urgency, lasting=lasting)

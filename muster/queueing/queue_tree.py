@@ -99,6 +99,7 @@ class QueueTree:
         self._ceilings: dict[str, dict[str, int]] = {}
         self._hands_up: dict[str, dict[str, int]] = {}
         self._limiting: dict[str, tuple[str, ...]] = {}
+        self._tightest: dict[str, dict[str, int]] = {}
         # Of all queues directly below one: what each would otherwise add up for itself.
         self._weights: dict[str, int] = {}
         self._guarantees: dict[str, Resources] = {}
@@ -188,7 +189,7 @@ class QueueTree:
     def _forget_limits(self, of: Iterable[str] | None = None) -> None:
         """Of these queues, or of all (None)."""
         self._revision += 1
-        for known in (self._limits, self._reaches, self._ceilings, self._hands_up, self._limiting):
+        for known in (self._limits, self._reaches, self._ceilings, self._hands_up, self._limiting, self._tightest):
             if of is None:
                 known.clear()
             else:
@@ -293,6 +294,16 @@ class QueueTree:
         known = self._ceilings.get(name)
         if known is None:
             known = self._ceilings[name] = {resource: amount.nano for resource, amount in self.limit(name).items()}
+        return known
+
+    def tightest(self, name: str) -> Mapping[str, int]:
+        """The least ceiling of the queue and of all above it, by resource."""
+        known = self._tightest.get(name)
+        if known is None:
+            ceilings = [self.ceiling(one) for one in self.path(name)]
+            names = {resource for ceiling in ceilings for resource in ceiling}
+            known = {one: min(ceiling[one] for ceiling in ceilings if one in ceiling) for one in names}
+            self._tightest[name] = known
         return known
 
     def limiting(self, name: str) -> tuple[str, ...]:

@@ -28,7 +28,6 @@ class Shares:
         self._revision = tree.revision
         # By queue: a resource, and the fraction of its share that a billionth of its unit is.
         self._parts: dict[str, tuple[tuple[str, int, int], ...]] = {}
-        self._rooms: dict[str, dict[str, int]] = {}
 
     def by_age(self, parent: str) -> bool:
         """Whether gangs of the queues directly below start by age: it says so, or stands in one strict line.
@@ -37,7 +36,7 @@ class Shares:
         """
         self._refresh()
         view = self.tree.get(parent)
-        if (view is not None and view.by_age) or not self._room(parent):
+        if (view is not None and view.by_age) or not self.tree.tightest(parent):
             return True
         return self.tree.in_strict_line(parent)
 
@@ -75,7 +74,6 @@ class Shares:
     def _refresh(self) -> None:
         if self._revision != self.tree.revision:
             self._parts.clear()
-            self._rooms.clear()
             self._revision = self.tree.revision
 
     def _parts_of(self, queue: str) -> tuple[tuple[str, int, int], ...]:
@@ -90,7 +88,7 @@ class Shares:
         view = tree.get(queue)
         parts = []
         parent = tree.path(queue)[1]
-        for name, room in self._room(parent).items():
+        for name, room in self.tree.tightest(parent).items():
             # The share is deserved / times.
             if view is None:
                 # Of what is no object, all; of a queue's own leaf, that of one more queue below it.
@@ -104,13 +102,3 @@ class Shares:
                 times, deserved = 1, guaranteed
             parts.append((name, times, deserved))
         return tuple(parts)
-
-    def _room(self, parent: str) -> dict[str, int]:
-        """What all queues below the parent may hold together, by the tightest limit of each resource."""
-        known = self._rooms.get(parent)
-        if known is None:
-            known = self._rooms[parent] = {}
-            for one in self.tree.path(parent):
-                for name, limit in self.tree.ceiling(one).items():
-                    known[name] = min(limit, known.get(name, limit))
-        return known

@@ -41,12 +41,12 @@ class WaitingLine(Blocks[Order, Amounts, _Needs]):
 
     def summarize(self, values: Sequence[Amounts]) -> _Needs:
         """The least and the most of these needs."""
-        most: dict[str, int] = {}
+        by_name: dict[str, list[int]] = {}
         for need in values:
             for name, amount in need:
-                if amount > most.get(name, 0):
-                    most[name] = amount
-        return _Needs(_least_of(values), most)
+                by_name.setdefault(name, []).append(amount)
+        least = tuple((name, min(all_)) for name, all_ in by_name.items() if len(all_) == len(values))
+        return _Needs(least, {name: max(all_) for name, all_ in by_name.items()})
 
     def changed(self, where: int) -> None:
         """A block has changed."""
@@ -62,7 +62,7 @@ class WaitingLine(Blocks[Order, Amounts, _Needs]):
     def least(self) -> Amounts:
         """The least that any of them needs of each resource that all of them need; there must be one."""
         if self._least is None:
-            self._least = _least_of([self.summary(block).least for block in self.blocks])
+            self._least = self.summarize([self.summary(block).least for block in self.blocks]).least
         return self._least
 
     def before(self, order: Order) -> int:
@@ -105,11 +105,3 @@ def _exceeds(needs: Iterable[tuple[str, int]], free: Sequence[Mapping[str, int]]
     """True if these need more of a resource than one of those has."""
     needs = tuple(needs)
     return any(amount > one.get(name, amount) for one in free for name, amount in needs)
-
-
-def _least_of(needs: Sequence[Amounts]) -> Amounts:
-    least = dict(needs[0])
-    for need in needs:
-        amounts = dict(need)
-        least = {name: min(amount, amounts[name]) for name, amount in least.items() if name in amounts}
-    return tuple(least.items())
