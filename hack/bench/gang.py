@@ -1,4 +1,4 @@
-"""From the last created pod of a gang until all its gates are open, beside raw patches; drains, and an idle controller.
+"""From the last created pod of a gang until all its gates are open, beside raw patches; and a replacement.
 
 On a control plane of its own: etcd, kube-apiserver, muster's webhook and controller; no operator, scheduler or kubelet.
 The bench makes the pods itself, as an operator would, and deletes those of a gang as soon as all its gates are open.
@@ -6,9 +6,6 @@ The bench makes the pods itself, as an operator would, and deletes those of a ga
 - Gangs of 50, 500 and 1,000 pods, in turn with as many raw patches of equal pods by the same client, as many at once.
   The time ends when the bench's watch shows the last open gate. The goal: within 1.1 of raw patches.
 - The replacement of a pod of a gang of 50 that runs, from its creation to its open gate.
-- Gangs of five through a queue that holds some of them: gangs a second, CPU and memory of the controller.
-- Gated pods of a closed queue: what the idle controller uses of a core, in the first 20 seconds in which it is below
-  1 %, or after ten minutes.
 """
 
 import argparse
@@ -22,10 +19,9 @@ from statistics import median
 from typing import Any
 
 from hack.bench.control_plane import RAY_CLUSTERS, prepare
-from hack.bench.harness import Table, options, say
+from hack.bench.harness import Table, options
 from hack.testbed import Testbed
-from hack.testbed.costs import resident, spent, stat
-from hack.testbed.muster import MusterInstall, install
+from hack.testbed.muster import install
 from muster.kube.burst import CONCURRENT
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
@@ -40,11 +36,7 @@ _NAMESPACE = "bench"
 _RAW_GATE = "hack.muster.dev/raw"
 _SECONDS = 600.0
 _CALL = 60.0
-_IDLE_SECONDS = 20.0
-_QUIET = 0.01  # of a core
 _REPLACED, _REPLACEMENTS = 50, 20  # pods
-_SMALL = 5  # pods
-_SMALL_CPU = 10
 
 
 def _template(name: str) -> dict[str, Any]:
@@ -84,9 +76,8 @@ def _pod(cluster: dict[str, Any], number: int) -> dict[str, Any]:
 class _Bench:
     """The control plane, a client of it, and what a watch shows of the pods."""
 
-    def __init__(self, client: Client, muster: MusterInstall) -> None:
+    def __init__(self, client: Client) -> None:
         self.client = client
-        self._controller = muster.controllers[0].pid
         self.pods: Store[Pod] = Store()
         self._gated: dict[str, set[str]] = defaultdict(set)
         self._opened: asyncio.Queue[str] = asyncio.Queue()
@@ -123,15 +114,15 @@ class _Bench:
         created: dict[str, Any] = json.loads(data)
         return created
 
-    async def _queue(self, name: str, cpu: int, state: str = "Open") -> None:
+    async def _queue(self, name: str) -> None:
         manifest = {
             "apiVersion": QUEUES.api_version,
             "kind": QUEUES.kind,
             "metadata": {"name": name},
-            "spec": {"weight": 1, "capability": {"cpu": str(cpu)}},
+            "spec": {"weight": 1, "capability": {"cpu": "10000"}},
         }
         await self.client.apply(QUEUES, name, manifest, field_manager="bench")
-        await self.client.merge_patch(QUEUES, name, {"status": {"state": state}}, subresource="status")
+        await self.client.merge_patch(QUEUES, name, {"status": {"state": "Open"}}, subresource="status")
 
     async def _next_opened(self) -> str:
         return await asyncio.wait_for(self._opened.get(), _SECONDS)
@@ -139,7 +130,7 @@ class _Bench:
     async def gang(self, name: str, pods: int) -> float:
         """Seconds from the last pod of a gang to its last open gate."""
         await self._cleaned()
-        await self._queue(name, 10_000)
+        await self._queue(name)
         cluster = await self._cluster(name, name, pods)
         await self._create(_pod(cluster, number) for number in range(pods))
         started = time.perf_counter()
@@ -151,7 +142,7 @@ class _Bench:
 
     async def replacements(self) -> list[float]:
         """Seconds from the creation of a pod that replaces another one to its open gate."""
-        await self._queue("replaced", 10)
+        await self._queue("replaced")
         cluster = await self._cluster("replaced", "replaced", _REPLACED)
         members = [_pod(cluster, number) for number in range(_REPLACED + _REPLACEMENTS)]
         await self._create(members[:_REPLACED])
@@ -212,63 +203,11 @@ class _Bench:
         with suppress(ApiError):
             await self.client.delete(PODS, pod, _NAMESPACE, deadline=_CALL)
 
-    async def _small(self, queue: str, gangs: int) -> dict[str, dict[str, Any]]:
-        """Gangs of five pods that wait for a closed queue; return their workloads by name."""
-        clusters = {}
-        # A closed queue takes nothing new.
-        await self._queue(queue, _SMALL_CPU)
-
-        async def make(number: int) -> None:
-            name = f"{queue}-{number:05}"
-            clusters[name] = await self._cluster(name, queue, _SMALL)
-
-        await self._many(make(number) for number in range(gangs))
-        await self._queue(queue, _SMALL_CPU, "Closed")
-        await self._create(_pod(cluster, number) for cluster in clusters.values() for number in range(_SMALL))
-        return clusters
-
-    async def idle(self, pods: int) -> None:
-        """Make gated pods of which none may start, and wait until the controller has written why."""
-        clusters = await self._small("idle", pods // _SMALL)
-        waited = time.perf_counter()
-        while True:
-            cpu, started = self._cpu(), time.perf_counter()
-            await asyncio.sleep(_IDLE_SECONDS)
-            share = (self._cpu() - cpu) / (time.perf_counter() - started)
-            passed = time.perf_counter() - waited
-            if share < _QUIET or passed > _SECONDS:
-                break
-        figures = {"% of a core": 100 * share, "s after the last pod": passed, "MB": resident(self._controller)}
-        say(f"{pods:,} gated pods, the idle controller", figures)
-        await self._many(self._remove(cluster) for cluster in clusters.values())
-
-    async def drain(self, gangs: int) -> None:
-        """Open a queue for which gangs of five pods wait; each goes as soon as it has started."""
-        clusters = await self._small("drain", gangs)
-        cpu, started = self._cpu(), time.perf_counter()
-        await self._queue("drain", _SMALL_CPU)
-        async with asyncio.TaskGroup() as ending:
-            for _ in range(gangs):
-                gang = await self._next_opened()
-                ending.create_task(self._remove(clusters[gang.removeprefix("ray-").removesuffix("-pg")]))
-        seconds, cpu = time.perf_counter() - started, self._cpu() - cpu
-        say(
-            f"{gangs:,} gangs of {_SMALL} through {_SMALL_CPU} cpu",
-            {
-                "gangs a second": gangs / seconds,
-                "CPU seconds of the controller for 1,000 pods": 1000 * cpu / gangs / _SMALL,
-                "MB": resident(self._controller),
-            },
-        )
-
-    def _cpu(self) -> float:
-        return spent(stat(self._controller))
-
 
 @asynccontextmanager
-async def _bench(testbed: Testbed, muster: MusterInstall) -> AsyncIterator[_Bench]:
+async def _bench(testbed: Testbed) -> AsyncIterator[_Bench]:
     async with await Client.connect(kubeconfig=str(testbed.kubeconfig), user_agent="bench") as client:
-        bench = _Bench(client, muster)
+        bench = _Bench(client)
         watching = asyncio.create_task(Reflector(client, PODS, Pod, bench.pods).run())
         try:
             yield bench
@@ -277,8 +216,8 @@ async def _bench(testbed: Testbed, muster: MusterInstall) -> AsyncIterator[_Benc
             await asyncio.gather(watching, return_exceptions=True)
 
 
-async def _run(testbed: Testbed, muster: MusterInstall, given: argparse.Namespace) -> None:
-    async with _bench(testbed, muster) as bench:
+async def _run(testbed: Testbed, given: argparse.Namespace) -> None:
+    async with _bench(testbed) as bench:
         table = Table("seconds", "median", "least", "most", "of raw")
         for pods in given.sizes:
             ours, raw = [], []
@@ -293,15 +232,11 @@ async def _run(testbed: Testbed, muster: MusterInstall, given: argparse.Namespac
             table.row(f"a gang of {pods}", median(ours), min(ours), max(ours), median(ours) / median(raw))
         replaced = await bench.replacements()
         table.row("a replacement", median(replaced), min(replaced), max(replaced), "")
-        if given.gangs:
-            await bench.drain(given.gangs)
-        if given.idle:
-            await bench.idle(given.idle)
 
 
 def main(argv: Sequence[str]) -> None:
     """Measure and print."""
-    given = options(argv, __doc__, sizes=[50, 500, 1000], rounds=6, gangs=2000, idle=20_000)
+    given = options(argv, __doc__, sizes=[50, 500, 1000], rounds=6)
     with Testbed.start(parts=(), progress=print) as testbed:
         prepare(testbed, [_NAMESPACE])
         for part in ("kube-scheduler", "kwok"):
@@ -309,4 +244,4 @@ def main(argv: Sequence[str]) -> None:
         values = {"image.repository": "muster", "webhook.shutdownDelaySeconds": "0"}
         muster = install(testbed, values=values, webhooks=1, controllers=1)
         muster.wait_ready(90)
-        asyncio.run(_run(testbed, muster, given))
+        asyncio.run(_run(testbed, given))

@@ -43,9 +43,9 @@ def etcd(site: Site) -> Launch:
 
 # With the operators' large CRDs 0.4 GB live; the nearer to a limit, the more Go's collector works.
 _MEMORY = {"GOMEMLIMIT": "1536MiB"}
-# A cluster of many pods may have 150,000 (hack/bench/fleet): six versions of each may come within the five
-# minutes after which the apiserver drops old ones, which is more than etcd's usual 2 GiB, and more than its own. It
-# alone keeps the lazy collector there (lifecycle.py).
+# A cluster of many pods may have 150,000: six versions of each may come within the five minutes after which the
+# apiserver drops old ones, which is more than etcd's usual 2 GiB, and more than its own. It alone keeps the lazy
+# collector there (lifecycle.py).
 _MUCH_MEMORY = {"GOMEMLIMIT": "8GiB", **LAZY_COLLECTOR}
 _ROOM = (f"--quota-backend-bytes={8 * 2**30}",)
 

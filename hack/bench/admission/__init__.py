@@ -1,10 +1,10 @@
-"""What a review costs the webhook, beside an empty server and a minimal one of Go.
+"""What a review costs the webhook, beside a minimal server of Go.
 
 On a control plane of its own (etcd, kube-apiserver, no operator, no scheduler that acts, no kubelet), in one run:
 
 - reviews of an 8 KB worker pod over TLS, 16 connections: a second, and a second of a core (of the server's own CPU
-  time, which other work on the machine does not change), beside an empty aiohttp server with msgspec and a minimal one
-  of Go's net/http, each alone, in turn, and the medians;
+  time, which other work on the machine does not change), beside a minimal server of Go's net/http, each alone,
+  in turn, and the medians;
 - p50 and p99 at 160 reviews a second, also while the server lists 5,000 pods again and again;
 - a hundred bodies of 3 MiB at once: the answers, and the server's memory at its highest;
 - end to end: pods a second that the real apiserver creates where no webhook is asked, where one in Go is that answers
@@ -123,11 +123,11 @@ def _throughput(load: Load, servers: list[Server], seconds: float, rounds: int) 
             wall[server.name].append(count / found["seconds"])
             core[server.name].append(count / (server.cpu() - before))
     size = (load.folder / "review.json").stat().st_size
-    table = Table(f"reviews of {size:,} bytes, TLS 1.3", "a second", "of a core", "least", "most", "of echo")
+    table = Table(f"reviews of {size:,} bytes, TLS 1.3", "a second", "of a core", "least", "most", "of Go")
     for server in servers:
         rates = core[server.name]
         figures = median(wall[server.name]), median(rates), min(rates), max(rates)
-        table.row(server.name, *figures, median(rates) / median(core["echo"]))
+        table.row(server.name, *figures, median(rates) / median(core["Go"]))
 
 
 def _latency(table: Table, load: Load, server: Server, what: str) -> None:
@@ -152,23 +152,21 @@ def _servers(testbed: Testbed, api: Api, load: Load, folder: Path, arguments: ar
     """Measure the servers alone, and write down the patch that muster answers with."""
     python = [sys.executable, "-m", "hack.bench.admission.servers"]
     with (
-        _server("muster", *python, "muster", str(folder), str(testbed.kubeconfig)) as muster,
-        _server("echo", *python, "echo", str(folder)) as echo,
+        _server("muster", *python, str(folder), str(testbed.kubeconfig)) as muster,
         _server("Go", "env", "GOMAXPROCS=1", *_go(load.program, folder)) as other,
     ):
         (folder / "patch.json").write_bytes(_patch(muster, folder))
-        _throughput(load, [muster, echo, other], arguments.seconds, arguments.rounds)
+        _throughput(load, [muster, other], arguments.seconds, arguments.rounds)
         table = Table(f"{_RATE} reviews a second, in ms", "p50", "p99", "longest")
-        for server in (other, echo, muster):
+        for server in (other, muster):
             _latency(table, load, server, server.name)
         _large(load, muster)
         watch.create(api, arguments.pods, _unmanaged)
         table = Table(f"{_RATE} reviews a second, {arguments.pods:,} pods known", "p50", "p99", "longest")
         _latency(table, load, muster, "muster")
         muster.process.send_signal(signal.SIGUSR1)
-        # The others show what the apiserver's own work for the lists takes of the machine.
-        for server, listing in ((other, "Go, while muster lists them"), (echo, "echo, while muster lists them")):
-            _latency(table, load, server, listing)
+        # The other shows what the apiserver's own work for the lists takes of the machine.
+        _latency(table, load, other, "Go, while muster lists them")
         _latency(table, load, muster, "muster, listing them again and again")
 
 

@@ -1,8 +1,8 @@
-"""The webhook's own server, and an empty one of the same parts, each alone in its process.
+"""The webhook's own server, alone in its process.
 
-`python -m hack.bench.admission.servers muster FOLDER KUBECONFIG` is what `muster-webhook` serves, with a certificate of
-the folder instead of the Secret's; SIGUSR1 has it list all pods of its watches again and again, until the next.
-`... echo FOLDER` reads a review with msgspec and allows it. Both print the port.
+`python -m hack.bench.admission.servers FOLDER KUBECONFIG` serves what `muster-webhook` serves, with a certificate of
+the folder instead of the Secret's, and prints the port. SIGUSR1 has it list all pods of its watches again and again,
+until the next.
 """
 
 import asyncio
@@ -11,8 +11,6 @@ import ssl
 import sys
 from pathlib import Path
 
-import msgspec
-from aiohttp import web
 from prometheus_client import CollectorRegistry
 
 from muster.gangs.intent import Defaults
@@ -31,38 +29,7 @@ from webhook.server.listener import Listener
 _SECONDS = 120.0
 
 
-class _Request(msgspec.Struct):
-    uid: str
-    object: msgspec.Raw
-
-
-class _Review(msgspec.Struct, rename="camel"):
-    api_version: str
-    kind: str
-    request: _Request
-
-
-async def _echo(http: web.Request) -> web.Response:
-    review = msgspec.json.decode(await http.read(), type=_Review)
-    answer = {
-        "apiVersion": review.api_version,
-        "kind": review.kind,
-        "response": {"uid": review.request.uid, "allowed": True},
-    }
-    return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
-
-
-async def _serve_echo(context: ssl.SSLContext) -> None:
-    app = web.Application(client_max_size=7 * 2**20)
-    app.add_routes([web.post("/mutate/pods", _echo)])
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    print(runner.addresses[0][1], flush=True)
-    await asyncio.Event().wait()
-
-
-async def _serve_muster(context: ssl.SSLContext, kubeconfig: str) -> None:
+async def _serve(context: ssl.SSLContext, kubeconfig: str) -> None:
     spare_collector()
     relisting = asyncio.Event()
 
@@ -101,11 +68,11 @@ async def _list_again(reflector: Reflector[Pod]) -> None:
     await asyncio.wait({running})
 
 
-def main(kind: str, folder: str, *rest: str) -> None:
+def main(folder: str, kubeconfig: str) -> None:
     """Serve until killed."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(Path(folder, "server.crt"), Path(folder, "server.key"))
-    asyncio.run(_serve_echo(context) if kind == "echo" else _serve_muster(context, *rest))
+    asyncio.run(_serve(context, kubeconfig))
 
 
 if __name__ == "__main__":
