@@ -24,7 +24,7 @@ from muster.observe.pod_groups import claim_of, scheduler_of
 from muster.observe.queues import view_of
 from muster.observe.view import View
 from muster.queueing.entries import Claim, Order
-from muster.queueing.growth import Growing
+from muster.queueing.growth import GrowthQueue
 from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
 from muster.resources.amounts import NOTHING, Resources
 
@@ -44,7 +44,7 @@ class AdmissionQueue:
         self._queue = queue
         self._sweeps = sweeps
         self._now = now
-        self._growing = Growing()
+        self._growing = GrowthQueue()
         # Those who are looked at because they may grow: the queue that has changed, and the places that had their turn.
         self._turns_to_grow: dict[GangKey, tuple[str, Mapping[str, Order]]] = {}
         self._status_updates = StatusUpdateSchedule()

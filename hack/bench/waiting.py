@@ -24,7 +24,7 @@ from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeRoom
 from muster.process.lifecycle import spare_collector
 from muster.queueing.entries import Claim, EndKind, EntryKey, Growth, Run
-from muster.queueing.growth import Growing
+from muster.queueing.growth import GrowthQueue
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
@@ -205,7 +205,7 @@ def _edit(waiting: int) -> _Figures:
 def _elastic(waiting: int) -> _Figures:
     """Elastic gangs fill a queue and want more, each another amount; a small gang ends, and none of them may grow."""
     ledger = Ledger()
-    growing = Growing()
+    growing = GrowthQueue()
     ledger.set_queue(QueueView("queue", "Open", _resources(1000 * waiting + 100, 1 << 40)))
     for number in range(waiting):
         key, held = GangKey("bench", f"gang-{number}"), _resources(1000, 1)

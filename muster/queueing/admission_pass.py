@@ -17,8 +17,6 @@ from math import inf
 
 from muster.queueing.bypassed import BypassCandidates
 from muster.queueing.entries import Candidate, Claim, EndKind, EntryKey, Order
-from muster.queueing.holdings import Room
-from muster.queueing.line_visitor import LineVisitor, lower
 from muster.queueing.namespace_quota import NamespaceRoom
 from muster.queueing.queue_state import Holds, QueueState
 from muster.queueing.queue_tree import QueueTree
@@ -27,21 +25,21 @@ from muster.queueing.reclaim import Reclaimable
 from muster.queueing.reservations import Reservation, Reservations
 from muster.queueing.run_ends import RunEnds, ended_by, first_time
 from muster.queueing.shares import Shares
-from muster.queueing.turns import Turns
-from muster.queueing.unplaced_claims import HardParts, is_soft
-from muster.queueing.usage import Amounts, Usage, plus, signed
+from muster.queueing.unplaced_claims import CountedUnplaced, is_soft
+from muster.queueing.usage import Amounts, Usage, clamp, plus, signed
 
 
 @dataclass(slots=True)
 class AdmissionPass:
     """The gangs that may start, in order, the usage after all of them have started, and the reservations.
 
-    It holds until the time `until` (seconds of the wall clock), if nothing happens. `lasting` is the usage of the
-    claims that do not end by themselves. `told` tells whether the result has been read. `hard` are, by queue, the soft
-    parts of claims that count all the same. `given_back` is what others can be made to give back, now and after all had
-    ended that end by themselves, where the root says so. No more than `at_once` gangs are let start in one pass; `more`
-    tells that others may follow in the next one. `turns` holds, for each queue that competes, what it had of its share
-    at the turn of each gang below it that fits.
+    :ivar lasting: The usage of the claims that do not end by themselves.
+    :ivar hard: The soft parts of claims that count all the same, by queue.
+    :ivar at_once: No more gangs are let start in one pass; `more` is true if others may follow in the next one.
+    :ivar until: The pass holds until then (seconds of the wall clock), if nothing happens.
+    :ivar consumed: True once the result has been read.
+    :ivar reclaimable: The room that can be reclaimed from others, now and after finite work has ended.
+    :ivar turns: The share that each competing queue had at the turn of each gang below it that fits.
     """
 
     shares: Shares
@@ -49,7 +47,7 @@ class AdmissionPass:
     usage: Usage
     lasting: Usage
     namespaces: NamespaceRoom
-    hard: Mapping[str, HardParts]
+    hard: Mapping[str, CountedUnplaced]
     asked: Mapping[str, Sequence[tuple[Holds, Amounts]]]
     ends: Callable[[str], RunEnds]
     now: float
@@ -57,8 +55,8 @@ class AdmissionPass:
     fits: OrderedDict[EntryKey, Amounts] = field(default_factory=OrderedDict)
     reservations: Reservations = field(default_factory=Reservations)
     until: float = inf
-    told: bool = False
-    given_back: tuple[Reclaimable, Reclaimable] | None = None
+    consumed: bool = False
+    reclaimable: tuple[Reclaimable, Reclaimable] | None = None
     more: bool = False
     turns: dict[str, dict[Order, float]] = field(default_factory=dict)
     bypassed: dict[tuple[str, tuple[str, ...], str], BypassCandidates] = field(default_factory=dict)
@@ -84,7 +82,7 @@ class AdmissionPass:
     @property
     def depends_on_starts(self) -> bool:
         """True if another pass may say something else when all gangs have started that fit."""
-        return bool(self.reservations.made or self.turns or self.namespaces.limits or self.given_back)
+        return bool(self.reservations.made or self.turns or self.namespaces.limits or self.reclaimable)
 
     def free(self, queue: str, *, lasting: bool = False) -> Mapping[str, int]:
         """What a queue has free now, or when finite work has ended, of the resources that it limits.
@@ -105,9 +103,9 @@ class AdmissionPass:
         """True if the claim has a soft part that does not count."""
         return is_soft(self.hard, claim)
 
-    def behind(self, queue: str, order: Order | None = None) -> Order | None:
+    def strict_head_before(self, queue: str, order: Order | None = None) -> Order | None:
         """The gang behind which a gang of that order (None: the last) waits in a strict queue on the path; or None."""
-        return self.reservations.behind(self.tree.path(queue), order) if self.reservations.strict else None
+        return self.reservations.strict_head_before(self.tree.path(queue), order) if self.reservations.strict else None
 
     # --- room ---------------------------------------------------------------------------------------------------------
 
@@ -119,7 +117,7 @@ class AdmissionPass:
         usage = self.lasting if lasting else self.usage
         left_out = self._left_out(candidate, lasting=lasting)
         lacking = usage.lacking(self.tree.path(candidate.queue), amounts, left_out)
-        more = self._given_back(candidate, amounts, lacking.get(ROOT, ()), lasting=lasting)
+        more = self._reclaimable(candidate, amounts, lacking.get(ROOT, ()), lasting=lasting)
         if more and not usage.lacking((ROOT,), amounts, tuple(plus(dict(left_out), more.items()).items())):
             lacking.pop(ROOT, None)
         return lacking
@@ -141,7 +139,7 @@ class AdmissionPass:
         left_out = dict(self._left_out(candidate))
         more = dict.fromkeys(path, left_out) if left_out else {}
         kept = reservation.lacking(path, amounts, more)
-        if given := self._given_back(candidate, amounts, kept.get(ROOT, ())):
+        if given := self._reclaimable(candidate, amounts, kept.get(ROOT, ())):
             return reservation.lacking(path, amounts, {**more, ROOT: plus(left_out, given.items())})
         return kept
 
@@ -166,14 +164,14 @@ class AdmissionPass:
         namespace = candidate.key.namespace
         return namespace if candidate.limited and namespace in self.namespaces else ""
 
-    def _given_back(
+    def _reclaimable(
         self, candidate: Candidate, amounts: Amounts, names: Sequence[str], *, lasting: bool = False
     ) -> Mapping[str, int]:
         """What others can be made to give back for a candidate that lacks these resources of the root."""
-        if self.given_back is None or not candidate.reclaims or not names:
+        if self.reclaimable is None or not candidate.reclaims or not names:
             return {}
-        given_back = self.given_back[lasting]
-        return given_back.given if given_back.counts_for(candidate.queue, amounts, names) else {}
+        reclaimable = self.reclaimable[lasting]
+        return reclaimable.given if reclaimable.counts_for(candidate.queue, amounts, names) else {}
 
     def room(self, queue: str, *, lasting: bool = False) -> Mapping[str, int]:
         """What a queue and those above it all have free, of the resources that they limit."""
@@ -181,13 +179,13 @@ class AdmissionPass:
         if known is None:
             room: dict[str, int] = {}
             for one in self.tree.gang_path(queue):
-                lower(room, self.free(one, lasting=lasting))
+                clamp(room, self.free(one, lasting=lasting))
             known = self._room[queue, lasting] = room
         return known
 
-    def could_fit(self, candidate: Candidate, amounts: Amounts) -> bool:
+    def fits_when_finite_work_ends(self, candidate: Candidate, amounts: Amounts) -> bool:
         """Whether it would fit after all gangs that end by themselves had ended."""
-        in_namespace = self.namespaces.could_have(self._limited_by(candidate), amounts)
+        in_namespace = self.namespaces.fits_when_drained(self._limited_by(candidate), amounts)
         return in_namespace and not self.lacking(candidate, amounts, lasting=True)
 
     def patience_is_over(self, candidate: Candidate) -> bool:
@@ -195,11 +193,11 @@ class AdmissionPass:
         view, since = self.tree.get(candidate.queue), candidate.passed_since
         return view is not None and since is not None and since + view.patience <= self.now
 
-    def waits_in_vain(self, candidate: Candidate) -> bool:
+    def is_starved(self, candidate: Candidate) -> bool:
         """Whether its patience is over, and no room is kept for it, for nothing that ends would make any."""
         if not self.patience_is_over(candidate) or self.reservations.of(candidate.order) is not None:
             return False
-        return candidate.follows or not self.could_fit(candidate, candidate.amounts)
+        return candidate.follows or not self.fits_when_finite_work_ends(candidate, candidate.amounts)
 
     # --- decisions ----------------------------------------------------------------------------------------------------
 
@@ -210,7 +208,7 @@ class AdmissionPass:
         its queue; nor does it keep room in the namespace while what it lacks in the queue is kept for one before it.
         """
         late = candidate.deadline is not None and candidate.deadline <= self.now
-        if late or (not candidate.begun and self.behind(candidate.queue, candidate.order) is not None):
+        if late or (not candidate.begun and self.strict_head_before(candidate.queue, candidate.order) is not None):
             return None
         amounts, reservations = candidate.amounts, self.reservations
         lacking, has_room = self.lacking(candidate, amounts), self.has_in_namespace(candidate, amounts)
@@ -225,7 +223,7 @@ class AdmissionPass:
             and self.patience_is_over(candidate)
             and next((one for one in path if one in lacking), "") not in reservations.by_level
             and (has_room or candidate.key.namespace not in reservations.by_namespace)
-            and self.could_fit(candidate, amounts)
+            and self.fits_when_finite_work_ends(candidate, amounts)
         )
         if not strict and not reserves:
             return None
@@ -350,7 +348,7 @@ class AdmissionPass:
 
     # --- shares -------------------------------------------------------------------------------------------------------
 
-    def gives_way(self, queue: str, level: str) -> tuple[str, float] | None:
+    def sibling_below_its_share(self, queue: str, level: str) -> tuple[str, float] | None:
         """The queue directly below `level` in which gangs of a queue wait, and the part of its share that it has.
 
         None unless a sibling that has less goes first, with gangs that wait for `level`.
@@ -392,33 +390,6 @@ class AdmissionPass:
                 for name, amount in counts:
                     held[name] = held.get(name, 0) + amount
         return held
-
-
-def run_admission_pass(
-    shares: Shares, states: Mapping[str, QueueState], room: Room, *, now: float, at_once: int
-) -> AdmissionPass:
-    """Decide for all gangs that wait in these queues, the queues of one subtree, until `at_once` may start.
-
-    The pass takes of the room.
-    """
-    tree = shares.tree
-    outcome = AdmissionPass(shares, states, *room, now, at_once)
-    if tree.settings(ROOT).reclaims:
-        of_all = Reclaimable(shares, states, outcome.usage)
-        outcome.given_back = of_all, Reclaimable(shares, states, outcome.lasting, lasting=True)
-    visitors: dict[str, list[LineVisitor]] = {}
-    for queue, state in states.items():
-        outcome.until = min(outcome.until, state.advance(now))
-        if tree.takes_work(queue) and tree.leaf(queue):
-            lines = (LineVisitor(outcome, queue, key, line) for key, line in state.lines.items())
-            visitors[queue] = [one for one in lines if not one.is_full()]
-    turns = Turns(shares, outcome.usage, visitors)
-    while turns.next() is not None:
-        if len(outcome.fits) == at_once:
-            outcome.more = True
-            break
-        turns.visited()
-    return outcome
 
 
 def _within(needs: Amounts, free: Iterable[Mapping[str, int]]) -> bool:

@@ -47,7 +47,7 @@ class _GrowthVisitor(QueueVisitor):
         return None
 
 
-class Growing:
+class GrowthQueue:
     """The gangs that were refused growth, in order."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Growing:
     ) -> Turn | None:
         """The first gang that may grow now, of those that compete in this pass; not gang `but`.
 
-        Only places behind those `passed` count, by queue.
+        Only places behind those `on_passed` count, by queue.
         """
 
         def may_grow(gang: GangKey) -> bool:
@@ -94,7 +94,7 @@ class Growing:
         found = turns.next()
         if found is None:
             return None
-        turns.visited()
+        turns.advance()
         last_now = {queue: one.last for queue, one in visitors.items() if one.last is not None}
         return Turn(found[1].key.gang, {**passed, **last_now})
 
@@ -105,7 +105,7 @@ def room_to_grow(outcome: AdmissionPass, queue: str) -> Mapping[str, int] | None
     Only growth of a gang whose next wave may start finds more. Growth stands behind all gangs that wait: it may pass
     them as a small gang may, unless one stands in a strict queue, or is still to be decided of.
     """
-    may_pass = outcome.tree.takes_work(queue) and not outcome.more and outcome.behind(queue) is None
+    may_pass = outcome.tree.takes_work(queue) and not outcome.more and outcome.strict_head_before(queue) is None
     return outcome.room(queue) if may_pass else None
 
 

@@ -17,7 +17,7 @@ from muster.queueing.queue_state import Holds, QueueState
 from muster.queueing.queue_tree import QueueTree, own_leaf
 from muster.queueing.queue_view import ROOT
 from muster.queueing.run_ends import EndsByPlace, RunEnds
-from muster.queueing.unplaced_claims import HardParts, SoftClaims, lasting_part, soft_where, take_hard_parts
+from muster.queueing.unplaced_claims import CountedUnplaced, SoftClaims, count_unplaced, lasting_part, soft_where
 from muster.queueing.usage import Amounts, Usage, amounts_of, namespace_level, signed
 from muster.resources.amounts import Resources
 from muster.resources.elastic_quotas import NamespaceLimit, NamespaceLimits
@@ -175,7 +175,7 @@ class Holdings:
             self._revision = self._tree.revision
         hard = self.soft.hard(states)
         usage, lasting = self._usage.copy(), self._lasting.copy()
-        take_hard_parts(self._tree, hard, usage, lasting)
+        count_unplaced(self._tree, hard, usage, lasting)
         asked: dict[str, list[tuple[Holds, Amounts]]] = {}
         for queue in sorted(self._asking.keys() & states.keys()):
             for like, held in sorted(states[queue].sums.items()):
@@ -226,6 +226,6 @@ class Room(NamedTuple):
     usage: Usage
     lasting: Usage
     namespaces: NamespaceRoom
-    hard: Mapping[str, HardParts]
+    hard: Mapping[str, CountedUnplaced]
     asked: Mapping[str, Sequence[tuple[Holds, Amounts]]]
     ends: Callable[[str], RunEnds]

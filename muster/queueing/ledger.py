@@ -19,12 +19,13 @@ from dataclasses import replace
 from functools import partial
 
 from muster.model.gang_states import GangState
-from muster.queueing.admission_pass import AdmissionPass, run_admission_pass
+from muster.queueing.admission_pass import AdmissionPass
 from muster.queueing.bypassed import first_bypassed
 from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, GangKey, Growth, Order, Run
 from muster.queueing.growth import fits_more
 from muster.queueing.holdings import Holdings
-from muster.queueing.passes import Passes
+from muster.queueing.line_visitor import run_admission_pass
+from muster.queueing.passes import PassCache
 from muster.queueing.queue_state import QueueState
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT, QueueView
@@ -55,7 +56,7 @@ class Ledger:
         self._tree = QueueTree()
         self._shares = Shares(self._tree)
         self._holdings = Holdings(self._tree)
-        self._passes = Passes(self._tree, self._run_pass)
+        self._passes = PassCache(self._tree, self._run_pass)
         self._states: dict[str, QueueState] = {}
         self._queue_of: dict[EntryKey, str] = {}
 
@@ -66,7 +67,7 @@ class Ledger:
         other._shares, other._holdings = Shares(tree), self._holdings.copy(tree)
         other._states = {queue: state.copy() for queue, state in self._states.items()}
         other._queue_of = dict(self._queue_of)
-        other._passes = Passes(tree, other._run_pass)
+        other._passes = PassCache(tree, other._run_pass)
         other._passes.together = self._passes.together
         other._passes.regroup(other._states)
         return other
@@ -167,7 +168,7 @@ class Ledger:
             if matters:
                 self._passes.forget(queue)
             return matters
-        if candidate is not None and candidate.queue == queue and self._passes.starts(candidate, claim):
+        if candidate is not None and candidate.queue == queue and self._passes.on_started(candidate, claim):
             self._states[queue].leave(key)
         else:
             self.forget(key)
@@ -186,7 +187,7 @@ class Ledger:
         since, after = candidate.passed_since, candidate.drain_after
         passed = known is not None and known.passed_since is None and since is not None
         if known and passed and replace(known, passed_since=since, drain_after=after) == candidate:
-            self._passes.passed(queue, self._states[queue].has_been_passed(candidate))
+            self._passes.on_passed(queue, self._states[queue].has_been_passed(candidate))
             return True
         self.forget(key)
         self._state_of(queue).line_up(candidate)
@@ -315,9 +316,9 @@ class Ledger:
         Nothing is different when those start that may.
         """
         outcome = self._passes.of(queue, now)
-        if outcome.told:
+        if outcome.consumed:
             return None
-        outcome.told = True
+        outcome.consumed = True
         return list(outcome.fits)
 
     def decide(self, key: EntryKey, now: float) -> Decision | None:

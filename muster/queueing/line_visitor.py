@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import floor, inf
-from typing import TYPE_CHECKING
 
+from muster.queueing.admission_pass import AdmissionPass
 from muster.queueing.entries import Order
-from muster.queueing.queue_state import LineKey, Stage
+from muster.queueing.holdings import Room
+from muster.queueing.queue_state import LineKey, QueueState, Stage
 from muster.queueing.queue_view import ROOT
-from muster.queueing.turns import QueueVisitor
-from muster.queueing.usage import RUN
+from muster.queueing.reclaim import Reclaimable
+from muster.queueing.shares import Shares
+from muster.queueing.turns import QueueVisitor, Turns
+from muster.queueing.usage import RUN, clamp
 from muster.queueing.waiting_line import WaitingLine
-
-if TYPE_CHECKING:
-    from muster.queueing.admission_pass import AdmissionPass
 
 
 class LineVisitor(QueueVisitor):
@@ -30,30 +30,30 @@ class LineVisitor(QueueVisitor):
         self._waiting = outcome.states[queue]
         self.key = key
         self.line = line
-        # Where gangs are visited only if they fit what is free: the limits, from the root down. Many a queue has no
+        # Where gangs are advance only if they fit what is free: the limits, from the root down. Many a queue has no
         # gang that fits what is free for all.
         self._limits: tuple[str, ...] = ()
-        if key.stage is not Stage.OVER and not outcome.tree.in_strict_line(queue) and not self._spared():
+        if key.stage is not Stage.PATIENCE_EXPIRED and not outcome.tree.in_strict_line(queue) and not self._spared():
             self._limits = outcome.tree.limiting(queue)
-            if outcome.given_back is not None and self._limits[:1] == (ROOT,):
+            if outcome.reclaimable is not None and self._limits[:1] == (ROOT,):
                 self._limits = self._limits[1:]
         # What is to be done at the turn of the next one, and how much had changed when that was found.
         self._step: Callable[[], None] | None = None
         self._found_at = -1
 
-    def settle(self) -> bool:
+    def peek(self) -> bool:
         """Find the next; False where there is none."""
         if self.is_full():
             return False
         if self._found_at != self.outcome.changes:
             self.found, self._found_at = False, self.outcome.changes
-        return super().settle()
+        return super().peek()
 
-    def visited(self) -> None:
+    def advance(self) -> None:
         """Start the next, or keep room for it, and go on behind it."""
         if self._step is not None:
             self._step()
-        super().visited()
+        super().advance()
 
     def find(self) -> Order | None:
         """The next behind the last, as the pass stands."""
@@ -74,7 +74,7 @@ class LineVisitor(QueueVisitor):
     def _first_of_strict(self) -> bool:
         """True in a strict queue where no gang waits yet: the first that has to wait matters to all others."""
         strict = self.outcome.tree.in_strict_line(self.queue)
-        return strict and self.outcome.behind(self.queue) is None
+        return strict and self.outcome.strict_head_before(self.queue) is None
 
     def _options(self) -> tuple[list[dict[str, int]], dict[str, int] | None]:
         """The most that the next one may need of limited resources, and how long it may run, in each way to start.
@@ -83,22 +83,22 @@ class LineVisitor(QueueVisitor):
         """
         outcome, tree = self.outcome, self.outcome.tree
         path = tree.path(self.queue)
-        if not self.key.begun and outcome.behind(self.queue) is not None:
+        if not self.key.begun and outcome.strict_head_before(self.queue) is not None:
             return [], None
-        over, strict = self.key.stage is Stage.OVER, self._first_of_strict
-        # Gangs that can never start are never visited.
+        over, strict = self.key.stage is Stage.PATIENCE_EXPIRED, self._first_of_strict
+        # Gangs that can never start are never advance.
         most = self._most_of_namespace(helps=over)
-        lower(most, tree.tightest(self.queue))
+        clamp(most, tree.tightest(self.queue))
         if not over and not strict:
-            lower(most, self._room())
+            clamp(most, self._room())
         if any(name in most and amount > most[name] for name, amount in self.line.least):
             return [], None
         if strict:
             return [most], None
         free = dict(most)
         if over:
-            lower(free, self._room())
-            lower(most, self._room(lasting=True))
+            clamp(free, self._room())
+            clamp(most, self._room(lasting=True))
         return self._passing(free, path), most if over else None
 
     def _unreserved(self) -> list[Mapping[str, int]] | None:
@@ -124,8 +124,8 @@ class LineVisitor(QueueVisitor):
             most = dict(most)
             for level, spare in one.spare.items():
                 if level in path:
-                    more = self._given_back(level)
-                    lower(most, {name: left + spared.get(name, 0) + more.get(name, 0) for name, left in spare.items()})
+                    more = self._reclaimable(level)
+                    clamp(most, {name: left + spared.get(name, 0) + more.get(name, 0) for name, left in spare.items()})
         return [*options, most]
 
     def is_full(self) -> bool:
@@ -150,26 +150,26 @@ class LineVisitor(QueueVisitor):
 
     def _room(self, *, lasting: bool = False) -> Mapping[str, int]:
         """What all levels of the queue have free for gangs of this line, now or when finite work has ended."""
-        if not self._spared(lasting=lasting) and not self._given_back(ROOT, lasting=lasting):
+        if not self._spared(lasting=lasting) and not self._reclaimable(ROOT, lasting=lasting):
             return self.outcome.room(self.queue, lasting=lasting)
         room: dict[str, int] = {}
         for one in self.outcome.tree.path(self.queue):
-            lower(room, self._free(one, lasting=lasting))
+            clamp(room, self._free(one, lasting=lasting))
         return room
 
     def _free(self, level: str, *, lasting: bool = False) -> Mapping[str, int]:
         """What is free there for gangs of this line, now or when finite work has ended."""
-        free, more = self.outcome.free(level, lasting=lasting), self._given_back(level, lasting=lasting)
+        free, more = self.outcome.free(level, lasting=lasting), self._reclaimable(level, lasting=lasting)
         spared = self._spared(lasting=lasting)
         if not spared and not more:
             return free
         return {name: left + spared.get(name, 0) + more.get(name, 0) for name, left in free.items()}
 
-    def _given_back(self, level: str, *, lasting: bool = False) -> Mapping[str, int]:
+    def _reclaimable(self, level: str, *, lasting: bool = False) -> Mapping[str, int]:
         """What others can be made to give back there, at most, for gangs of this line."""
-        if level != ROOT or self.outcome.given_back is None:
+        if level != ROOT or self.outcome.reclaimable is None:
             return {}
-        return self.outcome.given_back[lasting].given
+        return self.outcome.reclaimable[lasting].given
 
     def _spared(self, *, lasting: bool = False) -> Mapping[str, int]:
         """What gangs hold that Volcano preempts for this line; a line has one priority then."""
@@ -177,8 +177,28 @@ class LineVisitor(QueueVisitor):
         return {} if urgency is None else self.outcome.less_urgent(self.queue, -urgency, lasting=lasting)
 
 
-def lower(most: dict[str, int], other: Mapping[str, int]) -> None:
-    """Have at most as much of each resource as `other` says."""
-    for name, amount in other.items():
-        if name not in most or amount < most[name]:
-            most[name] = amount
+def run_admission_pass(
+    shares: Shares, states: Mapping[str, QueueState], room: Room, *, now: float, at_once: int
+) -> AdmissionPass:
+    """Decide for all gangs that wait in these queues, the queues of one subtree, until `at_once` may start.
+
+    The pass takes of the room.
+    """
+    tree = shares.tree
+    outcome = AdmissionPass(shares, states, *room, now, at_once)
+    if tree.settings(ROOT).reclaims:
+        of_all = Reclaimable(shares, states, outcome.usage)
+        outcome.reclaimable = of_all, Reclaimable(shares, states, outcome.lasting, lasting=True)
+    visitors: dict[str, list[LineVisitor]] = {}
+    for queue, state in states.items():
+        outcome.until = min(outcome.until, state.advance(now))
+        if tree.takes_work(queue) and tree.leaf(queue):
+            lines = (LineVisitor(outcome, queue, key, line) for key, line in state.lines.items())
+            visitors[queue] = [one for one in lines if not one.is_full()]
+    turns = Turns(shares, outcome.usage, visitors)
+    while turns.next() is not None:
+        if len(outcome.fits) == at_once:
+            outcome.more = True
+            break
+        turns.advance()
+    return outcome

@@ -72,7 +72,7 @@ class NamespaceRoom:
             together = _after(together, kept, ended_together, amounts)
         return ceiling.fits(amounts, own, together)
 
-    def could_have(self, namespace: str, amounts: Amounts) -> bool:
+    def fits_when_drained(self, namespace: str, amounts: Amounts) -> bool:
         """Whether so much would be free after all gangs that end by themselves had ended."""
         ceiling = self.limits.ceiling(namespace)
         return ceiling is None or ceiling.fits(amounts, *map(self.lasting.taken, self.levels(namespace)))

@@ -3,8 +3,8 @@
 One rule says how long a pass holds: until anything changes in its subtree (a gang comes, goes, or holds something
 else; a queue; what namespaces have left), or until its own time `until`. A change is said here
 (`forget`). Two changes are none for the others, and the pass holds on: a gang that it lets start holds what it waited
-for (`starts`), until all of them do, for one decision lets all of them start, in any order; and a waiting gang is
-passed for the first time (`passed`).
+for (`on_started`), until all of them do, for one decision lets all of them start, in any order; and a waiting gang is
+passed for the first time (`on_passed`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from muster.queueing.queue_view import ROOT
 from muster.queueing.reservations import Reservation
 
 
-class Passes:
+class PassCache:
     """By subtree; a subtree has the name of its highest queue.
 
     `run` decides for the queues of a subtree at a time. With `together` all queues are one subtree.
@@ -105,7 +105,7 @@ class Passes:
         """Something has changed for all."""
         self._passes.clear()
 
-    def starts(self, candidate: Candidate, claim: Claim) -> bool:
+    def on_started(self, candidate: Candidate, claim: Claim) -> bool:
         """True if a gang that waits holds this claim now as its pass let it: for the others that is no change."""
         known = self._passes.get(self.subtree(candidate.queue))
         if known is None or not _as_expected(known, candidate, claim):
@@ -115,7 +115,7 @@ class Passes:
             self.forget(candidate.queue)
         return True
 
-    def passed(self, queue: str, moment: float) -> None:
+    def on_passed(self, queue: str, moment: float) -> None:
         """A gang of this queue was passed for the first time; that makes a difference to others at that moment."""
         known = self._passes.get(self.subtree(queue))
         if known is not None and moment > known.now:
@@ -135,7 +135,7 @@ class Passes:
         """One queue of each subtree in which any gang holds or waits, where no pass was told that holds now."""
         for subtree, queues in self._queues.items():
             known = self._passes.get(subtree)
-            if queues and not (known is not None and known.told and known.until > now):
+            if queues and not (known is not None and known.consumed and known.until > now):
                 yield next(iter(queues))
 
 

@@ -24,7 +24,7 @@ class Stage(IntEnum):
     """No gang has passed it."""
     PASSED = 1
     """A smaller gang has passed it."""
-    OVER = 2
+    PATIENCE_EXPIRED = 2
     """Its patience may be over: there is a moment at which it was."""
 
 
@@ -235,7 +235,7 @@ class QueueState:
     def _line_of(self, candidate: Candidate) -> LineKey:
         stage = Stage.FRESH if candidate.passed_since is None else Stage.PASSED
         if candidate.key in self._over:
-            stage = Stage.OVER
+            stage = Stage.PATIENCE_EXPIRED
         namespace = candidate.key.namespace if candidate.limited else ""
         kind = candidate.run.kind if candidate.run is not None else None
         return LineKey(self._urgency_of(candidate), candidate.begun, stage, namespace, kind)

@@ -126,7 +126,7 @@ class Reservations:
         levels = set(path)
         return (one for one in self.made if not one.spare.keys().isdisjoint(levels))
 
-    def behind(self, path: Iterable[str], order: Order | None = None) -> Order | None:
+    def strict_head_before(self, path: Iterable[str], order: Order | None = None) -> Order | None:
         """The gang behind which a gang of that order (None: the last) waits in a strict queue on the path; or None."""
         firsts = (self.strict[one].order for one in path if one in self.strict)
         return next((first for first in firsts if order is None or first < order), None)

@@ -26,7 +26,7 @@ class Visitor(ABC):
     first: Order
 
     @abstractmethod
-    def settle(self) -> bool:
+    def peek(self) -> bool:
         """Have `first` be the first of those that are left; False where none is, nor will be."""
 
     @abstractmethod
@@ -34,7 +34,7 @@ class Visitor(ABC):
         """The queue and the place of the gang whose turn it is; None where none is left."""
 
     @abstractmethod
-    def visited(self) -> None:
+    def advance(self) -> None:
         """Have the gang that `next` gave its turn, and go on behind it; what is taken changes for its queue alone."""
 
 
@@ -52,7 +52,7 @@ class QueueVisitor(Visitor):
     def find(self) -> Order | None:
         """The first of them behind `last`; what is found to be of no use on the way may be left behind that."""
 
-    def settle(self) -> bool:
+    def peek(self) -> bool:
         """Have `first` be the first of those that are left."""
         if not self.found and (found := self.find()) is not None:
             self.first, self.found = found, True
@@ -60,9 +60,9 @@ class QueueVisitor(Visitor):
 
     def next(self) -> tuple[str, Order] | None:
         """The queue and the place of the gang whose turn it is."""
-        return (self.queue, self.first) if self.settle() else None
+        return (self.queue, self.first) if self.peek() else None
 
-    def visited(self) -> None:
+    def advance(self) -> None:
         """Go on behind the gang that `next` gave."""
         self.last, self.found = self.first, False
 
@@ -70,7 +70,7 @@ class QueueVisitor(Visitor):
 class Turns:
     """The turns of visitors, given by queue.
 
-    `usage` is what is taken, and changes as they are visited.
+    `usage` is what is taken, and changes as they are advance.
     """
 
     def __init__(self, shares: Shares, usage: Usage, visitors: Mapping[str, Sequence[Visitor]]) -> None:
@@ -83,10 +83,10 @@ class Turns:
         """The queue and the place of the gang whose turn it is; None where none is left."""
         return None if self._all is None else self._all.next()
 
-    def visited(self) -> None:
+    def advance(self) -> None:
         """Have the gang that `next` gave its turn, and go on."""
         if self._all is not None:
-            self._all.visited()
+            self._all.advance()
 
     def _below(self, paths: Sequence[tuple[tuple[str, ...], Sequence[Visitor]]], depth: int) -> Visitor:
         """Those below one queue: all paths have it at this place, counted from the root at -1."""
@@ -113,10 +113,10 @@ class _ByAge(Visitor):
         heapq.heapify(self._heap)
         self.first = self._heap[0][0]
 
-    def settle(self) -> bool:
+    def peek(self) -> bool:
         while self._heap:
             first, number, visitor = self._heap[0]
-            if not visitor.settle():
+            if not visitor.peek():
                 heapq.heappop(self._heap)
             elif visitor.first != first:
                 heapq.heapreplace(self._heap, (visitor.first, number, visitor))
@@ -126,10 +126,10 @@ class _ByAge(Visitor):
         return False
 
     def next(self) -> tuple[str, Order] | None:
-        return self._heap[0][2].next() if self.settle() else None
+        return self._heap[0][2].next() if self.peek() else None
 
-    def visited(self) -> None:
-        self._heap[0][2].visited()
+    def advance(self) -> None:
+        self._heap[0][2].advance()
 
 
 class _ByShare(Visitor):
@@ -147,17 +147,17 @@ class _ByShare(Visitor):
         self._in_order: _ByAge | None = None
         self.first = min(entry[1] for entry in self._heap)
 
-    def settle(self) -> bool:
+    def peek(self) -> bool:
         if self._in_order is None:
             self._in_order = _ByAge([entry[-1] for entry in self._heap])
-        found = self._in_order.settle()
+        found = self._in_order.peek()
         self.first = self._in_order.first
         return found
 
     def next(self) -> tuple[str, Order] | None:
         while self._heap:
             *known, number, queue, visitor = self._heap[0]
-            if not visitor.settle():
+            if not visitor.peek():
                 heapq.heappop(self._heap)
             elif known != [share := self._share(queue), visitor.first]:
                 # Neither ever becomes less.
@@ -166,8 +166,8 @@ class _ByShare(Visitor):
                 return visitor.next()
         return None
 
-    def visited(self) -> None:
-        self._heap[0][-1].visited()
+    def advance(self) -> None:
+        self._heap[0][-1].advance()
 
     def _share(self, queue: str) -> float:
         return self._shares.of(queue, self._usage.taken(queue))

@@ -54,7 +54,7 @@ def lasting_part(amounts: Amounts, soft: Amounts, *, idle: bool, lasts: bool) ->
 
 
 @dataclass(slots=True, eq=False)
-class HardParts:
+class CountedUnplaced:
     """The `gangs` below one queue whose soft parts count all the same, and the sums of these parts.
 
     `taken` is by the queue in which claims are held, whether they are idle, and whether they last.
@@ -64,13 +64,13 @@ class HardParts:
     taken: dict[tuple[str, bool, bool], dict[str, int]] = field(default_factory=dict)
 
 
-def is_soft(hard: Mapping[str, HardParts], claim: Claim) -> bool:
+def is_soft(hard: Mapping[str, CountedUnplaced], claim: Claim) -> bool:
     """True if a claim has a soft part that does not count; `hard` are the hard parts by queue."""
     parts = hard.get(claim.queue)
     return bool(claim.soft_amounts) and (parts is None or claim.key not in parts.gangs)
 
 
-def take_hard_parts(tree: QueueTree, hard: Mapping[str, HardParts], usage: Usage, lasting: Usage) -> None:
+def count_unplaced(tree: QueueTree, hard: Mapping[str, CountedUnplaced], usage: Usage, lasting: Usage) -> None:
     """Add the soft parts that count all the same to the usage, which leaves all soft parts out.
 
     `lasting` is the usage of the claims that do not end by themselves.
@@ -99,7 +99,7 @@ class SoftClaims:
         # queues; by the highest of them, which `_tops` has for each queue that was asked for.
         self._exceeded: _Sums = {}
         self._tops: dict[str, str | None] = {}
-        self._hard: dict[str, HardParts] = {}
+        self._hard: dict[str, CountedUnplaced] = {}
         self._revision = tree.revision
 
     def copy(self, tree: QueueTree) -> SoftClaims:
@@ -133,26 +133,26 @@ class SoftClaims:
 
     # --- what is hard -------------------------------------------------------------------------------------------------
 
-    def hard(self, queues: Collection[str]) -> dict[str, HardParts]:
+    def hard(self, queues: Collection[str]) -> dict[str, CountedUnplaced]:
         """The hard parts of claims in these queues, by queue; of one that is not named all soft parts are soft.
 
         Those that compete for the same limit have the same object, which is as it is until something changes.
         """
-        self._look_again()
+        self._invalidate()
         if not self._exceeded:
             return {}
         tops = {queue: top for queue in queues if (top := self._top(queue)) is not None}
         if not self._hard.keys() >= set(tops.values()):
-            self._judge()
+            self._classify()
         return {queue: self._hard[top] for queue, top in tops.items()}
 
     @property
     def exceed(self) -> bool:
         """True if anywhere more is soft than a limit allows, so that some of it counts all the same."""
-        self._look_again()
+        self._invalidate()
         return bool(self._exceeded)
 
-    def _look_again(self) -> None:
+    def _invalidate(self) -> None:
         """Forget what does not hold any more."""
         same_tree = self._revision == self._tree.revision
         if same_tree and not self._changed:
@@ -188,16 +188,16 @@ class SoftClaims:
             self._tops[queue] = top
         return self._tops[queue]
 
-    def _judge(self) -> None:
+    def _classify(self) -> None:
         """Find which claims are hard wherever that is not known, in one walk.
 
         Limits that all soft parts together do not exceed need no look: no amount is below zero.
         """
         tops = (self._top(one) for one in self._exceeded)
-        new = {top: HardParts() for top in tops if top is not None and top not in self._hard}
+        new = {top: CountedUnplaced() for top in tops if top is not None and top not in self._hard}
         left = {one: dict(limit) for one, limit in self._exceeded.items()}
         # By queue and `idle`: thousands of claims have the same.
-        places: dict[tuple[str, bool], tuple[HardParts | None, list[dict[str, int]]]] = {}
+        places: dict[tuple[str, bool], tuple[CountedUnplaced | None, list[dict[str, int]]]] = {}
         for claim in self._claims:
             place = claim.queue, claim.idle
             if place not in places:

@@ -45,6 +45,13 @@ def signed(amounts: Iterable[tuple[str, int]], sign: int) -> Amounts:
     return tuple((name, sign * amount) for name, amount in amounts)
 
 
+def clamp(most: dict[str, int], other: Mapping[str, int]) -> None:
+    """Have at most as much of each resource as `other` says."""
+    for name, amount in other.items():
+        if name not in most or amount < most[name]:
+            most[name] = amount
+
+
 def namespace_level(namespace: str = "") -> str:
     """The level of one namespace, or of all that have an ElasticQuota (""); no queue has such a name."""
     return f"{_NAMESPACE}{namespace}"

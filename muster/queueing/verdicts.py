@@ -81,7 +81,7 @@ def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tu
     elif level is not None:
         usage = f"{level.called(candidate.queue)} has {_free(level, candidate.need, outcome.usage)}"
         # The names of its siblings are none of a tenant's business.
-        if (own := outcome.gives_way(candidate.queue, level.queue)) is not None:
+        if (own := outcome.sibling_below_its_share(candidate.queue, level.queue)) is not None:
             usage += f'; queue "{own[0]}" has {percent(own[1])} of its share, and siblings that have less go first'
     elif (reserved := _reserved(candidate, place, outcome)) is not None:
         usage = f"there is room, but {reserved}"
@@ -91,7 +91,7 @@ def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tu
         usage = "there is room behind gangs of higher priority only"
     if (words := planned(outcome.reservations.of(candidate.order))) is not None:
         usage += f"; {words}"
-    if outcome.waits_in_vain(candidate):
+    if outcome.is_starved(candidate):
         usage += f"; others pass it, for {_IN_VAIN_BEHIND if candidate.follows else _IN_VAIN}"
     return f"needs {describe(candidate.need)}; {usage}; position {position[0]} of {position[1]} waiting"
 
@@ -109,7 +109,7 @@ def planned(reservation: Reservation | None) -> str | None:
 def _reserved(candidate: Candidate, place: Place, outcome: AdmissionPass) -> str | None:
     """For which gang the room is reserved that there is for this one, from when, and what would let it pass."""
     amounts = candidate.amounts
-    if (first := outcome.behind(candidate.queue, candidate.order)) is not None:
+    if (first := outcome.strict_head_before(candidate.queue, candidate.order)) is not None:
         return f"{_named(first, candidate)} is before it in a strict queue"
     reservation = outcome.blocking(candidate, amounts)
     if reservation is None:

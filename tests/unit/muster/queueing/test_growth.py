@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.queueing.entries import Claim, Growth
-from muster.queueing.growth import Growing
+from muster.queueing.growth import GrowthQueue
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
@@ -70,7 +70,7 @@ def test_they_are_found_who_may_grow_and_nobody_else_by_their_queues_shares_or_b
     ledger.set_queue(QueueView(ROOT, "Open", amounts(cpu=str(limits[0])), parent="", by_age=by_age))
     for name, limit in zip(QUEUES, limits[1:], strict=True):
         ledger.set_queue(QueueView(name, "Open", amounts(cpu=str(limit), gpu="4"), strict=strict))
-    growing = Growing()
+    growing = GrowthQueue()
     wanted = {_name(number): one for number, one in enumerate(gangs)}
     for key, one in wanted.items():
         ledger.hold(Claim(key, one.queue, one.held, priority=one.priority, since="2026", soft=one.soft))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.queueing.entries import Claim, EntryKey, Growth
-from muster.queueing.growth import Growing
+from muster.queueing.growth import GrowthQueue
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.usage import amounts_of
@@ -94,7 +94,7 @@ class _World:
         reclaims: bool = False,
     ) -> None:
         self.ledger = Ledger()
-        self.growing = Growing()
+        self.growing = GrowthQueue()
         for name, parent in PARENTS.items():
             how: dict[str, Any] = settings.get(name, {}) if name != ROOT else {"reclaims": reclaims}
             self.ledger.set_queue(QueueView(name, "Open", own.get(name, {}), parent=parent, **how))
