@@ -278,14 +278,14 @@ def _queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 def _hold(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     hold = commands.add_parser(
         "hold",
-        help="let no gang of a workload or queue start; what runs goes on",
+        help="let no gang of a workload or queue start; running gangs continue",
         description="Put workloads or queues on hold, by the annotation `muster.dev/hold`. A workload on hold leaves "
-        "the line of its queue and holds up nobody there; no gang starts in a queue on hold or in a queue below it. "
-        "What runs goes on, and gets lost pods back.",
+        "the line of its queue and blocks no other gang; no gang starts in a queue on hold or in a queue below it. "
+        "Running gangs continue, and get lost pods back.",
     )
     resume = commands.add_parser(
         "resume",
-        help="let workloads or queues that are on hold go on",
+        help="take workloads or queues off hold",
         description="Remove the annotation `muster.dev/hold` from workloads or queues, and from what these workloads "
         "have made. A workload stands in line again where its priority and age put it.",
     )
@@ -375,7 +375,7 @@ def add_page(
         help="serve a web page of the queues and gangs on this machine, until Ctrl-C",
         description="Serve a web page on the loopback address: the queues with their limits and usage, the gangs that "
         "wait, in order and with the reason, and those that run. It reads with your permissions and changes nothing. "
-        "The printed address contains a secret; whoever knows it and can reach your loopback address sees the page.",
+        "The printed address contains a secret; a user who knows it and reaches your loopback address sees the page.",
     )
     parser.add_argument("--port", type=_port, default=0, metavar="N", help="port to listen on; default: any free port")
     cluster(

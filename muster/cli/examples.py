@@ -19,7 +19,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "plan": (
         Example("what muster would do with a manifest", "muster plan -f raycluster.yaml"),
         Example(
-            "in a pipeline, beside the queues of the cluster", "helm template . | muster plan --cluster --strict -f -"
+            "in a pipeline, with the queues of the cluster", "helm template . | muster plan --cluster --strict -f -"
         ),
         Example("as a report for a CI system", "muster plan -o junit -f manifests/ > plan.xml"),
     ),
