@@ -1,1 +1,1 @@
-"""The controller: makes PodGroups, decides who may start, opens the gates, and says why a gang waits."""
+"""The controller: makes PodGroups, decides which gangs may start, opens the gates, and reports why a gang waits."""

@@ -66,7 +66,9 @@ def main() -> None:
         help="manage only workloads in namespaces with these labels, such as team=ml,env in (dev, test)",
     )
     parser.add_argument("--history", default="", help="name, without its number, of the ConfigMaps for run times")
-    parser.add_argument("--lease", default="muster-controller", help="name of the Lease that decides who works")
+    parser.add_argument(
+        "--lease", default="muster-controller", help="name of the Lease that decides which replica leads"
+    )
     parser.add_argument("--lease-duration", type=float, default=15.0, help="seconds until a silent leader is replaced")
     parser.add_argument("--renew-deadline", type=float, default=10.0, help="seconds until a leader gives up renewing")
     parser.add_argument("--retry-period", type=float, default=2.0, help="seconds between attempts at the lease")
@@ -222,7 +224,7 @@ async def _lead(parts: _Parts) -> None:
         await _bound(reconciler, nodes, always=parts.bound_by_nodes)
         reconciler.count_others()
         async with asyncio.TaskGroup() as tasks:
-            beside = [
+            running = [
                 tasks.create_task(_tick(reconciler)),
                 tasks.create_task(_follow(reconciler, nodes, always=parts.bound_by_nodes)),
                 tasks.create_task(announcer.run()),
@@ -230,7 +232,7 @@ async def _lead(parts: _Parts) -> None:
                 tasks.create_task(store.run()),
             ]
             await work(parts.queue, parts.metrics.measured(reconciler.reconcile), _WORKERS)
-            for task in beside:
+            for task in running:
                 task.cancel()
     finally:
         await nodes.stop()

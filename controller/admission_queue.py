@@ -45,7 +45,7 @@ class AdmissionQueue:
         self._sweeps = sweeps
         self._now = now
         self._growing = GrowthQueue()
-        # Those who are looked at because they may grow: the queue that has changed, and the places that had their turn.
+        # Gangs that are reconciled because they may grow: the queue that changed, and the places that had their turn.
         self._turns_to_grow: dict[GangKey, tuple[str, Mapping[str, Order]]] = {}
         self._status_updates = StatusUpdateSchedule()
         self._turns: set[GangKey] = set()
@@ -77,7 +77,7 @@ class AdmissionQueue:
         return standing
 
     def record_unreadable(self, key: GangKey, group: PodGroup | None) -> None:
-        """Enter a gang of which only its PodGroup can be read: it may be running, and hold what that asks for."""
+        """Enter a gang when only its PodGroup can be read: it may be running, and hold what that asks for."""
         before = self.ledger.queue_of(key) if self.ledger.holds(key) is not None else None
         for one in key.all:
             self.ledger.forget(one)
@@ -191,7 +191,7 @@ class AdmissionQueue:
         self._turns.add(key)
 
     def consume_refresh(self, key: GangKey) -> bool:
-        """Whether it is the gang's turn, which then is over."""
+        """True if it is the gang's turn, which then is over."""
         if key not in self._turns:
             return False
         self._turns.remove(key)

@@ -113,7 +113,7 @@ class Assembling:
 
 
 def _gives(view: View) -> bool:
-    """Whether its workload asks to give back what the gang cannot use, and its operator makes deleted pods again.
+    """True if its workload asks to give back what the gang cannot use, and its operator makes deleted pods again.
 
     To a Job a pod that is deleted is one that failed.
     """

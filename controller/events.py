@@ -1,7 +1,7 @@
 """Events of events.k8s.io/v1, written in the background: an event is a courtesy, and nothing ever waits for one.
 
 Events have four bounds: a budget for each gang, one for each owner of several gangs' workloads, one for all gangs
-together, and a bound on events not yet written, of which the oldest are dropped, of the namespace that has most. What
+together, and a bound on events not yet written: the oldest of the namespace that has most are dropped. What
 waits is written in turns of the namespaces. The PodGroup's annotations always have the latest message.
 """
 
@@ -30,7 +30,7 @@ _JOB = (JOBS.api_version, JOBS.kind)
 # All events of a leader: client-go gives a controller the same order of magnitude.
 _PER_SECOND, _AT_ONCE = 50.0, 200
 _PENDING = 2000
-# A gang that goes to and fro between states says so ten times in a row, and then once a minute; so does who made it.
+# A gang that goes to and fro between states gets ten events in a row, and then one a minute; so does its maker.
 GANG_PER_SECOND, GANG_AT_ONCE = 1 / 60, 10
 # As many makers are remembered before those are forgotten of whom nothing was said for a while.
 _MAKERS = 1000
@@ -48,7 +48,7 @@ class Budget:
         self._due = float("-inf")
 
     def whole(self, now: float) -> bool:
-        """Whether it has been unused for so long that it is full again."""
+        """True if it has been unused for so long that it is full again."""
         return self._due <= now
 
     def take(self, now: float) -> float:
@@ -71,7 +71,7 @@ class Budgets:
         return len(self._budgets)
 
     def take(self, uid: str, now: float) -> bool:
-        """Whether it may happen for this one now; it is counted then."""
+        """True if it may happen for this one now; it is counted then."""
         if len(self._budgets) >= _MAKERS and uid not in self._budgets:
             self._budgets = {uid: budget for uid, budget in self._budgets.items() if not budget.whole(now)}
         return not self._budgets.setdefault(uid, Budget(GANG_PER_SECOND, GANG_AT_ONCE)).take(now)
@@ -87,7 +87,7 @@ async def maker_of_job(client: Client, job: Regarding) -> OwnerReference | None:
 class _Saying:
     """An event that is to be written: about what, when it was said (seconds since 1970), and what.
 
-    One `to_maker` is on who made a workload; where it `climbs`, who made a Job is told as well.
+    One `to_maker` is on the maker of a workload; where it `climbs`, the maker of that Job gets one as well.
     """
 
     regarding: Regarding
@@ -102,7 +102,7 @@ class _Saying:
 class Announcer:
     """Events on their way; `instance` names this process in them.
 
-    `maker_of` finds who controls a Job, and raises ApiError: a CronJob is what its user wrote.
+    `maker_of` finds the controller of a Job, and raises ApiError: its user wrote a CronJob.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Announcer:
         self._writer = writer
         self._source = EventSource(REPORTING_CONTROLLER, instance, "GangScheduling")
         self._maker_of = maker_of
-        # By namespace: each has its turn, so that one of which much is said does not keep others from being told.
+        # By namespace: each has its turn, so that one with many events does not delay those of others.
         self._pending: OrderedDict[str, deque[_Saying]] = OrderedDict()
         self._budget = Budget(_PER_SECOND, _AT_ONCE)
         self._makers = Budgets()
@@ -190,7 +190,7 @@ class Announcer:
             maker = await self._maker_of(job)
         except ApiError as error:
             logger.warning(
-                "cannot tell who made Job %s/%s: %s", job.namespace, job.name, error, extra={"event": "event.maker"}
+                "cannot find the maker of Job %s/%s: %s", job.namespace, job.name, error, extra={"event": "event.maker"}
             )
             return
         if maker is not None and tellable(maker):

@@ -124,7 +124,7 @@ def _gang(pod: Pod) -> GangKey:
 
 
 def _evicted(pod: Pod) -> bool:
-    """Whether a scheduler evicts the pod for others, by the condition that Volcano and kube-scheduler write."""
+    """True if a scheduler evicts the pod for others, by the condition that Volcano and kube-scheduler write."""
     return any(
         one.type == "DisruptionTarget" and one.status == "True" and one.reason == "PreemptionByScheduler"
         for one in pod.status.conditions

@@ -94,7 +94,7 @@ async def _write_mark(term: Term, work: Work, mark: Mark, holds: str, before: fr
 async def try_gates(term: Term, members: Sequence[Member], expects: Expectations) -> None:
     """Try by dry run to open one pod of each role: a policy of others is met before the first one is open.
 
-    Of a role of which a pod was refused before it is that one.
+    If a pod of a role was refused before, that pod is tried.
     """
     refused = expects.refused.about
     again = [one for one in members if one.pod.metadata.uid == refused] if refused else []

@@ -1,7 +1,7 @@
 """Gangs whose queue does not exist, or not for their namespace: they wait in no queue.
 
-When the queue is there, it is there for all of them: the ledger knows them all before it decides who is first. A queue
-that was deleted and comes back may have thousands, so that they enter one by one (`controller.sweeps`).
+When the queue is there, it is there for all of them: the ledger knows them all before it decides which is first. A
+queue that was deleted and comes back may have thousands, so that they enter one by one (`controller.sweeps`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LostGangs:
         self._sweeps = sweeps
         self._queue_of: dict[GangKey, str] = {}
         self._of: dict[str, dict[GangKey, None]] = {}
-        # The queues whose gangs enter now, and the gangs that nothing is decided for meanwhile.
+        # The queues whose gangs enter now, and the gangs whose decision waits for that.
         self._entering: dict[str, set[GangKey]] = {}
 
     def __contains__(self, key: GangKey) -> bool:
@@ -60,7 +60,7 @@ class LostGangs:
             yield
 
     def enter_before(self, key: GangKey, queue: str | None) -> bool:
-        """Whether gangs of that queue enter now, so that nothing is decided for this one yet; it is looked at then."""
+        """True if gangs of that queue enter now, so that nothing is decided for this one yet; it is looked at then."""
         if queue not in self._entering:
             return False
         self._entering[queue].add(key)

@@ -118,7 +118,7 @@ class Metrics:
 
 
 class TermMetrics(Collector):
-    """What is read when Prometheus asks: who leads, and while this process does, its gangs, its queue and its events.
+    """The values at the moment of a scrape: the leader, and while this process leads, its gangs, queue and events.
 
     The replica that only waits counts no gangs, so that sums over the replicas are right.
     """

@@ -2,7 +2,7 @@
 
 To look at a gang takes as long as it has pods, and each of its pods changes some times on its way: a gang of 4,000
 would be looked at 20,000 times, for minutes of a core. So a large one is left alone for a moment after each look,
-unless the pod has come that makes it complete. And whatever the size, objects that somebody changes without end get
+unless the pod has come that makes it complete. And whatever the size, objects that are changed without end get
 some looks in a row and then few in a second.
 """
 
@@ -18,7 +18,7 @@ from muster.queueing.ledger import GangKey
 _SMALL = 50
 # Seconds for each pod, some twenty times what it adds to a look; and at most.
 _EACH, _LONGEST = 0.0002, 0.5
-# Seconds between the looks at a gang of which something changes all the time, after so many in a row.
+# Seconds between the looks at a gang that changes all the time, after so many in a row.
 _BETWEEN, _IN_A_ROW = 0.2, 100
 # As many gangs are remembered before those are forgotten that were not looked at for so long.
 _REMEMBERED = 1_000

@@ -150,7 +150,7 @@ async def delete(term: Term, work: Work, *, gone: bool = False) -> None:
 
 
 async def leave(term: Term, work: Work, pods: Collection[Pod]) -> None:
-    """Let go of the PodGroup of a gang that is gone, of which these pods are still being deleted.
+    """Let go of the PodGroup of a gang that is gone; these of its pods are still being deleted.
 
     The PodGroup of a workload is deleted with its owner. The PodGroup of plain pods has no owner: it is deleted
     with the last pod that has a node, and waits for no others, for they hold nothing.

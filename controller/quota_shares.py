@@ -37,8 +37,8 @@ class _Share:
 class Shortage:
     """Why a gang has not got its next pod: of a quota there is only so much `left`.
 
-    `rival` is another gang that lacks pods for the same quota, the first in order; `yields` is who would have all its
-    pods if this gang, and who else asks for it, gave theirs back.
+    `rival` is another gang that lacks pods for the same quota, the first in order; `yields` is a gang that would have
+    all its pods if this gang, and others that ask for it, gave theirs back.
     """
 
     quota: str
@@ -80,7 +80,7 @@ class Shares:
                 del self._shares[quota]
 
     def look(self, view: View, pod_defaults: PodDefaults, order: Order, *, gives: bool) -> Shortage | None:
-        """Which quota refuses the gang's next pod, and who else lacks pods for it; None where none does."""
+        """The quota that refuses the gang's next pod, and other gangs that lack pods for it; None where none does."""
         self.forget(view.key)
         missing, limits = _missing(view, pod_defaults)
         found = short_of(pod_defaults.quotas, missing[0][0]) if missing else None
@@ -105,7 +105,7 @@ class Shares:
 
 
 def _helps(first: _Share, left: Resources, shares: Iterable[_Share]) -> bool:
-    """Whether what is left of all quotas, and what those behind it give back, is all that the first one lacks."""
+    """True if what is left of all quotas, and what those behind it give back, is all that the first one lacks."""
     given = total(one.held for one in shares if one.gives and one.order > first.order)
     return within({name: first.lacks[name] for name in left if name in first.lacks}, total((left, given)))
 

@@ -75,7 +75,7 @@ class Reconciler:
         return self._takeover.steps(groups)
 
     def gang_changed(self, key: GangKey) -> None:
-        """Reconcile the gang, of which something has changed."""
+        """Reconcile a gang that has changed."""
         self._takeover.touched(key)
         self.term.queue.add_after(key, self._pace.delay(key))
 
@@ -256,7 +256,7 @@ class Reconciler:
         work.again(work.expects.refused.wait(term.clock.now()) or None)
 
     def _observe_again(self, work: Work) -> None:
-        """Observe and plan anew where the gang has changed: a touch takes up to ten seconds where a webhook is away."""
+        """Observe and plan again if the gang has changed: a touch takes up to ten seconds where a webhook is away."""
         if (seen := observe_gang(self.term, work.key)) != work.view:
             work.view, work.plan = seen, plan(self.term, seen)
 
@@ -345,7 +345,7 @@ class Reconciler:
                     await take_off(term, opening.members, expects)
                 message += messages.beyond(opening, {}, work.plan.on_hold)
             message += f"; {refused.words}" if refused.words else ""
-        # A workload that asks for nothing, and of which muster has nothing, is not muster's.
+        # A workload that asks for nothing, and has nothing of muster's, is left alone.
         if work.view.pod_group is not None or view.gang is not None or work.plan.lost:
             await pod_groups.report(term, work, mark, state, message)
 

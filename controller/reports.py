@@ -86,7 +86,7 @@ def annotations_of(mark: Mark, state: GangState, message: str) -> dict[str, str]
 
 
 def annotations_match(view: View, mark: Mark, state: GangState, message: str) -> bool:
-    """Whether the gang's PodGroup says what was decided, and why."""
+    """True if the gang's PodGroup says what was decided, and why."""
     group = view.pod_group
     if group is None or group.metadata.labels.get(STATE) != state:
         return False
@@ -120,7 +120,7 @@ class Reporter:
 
     @contextmanager
     def collecting(self, key: GangKey) -> Iterator[None]:
-        """Note what is told of the gang meanwhile; after an error that kept it from being told the last holds."""
+        """Collect the states that are reported of the gang; after an error before any report the last ones hold."""
         found = self._found[key] = {}
         try:
             yield
@@ -137,14 +137,14 @@ class Reporter:
     async def mark(self, view: View, mark: Mark, state: GangState, message: str) -> PodGroup:
         """Write what was decided together with the state and the sentence for people.
 
-        Gives the PodGroup as it is then. Raises ApiError, also when the PodGroup was replaced meanwhile.
+        Gives the PodGroup as it is then. Raises ApiError, also when the PodGroup was replaced.
         """
         group = view.pod_group
         if group is None:
             raise ValueError(f"{view.key} has no PodGroup to mark")
         resource, said = resource_of_group(group), annotations_of(mark, state, message)
         owned = group.metadata.applied_by(LEDGER_MANAGER).metadata.get("f:annotations") or {}
-        # An apply takes away what its manager owns; a mark that somebody else put there is made empty.
+        # An apply takes away what its manager owns; a mark of another manager is made empty.
         gone = [key for key in view.mark.annotations if key not in said] if owned else []
         others = {key: "" for key in gone if f"f:{key}" not in owned}
         body: dict[str, Any] = {
@@ -165,10 +165,10 @@ class Reporter:
     def report_rivals(self, view: View, now: float, *, shut_out: bool) -> None:
         """Tell the other workloads whose pods are bound to the gang's PodGroup that it is not theirs.
 
-        And who made one in a queue that is not there for its namespace, that it is `shut_out`.
+        A PodGroup of others that is `shut_out` names a queue that does not exist for its namespace.
         """
         self._report_shut_out(view, shut_out=shut_out)
-        # Of those that are gone nobody else would forget what was said; of one whose pods come and go it stays known.
+        # The reports of rivals that are gone are dropped here; those of one whose pods come and go are kept.
         rivals = {decoded.metadata.uid: (kind, decoded.metadata) for kind, decoded in view.rivals}
         for uid, (kind, meta) in self._rivals.pop(view.key, {}).items():
             if uid not in rivals and self._cluster.has(kind, meta):
@@ -186,7 +186,8 @@ class Reporter:
     def _report_shut_out(self, view: View, *, shut_out: bool) -> None:
         """Report, once, a foreign PodGroup in a queue that does not exist for its namespace.
 
-        No webhook saw it, or none answered: the apiserver lets PodGroups in then. Logs are for who keeps the queue.
+        No webhook saw it, or none answered: the apiserver lets PodGroups in then. Logs are for the administrator of the
+        queue.
         """
         group = view.pod_group
         if not shut_out or group is None:
@@ -205,7 +206,7 @@ class Reporter:
             self._announcer.say(about, str(GangState.QUEUE_NOT_FOUND), message, warning=True)
 
     def report_notes(self, view: View, expects: Expectations, unready: Mapping[str, str]) -> bool:
-        """Tell once what is to be known beside the state; True where the gang's words have more to say, or less.
+        """Report once what is to be known in addition to the state; True if the gang's message changes with it.
 
         That held pods keep what they were made for, or made with, and that pods are not ready for too long: `unready`
         has the reasons by UID.
@@ -226,7 +227,7 @@ class Reporter:
         self._said.pop(uid, None)
 
     def report(self, view: View, state: GangState, message: str, now: float) -> float | None:
-        """Have it said on the workload, its PodGroup and who made it, unless it was before.
+        """Report it on the workload, its PodGroup and its makers, unless it was reported before.
 
         `now` is of a monotonic clock. Gives the seconds until it may be said where that is later, else None.
         """
@@ -248,7 +249,7 @@ class Reporter:
         return due or None
 
     def emit(self, view: View, state: GangState, message: str) -> None:
-        """Have it said on the workload, its PodGroup and who made it, whatever was said before."""
+        """Write events on the workload, its PodGroup and its makers, whatever was reported before."""
         if view.decoded is None or view.kind is None:
             return
         meta, group = view.decoded.metadata, view.pod_group

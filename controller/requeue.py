@@ -20,7 +20,7 @@ from muster.observe.view import Member, View
 def requeued_at(view: View, now: float) -> str:
     """The time at which the gang gives its place back, for its mark: never before one of its pods was made.
 
-    By that time its replacements are known, and the clocks may differ of who made the pods and who says it.
+    By that time its replacements are known, and the clocks of the operator and of muster may differ.
     """
     made = (seconds_of(member.pod.metadata.creation_timestamp) or 0.0 for member in view.members)
     return text_of(max((now, *made)))
@@ -29,7 +29,7 @@ def requeued_at(view: View, now: float) -> str:
 async def delete_unplaced(writer: Writer, members: Sequence[Member]) -> None:
     """Delete these pods as they were seen, many at once; raises the first ApiError after all were tried.
 
-    One that has changed meanwhile is passed over: the watch will show how it is now.
+    A pod that has changed since is skipped: the watch will show how it is now.
     """
 
     async def delete_one(member: Member) -> None:

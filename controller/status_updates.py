@@ -1,6 +1,6 @@
 """When to refresh the messages of waiting gangs where only numbers have changed.
 
-Whatever happens in a queue changes the words for all who wait there: positions, and what is free. Each telling may be a
+Each event in a queue changes the message of all gangs that wait there: positions, and what is free. Each may be a
 write, and a write of words takes from the apiserver what the starting of gangs needs: so many a second, and no more.
 Queues take turns. In each, those at the head of the line have most of its turns, for they look; the thousands behind
 them are told one after another.
@@ -23,7 +23,7 @@ _TURNS = 5  # of a queue's turns, one is for those behind its head
 
 @dataclass(slots=True)
 class _Round:
-    """A way along a line, past so many of its head and on to so many; what happens meanwhile is told by the next."""
+    """A way along a line, past so many of its head and on to so many; later changes are left to the next."""
 
     passes_over: int
     most: float
@@ -66,7 +66,7 @@ class _Queue:
 
 
 class StatusUpdateSchedule:
-    """The queues in which something happened since everybody there was told."""
+    """The queues that changed since the messages of all their gangs were refreshed."""
 
     def __init__(self) -> None:
         # The one whose turn is next is first.
@@ -83,7 +83,7 @@ class StatusUpdateSchedule:
     def due(self, line: Line) -> list[EntryKey]:
         """The gangs whose message is to be refreshed now; to be called about every second.
 
-        `line` gives the first who waits in a queue behind a place in its order, None for the head of the line.
+        `line` gives the first gang that waits in a queue behind a place in its order, None for the head of the line.
         """
         due: list[EntryKey] = []
         while self._queues and len(due) < _PER_SECOND:

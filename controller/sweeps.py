@@ -25,7 +25,7 @@ class Sweeps:
 
     @property
     def under_way(self) -> bool:
-        """Whether anything is left to do."""
+        """True if anything is left to do."""
         return self._begun or bool(self._waiting)
 
     def add(self, what: Hashable, steps: Iterable[object]) -> None:
@@ -37,7 +37,7 @@ class Sweeps:
         self._some.set()
 
     def steps(self) -> Iterator[None]:
-        """Everything that is left, and what comes meanwhile."""
+        """Everything that is left, and what comes on the way."""
         while self._waiting:
             what = next(iter(self._waiting))
             steps, self._begun = self._waiting.pop(what), True

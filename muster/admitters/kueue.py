@@ -74,13 +74,13 @@ class KueueWorkload(LocalObject, frozen=True):
         return next((one for one in self.status.conditions if one.type == type_), None)
 
     def holds(self, type_: str) -> bool:
-        """Whether the condition of that type is True."""
+        """True if the condition of that type is True."""
         found = self.condition(type_)
         return found is not None and found.status == "True"
 
     @property
     def admitted(self) -> bool:
-        """Whether the quota is its own now: in the moment of an eviction Admitted is still True."""
+        """True if the quota is its own now: in the moment of an eviction Admitted is still True."""
         return self.holds("Admitted") and not self.holds("Evicted") and not self.metadata.deletion_timestamp
 
 

@@ -121,7 +121,7 @@ def never_fits(sets: Sequence[PodSetNeed], queue: ClusterQueue) -> str:
 
 
 def _placed(sets: Sequence[PodSetNeed], flavors: list[Resources]) -> bool:
-    """Whether each set finds a flavor beside the others; True too where that takes too long to find out."""
+    """True if each set finds a flavor beside the others; True too where that takes too long to find out."""
     tries = [_TRIES]
     ordered = sorted((one.need for one in sets if any(one.need.values())), key=_size, reverse=True)
 

@@ -66,12 +66,12 @@ class Role:
 
     @property
     def exceeds(self) -> bool:
-        """Whether there are, or may come to be, more of its pods than the gang cannot start without."""
+        """True if there are, or may come to be, more of its pods than the gang cannot start without."""
         return self.grows or self.replicas > self.minimum
 
     @property
     def elastic(self) -> bool:
-        """Whether some of its pods can be spared: those beyond its minimum, unless they come as a whole."""
+        """True if some of its pods can be spared: those beyond its minimum, unless they come as a whole."""
         return self.exceeds and self.gated and not (self.together or self.made_first or self.reserved)
 
 
@@ -131,7 +131,7 @@ class Gang:
 
     @property
     def exceeds(self) -> bool:
-        """Whether it has, or may come to have, more pods than it cannot start without."""
+        """True if it has, or may come to have, more pods than it cannot start without."""
         return any(role.exceeds for role in self.roles)
 
     def role(self, name: str) -> Role | None:

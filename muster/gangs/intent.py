@@ -51,7 +51,7 @@ class Defaults:
     """Seconds from its admission on within which Kueue awaits the pods of a gang (its waitForPodsReady.timeout)."""
     queue_source: QueueSource = QUEUE_SOURCES["volcano"]
     elastic_quotas: bool = False
-    """Whether ElasticQuotas of scheduler-plugins bound the gangs whose scheduler heeds them."""
+    """True if ElasticQuotas of scheduler-plugins bound the gangs whose scheduler heeds them."""
     validation: Validation = field(default_factory=Validation)
     namespaces: Selector = field(default_factory=Selector)
     """The namespaces for which muster is installed; the controller has them from its stores (`Cluster`)."""
@@ -112,7 +112,7 @@ class Intent:
 
 
 def is_managed(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundings = _ALONE) -> bool:
-    """Whether anything was said that makes a workload muster's; nothing else of it is looked at where it was not."""
+    """True if anything was said that makes a workload muster's; nothing else of it is looked at where it was not."""
     nearest_first: tuple[ObjectMeta | Voice, ...] = (metadata, *around.voices)
     if around.unselected:
         return False
@@ -126,12 +126,12 @@ def is_managed(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundi
 
 
 def required(namespace: ObjectMeta) -> bool:
-    """Whether all workloads of the namespace are muster's, and nothing below it opts out."""
+    """True if all workloads of the namespace are muster's, and nothing below it opts out."""
     return namespace.labels.get(MANAGED) == REQUIRED
 
 
 def may_run_beside(workload: ObjectMeta, namespace: ObjectMeta) -> bool:
-    """Whether pods of the workload may have come without muster, so that it is left alone until they are gone.
+    """True if pods of the workload may have come without muster, so that it is left alone until they are gone.
 
     Where muster is required a workload may that is older than the rule; nobody changes when an object was made, while
     labels and owners of a pod are its owner's to change. Where nobody tells since when that is so, any may.

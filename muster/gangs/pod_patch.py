@@ -38,7 +38,7 @@ _MIRROR = read_key("kubernetes.io/config.mirror")
 
 
 def is_free(pod: Pod, scheduler: GangScheduler) -> bool:
-    """Whether the pod is muster's to bind.
+    """True if the pod is muster's to bind.
 
     It is not when somebody bound it already (an operator's own gang flag), when it names another scheduler, when it has
     a node already, when a kubelet made it, or when it is a daemon's, whose node is certain.
@@ -52,7 +52,7 @@ def is_free(pod: Pod, scheduler: GangScheduler) -> bool:
 
 
 def is_certain(pod: Pod) -> bool:
-    """Whether the pod's node is certain, for a kubelet made it, or it is a daemon's."""
+    """True if the pod's node is certain, for a kubelet made it, or it is a daemon's."""
     owner = pod.metadata.controller
     daemon = owner is not None and owner.kind == "DaemonSet" and owner.group == "apps"
     return daemon or _MIRROR in pod.metadata.annotations

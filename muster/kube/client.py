@@ -45,7 +45,7 @@ class WriteOptions(TypedDict, total=False):
     field_manager: str
     """Who is noted as the owner of what is written; the apiserver names the program where nobody is given."""
     dry_run: bool
-    """Whether the apiserver only says what it would do."""
+    """True if the apiserver only says what it would do."""
     deadline: float
     """Seconds for all attempts together."""
 
@@ -101,7 +101,7 @@ class Client:
 
     @property
     def in_cluster(self) -> bool:
-        """Whether this is the connection of a pod, with the credentials of its own ServiceAccount."""
+        """True if this is the connection of a pod, with the credentials of its own ServiceAccount."""
         return self._transport.connection.in_cluster
 
     def on_warning(self, tell: Callable[[str], None]) -> None:

@@ -288,7 +288,7 @@ def _environment_proxy(server: str) -> str | None:
 
 
 def _direct(host: str, port: int) -> bool:
-    """Whether the environment has no proxy for a host.
+    """True if the environment has no proxy for a host.
 
     As Go's programs have none for the machine itself, nor for the networks of NO_PROXY, which Python does not know.
     """

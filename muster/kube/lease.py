@@ -101,7 +101,7 @@ class LeaseRules:
         self.record = None
 
     def may_take(self, now: float) -> bool:
-        """Whether the last observed record is nobody's, ours, or was left alone for its whole duration."""
+        """True if the last observed record is nobody's, ours, or was left alone for its whole duration."""
         spec = self.record.spec if self.record is not None else self._deleted
         if spec is None or spec.holder_identity in {"", self.identity}:
             return True
@@ -183,7 +183,7 @@ class LeaseElector:
         return self._rules.holder
 
     def is_valid(self) -> bool:
-        """Whether we may act as the leader at this moment: the fence before each call that changes something."""
+        """True if we may act as the leader at this moment: the fence before each call that changes something."""
         return self.remaining() > 0
 
     def remaining(self) -> float:

@@ -38,7 +38,7 @@ class Progress:
 
     @property
     def absent(self) -> bool:
-        """Whether the apiserver did not serve this kind when last asked."""
+        """True if the apiserver did not serve this kind when last asked."""
         return self._absences > 0
 
     def listed(self, resource_version: str) -> None:

@@ -113,7 +113,7 @@ class Reflector(Generic[T]):
 
     @property
     def absent(self) -> bool:
-        """Whether the apiserver did not serve this kind when last asked."""
+        """True if the apiserver did not serve this kind when last asked."""
         return self._progress.absent
 
     def statistics(self) -> ReflectorStatistics:

@@ -256,7 +256,7 @@ class Relist(Generic[T]):
 
 
 def is_version(old: HasMetadata, new: HasMetadata) -> bool:
-    """Whether the apiserver calls both the same version of the same object, so that they are equal."""
+    """True if the apiserver calls both the same version of the same object, so that they are equal."""
     if old is new:
         return True
     known, came = old.metadata, new.metadata

@@ -245,7 +245,7 @@ class WorkQueue(Generic[K]):
 
     @property
     def shutting_down(self) -> bool:
-        """Whether `shut_down` was called."""
+        """True if `shut_down` was called."""
         return self._core.shutting_down
 
     def statistics(self) -> QueueStatistics:

@@ -45,5 +45,5 @@ class Affinity(_Decoded, frozen=True):
 
     @property
     def across_namespaces(self) -> bool:
-        """Whether a term names pods of other namespaces."""
+        """True if a term names pods of other namespaces."""
         return self.pod_affinity.across or self.pod_anti_affinity.across

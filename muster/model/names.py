@@ -103,7 +103,7 @@ def read_key(key: str) -> str:
 
 
 def is_object_name(name: str) -> bool:
-    """Whether an object can have that name: a DNS subdomain, of lower case letters, digits, "-" and "."."""
+    """True if an object can have that name: a DNS subdomain, of lower case letters, digits, "-" and "."."""
     return len(name) <= LONGEST_NAME and bool(_OBJECT_NAME.fullmatch(name))
 
 

@@ -100,7 +100,7 @@ class ResourceRequirements(LocalObject, frozen=True):
 
     @property
     def named(self) -> bool:
-        """Whether anything is asked for, or limited."""
+        """True if anything is asked for, or limited."""
         return bool(self.requests or self.limits)
 
 
@@ -192,7 +192,7 @@ class TimedCondition(Condition, frozen=True):
 
 
 def is_true(conditions: Iterable[Condition], *types: str) -> bool:
-    """Whether a condition of one of these types holds."""
+    """True if a condition of one of these types holds."""
     return any(one.type in types and one.status == "True" for one in conditions)
 
 
@@ -245,12 +245,12 @@ class Pod(LocalObject, frozen=True):
 
     @property
     def living(self) -> bool:
-        """Whether the pod runs or may still run: neither finished nor being deleted."""
+        """True if the pod runs or may still run: neither finished nor being deleted."""
         return not self.metadata.deletion_timestamp and not self.finished
 
     @property
     def finished(self) -> bool:
-        """Whether all its containers have ended for good; until then it occupies its node, also while it is deleted."""
+        """True if all its containers have ended for good; until then it occupies its node, also while it is deleted."""
         return self.status.phase in {"Succeeded", "Failed"}
 
     @property
@@ -259,7 +259,7 @@ class Pod(LocalObject, frozen=True):
         return self.status.phase == RUNNING
 
     def gated(self, gate: str) -> bool:
-        """Whether the named scheduling gate still holds the pod."""
+        """True if the named scheduling gate still holds the pod."""
         gates = self.spec.scheduling_gates
         return bool(gates) and any(held.name == gate for held in gates)
 
@@ -391,7 +391,7 @@ class Taint(LocalObject, frozen=True):
 
 
 class NodeSpec(LocalObject, frozen=True):
-    """Whether a node takes new pods."""
+    """True if a node takes new pods."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -413,12 +413,12 @@ class Node(LocalObject, frozen=True):
 
     @property
     def ready(self) -> bool:
-        """Whether its kubelet says that it is."""
+        """True if its kubelet says that it is."""
         return is_true(self.status.conditions, "Ready")
 
     @property
     def takes_pods(self) -> bool:
-        """Whether it is Ready, nobody has cordoned it, and it has no taint of a node that is ill or about to go."""
+        """True if it is Ready, nobody has cordoned it, and it has no taint of a node that is ill or about to go."""
         taints = (one.key for one in self.spec.taints if one.effect in _KEEPS_OFF)
         return self.ready and not self.spec.unschedulable and not any(key.startswith(_NO_NEW_PODS) for key in taints)
 

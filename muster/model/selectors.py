@@ -33,7 +33,7 @@ class Requirement:
     negated: bool = False
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether it holds for these labels."""
+        """True if it holds for these labels."""
         found = labels.get(self.key)
         holds = found is not None and (self.values is None or found in self.values)
         return holds is not self.negated
@@ -46,7 +46,7 @@ class Selector:
     requirements: tuple[Requirement, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected."""
+        """True if an object with these labels is selected."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 

@@ -153,7 +153,7 @@ def without_units(mark: Mark) -> Mark:
 def terms_of(view: View) -> PodGroupSpec | None:
     """What muster said in the gang's PodGroup: as this leader remembers it, else as the annotation has it.
 
-    None where nobody tells: the gang is not admitted, or it was by a muster that wrote no annotation.
+    None where it is not known: the gang is not admitted, or was by a muster that wrote no annotation.
     """
     return view.terms if view.terms is not None else recorded_terms(view)
 

@@ -1,4 +1,4 @@
-"""Whether a PodGroup still has a living owner, read from the apiserver before it is deleted, or its name is refused.
+"""True if a PodGroup still has a living owner, read from the apiserver before it is deleted, or its name is refused.
 
 Each kind has a watch of its own, and one may be behind another: a new leader may see the PodGroup of a workload, and of
 that name the workload before it. A PodGroup that is deleted from under a running gang takes its admission along.
@@ -27,7 +27,7 @@ class _Anything(LocalObject, frozen=True):
 
 
 async def somebodys(client: Client, group: ObjectMeta, *, deadline: float = 10.0, first: int = 0) -> bool:
-    """Whether the workload for which the PodGroup was made exists, or, where nobody owns it, a living plain pod.
+    """True if the workload for which the PodGroup was made exists, or, without an owner, a living plain pod.
 
     The read of a workload may take `deadline` seconds. Of plain pods only the `first` so many are looked at, 0 for all.
     Raises ApiError, and InvalidObjectError for what is no object.

@@ -21,7 +21,7 @@ def last_asked(
 ) -> Intent:
     """The intent for which the held pods of a workload that asks for nothing any more were made.
 
-    The pods name scheduler and class, and nobody can change them there. The queue is the queue of the PodGroup, unless
+    The pods name scheduler and class, which cannot be changed there. The queue is the queue of the PodGroup, unless
     the workload itself names another queue: then the gang waits in that queue.
     """
     pods = [member.pod for member in view.members if member.held]

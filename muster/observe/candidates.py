@@ -49,7 +49,7 @@ def priority_held(view: View) -> int:
 
 
 def waiting_since(view: View, requeued_at: str = "") -> str:
-    """Since when the gang counts as waiting: a requeued gang is behind the gangs that waited meanwhile."""
+    """Since when the gang counts as waiting: a requeued gang is behind the gangs that waited before."""
     created = view.decoded.metadata.creation_timestamp if view.decoded else ""
     return max(view.above.since or created, requeued_at)
 
@@ -111,17 +111,17 @@ def requested(view: View) -> dict[str, Resources]:
 
 
 def limited(view: View) -> bool:
-    """Whether the ElasticQuotas of its namespace bound what the gang may hold."""
+    """True if the ElasticQuotas of its namespace bound what the gang may hold."""
     return view.elastic_quotas and scheduler_of(view).elastic_quotas
 
 
 def preempts(view: View) -> bool:
-    """Whether its scheduler evicts gangs of lower priority for it, where that is set up."""
+    """True if its scheduler evicts gangs of lower priority for it, where that is set up."""
     return _evicts_for(view) and _may_preempt(view)
 
 
 def _evicts_for(view: View) -> bool:
-    """Whether its scheduler does so for gangs like it.
+    """True if its scheduler does so for gangs like it.
 
     Volcano does not for a gang with a network topology (pkg/scheduler/actions/preempt of 1.14.1).
     """
@@ -130,7 +130,7 @@ def _evicts_for(view: View) -> bool:
 
 
 def _may_preempt(view: View) -> bool:
-    """Whether none of its pods forbids that others are evicted for it."""
+    """True if none of its pods forbids that others are evicted for it."""
     return all(one.pod.spec.preemption_policy != "Never" for one in view.members)
 
 

@@ -68,7 +68,7 @@ def left_over(view: View, phase: Phase, marked: str) -> Resources:
     """What is held by the pods of a gang that neither waits nor is admitted, and kept for others of it."""
     group, said = view.pod_group, terms_of(view)
     running = total(member.requests for member in view.open)
-    # Pods outlive a workload that is gone, suspended or ended until somebody deletes them, and use their requests.
+    # Pods outlive a workload that is gone, suspended or ended until they are deleted, and use their requests.
     if not _keeps_its_place(view, phase, marked):
         return running
     if said is not None:
@@ -77,7 +77,7 @@ def left_over(view: View, phase: Phase, marked: str) -> Resources:
 
 
 def asked_by_others(view: View, group: PodGroup) -> Resources:
-    """What a PodGroup that is not muster's asks for beside its placed pods: Volcano keeps room for its minResources.
+    """What a PodGroup of others asks for in addition to its placed pods: Volcano keeps room for its minResources.
 
     Its owner writes these, and the phase, as they like: they count only as far as there is room.
     """
@@ -87,7 +87,7 @@ def asked_by_others(view: View, group: PodGroup) -> Resources:
 
 
 def _keeps_its_place(view: View, phase: Phase, marked: str) -> bool:
-    """Whether the gang keeps its grant; where its admission is to end, it keeps the grant until the mark is gone."""
+    """True if the gang keeps its grant; where its admission is to end, it keeps the grant until the mark is gone."""
     if phase is Phase.INVALID:
         # An edit that makes the numbers invalid ends no admission.
         return bool(view.uid) and view.uid in (view.marked_for, marked)

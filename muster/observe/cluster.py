@@ -105,7 +105,7 @@ class Cluster(ClusterStores):
 
     @property
     def synced(self) -> bool:
-        """Whether everything was listed once."""
+        """True if everything was listed once."""
         return all(watched.store.synced for watched in self.watched())
 
     async def wait_synced(self) -> None:
@@ -129,7 +129,7 @@ class Cluster(ClusterStores):
         return set(self.each_gang())
 
     def each_gang(self) -> Iterator[GangKey]:
-        """As `gangs`, one by one, some of them several times; the stores may change meanwhile."""
+        """As `gangs`, one by one, some of them several times; the stores may change between two of them."""
         for group in self.pod_groups.values():
             yield gang_of_group(group)
         for kind in GANG_KINDS:
@@ -139,7 +139,7 @@ class Cluster(ClusterStores):
             yield from gangs_of_pod(pod)
 
     def pods_of(self, key: GangKey) -> list[Pod]:
-        """The pods that are bound to the PodGroup, whoever bound them."""
+        """The pods that are bound to the PodGroup, by muster or by others."""
         return self.pods.by_index("gang", key)
 
     def pods_on(self, node: str) -> list[Pod]:
@@ -163,7 +163,7 @@ class Cluster(ClusterStores):
         return requests
 
     def on_no_node(self, pod: Pod) -> bool:
-        """True if the pod names a node that does not exist: whoever makes a pod may name any. Unknown until listed."""
+        """True if the pod names a node that does not exist: any pod may name any node. Unknown until listed."""
         return bool(pod.spec.node_name) and self.nodes.synced and self.nodes.get("", pod.spec.node_name) is None
 
     def gangs_on_no_node(self) -> Iterator[GangKey | None]:
@@ -196,7 +196,7 @@ class Cluster(ClusterStores):
         return max(found, key=lambda one: (one.metadata.by_muster, one.metadata.creation_timestamp), default=None)
 
     def has(self, kind: Kind, workload: ObjectMeta) -> bool:
-        """Whether this very workload is still there; of plain pods, which are none of a store, nothing is known."""
+        """True if this very workload is still there; of plain pods, which are none of a store, nothing is known."""
         found = self.workloads[kind].get(workload.namespace, workload.name) if kind in self.workloads else None
         return found is not None and found.metadata.uid == workload.uid
 
@@ -214,7 +214,7 @@ class Cluster(ClusterStores):
         return kind.whole(decoded, self.origin, made)
 
     def around(self, kind: Kind, decoded: Decoded) -> Surroundings:
-        """What speaks for the workload beside itself."""
+        """The objects that speak for the workload in addition to itself."""
         meta, whole = decoded.metadata, decoded
         with suppress(InvalidObjectError):
             whole = self.whole(kind, decoded)
@@ -238,7 +238,7 @@ class Cluster(ClusterStores):
     def carried_on(self, kind: Kind, decoded: Decoded) -> Decoded | None:
         """The owner whose work the workload carries on, as the operator's own object says; None where there is none.
 
-        An owner reference alone, which anybody may write, gives nobody an older one's place.
+        An owner reference alone, which any user may write, gives no workload an older one's place.
         """
         meta = decoded.metadata
         found = self.workload(meta.namespace, meta.controller) if meta.controller else None

@@ -1,6 +1,7 @@
 """The ElasticQuotas of all namespaces as the watch last said, and what they let the gangs of a namespace hold.
 
-Webhook and controller watch them, and a plan lists them, where the scheduler heeds them (chart value `elasticQuotas`).
+Webhook and controller watch them, and a plan lists them, where the scheduler enforces them (chart value
+`elasticQuotas`).
 """
 
 from __future__ import annotations

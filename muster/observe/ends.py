@@ -15,7 +15,7 @@ from muster.workloads.ray import RAY_CLUSTER
 def lasts(view: View) -> bool:
     """True if the gang goes on until it is deleted: a service, or a RayCluster that no RayJob made and deletes.
 
-    Of a workload that muster does not know nobody knows either, but for Volcano's own jobs.
+    A workload of an unknown kind counts as one that lasts, except for Volcano's own jobs.
     """
     if view.decoded is None or view.kind is None:
         owner = view.group_owner
@@ -27,7 +27,7 @@ def lasts(view: View) -> bool:
 
 
 def follows(cluster: Cluster, kind: Kind, decoded: Decoded) -> bool:
-    """Whether an older RayCluster of the same RayService exists; the RayService deletes it when this one runs."""
+    """True if an older RayCluster of the same RayService exists; the RayService deletes it when this one runs."""
     above, own = decoded.metadata.controller, decoded.metadata
     if kind is not RAY_CLUSTER or above is None or above.kind != "RayService":
         return False

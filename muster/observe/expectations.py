@@ -30,7 +30,7 @@ from muster.workloads import Decoded
 
 # Seconds after which a PodGroup that was written, and that the watch does not show, is gone again.
 _WATCH_PATIENCE = 5.0
-# Seconds without another open pod after which nobody is taken to be opening a gang, pod by pod.
+# Seconds without another open pod after which no user is taken to be opening a gang, pod by pod.
 _OPENING = 5.0
 
 
@@ -51,7 +51,7 @@ class Runs(NamedTuple):
 
 
 def _by(view: View) -> str:
-    """Who admits the gang, as its mark says it."""
+    """The admitter of the gang, as its mark names it."""
     return "" if view.admitter is Admitter.LEDGER else str(view.admitter)
 
 
@@ -78,13 +78,13 @@ class Expectations:
     opened: set[str] = field(default_factory=set)
     """UIDs of pods whose gates were opened, and that the watch may still show as held."""
     tried: set[str] = field(default_factory=set)
-    """UIDs of pods whose gates were being opened when a write failed: nobody knows of which they are open."""
+    """UIDs of pods whose gates were being opened when a write failed: any of them may be open."""
     opened_elsewhere: tuple[int, float] = (0, 0.0)
     """How many members are open that muster did not open, and since when there are so many (monotonic)."""
     assembling_since: float | None = None
     """Since when pods have been missing, on a clock that never goes back; None where none is missing."""
     warned_of: float | None = None
-    """The end of the time limit of which its user was last warned (wall clock)."""
+    """The end of the time limit in the last warning (wall clock)."""
     patient_until: float | None = None
     """The end of its patience, while that is still to come (wall clock)."""
     unanswered: float = float("-inf")
@@ -98,11 +98,11 @@ class Expectations:
     reported: tuple[str, str] = ("", "")
     """The last state and message that it was to say."""
     notes: str = ""
-    """What was last said beside the state."""
+    """The notes that were last reported in addition to the state."""
     plain_pods: bool = False
-    """Whether the watch has shown plain pods of it: what it says of them now is not what it has not read yet."""
+    """True if the watch has shown plain pods of it: what it says of them now is not what it has not read yet."""
     withdrawn: bool = False
-    """Whether its user was told that held pods stay held."""
+    """True if its user was told that held pods stay held."""
     kept_class: str = ""
     """What its user was told of the priority class that its pods keep."""
     unready: dict[str, Unready] = field(default_factory=dict)
@@ -114,7 +114,7 @@ class Expectations:
     requeues: int = 0
     """How often the gang gave its place back since its pods last had nodes, as far as it matters (`DOUBLINGS`)."""
     yielded: bool = False
-    """Whether it gave back the room of what cannot be opened, and has none for it again yet."""
+    """True if it gave back the room of what cannot be opened, and has none for it again yet."""
     planned: PlannedStart | None = None
     """Its start by its reservations; None for a gang that has had none."""
     runs_about: str = ""
@@ -146,7 +146,7 @@ class Expectations:
         return max(left, 0.0)
 
     def release_in_progress(self, view: View, now: float) -> float:
-        """Seconds for which somebody else may still be opening the gang; `now` is monotonic.
+        """Seconds for which another program may still be opening the gang; `now` is monotonic.
 
         `muster release` opens a gang that waits pod by pod: by the first of them it would be admitted as a gang of one.
         """
@@ -335,7 +335,7 @@ class ExpectationsByGang:
 
 
 def nowhere_since(view: View, now: float) -> float:
-    """Since when no member of a gang has had a node, for all that its pods tell a leader who sees it first.
+    """Since when no member of a gang has had a node, as far as its pods show a leader that sees it first.
 
     Pods that were made after its admission came in the place of others, which may have run until then. Where none are
     left, the last may just have gone. In seconds of the wall clock, as `now` is.

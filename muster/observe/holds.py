@@ -1,7 +1,8 @@
 """What keeps a gang from starting by the annotation `muster.dev/hold`: its workload, an owner of that, or its queue.
 
-A gang on hold leaves its place in line: it takes no part in any decision, so that it holds up nobody, whatever is said
-of its queue. It comes back by its priority and its age. What runs stays, and what was admitted opens its minimum.
+A gang on hold leaves its place in line: it takes no part in any decision, so that it holds up no other gang, whatever
+is set for its queue. It comes back by its priority and its age. What runs stays, and what was admitted opens its
+minimum.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from muster.workloads import PLAIN_POD, Decoded, Kind
 
 
 def asks_to_wait(metadata: ObjectMeta) -> bool:
-    """Whether the object has the annotation; any other value than "true" holds nothing."""
+    """True if the object has the annotation; any other value than "true" holds nothing."""
     return metadata.annotations.get(HOLD) == "true"
 
 
@@ -42,7 +43,7 @@ def held_back(view: View, tree: QueueTree, queue: str, gate: GateMode, *, lost: 
     """Why nothing more of the gang may start: it, or its queue, is on hold; None where neither is.
 
     Where another one than the ledger admits, that one is to be told; where no gate is, nothing can be held. Of a queue
-    that is `lost`, not there for the gang's namespace, nobody there hears anything.
+    that is `lost`, not there for the gang's namespace, no user there is told anything.
     """
     if view.admitter is not Admitter.LEDGER or gate is GateMode.OFF:
         return None
@@ -53,5 +54,5 @@ def held_back(view: View, tree: QueueTree, queue: str, gate: GateMode, *, lost: 
 
 
 def on_hold_itself(view: View, hold: Decision | None) -> bool:
-    """Whether `hold`, as `held_back` gives it, is the workload's own: it stands in no line then, nor does its wave."""
+    """True if `hold`, as `held_back` gives it, is the workload's own: it stands in no line then, nor does its wave."""
     return hold is not None and view.on_hold_by is not None

@@ -1,4 +1,4 @@
-"""Who admits a gang, and what Kueue says of it, by the stores."""
+"""The admitter of a gang, and Kueue's answer for it, by the stores."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muster.workloads import PLAIN_POD, Decoded, Kind
 
 
 def admitter_of(view: View, cluster: Cluster, defaults: Defaults) -> Admitter:
-    """Who admits the gang: who has admitted it, and before that whom its namespace names."""
+    """The admitter of the gang: the one that has admitted it, and before that the one that its namespace names."""
     if view.uid and view.marked_for == view.uid:
         return next((one for one in Admitter if one == view.mark.admitter), Admitter.LEDGER)
     return chosen_admitter(cluster.namespace(view.key.namespace).annotations, defaults.admitters)
@@ -89,7 +89,7 @@ def _of_pod(pod: Pod, cluster: Cluster, timeout: float) -> Yes:
 def _makers(decoded: Decoded, cluster: Cluster) -> Iterator[tuple[Kind, Decoded]]:
     """The owners with which Kueue admits the workload, by the operator's own word.
 
-    An owner reference alone, which anybody may write, shares nobody's admission.
+    An owner reference alone, which any user may write, shares no admission.
     """
     made = decoded.metadata.name
     for above, maker in cluster.owners(decoded.metadata):

@@ -12,7 +12,7 @@ from muster.kube.resource import Resource
 from muster.kube.store import Store
 from muster.model.objects import InvalidObjectError, Pod
 
-# The kind of which Kueue makes a Workload while its pods are plain gangs, which speak for themselves.
+# Kueue makes a Workload of this kind while its pods are plain gangs, which speak for themselves.
 _JOB = "Job"
 
 KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
@@ -40,7 +40,7 @@ class KueueObjects:
         return newest(self.workloads.by_index("owner", uid))
 
     def never_fits(self, workload: KueueWorkload) -> str:
-        """Why its ClusterQueue can never hold the Workload; "" where it can, or nobody can say."""
+        """Why its ClusterQueue can never hold the Workload; "" where it can, or where that is not known."""
         local = self.local_queues.get(workload.metadata.namespace, workload.spec.queue_name)
         queue = self.cluster_queues.get("", local.spec.cluster_queue) if local is not None else None
         with suppress(InvalidObjectError):

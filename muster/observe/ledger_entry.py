@@ -47,7 +47,7 @@ from muster.queueing.verdicts import Decision
 from muster.resources.amounts import NOTHING, Resources, largest, minus, smallest, total
 
 _HELD = attrgetter("held")
-# Of a gang of which this process has written nothing.
+# For a gang on whose objects this process has written nothing.
 _NOTHING = Expectations()
 _STAYING = frozenset({Phase.FOREIGN, Phase.RELEASED, Phase.NOT_MANAGED, Phase.INVALID})
 
@@ -58,13 +58,13 @@ class Standing:
 
     phase: Phase
     changed: bool = False
-    """Whether entering it changed anything for the others of its queue."""
+    """True if entering it changed anything for the others of its queue."""
     opening: Opening | None = None
     """Which of its gates to open now; None where it is not admitted."""
     softens: float | None = None
     """When more of its claim turns soft (seconds of the wall clock); None where nothing of it is without a node."""
     soft: bool = False
-    """Whether none of its pods has a node, and their time is over; its whole claim is soft where claims ever are."""
+    """True if none of its pods has a node, and their time is over; its whole claim is soft where claims ever are."""
     stuck: Resources = field(default_factory=dict)
     """What of its claim is soft while some of its pods have nodes."""
     requeues: float | None = None
@@ -72,7 +72,7 @@ class Standing:
     gate: GateMode = GateMode.QUEUE
     """What holds it back while it waits."""
     lost: bool = False
-    """Whether the queue for which it waits does not exist, or not for its namespace."""
+    """True if the queue for which it waits does not exist, or not for its namespace."""
     growth: Growth | None = None
     """What more it would hold, and may not for want of room; None for nothing."""
     wanted: Wanted | None = None
@@ -82,7 +82,7 @@ class Standing:
     wave: Candidate | None = None
     """The next wave of an admitted gang, where that waits for room."""
     yields: bool = False
-    """Whether it holds what is open of it and nothing more, after the rest could not be opened."""
+    """True if it holds what is open of it and nothing more, after the rest could not be opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class _Moment:
     now: float
     """Seconds of the wall clock."""
     may_grow: bool = True
-    """Whether the gang may claim more than it holds."""
+    """True if the gang may claim more than it holds."""
 
     @property
     def refused(self) -> bool:
@@ -167,7 +167,7 @@ def enter_ledger(
     bound, running = _with_running(_by_others(view, ledger, queue), running)
     changed |= _put(ledger, key.bound, bound)
     if not view.leaving:
-        # What they held is nobody's own by now.
+        # What they held is free by now.
         changed |= ledger.forget(key.leaving)
     standing, entry, next_claim, refused = _outlook(view, place, ledger, moment)
     held = entry if isinstance(entry, Claim) else None
@@ -233,7 +233,7 @@ def _shut_out(view: View, ledger: Ledger) -> bool:
 
 
 def waits_for_a_node(view: View, standing: Standing) -> bool:
-    """Whether the scheduler may place the gang and has placed nothing of it, and others may not pass it yet."""
+    """True if the scheduler may place the gang and has placed nothing of it, and others may not pass it yet."""
     return standing.phase is Phase.ADMITTED and not standing.soft and bool(view.open) and view.placed_nowhere
 
 
@@ -285,10 +285,10 @@ def _outlook(view: View, place: Place, ledger: Ledger, moment: _Moment) -> _Outl
 
 
 def _left_alone(view: View, place: Place, ledger: Ledger, moment: _Moment) -> _Outlook:
-    """A workload that ran before it was muster's, of which pods are held all the same.
+    """A workload that ran before it was muster's, and has held pods all the same.
 
-    They were made before the webhook had seen the others. They are no gang any more and wait for nobody of it; but they
-    go into the queue for which they are bound, and take no more of it than there is.
+    They were made before the webhook had seen the others. They are no gang any more and do not wait for each other; but
+    they go into the queue for which they are bound, and take no more of it than there is.
     """
     if place.lost and not view.open:
         return _Outlook(Standing(place.phase, lost=True))
@@ -336,7 +336,7 @@ def _admitted(view: View, ledger: Ledger, moment: _Moment) -> _Outlook:
         opening.claim,
         priority=priority_value(grant.priority_class, view.priorities),
         since=waiting_since(view),
-        # Where the scheduler bounds no queue, who passes the gang would overfill it as soon as that finds its nodes.
+        # Where the scheduler bounds no queue, gangs that pass this one would overfill it as soon as it finds its nodes.
         soft=unused.soft if enforced else NOTHING,
         # What it has lost comes again, and is opened without being asked for room.
         idle=not opening.members and not view.open and bool(opening.next_claim),
@@ -399,18 +399,18 @@ def _opening(
 
 
 def _minimum_placed(view: View, roles: tuple[Role, ...]) -> bool:
-    """Whether as many pods of each role as the gang needs have nodes, or have finished.
+    """True if as many pods of each role as the gang needs have nodes, or have finished.
 
-    What has succeeded is known of its workload, too: of a wave before, nobody need keep the pods.
+    What has succeeded is known from its workload, too: the pods of a former wave need not be kept.
     """
     placed, ended = Counter(member.role for member in view.members if member.pod.spec.node_name), Counter(view.ended)
     return all(placed[role.name] + max(ended[role.name], role.done) >= role.minimum for role in roles)
 
 
 def _unmarked(view: View, ledger: Ledger, moment: _Moment, queue: str) -> bool:
-    """Whether members are open, and nothing tells that muster gave the gang room for more than these.
+    """True if members are open, and nothing tells that muster gave the gang room for more than these.
 
-    Its PodGroup was deleted while nobody led, or pods were bound past muster: all the others have to find room.
+    Its PodGroup was deleted while no replica led, or pods were bound past muster: all the others have to find room.
     """
     if not view.open or view.uid in (view.marked_for, moment.expects.decided.admitted):
         return False

@@ -96,7 +96,7 @@ def admitted(view: View, standing: Standing, holds: str, more: str) -> tuple[Gan
 
 
 def _runs(view: View) -> bool:
-    """Whether the gang runs: as its scheduler says it of the PodGroup, or else as its pods show."""
+    """True if the gang runs: as its scheduler says it of the PodGroup, or else as its pods show."""
     phase = view.pod_group.status.phase if view.pod_group is not None else ""
     if phase or view.gang is None:
         return phase == "Running"
@@ -123,7 +123,7 @@ def beyond(opening: Opening, stuck: Resources, on_hold: Decision | None = None) 
 
 
 def notes(view: View) -> str:
-    """What the owner of a gang is to know beside its state, while pods of it are held; "" where that is nothing."""
+    """Notes for the owner of a gang in addition to its state, while pods of it are held; "" for none."""
     words = ""
     if view.withdrawn and view.intent is not None:
         words = f'; the workload asks for nothing any more, and what is held stays in queue "{view.intent.queue}"'
@@ -142,7 +142,7 @@ def notes(view: View) -> str:
 
 
 def kept_class(view: View) -> str:
-    """What the owner of held pods is told who asks for another priority class; "" where they have it."""
+    """The note for an owner of held pods that asks for another priority class; "" where the pods have it."""
     if not view.asked_class or view.gang is None:
         return ""
     roles = {role.name for role in view.gang.roles if not role.priority_class}
@@ -157,7 +157,7 @@ def kept_class(view: View) -> str:
 
 def not_ready(view: View, reasons: Mapping[str, str]) -> str:
     """Which pods have a node and are not ready for too long (`reasons` by UID); "" where none is."""
-    # A gang may have thousands of members, of which mostly none is named.
+    # A gang may have thousands of members, and mostly none is named.
     pods = [member.pod for member in view.members if member.pod.metadata.uid in reasons] if reasons else []
     if not pods:
         return ""
@@ -174,7 +174,7 @@ def given_back(view: View, after: str, reasons: Mapping[str, str]) -> str:
 
 
 def still_held(view: View) -> str:
-    """What the owner of held pods is told who takes back what they were made for."""
+    """The note for an owner of held pods that takes back what they were made for."""
     count = sum(member.held for member in view.members)
     stays = f'what is held ({count} pods) stays in queue "{view.intent.queue if view.intent else ""}" as last asked for'
     return (
@@ -194,7 +194,7 @@ def in_the_way(view: View) -> tuple[GangState, str]:
 
 
 def left_alone(view: View) -> tuple[GangState, str]:
-    """State and sentence for a workload that asks for nothing any more, or of which pods came without muster."""
+    """State and sentence for a workload that asks for nothing any more, or has pods that came without muster."""
     if view.gang is None and not view.error:
         return GangState.NOT_MANAGED, "the workload has opted out of muster"
     return _came_without(view)
@@ -219,7 +219,7 @@ def _named(pods: Sequence[Pod]) -> str:
 
 
 def to_a_maker(view: View, message: str) -> str:
-    """What is told of a gang to who made its workload, and may have made others."""
+    """The message of a gang for the maker of its workload, which may have made others."""
     if view.kind is None or view.decoded is None or not view.kind.owns_pod_group:
         return f'gang "{view.key.name}": {message}'
     return f'{view.kind.kind} "{view.decoded.metadata.name}": {message}'
@@ -242,7 +242,7 @@ def without_pod_group(view: View, error: ApiError) -> str:
 
 
 def unmarked(view: View, error: ApiError) -> str:
-    """For a gang of which nothing can be written on its PodGroup."""
+    """For a gang when nothing can be written on its PodGroup."""
     what = "its state" if view.open else "it may start, but its admission"
     return f"{what} cannot be written on its PodGroup: {error.message}"
 

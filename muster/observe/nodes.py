@@ -1,6 +1,6 @@
 """What the nodes can give to gangs, for clusters whose nodes limit admission (`muster.dev/bound: nodes`).
 
-The sum of what Ready nodes that nobody has cordoned can hold, less what pods of other schedulers have there. What pods
+The sum of what Ready nodes that are not cordoned can hold, less what pods of other schedulers have there. What pods
 of muster's own scheduler hold on other nodes is added, for their claims count as well: a node that is cordoned leaves
 together with what runs on it. What only such nodes have is there, and none of it is free. It is a sum: that a gang fits
 in it does not mean that its pods fit on the nodes one by one; the scheduler sees to that.
@@ -56,7 +56,7 @@ class NodeRoom:
 
     @property
     def synced(self) -> bool:
-        """Whether everything was listed once."""
+        """True if everything was listed once."""
         return self.nodes.synced and self.others.synced
 
     def free(self) -> Resources:
@@ -142,7 +142,7 @@ class NodeWatch:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def room(self, *, wanted: bool) -> Resources | None:
-        """What the nodes can give, None while nobody asks for it; waits for the first list."""
+        """What the nodes can give, None while it is not asked for; waits for the first list."""
         if not wanted:
             await self.stop()
             return None

@@ -43,7 +43,7 @@ from muster.workloads.plain import completions_of, of_size, run_of
 # Pods that are read before others get their turn: some ten milliseconds.
 _AT_ONCE = 500
 _NAME = attrgetter("pod.metadata.name")
-# Of a gang of which this process has written nothing.
+# For a gang on whose objects this process has written nothing.
 _NOTHING = Expectations()
 
 
@@ -112,7 +112,7 @@ def read_ahead(key: GangKey, cluster: Cluster) -> Iterator[None]:
 def _no_members(
     view: View, others: Iterable[Pod], gone: Iterable[Pod], opened: Collection[str], now: float
 ) -> tuple[list[Pod], list[Pod], list[Pod]]:
-    """The labelled pods beside its members that hold room: those that end soon, those that left it, and former ones."""
+    """The labelled pods, no members, that hold room: those that end soon, those that left it, and former ones."""
     own, left, former = [], [], []
     foreign = view.pod_group is not None and not view.ours
     ending = {pod.metadata.uid for pod in gone}
@@ -186,7 +186,7 @@ def _queue_of(pods: Iterable[Pod]) -> str:
 
 
 def _own(view: View, pod: Pod) -> bool:
-    """Whether a pod belongs to the workload, or to a workload that is gone."""
+    """True if a pod belongs to the workload, or to a workload that is gone."""
     mine = view.decoded is None or belongs(pod, view.decoded)
     return mine and GANG in pod.metadata.labels
 
@@ -215,18 +215,18 @@ def _seen(empty: View, cluster: Cluster, defaults: Defaults, opened: Collection[
     )
     speaks, around = _speaker(view, decoded), cluster.around(kind, decoded)
     asks = is_managed(speaks.metadata, kind.policy(speaks), around) or view.holds
-    beside: Iterable[Pod] = ()
+    unmanaged: Iterable[Pod] = ()
     # Of a workload that is none of muster's business thousands of pods may come and go.
     if (asks or group is not None) and may_run_beside(decoded.metadata, cluster.namespace(key.namespace)):
-        beside = cluster.unmanaged_pods.of(kind, decoded.metadata)
-    view = replace(view, admitter=admitter_of(view, cluster, defaults), unmanaged_pods=tuple(beside))
+        unmanaged = cluster.unmanaged_pods.of(kind, decoded.metadata)
+    view = replace(view, admitter=admitter_of(view, cluster, defaults), unmanaged_pods=tuple(unmanaged))
     if not error and asks:
         view = _read(view, found, cluster, defaults, speaks=speaks, around=around)
     return view, others
 
 
 def _labelled(pod: Pod) -> bool:
-    """Whether the pod lives and has muster's label."""
+    """True if the pod lives and has muster's label."""
     return pod.living and GANG in pod.metadata.labels
 
 
@@ -269,7 +269,7 @@ def _read(
     speaks: Decoded,
     around: Surroundings,
 ) -> View:
-    """The view with what the workload asks for; `speaks` says it, and `around` what stands beside it."""
+    """The view with what the workload asks for; `speaks` is the object that says so, `around` its surroundings."""
     kind, decoded = found
     try:
         workload = _from_here(kind.read(cluster.whole(kind, speaks)), view)
@@ -304,7 +304,7 @@ def _read(
 
 
 def _speaker(view: View, decoded: Decoded) -> Decoded:
-    """Who says how many pods the gang needs, and in which queue: the workload; of a plain gang that waits, a pod.
+    """The object that sets the gang's size and queue: the workload; for a plain gang that waits, one of its pods.
 
     Its maker may be edited to have it start at all, and a StatefulSet then replaces its pods one by one, each when the
     one before is ready: so the youngest pod of the maker of the oldest one says it.
@@ -347,7 +347,7 @@ def _from_here(workload: Workload, view: View) -> Workload:
 
 
 def _of_wave(roles: Collection[RoleSpec], wave: Collection[str]) -> tuple[RoleSpec, ...]:
-    """The roles of a gang that was admitted for a wave, of which these roles were the first."""
+    """The roles of a gang that was admitted for a wave with these roles first."""
     begun = {role.group for role in roles if role.name in wave and role.group}
     return tuple(
         role.of_wave(now=role.name in wave or role.group in begun, beside=role.name not in wave) for role in roles
@@ -358,7 +358,7 @@ def _rest_of_job(workload: Workload, view: View, cluster: Cluster) -> Workload:
     """A plain gang as one that starts now: of no more pods than its Job has left to complete.
 
     An admitted gang keeps the minimum with which it was admitted. Of pods of several makers, and where more have
-    succeeded than the Job said it wants, nobody knows how many are to come.
+    succeeded than the Job said it wants, it is not known how many are to come.
     """
     pod = view.decoded
     completions, job = (completions_of(pod), pod.metadata.controller) if isinstance(pod, Pod) else (None, None)
@@ -374,7 +374,7 @@ def _rest_of_job(workload: Workload, view: View, cluster: Cluster) -> Workload:
 
 
 def _wants_the_name(pod: Pod, kind: Kind) -> bool:
-    """Whether a pod of others is of a workload, or of plain pods beside one, whose gang has the same name."""
+    """True if a pod of others is of a workload, or of plain pods, whose gang has the same name."""
     return owner_of(pod) is not None or (kind is not PLAIN_POD and GANG_SIZE in pod.metadata.annotations)
 
 

@@ -23,8 +23,8 @@ class Opening:
     """The members to open now in this order, what the gang then holds, and the members that must wait for room.
 
     `grows` tells that some of them are more than the gang was admitted for, `growth` that they are no wave of it
-    either. `lacking` has of roles and units that start together, and of which not all pods are there yet, how many are
-    lacking; these wait for them and not for room. `next_claim` is what the gang would hold with the first role that
+    either. `lacking` counts the missing pods of roles and units that start together; the others wait for
+    these, and not for room. `next_claim` is what the gang would hold with the first role that
     starts together and waits for room, empty without one. With `after_minimum` the surplus waits until the minimum has
     nodes. `units` names the units beyond the minimum that are opened now (`mark_of_unit`). `reserved` are those of the
     surplus that wait for a pause to end, and for no room: what they ask for is in the claim.
@@ -43,12 +43,12 @@ class Opening:
 
 
 def minimum_of(members: Sequence[Member], roles: Iterable[Role]) -> list[Member]:
-    """The members with which the roles start, and those that come beside them; opened ones first, then by units."""
+    """The members with which the roles start, and those that come with them; opened ones first, then by units."""
     return [one for role in roles for one in _in_order(members, role)[: _due(role)]]
 
 
 def _due(role: Role) -> int:
-    """How many members of the role start it, or come beside it."""
+    """How many members of the role start it, or come with it."""
     return role.minimum + (0 if role.made_first else role.reserved)
 
 
@@ -73,8 +73,8 @@ def _by_units(members: Sequence[Member], unit: Unit) -> Callable[[Member], tuple
 class Places:
     """The room that an admitted gang keeps for pods that it lacks: those that were lost, and those still to come.
 
-    Of each role no more than its pods were admitted with (`Role.granted`), less what its open pods request; of a role
-    of which nothing is recorded, what its template requests. Together no more than the gang was admitted for (`base`),
+    Of each role no more than its pods were admitted with (`Role.granted`), less what its open pods request; where
+    nothing is recorded of a role, what its template requests. Together no more than the gang was admitted for (`base`),
     less what its open pods and the pods that have `left` it hold: a replacement of a pod that still runs needs room.
     """
 
@@ -160,7 +160,7 @@ def plan_opening(
     granted: Collection[Member] = (),
     left: Resources = NOTHING,
 ) -> Opening:
-    """What to open of an admitted gang, of which pods of the roles `ended` have finished, and others have `left` it.
+    """Plan the pods to open of an admitted gang; pods of the roles `ended` have finished, others have `left` it.
 
     A member of a role that lacks pods is opened at once where the gang keeps a place for it (`Places`), whatever more
     is open. Further members, and those that request more than is kept for them, are opened while all opened ones stay
@@ -223,7 +223,7 @@ def _batches(
 ) -> list[tuple[int, list[Member]]]:
     """The held members that start together, each with the least number of them that does.
 
-    Members of roles that start as a `whole`, and of units of which nothing has `started`; others start one by one.
+    Members of roles that start as a `whole`, and of units that have not `started`; others start one by one.
     """
     parts = {(one.role, unit_of(one, units.get(one.role))) for one in started} if units else set()
     batches: dict[str, list[Member]] = {}
@@ -263,7 +263,7 @@ def plan_pause(
     """What an admitted gang holds, `base` at least, while only the minimums of its `roles` are opened.
 
     Those are what the gang was admitted for, and all that runs of it may be of no use without them. Where what is
-    beyond the minimums has filled the claim they need room, of which there is what `may_hold` allows; for roles that it
+    beyond the minimums has filled the claim they need room, as much as `may_hold` allows; for roles that it
     `keeps`, the claim has room for what they lack, as it does when more is opened. Held members that were `granted`
     room before keep it.
     """

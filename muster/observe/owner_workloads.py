@@ -20,8 +20,8 @@ def workload_behind(
 ) -> tuple[Kind, Decoded] | None:
     """The workload behind the gang: the one that the PodGroup was made for, or when that is gone a living pod's.
 
-    An owner whose gang has another name did not make it: anybody may write an owner reference. A PodGroup of muster's
-    that nobody owns is of plain pods, which speak for themselves as long as one of them lives, and so they do where
+    An owner whose gang has another name did not make it: any user may write an owner reference. A PodGroup of muster's
+    without an owner is of plain pods, which speak for themselves as long as one of them lives, and so they do where
     there is no workload; else it is the one that would have a PodGroup of that name.
     """
     of_group = group.metadata.controller if group else None
@@ -48,7 +48,7 @@ def belongs(pod: Pod, decoded: Decoded) -> bool:
 def _plain(key: GangKey, cluster: Cluster) -> tuple[Kind, Pod] | None:
     """A gang of plain pods, for which the oldest of them speaks; one that has ended, when none lives any more.
 
-    Of several Jobs that name one gang, each of which is a whole one, the one that runs goes on, and the others wait.
+    Of several whole Jobs that name one gang, the one that runs goes on, and the others wait.
     """
     bound = (pod for pod in cluster.pods_of(key) if GANG in pod.metadata.labels)
     plain = (pod for pod in bound if GANG_SIZE in pod.metadata.annotations)
@@ -64,7 +64,7 @@ def age(pod: Pod) -> tuple[str, str]:
 
 
 def owned(pod: Pod, decoded: Decoded) -> bool:
-    """Whether this very workload controls the pod."""
+    """True if this very workload controls the pod."""
     owner = owner_of(pod)
     return owner is not None and owner.uid == decoded.metadata.uid
 

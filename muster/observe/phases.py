@@ -40,7 +40,7 @@ class Place:
     gate: GateMode
     """What holds the gang back while it waits."""
     lost: bool
-    """Whether its queue does not exist, or not for its namespace."""
+    """True if its queue does not exist, or not for its namespace."""
 
 
 def place_of(view: View, tree: QueueTree, mark: Mark) -> Place:
@@ -59,7 +59,7 @@ def gate_in(view: View, tree: QueueTree, queue: str) -> GateMode:
 
 
 def lost_in(view: View, tree: QueueTree, queue: str) -> bool:
-    """Whether the gang needs the queue, for its admitter or its scheduler, and it is not there for the gang."""
+    """True if the gang needs the queue, for its admitter or its scheduler, and it is not there for the gang."""
     needed = view.admitter is Admitter.LEDGER or scheduler_of(view).enforces_limits
     return needed and not tree.open_to(queue, view.namespace)
 
@@ -85,7 +85,7 @@ def _was_held(view: View, member: Member) -> bool:
 
 
 def _comes_back_larger(view: View) -> bool:
-    """Whether nothing is left of what was admitted, and what is there instead asks for more.
+    """True if nothing is left of what was admitted, and what is there instead asks for more.
 
     So it is with a RayCluster whose upgrade strategy is Recreate, and with a JobSet that was admitted for a later wave
     and restarts from its first one. It starts as a whole or not at all, as any gang does.
@@ -97,7 +97,7 @@ def _comes_back_larger(view: View) -> bool:
 
 
 def _from_another_wave(view: View, said: PodGroupSpec) -> bool:
-    """Whether the wave that starts now has roles for which the gang was not admitted."""
+    """True if the wave that starts now has roles for which the gang was not admitted."""
     if view.gang is None or view.kind is None or not view.kind.in_waves:
         return False
     return not view.gang.min_task_member.keys() <= said.min_task_member.keys()
@@ -125,7 +125,7 @@ def given_back(view: View, requeued_at: str) -> tuple[Member, ...]:
     """The open members of a gang that gave its place back at that time (RFC 3339); none as soon as one has a node.
 
     Unless it may give its place back for pods that have nodes and are not ready: then all of them. Members made since
-    are not among them: whoever opened those wants them open.
+    are not among them: they were opened on purpose.
     """
     since = seconds_of(requeued_at)
     if since is None or not (view.placed_nowhere or view.requeues_unready):

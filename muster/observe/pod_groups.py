@@ -25,7 +25,7 @@ RESERVING = frozenset({"Pending", "Inqueue"})
 WORKLOAD_MANAGER = MUSTER
 """The field manager of what the workload says."""
 
-# What somebody else changes back is written again after so many seconds at first, doubled each time, up to so many.
+# What others change back is written again after so many seconds at first, doubled each time, up to so many.
 _FIRST_DELAY, _LONGEST_DELAY = 1.0, 300.0
 # A PodGroup that was left in peace for so many seconds is mended at once again.
 _CALM = 600.0
@@ -140,7 +140,7 @@ def unreserved(view: View, wanted: Wanted) -> Wanted:
     """The PodGroup for a gang for which no room is to be kept: it cannot use any, or its workload is at rest.
 
     Volcano keeps room for the minResources of every group that is Inqueue but for what its held pods ask for, and none
-    leaves that phase before it is placed: it would let nobody past whom muster admits.
+    leaves that phase before it is placed: it would hold up gangs that muster admits.
     """
     spec = wanted.manifest["spec"]
     scheduler = view.intent.gang_scheduler if view.intent else None
@@ -219,7 +219,7 @@ def applicable(manifest: dict[str, Any], group: PodGroup | None) -> dict[str, An
 
 
 def up_to_date(group: PodGroup, wanted: Wanted) -> bool:
-    """Whether the PodGroup says what it should, and nothing more by our word; what others added stays theirs.
+    """True if the PodGroup says what it should, and nothing more by our word; what others added stays theirs.
 
     Applying takes away what we own and do not say any more, and nothing else, so that only that counts here.
     """
@@ -241,7 +241,7 @@ def up_to_date(group: PodGroup, wanted: Wanted) -> bool:
 
 
 def _beyond(owned: Mapping[str, Any], said: Mapping[str, Any]) -> bool:
-    """Whether something is owned that is not said; `.` in FieldsV1 is the thing itself, `k:` an item of a list."""
+    """True if something is owned that is not said; `.` in FieldsV1 is the thing itself, `k:` an item of a list."""
     for path, inner in owned.items():
         if not path.startswith("f:"):
             continue
@@ -281,7 +281,7 @@ def _digest(manifest: dict[str, Any]) -> int:
 
 
 def outgrown(view: View, said: PodGroupSpec) -> bool:
-    """Whether the templates ask for more by now, for as many pods, than the gang was admitted for.
+    """True if the templates ask for more by now, for as many pods, than the gang was admitted for.
 
     What a user wrote in place of that (`schedulingPolicy.minResources`) is believed.
     """
@@ -323,7 +323,7 @@ def newer(seen: PodGroup | None, written: PodGroup | None) -> PodGroup | None:
 
 
 def shown(seen: PodGroup | None, written: PodGroup | None) -> bool:
-    """Whether the watch shows, or has shown, the PodGroup that was written (None: none was)."""
+    """True if the watch shows, or has shown, the PodGroup that was written (None: none was)."""
     if seen is None or written is None:
         return seen is not None
     return seen.metadata.uid == written.metadata.uid or newer(seen, written) is seen

@@ -54,7 +54,7 @@ class Refused:
         return max(0.0, self.until - now) if self.until is not None else 0.0
 
     def out(self, now: float) -> bool:
-        """Whether the gang stands in no line: nor does it while the write is tried, where that needs no room."""
+        """True if the gang stands in no line: nor does it while the write is tried, where that needs no room."""
         return self.until is not None and (self.part is not Part.MARK or self.until > now)
 
     def note(self, part: Part, about: object, words: str, error: ApiError, now: float) -> None:

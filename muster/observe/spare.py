@@ -13,7 +13,7 @@ from muster.resources.amounts import Resources, times, total
 def spare(view: View, roles: Iterable[Role]) -> Resources:
     """The least of it: whichever pods the scheduler chooses, it gets as much. Nothing of a gang that lacks any.
 
-    `roles` have the minimums for which the gang was admitted. On a node that takes no pods nobody else would get the
+    `roles` have the minimums for which the gang was admitted. On a node that takes no pods no other gang would get the
     room, and the scheduler leaves pods there.
     """
     if not any(role.elastic for role in roles):

@@ -1,7 +1,7 @@
 """Pods that are being deleted: each holds its quota until it is gone.
 
 Its containers run for as long as their grace period lasts. On a node that is not Ready no kubelet ends them, so that
-such a pod may stay for ever: there it counts until the time at which it should be gone. A replacement runs beside it
+such a pod may stay for ever: there it counts until the time at which it should be gone. A replacement runs with it
 only if it ends soon.
 """
 
@@ -63,7 +63,7 @@ def requests_of(cluster: Cluster, pods: Iterable[Pod]) -> Resources:
 
 
 def _leaves(pod: Pod) -> bool:
-    """Whether it is being deleted and has not left its node yet."""
+    """True if it is being deleted and has not left its node yet."""
     leaves = pod.metadata.deletion_timestamp and pod.spec.node_name
     return bool(leaves) and not pod.finished
 
@@ -73,7 +73,7 @@ def _due(pod: Pod) -> float:
 
 
 def _lost(cluster: Cluster, name: str) -> bool:
-    """Whether the node is not Ready, or gone; where nodes may not be read it is taken for Ready."""
+    """True if the node is not Ready, or gone; where nodes may not be read it is taken for Ready."""
     if not cluster.nodes.synced:
         return False
     node = cluster.nodes.get("", name)

@@ -188,7 +188,7 @@ def _said(maker: ObjectMeta) -> tuple[object, ...]:
 
 
 def _reads_the_same(change: Change[Decoded]) -> bool:
-    """Whether nothing that muster reads has changed: operators write a status again for each pod of a workload."""
+    """True if nothing that muster reads has changed: operators write a status again for each pod of a workload."""
     old: Any = change.old
     new: Any = change.new
     if old is None or new is None:

@@ -1,4 +1,4 @@
-"""Units that were given room beyond a gang's minimum, and of which some hosts are held: who they are, and what is left.
+"""Units that were given room beyond a gang's minimum, while some of their hosts are held.
 
 All hosts of a unit start or none. Between the first gate and the last a write may fail, or the leader may die; so the
 PodGroup says first which units are being opened. It names them by their very pods: what comes later in the place of a

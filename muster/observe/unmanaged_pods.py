@@ -1,7 +1,7 @@
 """Pods that came without muster: made before it, before their workload was labelled, or past its webhook.
 
 As long as one of them lives its workload is left alone, and new pods pass untouched: a gate cannot be added to a pod
-that exists, and a gang of which a part runs already is none. Webhook and controller both watch these pods, so that the
+that exists, and a gang that runs in part already is none. Webhook and controller both watch these pods, so that the
 first needs no read for a new pod and both say the same. What muster made carries its label and is never among them.
 """
 
@@ -56,7 +56,7 @@ class UnmanagedPods:
 
 
 def _gangs(pod: Pod) -> set[GangKey]:
-    """The gangs of which it would be a living member, had it come by muster."""
+    """The gangs that would have it as a living member, had it come by muster."""
     owner, labels = pod.metadata.controller, pod.metadata.labels
     if owner is None or not pod.living:
         return set()
@@ -71,7 +71,7 @@ def _gangs(pod: Pod) -> set[GangKey]:
 
 
 def _says(pod: Pod | None) -> tuple[set[GangKey], object]:
-    """The gangs of which it would be a member, and all that counts of it there."""
+    """The gangs that would have it as a member, and all that counts of it there."""
     if pod is None or not (keys := _gangs(pod)):
         return set(), None
     meta = pod.metadata
@@ -79,7 +79,7 @@ def _says(pod: Pod | None) -> tuple[set[GangKey], object]:
 
 
 def _belongs(pod: Pod, kind: Kind, workload: ObjectMeta) -> bool:
-    """Whether the pod belongs to this very workload.
+    """True if the pod belongs to this very workload.
 
     A pod that a Job controls names its workload in a label only, without a UID; a pod that is older than the workload
     belongs to a former workload. No new Job of the same name can be made before the old one is gone.

@@ -49,5 +49,5 @@ def _makers(cluster: Cluster, workload: ObjectMeta) -> Iterator[OwnerReference]:
 
 
 def tellable(owner: OwnerReference) -> bool:
-    """Whether an event may name the owner: a forged owner reference may hold anything."""
+    """True if an event may name the owner: a forged owner reference may hold anything."""
     return is_object_name(owner.name) and all(0 < len(getattr(owner, key)) <= most for key, most in _LONGEST.items())

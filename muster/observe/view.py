@@ -65,7 +65,7 @@ class Mark:
     admitted_for: str = ""
     """With which minimums, and in which queue, it was admitted (`muster.observe.admitted_terms`)."""
     admitter: str = ""
-    """Who has admitted it; "" for the ledger."""
+    """The admitter that has admitted it; "" for the ledger."""
     drain_after: str = ""
     """How long after its first bypass its queue drains for it, where the queue does not say."""
     runs_about: str = field(default="", compare=False)
@@ -97,7 +97,7 @@ class Member(NamedTuple):
     requests: Resources
     """What the pod requests, as the scheduler counts it."""
     held: bool
-    """Whether muster's gate is on it."""
+    """True if muster's gate is on it."""
     unready: str = ""
     """Why it has a node and is not ready (`muster.observe.readiness`); "" for any other."""
 
@@ -107,7 +107,8 @@ class Above:
     """The owners above a workload.
 
     :ivar makers: references to the objects that control it, the nearest first.
-    :ivar since: when the work was asked for (RFC 3339) of which the workload is one more try; "" where it is the first.
+    :ivar since: when the work was first asked for (RFC 3339), if the workload is one more try of it; "" where it is the
+        first.
     :ivar time_limits: the limits of the RayJob that made it.
     :ivar leaves: whether that RayJob leaves it there when it has ended.
     """
@@ -139,7 +140,7 @@ class View:
     key: GangKey
     """The namespace and name of its PodGroup."""
     pod_group: PodGroup | None
-    """The PodGroup of that name, whoever made it; None where there is none."""
+    """The PodGroup of that name, muster's or not; None where there is none."""
     members: tuple[Member, ...]
     """Its living pods."""
     kind: Kind | None = None
@@ -187,17 +188,17 @@ class View:
     pause: Pause = Pause.NONE
     """Which new members wait because the scheduler has just evicted others."""
     follows: bool = False
-    """Whether the workload takes the place of an older one that is still there."""
+    """True if the workload takes the place of an older one that is still there."""
     asked_class: str = ""
-    """The priority class that the workload asks for beside its templates; "" where it asks for none."""
+    """The priority class that the workload asks for outside its templates; "" where it asks for none."""
     withdrawn: bool = False
-    """Whether the workload asks for nothing any more while pods are held: `intent` is what it asked for last."""
+    """True if the workload asks for nothing any more while pods are held: `intent` is what it asked for last."""
     namespace: Mapping[str, str] = field(default_factory=dict)
     """The labels of its namespace, by which queues are open to it."""
     admitter: Admitter = Admitter.LEDGER
-    """Who admits it, or has admitted it."""
+    """The admitter that admits it, or has admitted it."""
     elastic_quotas: bool = False
-    """Whether ElasticQuotas bound the gangs whose scheduler heeds them."""
+    """True if ElasticQuotas bound the gangs whose scheduler enforces them."""
     kueue: Yes | None = None
     """What Kueue says of it; None where Kueue is not asked."""
     above: Above = field(default_factory=Above)
@@ -207,13 +208,13 @@ class View:
     away: Collection[str] = frozenset()
     """The nodes that are known to take no pods, whether members are there or not."""
     on_hold_by: OnHold | None = None
-    """What its user, or somebody above, has put on hold; None where it may start when it is its turn."""
+    """The object that has put it on hold; None where it may start when it is its turn."""
     believed: bool = True
     """True if the PodGroup's mark counts also while no member is open."""
 
     @property
     def ours(self) -> bool:
-        """Whether the PodGroup is muster's."""
+        """True if the PodGroup is muster's."""
         return self.pod_group is not None and self.pod_group.metadata.by_muster
 
     @property
@@ -231,7 +232,7 @@ class View:
 
     @property
     def stale(self) -> bool:
-        """Whether the PodGroup was made for another workload of the name; a mark tells more than an owner reference."""
+        """True if the PodGroup was made for another workload of the name; a mark tells more than an owner reference."""
         if self.marked_for and self.marked_for == self.uid:
             return False
         owner = self.group_owner
@@ -254,7 +255,7 @@ class View:
 
     @property
     def holds(self) -> bool:
-        """Whether a member is held."""
+        """True if a member is held."""
         return any(map(_HELD, self.members))
 
     @property
@@ -264,12 +265,12 @@ class View:
 
     @property
     def unplaced(self) -> bool:
-        """Whether a member that no gate of muster's holds has no node."""
+        """True if a member that no gate of muster's holds has no node."""
         return any(not member.held and not member.pod.spec.node_name for member in self.members)
 
     @property
     def left_alone(self) -> bool:
-        """Whether pods that came without muster keep it out of muster's hands.
+        """True if pods that came without muster keep it out of muster's hands.
 
         Where members are held, only older pods count: otherwise one more pod would release all of them.
         """
@@ -277,7 +278,7 @@ class View:
 
     @property
     def placed_nowhere(self) -> bool:
-        """Whether no member has a node."""
+        """True if no member has a node."""
         return not any(member.pod.spec.node_name for member in self.members)
 
     @property
@@ -303,7 +304,7 @@ class View:
 
     @property
     def requeues_unready(self) -> bool:
-        """Whether pods count for that which have nodes and are not ready, as the workload and all of its pods say."""
+        """True if pods count for that which have nodes and are not ready, as the workload and all of its pods say."""
         if self.requeue_after is None or self.intent is None or not self.intent.requeue_after:
             return False
         said = (one.pod.metadata.annotations.get(REQUEUE_AFTER, "") for one in self.members if one.pod.spec.node_name)
@@ -311,7 +312,7 @@ class View:
 
     @property
     def short(self) -> bool:
-        """Whether the operator has made fewer pods than the workload asks for."""
+        """True if the operator has made fewer pods than the workload asks for."""
         if self.gang is None or self.kind is PLAIN_POD:
             return False
         # Roles without a minimum may come later: in another wave of a JobSet.
@@ -324,7 +325,7 @@ class View:
 
     @property
     def assembled(self) -> bool:
-        """Whether all pods that the gang needs to start exist."""
+        """True if all pods that the gang needs to start exist."""
         return self.gang is not None and all(
             sum(member.role == role.name for member in self.members) >= role.minimum for role in self.gang.roles
         )

@@ -66,7 +66,7 @@ class KeyPair:
         return self.chain()[0]
 
     def serves(self, names: Iterable[str]) -> bool:
-        """Whether it is good for all of these DNS names."""
+        """True if it is good for all of these DNS names."""
         try:
             served = self.leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except _UNREADABLE:
@@ -157,12 +157,12 @@ def made_at(certificate: x509.Certificate) -> dt.datetime:
 
 
 def valid_at(certificate: x509.Certificate, now: dt.datetime) -> bool:
-    """Whether its time has begun and has not ended, as callers check it."""
+    """True if its time has begun and has not ended, as callers check it."""
     return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
 
 
 def renewal_due(certificate: x509.Certificate, now: dt.datetime) -> bool:
-    """Whether a third of its life is left, or less; also when it is not valid yet, for its maker's clock was wrong."""
+    """True if a third of its life is left, or less; also when it is not valid yet, for its maker's clock was wrong."""
     start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return not start <= now < end - (end - start) / 3
 
@@ -196,7 +196,7 @@ def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
 
 
 def _may_sign(certificate: x509.Certificate) -> bool:
-    """Whether callers trust what it signs: those in Go ask it of roots, too (CheckSignatureFrom of crypto/x509)."""
+    """True if callers trust what it signs: those in Go ask it of roots, too (CheckSignatureFrom of crypto/x509)."""
     found = {type(one.value): one.value for one in certificate.extensions}
     basic, usage = found.get(x509.BasicConstraints), found.get(x509.KeyUsage)
     authority = basic.ca if isinstance(basic, x509.BasicConstraints) else certificate.version is x509.Version.v1

@@ -221,7 +221,7 @@ async def _change_level(request: web.Request) -> web.Response:
 
 
 def is_loopback(remote: str | None) -> bool:
-    """Whether a caller's address is this pod's own."""
+    """True if a caller's address is this pod's own."""
     if remote is None:
         return False
     address = ipaddress.ip_address(remote)

@@ -112,7 +112,7 @@ def smallest(first: Resources, second: Resources) -> dict[str, Quantity]:
 
 
 def within(need: Resources, limit: Resources) -> bool:
-    """Whether the need stays within the limit, for every resource that the limit names."""
+    """True if the need stays within the limit, for every resource that the limit names."""
     return all(need.get(name, ZERO) <= amount for name, amount in limit.items())
 
 

@@ -112,7 +112,7 @@ class Ceiling:
     together: Resources
     """The sum of what all namespaces are guaranteed."""
     whole: bool = True
-    """Whether the quotas of all namespaces are known; of a sum of which parts are unknown nothing follows."""
+    """True if the quotas of all namespaces are known; of a sum of which parts are unknown nothing follows."""
 
     def never(self, need: Resources) -> str | None:
         """Why what needs so much can never run in the namespace, in words with numbers; None where it can."""
@@ -128,7 +128,7 @@ class Ceiling:
         return None
 
     def guarantees(self, need: Resources, used: Resources) -> bool:
-        """Whether the namespace stays within its own min when that comes to what it has `used`."""
+        """True if the namespace stays within its own min when that comes to what it has `used`."""
         return within(need, minus(_asked(self.own.least, need), used))
 
     def shortage(self, need: Resources, used: Resources, used_together: Resources) -> str | None:
@@ -162,7 +162,7 @@ class Ceiling:
     def fits(
         self, amounts: Iterable[tuple[str, int]], used: Mapping[str, int], used_together: Mapping[str, int]
     ) -> bool:
-        """Whether so much more may be used; all in billionths."""
+        """True if so much more may be used; all in billionths."""
         guaranteed = shared = True
         for name, amount in amounts:
             own = used.get(name, 0) + amount

@@ -191,7 +191,7 @@ def _given(in_force: ResourceRequirements, promised: ResourceList, path: str) ->
 
 
 def _infeasible(status: PodStatus) -> bool:
-    """Whether the kubelet has said that the node can never give what is wanted; a deferred resize still counts."""
+    """True if the kubelet has said that the node can never give what is wanted; a deferred resize still counts."""
     pending = next((one for one in status.conditions if one.type == "PodResizePending"), None)
     return pending is not None and pending.reason == "Infeasible"
 

@@ -39,11 +39,11 @@ class PodCharge:
     unsaid: Mapping[str, tuple[str, ...]]
     """The containers that do not say their requests (`cpu`) or their limits (`limits.cpu`), by these keys."""
     best_effort: bool
-    """Whether it asks for no cpu and no memory at all."""
+    """True if it asks for no cpu and no memory at all."""
     terminating: bool
-    """Whether it has an activeDeadlineSeconds."""
+    """True if it has an activeDeadlineSeconds."""
     across_namespaces: bool
-    """Whether its affinity names pods of other namespaces."""
+    """True if its affinity names pods of other namespaces."""
     priority_class: str
     """Its class; "" where nobody named one: a cluster may have a default."""
 
@@ -69,7 +69,7 @@ def pod_charge(spec: TemplateSpec, priority_class: str, *, path: str = "spec") -
 
 
 def counts(quota: ResourceQuota, pod: PodCharge) -> bool:
-    """Whether the quota certainly counts the pod."""
+    """True if the quota certainly counts the pod."""
     return all(_in_scope(scope, pod) for scope in quota.scopes)
 
 

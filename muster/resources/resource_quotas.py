@@ -61,7 +61,7 @@ class ResourceQuota(LocalObject, frozen=True):
 
     @property
     def counts_all(self) -> bool:
-        """Whether every pod of the namespace is charged to it."""
+        """True if every pod of the namespace is charged to it."""
         return not self.scopes
 
 

@@ -49,31 +49,31 @@ class GangScheduler(ABC):
     pod_groups: ClassVar[type[PodGroup]] = PodGroup
     """How its PodGroups are decoded: always in Volcano's words, whatever its own are."""
     runs: ClassVar[bool] = True
-    """Whether muster's processes run its gangs; without, it is for plans alone."""
+    """True if muster's processes run its gangs; without, it is for plans alone."""
     keeps_room: ClassVar[bool] = False
-    """Whether it keeps room for the minResources of a PodGroup of which nothing runs yet."""
+    """True if it keeps room for the minResources of a PodGroup of which nothing runs yet."""
     role_minimums: ClassVar[bool] = False
-    """Whether it places no part of a gang that lacks the minimum of a role."""
+    """True if it places no part of a gang that lacks the minimum of a role."""
     preempts: ClassVar[bool] = False
-    """Whether it may be set to evict gangs of lower priority in the queue of a gang that lacks room there."""
+    """True if it may be set to evict gangs of lower priority in the queue of a gang that lacks room there."""
     reclaims: ClassVar[bool] = False
-    """Whether it may be set to take pods back, beyond the minimum of a gang, from queues that have more than theirs."""
+    """True if it may be set to take pods back, beyond the minimum of a gang, from queues that have more than theirs."""
     enforces_limits: ClassVar[bool] = False
-    """Whether it bounds queues itself, so that a gang without nodes may be passed: the queue never holds too much."""
+    """True if it bounds queues itself, so that a gang without nodes may be passed: the queue never holds too much."""
     pod_level: ClassVar[bool] = True
-    """Whether it counts what a pod asks for as a whole."""
+    """True if it counts what a pod asks for as a whole."""
     counts_living: ClassVar[bool] = False
-    """Whether pods that have finished count no more towards the minimum."""
+    """True if pods that have finished count no more towards the minimum."""
     loosened: ClassVar[dict[str, Any]] = {"minMember": 1, "minTaskMember": None, "minResources": None}
     """The merge patch for the spec of its PodGroup after which that holds no pod back."""
     topology: ClassVar[bool] = False
-    """Whether it heeds how near to each other a gang's pods are to be."""
+    """True if it heeds how near to each other a gang's pods are to be."""
     timeouts: ClassVar[bool] = False
-    """Whether it lets go of a gang that takes too long to be placed."""
+    """True if it lets go of a gang that takes too long to be placed."""
     hears_groups_alone: ClassVar[bool] = False
-    """Whether it looks again at pods that it turned away only when pods come or their PodGroup changes."""
+    """True if it looks again at pods that it turned away only when pods come or their PodGroup changes."""
     elastic_quotas: ClassVar[bool] = False
-    """Whether it refuses pods for which the ElasticQuota of their namespace has no room."""
+    """True if it refuses pods for which the ElasticQuota of their namespace has no room."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name or self.usual_name

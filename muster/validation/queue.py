@@ -219,7 +219,7 @@ def burdened(parent: str, groups: Sequence[PodGroup] | None) -> tuple[Finding, .
 
 
 def tightened(old: Queue, new: Queue) -> bool:
-    """Whether the new capability allows less of anything than the old one did."""
+    """True if the new capability allows less of anything than the old one did."""
     try:
         before, now = read_queue(old).limit, read_queue(new).limit
     except InvalidObjectError:

@@ -54,7 +54,7 @@ class Case:
 
     @property
     def takes_gangs(self) -> bool:
-        """Whether its queue takes gangs at all."""
+        """True if its queue takes gangs at all."""
         return self.place is not None and self.place.leaf and not self.place.view.closed
 
     def above(self, need: Resources) -> tuple[QueueLevel, str, str] | None:
@@ -272,7 +272,7 @@ def _nearly_full(case: Case) -> Iterator[Finding]:
 
 
 def _preempts(case: Case) -> bool:
-    """Whether gangs of lower priority are evicted for the gang; of what a PriorityClass forbids nothing is known."""
+    """True if gangs of lower priority are evicted for the gang; of what a PriorityClass forbids nothing is known."""
     forbidden = any(role.template.spec.preemption_policy == "Never" for role in case.workload.roles)
     return case.intent.gang_scheduler.preempts and case.intent.topology is None and not forbidden
 

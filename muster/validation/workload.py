@@ -64,7 +64,7 @@ class Verdict:
 
     @property
     def allowed(self) -> bool:
-        """Whether the workload may be created."""
+        """True if the workload may be created."""
         return not self.refusals
 
     @property
@@ -114,7 +114,7 @@ class Context:
 
 
 def is_judged(metadata: ObjectMeta) -> bool:
-    """Whether a workload is judged at all.
+    """True if a workload is judged at all.
 
     What is being deleted starts nothing any more. The gang of a JobSet that a TrainJob made is the TrainJob's, and
     judged there.

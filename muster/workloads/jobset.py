@@ -80,7 +80,7 @@ class ReplicatedJob(LocalObject, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether it has nothing to do, so that it is complete as soon as it is there."""
+        """True if it has nothing to do, so that it is complete as soon as it is there."""
         return self.replicas == 0 or self.template.spec.completions == 0
 
 
@@ -94,7 +94,7 @@ class _FailurePolicy(LocalObject, frozen=True):
 
     @property
     def restarts(self) -> bool:
-        """Whether Jobs may run again after a failure, each with a new clock."""
+        """True if Jobs may run again after a failure, each with a new clock."""
         return self.max_restarts > 0 or any(rule.action not in _FINAL_ACTIONS for rule in self.rules)
 
 
@@ -286,7 +286,7 @@ def _beside(
 
 
 def _exclusive(job: ReplicatedJob, annotations: Mapping[str, str]) -> bool:
-    """Whether all pods of a Job but the first wait for its node (pkg/webhooks/pod_webhook.go of 0.12.0).
+    """True if all pods of a Job but the first wait for its node (pkg/webhooks/pod_webhook.go of 0.12.0).
 
     JobSet copies both annotations from where it finds the first one.
     """
@@ -310,7 +310,7 @@ def _check(job: ReplicatedJob, before: Collection[str], where: str) -> None:
 
 
 def _reached(job: ReplicatedJob | None, status: str) -> bool:
-    """Whether what others wait for is so from the beginning, as JobSet counts it (jobset_controller.go of 0.12.0)."""
+    """True if what others wait for is so from the beginning, as JobSet counts it (jobset_controller.go of 0.12.0)."""
     if job is None:
         return False
     return job.complete if status == "Complete" else not job.pods

@@ -102,7 +102,7 @@ class JobStatus(LocalObject, frozen=True):
 
     @property
     def finished(self) -> bool:
-        """Whether the job has ended, well or not."""
+        """True if the job has ended, well or not."""
         return is_true(self.conditions, *_FINAL)
 
 

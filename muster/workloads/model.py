@@ -83,15 +83,15 @@ class RoleSpec:
     path: str
     """Where the template's spec stands in the manifest."""
     leads: bool = False
-    """Whether the role comes first among equals: head, master, launcher."""
+    """True if the role comes first among equals: head, master, launcher."""
     gated: bool = True
-    """Whether its pods are held; pods that come when the gang runs must never wait."""
+    """True if its pods are held; pods that come when the gang runs must never wait."""
     reserved: int = 0
     """How many pods beyond `minimum` count in what the gang needs from the beginning."""
     together: bool = False
-    """Whether its pods, which come in a later wave, start together or not at all."""
+    """True if its pods, which come in a later wave, start together or not at all."""
     grows: bool = False
-    """Whether an autoscaler adds pods to it."""
+    """True if an autoscaler adds pods to it."""
     growth: Growth | None = None
     """The bounds of that autoscaler, where it has any."""
     made_first: int = 0
@@ -178,13 +178,13 @@ class Workload:
     priority_field: str = "priorityClass"
     """The field of the priority class there."""
     priority_of_pods: bool = True
-    """Whether the gang has the priority of its pods where nobody named one for the workload."""
+    """True if the gang has the priority of its pods where nobody named one for the workload."""
     suspended: bool = False
-    """Whether it is suspended: it holds nothing and waits for nothing."""
+    """True if it is suspended: it holds nothing and waits for nothing."""
     finished: bool = False
-    """Whether it has ended; pods of it may still run."""
+    """True if it has ended; pods of it may still run."""
     lasts: bool = False
-    """Whether it does not end by itself: its pods stay until it is deleted."""
+    """True if it does not end by itself: its pods stay until it is deleted."""
     template: TemplateMeta | None = None
     """What the pod template says of itself, for kinds that opt in there."""
     topology: Topology | None = None
@@ -224,17 +224,17 @@ class Workload:
 
     @property
     def deleting(self) -> bool:
-        """Whether the workload is being deleted."""
+        """True if the workload is being deleted."""
         return bool(self.metadata.deletion_timestamp)
 
     @property
     def elsewhere(self) -> bool:
-        """Whether its pods are made in another cluster: its operator leaves it to MultiKueue."""
+        """True if its pods are made in another cluster: its operator leaves it to MultiKueue."""
         return self.managed_by == _MULTI_KUEUE
 
     @property
     def active(self) -> bool:
-        """Whether the workload runs or wants to run."""
+        """True if the workload runs or wants to run."""
         return not (self.suspended or self.finished or self.deleting)
 
     def role(self, name: str) -> RoleSpec | None:
@@ -346,15 +346,15 @@ class Kind:
     operator's pods are watched.
     """
     owns_gang: bool = True
-    """Whether it has a gang of its own; otherwise it makes a workload that has one."""
+    """True if it has a gang of its own; otherwise it makes a workload that has one."""
     owns_pod_group: bool = True
-    """Whether the workload owns its PodGroup; plain gangs are known by their pods alone."""
+    """True if the workload owns its PodGroup; plain gangs are known by their pods alone."""
     in_waves: bool = False
-    """Whether its roles may come in waves, of which the first is the gang."""
+    """True if its roles may come in waves, of which the first is the gang."""
     pods_of_jobs: bool = False
-    """Whether batch Jobs stand between the workload and some of its pods."""
+    """True if batch Jobs stand between the workload and some of its pods."""
     hears_touches: bool = True
-    """Whether the operator tries again at once when the workload, or such a Job, is touched."""
+    """True if the operator tries again at once when the workload, or such a Job, is touched."""
     scaled: Callable[[Any, int], Any] | None = None
     """The decoded workload with another number in its scale subresource; None for kinds without one."""
     carried_on_by: Callable[[Any], tuple[str, ...]] = lambda _: ()

@@ -97,7 +97,7 @@ class _JobSpec(LocalObject, frozen=True):
 
     @property
     def leaves_cluster(self) -> bool:
-        """Whether its cluster stays when it has ended (handleDeletionRules and others of rayjob_controller.go)."""
+        """True if its cluster stays when it has ended (handleDeletionRules and others of rayjob_controller.go)."""
         if self.deletion_strategy is None:
             return not self.shutdown_after_job_finishes
         return self.deletion_strategy.leaves_cluster

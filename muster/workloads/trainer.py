@@ -348,7 +348,7 @@ def _with_resources(template: PodTemplate, given: _Resources) -> PodTemplate:
 
 
 def _sound(resources: ResourceRequirements) -> bool:
-    """Whether all amounts are amounts; one that is none stays, to be named where it stands."""
+    """True if all amounts are amounts; one that is none stays, to be named where it stands."""
     try:
         parse_resources(resources.requests, path="")
         parse_resources(resources.limits, path="")
