@@ -16,7 +16,6 @@ import resource
 import signal
 import sys
 import tempfile
-import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -168,12 +167,6 @@ def _survives(mutant: _Mutant, tests: Sequence[str], seconds: float) -> bool:
     return process.exitcode == 0
 
 
-def _change(before: str, after: str) -> str:
-    """The changed lines, as a diff has them."""
-    lines = difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), n=0)
-    return "".join(line for line in list(lines)[2:] if not line.startswith("@@"))
-
-
 def main() -> None:
     """Exit with 0 when enough mutants were noticed."""
     parser = argparse.ArgumentParser(prog="hack.mutate", description=__doc__)
@@ -191,9 +184,7 @@ def main() -> None:
         code, seconds, reached = pool.submit(_Reach(sources).measure, ["tests/unit"]).result()
     if code:
         sys.exit("the unit tests fail without any mutant")
-    entries = tomllib.loads(Path("hack/mutants.toml").read_text())["mutant"]
-    explained = {(one["path"], one["change"]): one["why"] for one in entries}
-    noticed, unexplained, survivors = 0, 0, ""
+    noticed, survivors = 0, ""
     drawn = [*enumerate(islice(_drawn(sources, given.seed), given.number))]
     for number, mutant in drawn if given.only is None else [drawn[one] for one in given.only]:
         lines = reached.get(str(Path(mutant.path).resolve()), {})
@@ -206,12 +197,11 @@ def main() -> None:
         print(f"{number:>3} {'SURVIVED' if survived else 'noticed':<8} {mutant.path}:{mutant.first}", flush=True)
         noticed += not survived
         if survived:
-            change = _change(sources[mutant.path], mutant.source)
-            why = explained.get((mutant.path, change), "")
-            unexplained += not why
-            survivors += f"\n{number}: {mutant.path}:{mutant.first} survives {len(ordered)} tests: {why}\n{change}"
+            before, after = (text.splitlines(keepends=True) for text in (sources[mutant.path], mutant.source))
+            change = "".join(difflib.unified_diff(before, after, mutant.path, f"mutant {number}", n=0))
+            survivors += f"\n{change}survives {len(ordered)} tests\n"
     score = 100 * noticed / len(given.only or drawn)
-    print(f"{survivors}\n{score:.2f} % of the mutants noticed; {unexplained} survivors are not explained")
+    print(f"{survivors}\n{score:.2f} % of the mutants noticed")
     sys.exit(f"less than {given.least:g} %" if score < given.least else 0)
 
 
