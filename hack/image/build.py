@@ -12,11 +12,10 @@ from typing import Any
 from hack.image.bytecode import Interpreter, add_bytecode
 from hack.image.debian import Package, debian_tree, resolved
 from hack.image.errors import ImageError, run
-from hack.image.licences import licences
 from hack.image.machine import Machine, this_machine
 from hack.image.oci import Image, Layer, image, layer
 from hack.image.places import appearing, forget_all_but_newest, image_cache, key_of
-from hack.image.sbom import debian_component, document, python_component, rfc3339
+from hack.image.sbom import debian_component, document, licences, python_component, rfc3339
 from hack.image.tree import EPOCH, Tree
 from hack.image.wheels import SITE, Wheel, downloaded, muster_wheel, read_wheel, requirements_tree, unpack
 from hack.testbed.paths import locked

@@ -12,8 +12,7 @@ from hack.chart import CHART
 from hack.image.build import CHECKOUT, Built, Source, build
 from hack.image.errors import ImageError
 from hack.image.wheels import muster_wheel
-from hack.release.packed import packed_chart
-from hack.release.programs import Programs
+from hack.release.programs import Programs, packed_chart
 from muster import __version__
 
 RELEASES = CHECKOUT / "tests" / "releases"

@@ -16,8 +16,7 @@ from hack.image.build import Built, Source, build
 from hack.image.errors import ImageError
 from hack.image.machine import MACHINES
 from hack.image.oci import index
-from hack.release.packed import packed_chart
-from hack.release.programs import Programs, is_loopback
+from hack.release.programs import Programs, is_loopback, packed_chart
 from hack.release.provenance import predicate
 from hack.release.verify import CYCLONEDX, SLSA, Published, verify
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from hack.testbed.api import answers
 from hack.testbed.costs import START, note, note_process
-from hack.testbed.crds import crd_files, read_crd
+from hack.testbed.crds import Stored, crd_files, read_crd
 from hack.testbed.enclosure import ENCLOSURE, enter_argv, inside, open_enclosure, remove_cgroups
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.part import Launch, Part
@@ -20,7 +20,6 @@ from hack.testbed.parts import PARTS
 from hack.testbed.ports import check_free
 from hack.testbed.process import LAZY_COLLECTOR, Process, marked, recorded, spawn, stop_all
 from hack.testbed.site import ADMIN, NODE_ADDON, Site
-from hack.testbed.stored import Stored
 from hack.testbed.waiting import PATIENCE, wait_for
 
 _STOP_SECONDS = 3

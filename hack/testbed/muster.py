@@ -2,12 +2,14 @@
 
 The pods of the chart's Deployments are kwok's and do nothing. For each of them a process runs on this machine, with the
 container's own arguments and environment, the token of its ServiceAccount and nothing more, and the webhook listens
-where the Service's ClusterIP points. So RBAC, Service and webhook configurations are those of a real installation.
+where the Service's ClusterIP points. So RBAC, Service and webhook configurations are those of a real installation. A
+hook of the chart runs here, too, with a token of its ServiceAccount and nothing more.
 """
 
 import json
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,10 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from hack.testbed.api import Api, NotFoundError, answers
 from hack.testbed.cluster import Testbed
 from hack.testbed.errors import TestbedError, log_tail
-from hack.testbed.hooks import before_uninstall
 from hack.testbed.ports import free_port
 from hack.testbed.process import Process
 from hack.testbed.site import kubeconfig_text
@@ -298,3 +301,55 @@ def _may_bind_443(testbed: Testbed) -> bool:
         except PermissionError:
             return False
     return True
+
+
+_HOOK = "helm.sh/hook"
+
+
+def before_uninstall(testbed: Testbed, release: str, namespace: str) -> str:
+    """Run the release's pre-delete hooks as helm would, and return what the Job's command prints.
+
+    Raises TestbedError, with what it says, when the command fails.
+    """
+    hooks = _hooks(testbed, release, namespace, "pre-delete")
+    (job,) = (hook for hook in hooks if hook["kind"] == "Job")
+    return _run(testbed, job, hooks)
+
+
+def probe_of_helm_test(testbed: Testbed, release: str, namespace: str) -> str:
+    """Run the probe of `helm test`, with the account that helm makes for it, and return what it prints.
+
+    Raises TestbedError, with what it says, when it fails.
+    """
+    hooks = _hooks(testbed, release, namespace, "test")
+    (pod,) = (hook for hook in hooks if hook["metadata"]["name"] == f"{release}-probe" and hook["kind"] == "Pod")
+    return _run(testbed, pod, hooks)
+
+
+def _run(testbed: Testbed, runs: dict[str, Any], hooks: list[dict[str, Any]]) -> str:
+    """Run the command of a Pod or a Job while those of the hooks are there that run nothing."""
+    name, namespace = runs["metadata"]["name"], runs["metadata"]["namespace"]
+    pod = runs["spec"]["template"]["spec"] if runs["kind"] == "Job" else runs["spec"]
+    manifests = yaml.safe_dump_all([hook for hook in hooks if hook["kind"] not in {"Pod", "Job"}])
+    testbed.kubectl("apply", "--filename=-", input=manifests)
+    try:
+        (container,) = pod["containers"]
+        if container["command"] != ["muster"]:
+            raise TestbedError(f"{name} runs {container['command']}: teach it to {__file__}")
+        kubeconfig = testbed.service_account_kubeconfig(namespace, pod["serviceAccountName"])
+        argv = [sys.executable, "-m", "muster.cli", *container["args"], f"--kubeconfig={kubeconfig}"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE, cwd=_CHECKOUT)
+    finally:
+        testbed.kubectl("delete", "--filename=-", "--ignore-not-found", input=manifests)
+    if done.returncode:
+        raise TestbedError(f"{name} failed ({done.returncode}): {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def _hooks(testbed: Testbed, release: str, namespace: str, event: str) -> list[dict[str, Any]]:
+    text = testbed.helm("get", "hooks", release, f"--namespace={namespace}").stdout
+    return [hook for hook in yaml.safe_load_all(text) if hook and _is_of(hook, event)]
+
+
+def _is_of(hook: dict[str, Any], event: str) -> bool:
+    return event in hook["metadata"].get("annotations", {}).get(_HOOK, "").split(",")

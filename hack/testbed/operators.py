@@ -9,8 +9,7 @@ import yaml
 from hack.testbed.errors import TestbedError
 from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
-from hack.testbed.rotation import mounted_certificate
-from hack.testbed.service import host_service, lead_webhooks
+from hack.testbed.service import host_service, lead_webhooks, mounted_certificate
 from hack.testbed.site import Site
 from hack.testbed.versions import chosen
 

@@ -1,8 +1,11 @@
-"""Services whose process is one of the testbed's own, not a pod, and the webhooks behind them."""
+"""Services whose process is one of the testbed's own, not a pod, the webhooks behind them, and their certificates."""
 
+import base64
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+from hack.testbed.pki import Authority
 from hack.testbed.site import Site
 
 # What is called late is refused: as long as Kubernetes allows.
@@ -46,3 +49,26 @@ def lead_webhooks(site: Site, service: str, port: int, configurations: Iterable[
         site.api.apply(
             f"/apis/admissionregistration.k8s.io/v1/{plural}/{configuration['metadata']['name']}", configuration
         )
+
+
+def mounted_certificate(site: Site, folder: Path, *, authority: str, namespace: str, secret: str, service: str) -> str:
+    """Create the Secret of a Service's certificate, and the files that a kubelet would mount in `folder`.
+
+    For operators that rotate their own (open-policy-agent's cert-controller): such a one waits until the kubelet has
+    mounted the Secret that it fills. Made beforehand it is spared a rotation, and a restart. Return the caBundle of the
+    new authority, which has this common name.
+    """
+    created = Authority.create(authority)
+    ca, ca_key = created.pem()
+    certificate, key = created.issue([f"{service}.{namespace}.svc"])
+    files = {"ca.crt": ca, "ca.key": ca_key, "tls.crt": certificate, "tls.key": key}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / name).touch(mode=0o600)
+        (folder / name).write_bytes(content)
+    data = {name: base64.b64encode(content).decode() for name, content in files.items()}
+    site.api.apply(
+        f"/api/v1/namespaces/{namespace}/secrets/{secret}",
+        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "data": data},
+    )
+    return data["ca.crt"]

@@ -11,7 +11,7 @@ import muster
 from hack.image.build import CHECKOUT, SBOM_IN_IMAGE, Built, source
 from hack.image.container import Container
 from hack.image.debian import PACKAGES
-from hack.image.licences import READ, licences
+from hack.image.sbom import READ, licences
 from hack.image.tree import Tree
 from hack.image.wheels import SITE
 

@@ -12,8 +12,7 @@ from hack.image.errors import ImageError
 from hack.image.tree import Tree
 from hack.image.wheels import SITE
 from hack.release.kept import keep, kept
-from hack.release.packed import packed_chart
-from hack.release.programs import Programs
+from hack.release.programs import Programs, packed_chart
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 from muster.process.revision import BAKED

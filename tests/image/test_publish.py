@@ -18,8 +18,7 @@ from hack.image.build import CHECKOUT, Built, Source, build, source
 from hack.image.errors import ImageError
 from hack.image.machine import MACHINES
 from hack.release import verify as verification
-from hack.release.packed import packed_chart
-from hack.release.programs import Programs, is_loopback, programs
+from hack.release.programs import Programs, is_loopback, packed_chart, programs
 from hack.release.provenance import BUILD_TYPE, BUILDER
 from hack.release.publish import Order
 from hack.release.publish import publish as publish_to

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from hack.testbed import PATIENCE, Nodes, Testbed, wait_for
-from hack.testbed.hooks import probe_of_helm_test
-from hack.testbed.muster import install
+from hack.testbed.muster import install, probe_of_helm_test
 from muster.cli.doctor.probe import LABEL
 from muster.kube.resource import PODS
 from tests.support.cli.doctor import Doctor
