@@ -56,6 +56,11 @@ def test_every_block_is_run_or_has_its_reason(page: str) -> None:
     assert [begins for begins in listed if not any(text.startswith(begins) for text in shell(page))] == []
 
 
+def test_what_a_test_takes_is_on_its_page() -> None:
+    taken = [one for one in _ASKED if one.begins and not any(text.startswith(one.begins) for text in shell(one.page))]
+    assert [one for one in taken if one.begins not in inline(one.page)] == []
+
+
 def test_every_command_in_a_sentence_is_run_or_has_its_reason() -> None:
     """As it stands, or as a part of what a test runs."""
     run = _run()

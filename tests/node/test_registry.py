@@ -37,7 +37,7 @@ def test_chart_and_image_come_from_the_registry(
         key, folder = str(tmp_path / "cosign.key"), tmp_path / "release"
         order = Order(where, key, [this_machine().debian], BUILDER, folder, unfinished=True)
         digest = publish(order, source(CHECKOUT), tools, print).digests["image"]
-        _, *words = block("README.md", "helm install muster oci://").replace("REGISTRY", where).split()
+        _, *words = block("docs/releasing.md", "helm install muster oci://").replace("REGISTRY", where).split()
         flags = (f"--set=image.digest={digest}", "--plain-http", "--wait", WITHIN)
         # Of a value that is set twice the last one counts: the page's own.
         real.helm(words[0], *Release.values, *words[1:], *flags)
