@@ -16,7 +16,7 @@ from muster.queueing.namespace_quota import NamespaceRoom
 from muster.queueing.queue_state import Holds, QueueState
 from muster.queueing.queue_tree import QueueTree, own_leaf
 from muster.queueing.queue_view import ROOT
-from muster.queueing.run_ends import EndsByPlace, RunEnds
+from muster.queueing.run_ends import RunEnds
 from muster.queueing.unplaced_claims import CountedUnplaced, SoftClaims, count_unplaced, lasting_part, soft_where
 from muster.queueing.usage import Amounts, Usage, amounts_of, namespace_level, signed
 from muster.resources.amounts import Resources
@@ -34,7 +34,8 @@ class Holdings:
         self._tree = tree
         self._usage = Usage(tree)
         self._lasting = Usage(tree)
-        self._ends = EndsByPlace()
+        # The ends of claims at a level: found when they are asked for, and kept up to date from then on.
+        self._ends: dict[str, RunEnds] = {}
         self._revision = tree.revision
         # How many claims of a queue ask for what it has free.
         self._asking: Counter[str] = Counter()
@@ -60,7 +61,9 @@ class Holdings:
         """Count a claim, or with the sign -1 count it no longer."""
         queue, soft, running = claim.queue, signed(claim.soft_amounts, sign), signed(claim.running_amounts, sign)
         self._take(queue, signed(claim.amounts, sign), soft, running, idle=claim.idle, lasts=claim.lasts)
-        self._ends.enter((*self._tree.gang_path(queue), *self._levels(claim.key.namespace)), claim, sign)
+        for level in (*self._tree.gang_path(queue), *self._levels(claim.key.namespace)):
+            if (ends := self._ends.get(level)) is not None:
+                ends.enter(claim, sign)
         self._enter_in_namespace(claim, sign)
         if soft:
             self.soft.enter(claim, sign)
@@ -106,7 +109,7 @@ class Holdings:
             for usage in (self._usage, self._lasting):
                 held = usage.taken(namespace_level(namespace)).items()
                 usage.take_in((namespace_level(),), signed(held, 1 if limit is not None else -1))
-        self._ends.forget()
+        self._ends.clear()
         return True
 
     def others_use(self, namespace: str, use: Resources) -> bool:
@@ -144,7 +147,7 @@ class Holdings:
     def detach(self, queues: Collection[str], states: Mapping[str, QueueState]) -> None:
         """Count nowhere what these hold, among them all of a queue and those below it (`queues`): they are to move."""
         self._count(states, -1)
-        self._ends.forget()
+        self._ends.clear()
         # Now nothing is taken of them; the numbers of a queue that is gone need not stay for ever.
         for one in (*queues, *map(own_leaf, (*queues, *states))):
             self._usage.empty(one)
@@ -201,7 +204,9 @@ class Holdings:
                 elif self.limits:
                     yield from (one for one in state.held.values() if level in self._levels(one.key.namespace))
 
-        return self._ends.at(level, claims)
+        if level not in self._ends:
+            self._ends[level] = RunEnds(claims())
+        return self._ends[level]
 
     def _free_of(self, usage: Usage, queue: str, asked: Mapping[str, int]) -> Amounts:
         """As much of what is asked for as a queue and those above it have free."""

@@ -51,15 +51,13 @@ class RunEnds(Blocks[_Place, _Ending, _Sums]):
         super().changed(where)
         del self._before[where + 1 :]
 
-    def enter(self, claim: Claim) -> None:
-        """Note the end of a claim of which nothing is noted."""
-        if (ending := _ending_of(claim)) is not None:
+    def enter(self, claim: Claim, sign: int = 1) -> None:
+        """Note the end of a claim of which nothing is noted, or with the sign -1 forget it."""
+        if sign < 0:
+            self._change_of.pop(claim.key, None)
+            self._take(claim.key)
+        elif (ending := _ending_of(claim)) is not None:
             self._note(claim.key, ending, ending.end.start + ending.end.seconds, ending.end.start)
-
-    def leave(self, key: EntryKey) -> None:
-        """Forget the end of a claim, where one is noted."""
-        self._change_of.pop(key, None)
-        self._take(key)
 
     def _take(self, key: EntryKey) -> _Ending | None:
         at = self._at.pop(key, None)
@@ -117,31 +115,6 @@ class RunEnds(Blocks[_Place, _Ending, _Sums]):
 
     def _ended_blocks(self, time: float) -> int:
         return bisect_right(self.blocks, time, key=lambda block: block.keys[-1][0])
-
-
-class EndsByPlace:
-    """The ends of claims in queues or namespaces: found when they are asked for, and kept up to date from then on."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, RunEnds] = {}
-
-    def enter(self, places: Iterable[str], claim: Claim, sign: int = 1) -> None:
-        """A claim counts there, or with the sign -1 counts there no longer."""
-        for known in (self._known[one] for one in places if one in self._known):
-            if sign > 0:
-                known.enter(claim)
-            else:
-                known.leave(claim.key)
-
-    def at(self, place: str, claims: Callable[[], Iterable[Claim]]) -> RunEnds:
-        """The ends there, where these claims count."""
-        if place not in self._known:
-            self._known[place] = RunEnds(claims())
-        return self._known[place]
-
-    def forget(self) -> None:
-        """Other claims may count somewhere."""
-        self._known.clear()
 
 
 def ended_by(several: Iterable[RunEnds], time: float, trust: EndKind) -> dict[str, int]:

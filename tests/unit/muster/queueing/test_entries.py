@@ -36,8 +36,9 @@ def test_claims_that_come_and_go_leave_nothing_behind() -> None:
     ends = RunEnds()
     for number in range(1000):
         key = GangKey("team", f"{number}")
-        ends.enter(Claim(key, "q", amounts(cpu="1"), end=End(number, 1e6, EndKind.ABOUT, (1e5, 1e6))))
-        ends.leave(key)
+        claim = Claim(key, "q", amounts(cpu="1"), end=End(number, 1e6, EndKind.ABOUT, (1e5, 1e6)))
+        ends.enter(claim)
+        ends.enter(claim, -1)
     ends.enter(Claim(GangKey("team", "last"), "q", amounts(cpu="1"), end=End(0, 50, EndKind.ENFORCED)))
     assert len(ends._changes) < 200
     assert ends.advance(20) == 50
