@@ -44,15 +44,17 @@ def test_every_option_and_every_argument_has_its_help() -> None:
     assert mute == []
 
 
+def _of_commands(text: str) -> list[tuple[str, str]]:
+    """The options that a page says to be of commands, each with the command."""
+    found = re.findall(r"`(--[\w-]+)`\s+of\s+((?:`[a-z]+`(?:,\s+|\s+and\s+)?)+)", text)
+    return [(option, name) for option, commands in found for name in words(commands)]
+
+
 def test_every_option_that_is_said_to_be_of_a_command_is() -> None:
-    """As `--dra` of `plan`, or `--bound` of `explain`, `queues` and `watch`."""
-    said = [
-        (option, name)
-        for path in DOCUMENTS
-        for option, commands in re.findall(r"`(--[\w-]+)`\s+of\s+((?:`[a-z]+`(?:,\s+|\s+and\s+)?)+)", path.read_text())
-        for name in words(commands)
-    ]
-    assert said
+    """As `--settle` of `withdraw`, or `--output` of `explain`, `queues` and `audit`."""
+    example = "`--output` of `explain`, `queues` and `audit`"
+    assert _of_commands(example) == [("--output", "explain"), ("--output", "queues"), ("--output", "audit")]
+    said = [one for path in DOCUMENTS for one in _of_commands(path.read_text())]
     assert [(option, name) for option, name in said if option not in OPTIONS.get(name, ())] == []
 
 
