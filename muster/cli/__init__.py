@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command and exit.
 
     The exit code is 0 on success, 1 when something is refused or a problem is found, and 2 when the input cannot be
-    read or the cluster does not answer. Ctrl-C gives 130, as a shell says it of kubectl.
+    read or the cluster does not answer. Ctrl-C gives 130, as for kubectl in a shell.
     """
     prepare()
     commands = parser()
@@ -59,7 +59,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _without(arguments: argparse.Namespace) -> str:
-    """What an option of `plan` lacks beside it; "" where nothing does."""
+    """The option of `plan` that needs another one, and which; "" when each has what it needs."""
     if arguments.what_if:
         return "" if arguments.cluster else "--what-if: needs --cluster"
     if any((arguments.queue, arguments.lose_node, arguments.reserves)):

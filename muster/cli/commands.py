@@ -58,10 +58,10 @@ class _Version(argparse.Action):
 
 def print_version() -> NoReturn:
     """Print the version and the commit, and exit."""
-    from muster.cli.ui import say  # noqa: PLC0415
+    from muster.cli.ui import print_line  # noqa: PLC0415
     from muster.process.revision import revision  # noqa: PLC0415
 
-    say(f"{muster.__version__} (commit {revision()})")
+    print_line(f"{muster.__version__} (commit {revision()})")
     sys.exit(0)
 
 
@@ -226,7 +226,7 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser = commands.add_parser(
         "explain",
         help="show why a workload waits, runs, or is not managed by muster",
-        description="Show the state of a workload's gang and the reason, as the controller says it, what the gang "
+        description="Show the state of a workload's gang and the reason, in the words of the controller, what the gang "
         "needs, the limits of its queue, its pods and its events. It only reads, with your permissions, and names the "
         "permissions that are missing.",
     )
@@ -287,7 +287,7 @@ def _hold(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "resume",
         help="take workloads or queues off hold",
         description="Remove the annotation `muster.dev/hold` from workloads or queues, and from what these workloads "
-        "have made. A workload stands in line again where its priority and age put it.",
+        "have made. A workload gets the place in line again that its priority and age give it.",
     )
     for parser in (hold, resume):
         parser.add_argument(

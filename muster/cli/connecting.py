@@ -77,7 +77,7 @@ async def probe(client: Client, seconds: float) -> None:
 async def find_settings(client: Client, given: Settings | None, assumed: Settings | None = None) -> Settings:
     """The settings that the cluster publishes, unless the user has `given` others.
 
-    Without the ConfigMap, or when it cannot be used, `assumed` (the chart's defaults) with a note that says so. Raises
+    Without the ConfigMap, or when it cannot be used, `assumed` (the chart's defaults) with a note. Raises
     ApiError when the apiserver does not answer.
     """
     if given is not None:

@@ -93,7 +93,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
 
 
 def epilog(command: str) -> str:
-    """The examples of a command below each other, as they stand at the end of its `--help`."""
+    """The examples of a command below each other, as at the end of its `--help`."""
     return _HEAD + "\n".join(f"  # {one.purpose}\n  {one.command}" for one in EXAMPLES[command])
 
 

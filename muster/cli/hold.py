@@ -1,7 +1,7 @@
 """`muster hold` and `muster resume`: put queues and workloads on hold, and have them go on.
 
 Both write one annotation with the user's own rights, and nothing else; the controller honours it. A pod or a PodGroup
-stands for its workload. What a workload has made may have a copy of the annotation, which `resume` removes as well.
+means its workload. What a workload has made may have a copy of the annotation, which `resume` removes as well.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _resources(word: str) -> list[Resource]:
     """What a word may mean; raises UnknownSubjectError where nothing of it is ever on hold.
 
-    A queue is of either source: whoever names one need not know which of them the installation has.
+    A queue is of either source: a user need not know which of them the installation has.
     """
     if queues := queues_meant(word):
         return queues
@@ -86,7 +86,7 @@ def _resources(word: str) -> list[Resource]:
 async def _change(
     arguments: argparse.Namespace, wanted: Sequence[tuple[ObjectName, Sequence[Resource]]], failures: list[str]
 ) -> list[dict[str, Any]]:
-    """Change all that there is, and give what it is then; `failures` gets what could not be changed.
+    """Change all that exists, and give its new state; `failures` gets what could not be changed.
 
     Raises BadNameError, and has changed nothing then.
     """
@@ -94,7 +94,7 @@ async def _change(
     async with connected(arguments) as client:
         client.on_warning(lambda text: print(f"Warning: {printable(text)}", file=sys.stderr))
         namespace = arguments.namespace or client.namespace
-        # Before anything is changed: what is changed when a later name is none would not be told.
+        # Before anything is changed: a bad name later on would hide what was changed.
         for named, resources in wanted:
             for resource in resources:
                 resource.path(namespace if resource.namespaced else None, named.name)

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from muster.cli.connecting import NO_ANSWER, connected
-from muster.cli.ui import asks, confirmed, counted, say
+from muster.cli.ui import asks, confirmed, counted, print_line
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
@@ -25,7 +25,7 @@ from muster.queueing.sources import FIELDS, QUEUE_SOURCES, GangQueue, selector_t
 _NOT_ALL, _CANNOT = 1, 2
 # Seconds for which a queue is tried again whose parent was made just before, and between two tries.
 _PATIENCE, _PAUSE = 15.0, 0.2
-# Volcano makes it itself; a GangQueue of this name is needed only where it says something.
+# Volcano makes it itself; a GangQueue of this name is needed only if it has settings.
 _ROOT = "root"
 
 
@@ -52,7 +52,7 @@ async def _migrate(arguments: argparse.Namespace) -> int:
     for failure in failures:
         print(f"muster migrate-queues: {printable(failure)}", file=sys.stderr)
     if arguments.dry_run:
-        say("nothing was changed (dry run)")
+        print_line("nothing was changed (dry run)")
     return _NOT_ALL if failures else 0
 
 
@@ -103,15 +103,15 @@ async def _make(client: Client, arguments: argparse.Namespace, manifest: dict[st
         if not (below and arguments.dry_run):
             await _create(client, kind, manifest, dry_run=arguments.dry_run, patience=_PATIENCE if below else 0.0)
         elif await _exists(client, kind, name):  # its parent is not there yet: it would be refused
-            say(there)
+            print_line(there)
             return []
     except ApiError as error:
         if error.already_exists:
-            say(there)
+            print_line(there)
             return []
         return [f"{kind.kind} {name}: {error}"]
     made.add(name)
-    say(f"{kind.kind.lower()} {name}: {'would be made' if arguments.dry_run else 'made'}")
+    print_line(f"{kind.kind.lower()} {name}: {'would be made' if arguments.dry_run else 'made'}")
     return []
 
 
@@ -140,7 +140,7 @@ async def _create(client: Client, kind: Resource, manifest: dict[str, Any], *, d
 
 
 def gang_queue_of(queue: Queue) -> dict[str, Any]:
-    """The manifest of the GangQueue that says what a Queue says.
+    """The manifest of the GangQueue with the settings of a Queue.
 
     Raises InvalidSelectorError for a selector of namespaces that cannot be read.
     """
@@ -148,7 +148,7 @@ def gang_queue_of(queue: Queue) -> dict[str, Any]:
     spec = _amounts(queue)
     if queue.spec.weight != 1:
         spec["weight"] = queue.spec.weight
-    # An empty annotation says nothing, and the CRD refuses an empty field.
+    # An empty annotation sets nothing, and the CRD refuses an empty field.
     spec |= {_camel(name): annotations[key] for key, name in FIELDS.items() if annotations.get(key)}
     if NAMESPACE_SELECTOR in annotations:
         requirements = parse_selector(annotations[NAMESPACE_SELECTOR]).requirements
@@ -162,7 +162,7 @@ def gang_queue_of(queue: Queue) -> dict[str, Any]:
 
 
 def queue_of(queue: GangQueue) -> dict[str, Any]:
-    """The manifest of the Queue that says what a GangQueue says; only Volcano can close it."""
+    """The manifest of the Queue with the settings of a GangQueue; only Volcano can close it."""
     spec = queue.spec
     manifest = _manifest("volcano", queue.metadata.name, {"weight": spec.weight, **_amounts(queue)})
     # As `GangQueue` has them from its fields.

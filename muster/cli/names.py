@@ -50,7 +50,7 @@ def is_pod_group(word: str) -> bool:
 def pod_groups_meant(word: str) -> list[Resource]:
     """The kinds of PodGroups that a word may mean, one for each scheduler; none where it means no PodGroup.
 
-    Whoever names one need not know who places gangs in the cluster.
+    A user need not know which scheduler places gangs in the cluster.
     """
     kinds = [pod_groups_of(scheduler) for scheduler in SCHEDULERS.values()]
     return kinds if word in _POD_GROUP else [kind for kind in kinds if word in _full_names(kind)]
@@ -62,14 +62,14 @@ def _full_names(kind: Resource) -> set[str]:
 
 
 def is_queue(word: str) -> bool:
-    """Whether the word means a queue, of whatever source."""
+    """True if the word means a queue of any source."""
     return bool(queues_meant(word))
 
 
 def queues_meant(word: str) -> list[Resource]:
     """The kinds of queues that a word may mean; none where it means no queue.
 
-    A queue is of either source: whoever names one need not know which of them the installation has.
+    A queue is of either source: a user need not know which of them the installation has.
     """
     if word in ("queue", "queues"):
         return [queues_of(source) for source in QUEUE_SOURCES.values()]

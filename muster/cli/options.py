@@ -21,7 +21,7 @@ _CONNECT_SECONDS_IN_NEED = 10.0
 
 
 def output(parser: argparse.ArgumentParser, *formats: str) -> None:
-    """The option that says how the result is printed; without `formats` as a table, or for a program."""
+    """The option for the format of the result; without `formats` as a table, or for a program."""
     parser.add_argument(
         "-o",
         "--output",
@@ -45,7 +45,7 @@ def scope(parser: argparse.ArgumentParser, namespace: str, everywhere: str, *, w
 
 
 def connection(parser: argparse.ArgumentParser, *, in_need: bool = False) -> None:
-    """The options that say which cluster, and how long it may take to answer: longer where the command is for need."""
+    """The options for the cluster, and for how long it may take to answer: longer for a command of emergencies."""
     usual = _CONNECT_SECONDS_IN_NEED if in_need else _CONNECT_SECONDS
     parser.add_argument("--kubeconfig", help="path to the kubeconfig; default: as for kubectl")
     parser.add_argument("--context", help="kubeconfig context to use; default: the current context")

@@ -63,7 +63,7 @@ def parse(source: str, text: str) -> Iterator[tuple[str, Any]]:
     """Every non-empty document of a text with its position; raises InputError.
 
     A source named `.json` is JSON. Other text that starts like JSON is parsed as JSON first, which is far faster;
-    everything else is YAML. What stands before an error is read.
+    everything else is YAML. What comes before an error is read.
     """
     named = source.endswith(".json")
     if not named and not re.match(r"(?:\s|---\s)*\{", text):
@@ -135,7 +135,7 @@ class _Document:
         self._named: dict[str, tuple[Any, int] | None] = {}
         self._values = 0
 
-    def read(self) -> Any:  # noqa: ANN401 - whatever the document holds
+    def read(self) -> Any:  # noqa: ANN401 - any value of a document
         """The value of the document, after its start event; raises InputError."""
         return self._value(self._next(), 0)
 

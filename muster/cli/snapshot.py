@@ -61,7 +61,7 @@ class ClusterSnapshot:
     :ivar room: what is counted of the nodes, where they limit admission and can be read
     :ivar missing: what is unknown, such as for a missing permission, each with its consequence
     :ivar whole: whether every namespace was read; if not, the usage of other gangs and all positions are unknown
-    :ivar unread: the kinds that could not be read at all, by their full names
+    :ivar unreadable: the kinds that could not be read at all, by their full names
     :ivar scopes: the stores that could be read, each with its namespace, None for all namespaces
     :ivar defaults: the defaults of the installation
     :ivar by_nodes: whether the installation limits admission by the nodes (chart value `bound: nodes`)
@@ -72,14 +72,14 @@ class ClusterSnapshot:
     room: NodeRoom | None = None
     missing: list[str] = field(default_factory=list)
     whole: bool = True
-    unread: set[str] = field(default_factory=set)
+    unreadable: set[str] = field(default_factory=set)
     scopes: list[tuple[Watched, str | None]] = field(default_factory=list)
     defaults: Defaults = field(default_factory=Defaults)
     by_nodes: bool = False
 
     @classmethod
     def empty(cls, settings: Settings) -> ClusterSnapshot:
-        """An empty picture of an installation with these settings."""
+        """An empty snapshot of an installation with these settings."""
         defaults = settings.defaults
         cluster = Cluster(
             defaults.namespaces,
@@ -103,7 +103,7 @@ class ClusterSnapshot:
         return snapshot
 
     async def ledger_snapshot_in_slices(self, now: float) -> LedgerSnapshot:
-        """The same for a command that answers others meanwhile; a gang that changes meanwhile is as it was or as it is.
+        """As `ledger_snapshot`, in slices of time; not a consistent snapshot if objects change in between.
 
         5,000 gangs take two seconds of a core.
         """
@@ -131,7 +131,7 @@ class ClusterSnapshot:
         quota_use.count()
 
     def _kept_out(self, view: View, snapshot: LedgerSnapshot) -> Decision | None:
-        """Why held pods get no PodGroup, on which the state would stand: their queue takes none. Else None."""
+        """Why held pods get no PodGroup, and so no recorded state: their queue takes no gangs. Else None."""
         if view.pod_group is not None or view.gang is None or view.intent is None or view.left_alone:
             return None
         if not view.members or view.open or view.workload is None or not view.workload.active:
@@ -164,35 +164,35 @@ class LedgerSnapshot:
     kept_out: dict[GangKey, Decision] = field(default_factory=dict)
 
 
-async def load(client: Client, namespace: str, picture: ClusterSnapshot) -> None:
+async def load(client: Client, namespace: str, visible: ClusterSnapshot) -> None:
     """Read everything that a decision depends on: from all namespaces when allowed, else from `namespace`.
 
     Raises ApiError when the apiserver does not answer.
     """
     only_there: dict[str, None] = {}  # in place of a set: in their order
     nowhere: dict[str, None] = {}
-    for watched in picture.cluster.watched():
-        scope = await load_store(client, watched, namespace, picture)
+    for watched in visible.cluster.watched():
+        scope = await load_store(client, watched, namespace, visible)
         if scope is not _UNREADABLE:
-            picture.scopes.append((watched, scope or None))
+            visible.scopes.append((watched, scope or None))
         if watched.resource == ELASTIC_QUOTAS:
-            picture.cluster.elastic_quotas.limits.whole = not scope
+            visible.cluster.elastic_quotas.limits.whole = not scope
         if scope == namespace:
             only_there[watched.resource.full_name] = None
         if scope is _UNREADABLE and watched.resource.namespaced:
             nowhere[watched.resource.full_name] = None
     if only_there:
         names = ", ".join(only_there)
-        picture.missing.insert(0, f'can list only in "{namespace}", not in all namespaces: {names}; {_OF_OTHERS}')
+        visible.missing.insert(0, f'can list only in "{namespace}", not in all namespaces: {names}; {_OF_OTHERS}')
     if nowhere:
         consequences = [f"; {_CONSEQUENCES[name]}" for name in nowhere if name in _CONSEQUENCES]
-        picture.note(f'cannot list in "{namespace}": {", ".join(nowhere)}{"".join(consequences)}')
-    tree = picture.ledger_snapshot(0.0).ledger.tree
-    if picture.by_nodes or tree.settings(ROOT).bound_by_nodes:
-        picture.nodes = await load_nodes(client, picture)
+        visible.note(f'cannot list in "{namespace}": {", ".join(nowhere)}{"".join(consequences)}')
+    tree = visible.ledger_snapshot(0.0).ledger.tree
+    if visible.by_nodes or tree.settings(ROOT).bound_by_nodes:
+        visible.nodes = await load_nodes(client, visible)
 
 
-async def load_store(client: Client, watched: Watched, namespace: str, picture: ClusterSnapshot) -> str:
+async def load_store(client: Client, watched: Watched, namespace: str, visible: ClusterSnapshot) -> str:
     """Fill a store; returns the namespace that was read, "" for all namespaces."""
     resource, name = watched.resource, watched.resource.full_name
     scopes = ("", namespace) if resource.namespaced else ("",)
@@ -216,58 +216,58 @@ async def load_store(client: Client, watched: Watched, namespace: str, picture: 
             continue
         watched.store.replace_all(found)
         if scope:
-            picture.whole = False
+            visible.whole = False
         return scope
     watched.store.replace_all([])
-    if resource == NAMESPACES and await load_namespace(client, namespace, picture):
+    if resource == NAMESPACES and await load_namespace(client, namespace, visible):
         return _UNREADABLE
-    picture.unread.add(name)
-    picture.whole = picture.whole and not resource.namespaced
+    visible.unreadable.add(name)
+    visible.whole = visible.whole and not resource.namespaced
     if not resource.namespaced:
-        picture.note(f"cannot list {name}: {_CONSEQUENCES.get(name, 'they are unknown')}")
+        visible.note(f"cannot list {name}: {_CONSEQUENCES.get(name, 'they are unknown')}")
     return _UNREADABLE
 
 
-async def load_namespace(client: Client, name: str, picture: ClusterSnapshot) -> bool:
+async def load_namespace(client: Client, name: str, visible: ClusterSnapshot) -> bool:
     """Read only this namespace; False, and a note, when that is not allowed, or it does not exist."""
     try:
         found = decode(await client.get(NAMESPACES, name), Namespace)
     except ApiError as error:
         if not (error.forbidden or error.not_found):
             raise
-        picture.unread.add(NAMESPACES.full_name)
-        picture.note(f"cannot list {NAMESPACES.full_name}: {_CONSEQUENCES[NAMESPACES.full_name]}")
+        visible.unreadable.add(NAMESPACES.full_name)
+        visible.note(f"cannot list {NAMESPACES.full_name}: {_CONSEQUENCES[NAMESPACES.full_name]}")
         return False
-    picture.cluster.namespaces.replace_all([found])
+    visible.cluster.namespaces.replace_all([found])
     return True
 
 
-async def load_nodes(client: Client, picture: ClusterSnapshot) -> Resources | None:
+async def load_nodes(client: Client, visible: ClusterSnapshot) -> Resources | None:
     """The sum of what the nodes can give; None, and a note, when they cannot be read. Raises ApiError."""
-    room = NodeRoom(picture.cluster)
+    room = NodeRoom(visible.cluster)
     try:
         room.nodes.replace_all(await list_objects(client, NODES, Node))
-        fields, labels = picture.cluster.other_pods
+        fields, labels = visible.cluster.other_pods
         others = await list_objects(client, PODS, Pod, field_selector=fields, label_selector=labels)
         room.others.replace_all(others)
     except ApiError as error:
         if not error.forbidden:
             raise
-        picture.note("cannot list nodes, or pods in all namespaces: the capacity of the nodes is unknown")
+        visible.note("cannot list nodes, or pods in all namespaces: the capacity of the nodes is unknown")
         return None
-    picture.room = room
+    visible.room = room
     return room.free()
 
 
 class Followed:
-    """A picture that follows its cluster.
+    """A snapshot that follows its cluster.
 
-    :ivar picture: the picture, as the watches last said
-    :ivar changed: set at every change; whoever waits for it clears it
+    :ivar visible: the snapshot, as of the last events of the watches
+    :ivar changed: set at every change; the waiting task clears it
     """
 
-    def __init__(self, picture: ClusterSnapshot, reflectors: Sequence[Reflector[Any]]) -> None:
-        self.picture = picture
+    def __init__(self, visible: ClusterSnapshot, reflectors: Sequence[Reflector[Any]]) -> None:
+        self.visible = visible
         self.changed = asyncio.Event()
         self._reflectors = reflectors
         for one in reflectors:
@@ -280,11 +280,11 @@ class Followed:
 
 
 @asynccontextmanager
-async def followed(client: Client, picture: ClusterSnapshot, namespace: str) -> AsyncIterator[Followed]:
+async def followed(client: Client, visible: ClusterSnapshot, namespace: str) -> AsyncIterator[Followed]:
     """Read everything once (`load`), and follow it in the block. Raises ApiError for the former."""
-    await load(client, namespace, picture)
+    await load(client, namespace, visible)
     following = Followed(
-        picture,
+        visible,
         [
             Reflector(
                 client,
@@ -296,16 +296,16 @@ async def followed(client: Client, picture: ClusterSnapshot, namespace: str) -> 
                 namespace=scope,
                 keep=watched.keep,
             )
-            for watched, scope in picture.scopes
+            for watched, scope in visible.scopes
         ],
     )
-    async with beside(*(one.run() for one in following._reflectors)):  # noqa: SLF001 - its own maker
+    async with in_background(*(one.run() for one in following._reflectors)):  # noqa: SLF001 - its own maker
         yield following
 
 
 @asynccontextmanager
-async def beside(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Do all of this beside the block; at its end it is cancelled, and has ended."""
+async def in_background(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run these in the background of the block; at its end they are cancelled and have ended."""
     tasks = [asyncio.create_task(one) for one in work]
     try:
         yield

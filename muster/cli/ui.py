@@ -29,7 +29,7 @@ _FULL = (errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC)
 
 
 class UnwritableError(Exception):
-    """The output cannot be written; the message says why."""
+    """The output cannot be written; the message is the reason."""
 
 
 def prepare() -> None:
@@ -148,7 +148,7 @@ def asks(*, yes: bool, dry_run: bool) -> bool:
 
 
 def confirmed(command: str, question: str) -> bool:
-    """Whether the user agrees; says so when not."""
+    """True if the user agrees; else a line that nothing was changed."""
     # Where errors go to a file, the question would not be seen there.
     shown = sys.stderr if sys.stderr.isatty() else sys.stdout
     print(f"muster {command}: {question} [y/N] ", end="", file=shown, flush=True)
@@ -181,8 +181,8 @@ def _give_up() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def say(text: str) -> None:
-    """Print a line at once; a command that changes a cluster goes on when nobody reads what it says."""
+def print_line(text: str) -> None:
+    """Print a line at once; a command that changes a cluster goes on when its output is not read."""
     try:
         with as_long_as_read():
             print(text)
@@ -211,12 +211,12 @@ def _as_yaml(data: Any) -> str:  # noqa: ANN401
     return str(yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True))
 
 
-def print_data(said: Any, form: str, out: TextIO) -> bool:  # noqa: ANN401
+def print_data(data: Any, form: str, out: TextIO) -> bool:  # noqa: ANN401
     """Print the data in order as `json` or `yaml`; False for any other form, which the command prints itself."""
     if form == "json":
-        print(json.dumps(said, indent=2), file=out)
+        print(json.dumps(data, indent=2), file=out)
     elif form == "yaml":
-        print(_as_yaml(said), end="", file=out)
+        print(_as_yaml(data), end="", file=out)
     else:
         return False
     return True

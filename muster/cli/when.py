@@ -1,7 +1,7 @@
 """When the gangs of a ledger start: by their reservations, and by a forecast of the ledger.
 
-The forecast runs on a copy, and only as far as it is asked for and its CPU time lasts. What it says is as good as the
-run times that it knows: where it knows fewer than half of those that a gang waits for, it says nothing.
+The forecast runs on a copy, and only as far as it is asked for and its CPU time lasts. It is as good as the run times
+that it knows: when fewer than half of those that a gang waits for are known, no start is given.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _Start(NamedTuple):
 class ExpectedStarts:
     """The expected starts of the gangs of a ledger, which nothing else may change.
 
-    The forecast goes on from one question to the next, for `seconds` of CPU at most. `whole` tells whether all gangs
+    The forecast goes on from one question to the next, for `seconds` of CPU at most. `whole` is true if all gangs
     of the cluster are in the ledger.
     """
 
@@ -122,7 +122,7 @@ class ExpectedStarts:
         }
 
     def _why_not(self, start: _Start | None, awaited: _Awaited) -> str:
-        """Why no start is expected that could be told; "" where one is."""
+        """Why no expected start is known; "" when one is."""
         if start is not None and (start.at <= self.now or awaited.part >= _ENOUGH):
             return ""
         if start is None and not self._ended:
@@ -163,7 +163,7 @@ def basis_of(reservation: Reservation | None) -> str | None:
 
 
 def when_lines(when: Mapping[str, Any], message: str, now: float) -> Iterator[tuple[str, str]]:
-    """What is known of a start in words, each with its title; what the message says already is not repeated."""
+    """What is known of a start in words, each with its title, without what is in the message already."""
     planned = seconds_of(when["startsBy"] or "")
     if planned is not None and (minute := minute_of(planned)) not in message:
         if when["basis"] == EndKind.ENFORCED.name.lower():

@@ -48,16 +48,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.probe == "only" and not arguments.image:
         return _cannot("--probe=only does not look for muster: name an image for the pods with --image")
     try:
-        said = asyncio.run(_report(arguments, long))
+        data = asyncio.run(_report(arguments, long))
     except (*NO_ANSWER, InvalidObjectError) as error:
         return _cannot(printable(str(error)))
     except (asyncio.CancelledError, KeyboardInterrupt):
         return _cannot("stopped by a signal")
     with as_long_as_read():
-        print_report(said, arguments.output, sys.stdout)
-    if said["problems"]:
+        print_report(data, arguments.output, sys.stdout)
+    if data["problems"]:
         return _PROBLEM
-    return _CANNOT_LOOK if said["unknown"] else 0
+    return _CANNOT_LOOK if data["unknown"] else 0
 
 
 def _cannot(why: str) -> int:
@@ -113,7 +113,7 @@ def diagnose(sight: Sight, long: float = LONG) -> list[Diagnosis]:
         pod_groups,
         operators,
     )
-    found = [said for check in checks for said in check(sight)]
+    found = [one for check in checks for one in check(sight)]
     found += gates(sight, long)
     return sorted(found, key=lambda one: (_PLACE[one.check], _GRAVEST.index(one.level)))
 
@@ -135,18 +135,18 @@ def report(version: str, installed: Installation | None, found: Iterable[Diagnos
     }
 
 
-def print_report(said: Mapping[str, Any], form: str, out: TextIO) -> None:
+def print_report(data: Mapping[str, Any], form: str, out: TextIO) -> None:
     """Print the report: as json, as yaml, or as a table with a summary at the end."""
-    if not print_data(said, form, out):
-        _print_table(said["diagnoses"], out)
+    if not print_data(data, form, out):
+        _print_table(data["diagnoses"], out)
         level = (
             Severity.PROBLEM
-            if said["problems"]
+            if data["problems"]
             else Severity.WARNING
-            if said["warnings"] or said["unknown"]
+            if data["warnings"] or data["unknown"]
             else Severity.OK
         )
-        print(painted(_sum(said), _PAINT[level], colour=colours(out)), file=out)
+        print(painted(_sum(data), _PAINT[level], colour=colours(out)), file=out)
 
 
 def _print_table(diagnoses: Sequence[Mapping[str, Any]], out: TextIO) -> None:
@@ -164,8 +164,8 @@ def _print_table(diagnoses: Sequence[Mapping[str, Any]], out: TextIO) -> None:
                 print(rest, file=out)
 
 
-def _sum(said: Mapping[str, Any]) -> str:
-    words = [counted(said["problems"], "problem"), counted(said["warnings"], "warning")]
-    if said["unknown"]:
-        words.append(f"{said['unknown']} could not be checked")
+def _sum(data: Mapping[str, Any]) -> str:
+    words = [counted(data["problems"], "problem"), counted(data["warnings"], "warning")]
+    if data["unknown"]:
+        words.append(f"{data['unknown']} could not be checked")
     return ", ".join(words)

@@ -48,7 +48,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Stands for something that could not be read: the reason, and how to make it readable."""
+    """The place of something that could not be read: the reason, and how to make it readable."""
 
     why: str
     cure: str = "run muster doctor with the permissions of an administrator"

@@ -84,26 +84,26 @@ def _late(members: Sequence[GangMember], age: float, group: Group | None) -> Dia
     """The diagnosis of a gang with held pods."""
     held = [one for one in members if one.gated]
     namespace, name = held[0].namespace, held[0].group
-    said = "muster reports no state for it"
+    text = "muster reports no state for it"
     if group is None:
-        said = "its state could not be read"
+        text = "its state could not be read"
     elif group.state:
-        said = f"{group.state}: {group.message}"
-    told = f"PodGroup {namespace}/{name}: {counted(len(held), 'pod')} held for {lasting(age)}; {said}"
+        text = f"{group.state}: {group.message}"
+    given = f"PodGroup {namespace}/{name}: {counted(len(held), 'pod')} held for {lasting(age)}; {text}"
     if group is not None and not group.state:
         return problem(
-            Check.GATES, told, "see the checks `installation`, `lease` and `rights`, and the controller's log"
+            Check.GATES, given, "see the checks `installation`, `lease` and `rights`, and the controller's log"
         )
     # Pods beyond the minimum of a gang that is admitted wait for room, as others do.
     whole = group is not None and 0 < group.minimum <= len(members) - len(held)
     if group is not None and group.state in {GangState.ADMITTED, GangState.RUNNING} and not whole:
         return problem(
             Check.GATES,
-            f"{told}, but its gates are still closed",
+            f"{given}, but its gates are still closed",
             f"see the log of the controller; to open the gates now: muster release -n {namespace} {name}",
         )
     return warning(
-        Check.GATES, told, f"muster explain -n {namespace} pod/{held[0].name}; docs/reasons.md explains each state"
+        Check.GATES, given, f"muster explain -n {namespace} pod/{held[0].name}; docs/reasons.md explains each state"
     )
 
 
@@ -175,22 +175,22 @@ def unread_annotations(sight: Sight) -> Iterator[Diagnosis]:
 def _of_queue(queue: QueueSeen, source: QueueSource) -> Iterator[Diagnosis]:
     kind, name = f"{source.plural}.{source.group}", queue.metadata.name
     if source is QUEUE_SOURCES["muster"]:
-        # What a Queue says in annotations it says in fields.
+        # The settings that a Queue has in annotations are fields of a GangQueue.
         for key, wrong in unread_keys(queue.metadata.annotations, (HOLD,)).items():
             yield _ignored(kind, name, f"metadata.annotations[{key}]: {wrong}", key)
         return
     view = read_queue(Queue(metadata=queue.metadata))
-    said = {one.field: f"{one}; {one.meanwhile}" for one in view.problems} | {
+    text = {one.field: f"{one}; {one.meanwhile}" for one in view.problems} | {
         one.field: str(one) for one in view.unread
     }
-    for field, wrong in said.items():
+    for field, wrong in text.items():
         yield _ignored(kind, name, wrong, field.partition("[")[2].rstrip("]"))
 
 
 def _of_namespace(namespace: Namespace, installed: Installation) -> Iterator[Diagnosis]:
     name, found = namespace.metadata.name, namespace.metadata.annotations
-    said = dict(_unknown(found, installed)) | unread_keys(found, _READ)
-    for key, wrong in said.items():
+    text = dict(_unknown(found, installed)) | unread_keys(found, _READ)
+    for key, wrong in text.items():
         yield _ignored("namespace", name, f"metadata.annotations[{key}]: {wrong}", key)
 
 
@@ -211,6 +211,6 @@ def _unknown(found: Mapping[str, str], installed: Installation) -> Iterator[tupl
         yield SCHEDULER, f'"{scheduler[:80]}" is none of its schedulers; use {" or ".join(own)}; {left}'
 
 
-def _ignored(kind: str, name: str, said: str, key: str) -> Diagnosis:
+def _ignored(kind: str, name: str, text: str, key: str) -> Diagnosis:
     cure = f"correct it, or remove it: kubectl annotate {kind} {name} {key}-"
-    return warning(Check.ANNOTATIONS, f"{kind} {name}: {said}", cure)
+    return warning(Check.ANNOTATIONS, f"{kind} {name}: {text}", cure)

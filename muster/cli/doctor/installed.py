@@ -44,45 +44,45 @@ class Installation:
     @property
     def secret(self) -> str:
         """The Secret with the certificate of the webhook."""
-        return self._told(self.webhook, "secret") or f"{self.name}-webhook-tls"
+        return self._argument(self.webhook, "secret") or f"{self.name}-webhook-tls"
 
     @property
     def service(self) -> str:
         """The Service that the apiserver calls."""
-        return self._told(self.webhook, "service") or f"{self.name}-webhook"
+        return self._argument(self.webhook, "service") or f"{self.name}-webhook"
 
     @property
     def port(self) -> str:
         """The port of the webhook's pods that the Service leads to."""
-        return self._told(self.webhook, "port") or "9443"
+        return self._argument(self.webhook, "port") or "9443"
 
     @property
     def lease(self) -> str:
         """The Lease that elects the leader among the controllers."""
-        return self._told(self.controller, "lease") or f"{self.name}-controller"
+        return self._argument(self.controller, "lease") or f"{self.name}-controller"
 
     @property
     def histories(self) -> tuple[str, ...]:
         """The ConfigMaps in which the controller keeps run times, and the errors of planned starts."""
-        name = self._told(self.controller, "history")
+        name = self._argument(self.controller, "history")
         return tuple(f"{name}-{part}" for part in (*range(SHARDS), "starts")) if name else ()
 
     @property
     def own_certificates(self) -> bool:
         """Whether the webhook issues its own certificates."""
-        return self._told(self.webhook, "certificate-directory") is None
+        return self._argument(self.webhook, "certificate-directory") is None
 
     @property
     def validation(self) -> str:
         """The chart value `validation`, "" when the Deployment could not be read."""
-        return self._told(self.webhook, "validation") or ""
+        return self._argument(self.webhook, "validation") or ""
 
     def refuses_lost_queues(self, namespace: Mapping[str, str]) -> bool:
         """Whether a workload in a queue that does not exist is refused, according to the Deployment.
 
         `namespace` has the annotations of its Namespace, which may choose for whom a queue counts.
         """
-        if not self.validation or not self._heeds_queues(namespace):
+        if not self.validation or not self._queues_count(namespace):
             return False
         reasons = [word.split("=", 1)[1] for word in _words(self.webhook) if word.startswith("--validation-reason=")]
         try:
@@ -91,7 +91,7 @@ class Installation:
             return False  # from a newer version of muster
         return validation.severity(Reason.QUEUE_NOT_FOUND) is Severity.DENY
 
-    def _heeds_queues(self, namespace: Mapping[str, str]) -> bool:
+    def _queues_count(self, namespace: Mapping[str, str]) -> bool:
         """Whether the queue counts for who admits a gang of that namespace, or for who places it."""
         if chosen_admitter(namespace, self.admitters) is Admitter.LEDGER:
             return True
@@ -103,7 +103,7 @@ class Installation:
     @property
     def default_queue(self) -> str:
         """The queue of workloads that name no queue."""
-        return self._told(self.controller, "default-queue") or "default"
+        return self._argument(self.controller, "default-queue") or "default"
 
     @property
     def schedulers(self) -> tuple[type[GangScheduler], ...]:
@@ -113,7 +113,7 @@ class Installation:
     @property
     def gang_schedulers(self) -> dict[str, GangScheduler]:
         """The same by the schedulerName of their pods; a newer muster's are left out."""
-        chosen = (self._told(self.controller, "schedulers") or "volcano").split(",")
+        chosen = (self._argument(self.controller, "schedulers") or "volcano").split(",")
         try:
             return named(*(text for text in chosen if text.partition("=")[0] in PRODUCTS))
         except ValueError:
@@ -121,19 +121,19 @@ class Installation:
 
     @property
     def admitters(self) -> tuple[Admitter, ...]:
-        """Who may admit gangs; those that only a newer muster knows are left out."""
-        told = (self._told(self.controller, "admitters") or Admitter.LEDGER).split(",")
-        return tuple(Admitter(one) for one in told if one in tuple(Admitter)) or (Admitter.LEDGER,)
+        """The admitters of gangs, without those that only a newer muster knows."""
+        given = (self._argument(self.controller, "admitters") or Admitter.LEDGER).split(",")
+        return tuple(Admitter(one) for one in given if one in tuple(Admitter)) or (Admitter.LEDGER,)
 
     @property
     def elastic_quotas(self) -> bool:
         """The chart value `elasticQuotas`: whether ElasticQuotas of scheduler-plugins count."""
-        return self._told(self.controller, "elastic-quotas") is not None
+        return self._argument(self.controller, "elastic-quotas") is not None
 
     @property
     def kueues_timeout(self) -> float | None:
-        """What it was told of Kueue's waitForPodsReady.timeout, in seconds; None where it was told nothing."""
-        return duration_of(self._told(self.controller, "kueue-timeout") or "")
+        """Kueue's waitForPodsReady.timeout as the controller has it, in seconds; None when it is not set."""
+        return duration_of(self._argument(self.controller, "kueue-timeout") or "")
 
     @property
     def pod_groups(self) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ class Installation:
     @property
     def queue_source(self) -> QueueSource:
         """Whose queues count."""
-        return QUEUE_SOURCES.get(self._told(self.controller, "queue-source") or "", QUEUE_SOURCES["volcano"])
+        return QUEUE_SOURCES.get(self._argument(self.controller, "queue-source") or "", QUEUE_SOURCES["volcano"])
 
     def account(self, component: str) -> str:
         """The ServiceAccount of the `webhook` or the `controller`."""
@@ -161,7 +161,7 @@ class Installation:
         return f"{self.upgrade} --force-conflicts (Helm 3 needs no --force-conflicts)"
 
     @staticmethod
-    def _told(deployment: Deployment | None, name: str) -> str | None:
+    def _argument(deployment: Deployment | None, name: str) -> str | None:
         return flag(_words(deployment), name)
 
 

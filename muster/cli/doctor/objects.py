@@ -180,7 +180,7 @@ class QueueSeen(LocalObject, frozen=True):
 
 
 def flag(words: tuple[str, ...], name: str) -> str | None:
-    """The value of a flag on a command line, the last where it stands twice; "" without a value, None without it."""
+    """The value of a flag on a command line, the last when it is repeated; "" without a value, None without it."""
     found = None
     for at, word in enumerate(words):
         for dashes in (f"--{name}", f"-{name}"):

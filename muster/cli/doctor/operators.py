@@ -73,13 +73,13 @@ def _flagged(deployment: Deployment, operator: _Operator) -> Iterator[Diagnosis]
             value = flag(container.words, name)
             on = value is not None and (value or name.startswith("enable-")) and value.lower() not in _FALSE
             if on:
-                said = f"--{name}={value}" if value else f"--{name}"
+                setting = f"--{name}={value}" if value else f"--{name}"
                 yield warning(
                     Check.OPERATORS,
-                    f"{operator.title} ({deployment.title}) has {said}: it creates the gangs of "
+                    f"{operator.title} ({deployment.title}) has {setting}: it creates the gangs of "
                     f"{operator.workloads} itself; muster adds no gate and no PodGroup (state External), and only "
                     "refuses workloads that cannot fit",
-                    f"remove {said} from the Deployment, and recreate running workloads when convenient "
+                    f"remove {setting} from the Deployment, and recreate running workloads when convenient "
                     "(docs/operations.md, Workloads that run already)",
                 )
         if operator.word == "kuberay" and flag(container.words, "config") is not None:
@@ -127,10 +127,10 @@ def _kueue(sight: Sight, deployments: tuple[Deployment, ...]) -> Iterator[Diagno
 def _patience(installed: Installation | None, name: str, configuration: Mapping[str, Any]) -> Iterator[Diagnosis]:
     """Where Kueue admits gangs, muster warns before Kueue's time is over."""
     waits = configuration.get("waitForPodsReady")
-    told = installed.kueues_timeout if installed is not None and "kueue" in installed.admitters else None
+    given = installed.kueues_timeout if installed is not None and "kueue" in installed.admitters else None
     set_to = waits.get("timeout") if isinstance(waits, dict) else None
     seconds = duration_of(set_to) if isinstance(set_to, str) else None
-    if told is not None and seconds is not None and seconds != told:
+    if given is not None and seconds is not None and seconds != given:
         yield warning(
             Check.OPERATORS,
             f"Kueue takes its quota back from pods that are not ready after {set_to} (waitForPodsReady.timeout in "

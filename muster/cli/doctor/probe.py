@@ -33,7 +33,7 @@ LONGEST = 30.0
 # Seconds for which the open pod may still get its node after the plain pod has one: a scheduler writes both at a time.
 _SETTLED = 3.0
 _PAUSE = 0.25
-# Seconds after which the kubelet ends a pod that nobody has deleted.
+# Seconds after which the kubelet ends a pod that was not deleted.
 _OVER = 120
 _WHAT = "whether kube-scheduler holds gangs together"
 _API = "PodGroups of scheduling.k8s.io/v1beta1"
@@ -179,7 +179,7 @@ def _in_group(body: bytes) -> bool:
 
 
 def _reason(pod: Pod) -> str:
-    """What the scheduler says of a pod without a node."""
+    """The scheduler's reason for a pod without a node."""
     return next((one.message for one in pod.status.conditions if one.type == "PodScheduled"), "")
 
 
@@ -257,11 +257,11 @@ def _of_scheduler(seen: GangProbe) -> Diagnosis:
             f"start kube-scheduler with {_GATE}",
         )
     if not seen.plain_placed:
-        said = seen.plain_reason or "the scheduler has said nothing"
+        reason = seen.plain_reason or "the scheduler has said nothing"
         return unknown(
             Check.KUBERNETES,
             Unseen(
-                f"{name} has not placed a plain pod within {lasting(LONGEST)}: {said}",
+                f"{name} has not placed a plain pod within {lasting(LONGEST)}: {reason}",
                 "make room for a pod of 1m cpu on a node without taints, see the log of kube-scheduler, and try again",
             ),
             _WHAT,

@@ -336,7 +336,7 @@ async def _members(client: Client, schedulers: Mapping[str, GangScheduler]) -> t
 
     found: list[GangMember] = []
     for name, scheduler in schedulers.items():
-        # Another scheduler may have all pods of the cluster, of which gangs are few.
+        # Another scheduler may have all pods of the cluster, and few of them are gangs.
         labels = "" if scheduler.keeps_room else GANG
         of_one = await read_all(client, PODS, read, field_selector=f"spec.schedulerName={name}", label_selector=labels)
         if isinstance(of_one, Unseen):
@@ -373,7 +373,7 @@ async def _groups(client: Client, schedulers: Mapping[str, GangScheduler]) -> tu
 
 
 async def _elastic_quotas(client: Client, schedulers: Mapping[str, GangScheduler]) -> tuple[ElasticQuota, ...] | Unseen:
-    """The ElasticQuotas, where a scheduler heeds them."""
+    """The ElasticQuotas, if a scheduler counts them."""
     if not any(one.elastic_quotas for one in schedulers.values()):
         return ()
     return await listed(client, ELASTIC_QUOTAS, ElasticQuota)

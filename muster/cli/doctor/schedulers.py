@@ -264,7 +264,7 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
 
 
 def _state(queue: QueueSeen, source: QueueSource) -> str:
-    """As Volcano sets it on a Queue; a GangQueue is what its own field says."""
+    """The state that Volcano sets on a Queue; of a GangQueue, from its field `closed`."""
     if source is QUEUE_SOURCES["muster"]:
         return "Closed" if queue.spec.closed else "Open"
     return queue.status.state or "new"
@@ -294,28 +294,28 @@ def coscheduling(sight: Sight) -> Iterator[Diagnosis]:
     if names:
         for part in (_SCHEDULER, _CONTROLLER):
             yield from _part(part, names, sight.deployments)
-        yield from _quotas(sight.elastic_quotas, heeded=installed.elastic_quotas)
+        yield from _quotas(sight.elastic_quotas, used=installed.elastic_quotas)
 
 
-def _quotas(quotas: tuple[ElasticQuota, ...] | Unseen, *, heeded: bool) -> Iterator[Diagnosis]:
+def _quotas(quotas: tuple[ElasticQuota, ...] | Unseen, *, used: bool) -> Iterator[Diagnosis]:
     """ElasticQuotas count for muster as they do for the scheduler."""
     if isinstance(quotas, Unseen):
         yield unknown(Check.COSCHEDULING, quotas, "whether there are ElasticQuotas")
         return
     per_namespace = Counter(one.metadata.namespace for one in quotas)
-    if quotas and not heeded:
+    if quotas and not used:
         yield warning(
             Check.COSCHEDULING,
-            f"muster does not heed the ElasticQuotas of {listed(sorted(per_namespace))}: it admits gangs that they "
+            f"muster does not count the ElasticQuotas of {listed(sorted(per_namespace))}: it admits gangs that they "
             "have no room for, whose pods find no node where the scheduler runs its plugin CapacityScheduling",
             "set the chart value elasticQuotas=true where that plugin is on",
         )
     elif quotas:
         yield fine(Check.COSCHEDULING, f"{counted(len(quotas), 'ElasticQuota')} in {listed(sorted(per_namespace))}")
-    if heeded and (several := sorted(name for name, count in per_namespace.items() if count > 1)):
+    if used and (several := sorted(name for name, count in per_namespace.items() if count > 1)):
         yield warning(
             Check.COSCHEDULING,
-            f"{listed(several)}: more than one ElasticQuota in a namespace; the scheduler heeds the last that it saw, "
+            f"{listed(several)}: more than one ElasticQuota in a namespace; the scheduler counts the last that it saw, "
             "muster the strictest amounts of all",
             "keep one ElasticQuota in each namespace",
         )

@@ -209,8 +209,8 @@ def answers(sight: Sight) -> Iterator[Diagnosis]:
             )
         else:
             yield fine(Check.ANSWERS, f"{asked} would be admitted{mode}")
-    elif (said := _OWN.search(sight.job_answer.refusal)) and _DENIED in sight.job_answer.refusal:
-        yield fine(Check.ANSWERS, f"a Job of a gang in a queue that does not exist would be refused by {said[1]}")
+    elif (refusal := _OWN.search(sight.job_answer.refusal)) and _DENIED in sight.job_answer.refusal:
+        yield fine(Check.ANSWERS, f"a Job of a gang in a queue that does not exist would be refused by {refusal[1]}")
     else:
         yield _refused(sight.job_answer.refusal, "a Job of a gang", installed)
 
@@ -235,17 +235,18 @@ def _of_pod(answer: ProbeAnswer, installed: Installation, namespace: str) -> Dia
     )
 
 
-def _refused(said: str, what: str, installed: Installation) -> Diagnosis:
-    own = _OWN.search(said)
+def _refused(refusal: str, what: str, installed: Installation) -> Diagnosis:
+    own = _OWN.search(refusal)
     if own is None:
-        why = f"another component refuses the dry run: {said}"
+        why = f"another component refuses the dry run: {refusal}"
         return unknown(Check.ANSWERS, Unseen(why, "choose another namespace with -n"), f"the answer to {what}")
-    if _DENIED in said:
-        return problem(Check.ANSWERS, f"{what} is refused by {own[1]}: {said}", "docs/denials.md explains the refusal")
-    cure = next((cure for cause, cure in _CAUSES if cause.search(said)), _OTHER_CAUSE)
+    if _DENIED in refusal:
+        words = f"{what} is refused by {own[1]}: {refusal}"
+        return problem(Check.ANSWERS, words, "docs/denials.md explains the refusal")
+    cure = next((cure for cause, cure in _CAUSES if cause.search(refusal)), _OTHER_CAUSE)
     return problem(
         Check.ANSWERS,
-        f"{what} cannot be created: {said}",
+        f"{what} cannot be created: {refusal}",
         cure.format(namespace=installed.namespace, port=installed.port, upgrade=installed.upgrade),
     )
 

@@ -23,10 +23,10 @@ from muster.cli.explain.state import (
     of_maker,
     other_scheduler,
     recorded,
-    standing,
-    unread,
+    state_of,
+    unreadable_origin,
 )
-from muster.cli.explain.subjects import Said, Subject, find, gang_name
+from muster.cli.explain.subjects import EventSummary, Subject, find, gang_name
 from muster.cli.explain.text import print_explained
 from muster.cli.explain.what_helps import what_helps
 from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, is_queue, kinds_of, parse_names
@@ -121,7 +121,7 @@ async def _explain(
 
 def explain(
     subject: Subject,
-    picture: ClusterSnapshot,
+    visible: ClusterSnapshot,
     snapshot: LedgerSnapshot,
     starts: ExpectedStarts | None,
     *,
@@ -130,8 +130,8 @@ def explain(
     """The entry of one workload; a field is None when it does not apply, is not known, or was not asked for (help)."""
     meta = subject.decoded.metadata
     key = GangKey(meta.namespace, gang_name(subject.kind, subject.decoded))
-    entry = _blank(subject.kind.kind, GangKey(meta.namespace, meta.name), subject.events, picture)
-    if unlike := other_scheduler(subject, picture):
+    entry = _blank(subject.kind.kind, GangKey(meta.namespace, meta.name), subject.events, visible)
+    if unlike := other_scheduler(subject, visible):
         entry["unknown"].append(unlike)
     if subject.makes_none:
         state, message = of_maker(subject)
@@ -142,23 +142,23 @@ def explain(
             "message": f"`muster plan` shows {subject.kind.kind}s; muster does not hold their pods",
         }
         return entry
-    around = picture.cluster.around(subject.kind, subject.decoded)
-    view = snapshot.views.get(key) or observe(key, picture.cluster, picture.defaults)
+    around = visible.cluster.around(subject.kind, subject.decoded)
+    view = snapshot.views.get(key) or observe(key, visible.cluster, visible.defaults)
     try:
-        workload = subject.kind.read(picture.cluster.whole(subject.kind, subject.decoded))
-        intent = view.intent if view.withdrawn else find_intent(workload, picture.defaults, around)
-        pod_defaults = picture.cluster.added.of(key.namespace)
+        workload = subject.kind.read(visible.cluster.whole(subject.kind, subject.decoded))
+        intent = view.intent if view.withdrawn else find_intent(workload, visible.defaults, around)
+        pod_defaults = visible.cluster.added.of(key.namespace)
         if not workload.roles:
             # Plain pods that join no gang: their Job may name a queue all the same.
             intent = None
-        gang = gang_of(workload, intent, picture.cluster.priorities(), pod_defaults) if intent else None
+        gang = gang_of(workload, intent, visible.cluster.priorities(), pod_defaults) if intent else None
     except InvalidObjectError as error:
-        state, message = recorded(view) or unread(subject, picture) or (GangState.INVALID, str(error))
+        state, message = recorded(view) or unreadable_origin(subject, visible) or (GangState.INVALID, str(error))
         return entry | {"state": str(state), "message": message, "gang": _group(key, view)}
-    why_not = "" if intent else why_not_managed(subject.kind, subject.decoded, workload, picture.defaults, around)
-    hidden = hidden_parts(view, intent, picture)
-    lost = _lost(view, intent, picture, snapshot)
-    state, message = standing(subject, view, workload, why_not, lost=lost, hidden=hidden)
+    why_not = "" if intent else why_not_managed(subject.kind, subject.decoded, workload, visible.defaults, around)
+    hidden = hidden_parts(view, intent, visible)
+    lost = _lost(view, intent, visible, snapshot)
+    state, message = state_of(subject, view, workload, why_not, lost=lost, hidden=hidden)
     entry |= {"state": state, "message": message, "gang": _group(key, view, hidden="PodGroups" in hidden)}
     if intent is not None and gang is not None:
         entry["scheduling"] = {
@@ -171,23 +171,23 @@ def explain(
         entry["roles"] = _roles(subject, gang)
         if state != GangState.NOT_MANAGED:
             queue = _queue(view, intent)
-            entry |= _room(view, gang, queue, picture, snapshot)
+            entry |= _room(view, gang, queue, visible, snapshot)
             entry["when"] = starts.when(key) if starts is not None else None
-            if helps and picture.whole and snapshot.ledger.candidate(key) is not None:
+            if helps and visible.whole and snapshot.ledger.candidate(key) is not None:
                 entry["help"] = what_helps(snapshot.ledger, key, snapshot.now, gang.roles, view.namespace)
-            gone = picture.is_lost(view, queue, snapshot.ledger)
+            gone = visible.is_lost(view, queue, snapshot.ledger)
             entry["onHold"] = hold_on(view, snapshot.ledger.tree, queue, lost=gone) or None
     return entry
 
 
-def explain_group(view: View, events: Sequence[Said], picture: ClusterSnapshot) -> dict[str, Any]:
+def explain_group(view: View, events: Sequence[EventSummary], visible: ClusterSnapshot) -> dict[str, Any]:
     """The entry of a PodGroup whose workload is gone, or cannot be read."""
-    entry = _blank("PodGroup", view.key, events, picture)
+    entry = _blank("PodGroup", view.key, events, visible)
     state, message = recorded(view) or ("", "no workload of it is there, or none that you may read")
     return entry | {"state": state, "message": message, "gang": _group(view.key, view)}
 
 
-def _blank(kind: str, named: GangKey, events: Sequence[Said], picture: ClusterSnapshot) -> dict[str, Any]:
+def _blank(kind: str, named: GangKey, events: Sequence[EventSummary], visible: ClusterSnapshot) -> dict[str, Any]:
     return {
         "workload": {"kind": kind, "namespace": named.namespace, "name": named.name},
         "state": "",
@@ -204,23 +204,23 @@ def _blank(kind: str, named: GangKey, events: Sequence[Said], picture: ClusterSn
         "holders": [],
         "roles": [],
         "events": [
-            {"time": said.time, "type": said.type, "reason": said.reason, "note": said.note, "from": said.source}
-            for said in _latest(events)
+            {"time": event.time, "type": event.type, "reason": event.reason, "note": event.note, "from": event.source}
+            for event in _latest(events)
         ],
-        "unknown": list(picture.missing),
+        "unknown": list(visible.missing),
     }
 
 
-def _latest(events: Sequence[Said]) -> list[Said]:
+def _latest(events: Sequence[EventSummary]) -> list[EventSummary]:
     """The last events, and the last ones of muster, which those of the pods would push out; the oldest first."""
-    own = [said for said in events if said.by_muster][-_EVENTS:]
+    own = [event for event in events if event.by_muster][-_EVENTS:]
     last = events[-_EVENTS:]
-    return [said for said in events if said in own or said in last]
+    return [event for event in events if event in own or event in last]
 
 
-def _lost(view: View, intent: Intent | None, picture: ClusterSnapshot, snapshot: LedgerSnapshot) -> Decision | None:
+def _lost(view: View, intent: Intent | None, visible: ClusterSnapshot, snapshot: LedgerSnapshot) -> Decision | None:
     """Why a gang gets no PodGroup: its queue does not exist, or takes no gangs. None for others, or without queues."""
-    if intent is not None and picture.is_lost(view, intent.queue, snapshot.ledger):
+    if intent is not None and visible.is_lost(view, intent.queue, snapshot.ledger):
         return queue_not_found(intent.queue)
     return snapshot.kept_out.get(view.key)
 
@@ -260,7 +260,7 @@ def _roles(subject: Subject, gang: Gang) -> list[dict[str, Any]]:
     ]
 
 
-def _room(view: View, gang: Gang, queue: str, picture: ClusterSnapshot, snapshot: LedgerSnapshot) -> dict[str, Any]:
+def _room(view: View, gang: Gang, queue: str, visible: ClusterSnapshot, snapshot: LedgerSnapshot) -> dict[str, Any]:
     """What the gang needs or holds, what is free in its queue and those above, and which gangs hold the rest."""
     ledger, key = snapshot.ledger, view.key
     by_queue = view.admitter is Admitter.LEDGER
@@ -269,10 +269,10 @@ def _room(view: View, gang: Gang, queue: str, picture: ClusterSnapshot, snapshot
     need: Resources = gang.min_resources
     if view.gang is not None and view.intent is not None:
         need = candidate(view, Mark()).need
-    if view.ours and view.pod_group is not None and not picture.cluster.added.ranges.synced:
+    if view.ours and view.pod_group is not None and not visible.cluster.added.ranges.synced:
         # The defaults of the namespace, which the controller has counted, have not been read.
         need = parse_resources(view.pod_group.spec.min_resources, path="spec.minResources") or need
-    # Where another one admits, what is free in a queue says nothing of the gang.
+    # If another one admits the gang, the free room of a queue does not matter to it.
     place = ledger.tree.place(queue, view.namespace) if by_queue else None
     levels = place.levels if place else ()
     shared = {level.queue for level in levels}
@@ -287,13 +287,13 @@ def _room(view: View, gang: Gang, queue: str, picture: ClusterSnapshot, snapshot
         "needs": as_text(need),
         "holds": None if held is None else as_text(held),
         # The position is known only when all namespaces can be read.
-        "position": {"position": position[0], "waiting": position[1]} if position and picture.whole else None,
+        "position": {"position": position[0], "waiting": position[1]} if position and visible.whole else None,
         "queues": [
             {
                 "name": level.queue,
                 "limit": as_text(level.limit),
-                "used": as_text(used) if picture.whole else None,
-                "free": as_text(minus(level.limit, used)) if picture.whole else None,
+                "used": as_text(used) if visible.whole else None,
+                "free": as_text(minus(level.limit, used)) if visible.whole else None,
             }
             for level in levels
             for used in [ledger.used(level.queue)]

@@ -115,9 +115,9 @@ async def _load(client: Client, watched: Watched, name: str, namespace: str | No
         watched.store.apply("added", decode(await client.get(watched.resource, name, namespace), watched.type))
     except ApiError as error:
         if error.forbidden:
-            snapshot.unread.add(kind)
+            snapshot.unreadable.add(kind)
             where = f' in "{namespace}"' if namespace else ""
-            snapshot.note(f"cannot get {kind}{where}: what they say of this gang is unknown")
+            snapshot.note(f"cannot get {kind}{where}: what they hold of this gang is unknown")
         elif not error.not_found:
             raise
     except InvalidObjectError as error:

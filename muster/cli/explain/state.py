@@ -1,4 +1,4 @@
-"""Where a workload stands, for `muster explain`: the state that the controller has recorded, else why there is none.
+"""The state of a workload, for `muster explain`: the one that the controller has recorded, else why there is none.
 
 What a user may not read is not taken for something that does not exist: the newest event of muster speaks then.
 """
@@ -29,28 +29,28 @@ def recorded(view: View) -> tuple[str, str] | None:
     """State and message that the controller has written on the PodGroup."""
     if view.pod_group is None or not view.ours or not view.pod_group.metadata.annotations.get(STATE):
         return None
-    said = view.pod_group.metadata.annotations
-    return said[STATE], said.get(MESSAGE, "")
+    annotations = view.pod_group.metadata.annotations
+    return annotations[STATE], annotations.get(MESSAGE, "")
 
 
-def unread(subject: Subject, picture: ClusterSnapshot) -> tuple[str, str] | None:
-    """What to say of a workload that is made from an object that this user may not read."""
+def unreadable_origin(subject: Subject, visible: ClusterSnapshot) -> tuple[str, str] | None:
+    """State and message of a workload that is made from an object which this user may not read; None for others."""
     origin = subject.kind.origin
     reference = origin.of(subject.decoded) if origin else None
-    if reference is None or resource_of_source(reference.source).full_name not in picture.unread:
+    if reference is None or resource_of_source(reference.source).full_name not in visible.unreadable:
         return None
     what = f'{reference.source.kind} "{reference.name}"'
     return "", f"{what} cannot be read with your permissions, and the controller has not reported a state yet"
 
 
-def _hidden_group(view: View, intent: Intent | None, picture: ClusterSnapshot) -> bool:
+def _hidden_group(view: View, intent: Intent | None, visible: ClusterSnapshot) -> bool:
     """Whether the gang may have a PodGroup that this user may not read."""
     if view.pod_group is not None or intent is None:
         return False
-    return pod_groups_of(intent.gang_scheduler).full_name in picture.unread
+    return pod_groups_of(intent.gang_scheduler).full_name in visible.unreadable
 
 
-def standing(
+def state_of(
     subject: Subject, view: View, workload: Workload, why_not: str, *, lost: Decision | None, hidden: list[str]
 ) -> tuple[str, str]:
     """State and message: those that the controller has recorded, else the reason why there are none.
@@ -59,8 +59,8 @@ def standing(
     whose queue does not exist or takes none, so that it gets no PodGroup; `hidden` what this user may not read of it.
     """
     group = view.pod_group
-    if said := recorded(view):
-        return said
+    if known := recorded(view):
+        return known
     if group is not None and not view.ours and (view.members or view.unmanaged_pods):
         return in_the_way(view)
     if why_not:
@@ -87,33 +87,33 @@ def standing(
 
 
 def _by_events(subject: Subject, hidden: list[str]) -> tuple[str, str]:
-    """State and message of a gang of which the user may not read something: its newest event of muster's."""
+    """State and message of a gang that the user can only read in part: its newest event of muster."""
     may_not = f"you may not read {' and '.join(hidden)}"
-    for said in reversed(subject.events):
-        if said.by_muster and said.reason in _STATES:
-            return said.reason, f"{said.note} (its newest event; {may_not})"
+    for event in reversed(subject.events):
+        if event.by_muster and event.reason in _STATES:
+            return event.reason, f"{event.note} (its newest event; {may_not})"
     return "", f"{may_not}, and it has no event of muster; {HOW_TO_READ}"
 
 
 def _refused(subject: Subject) -> str:
-    """That the apiserver refused the PodGroup, where that is the newest that muster has said; else ""."""
-    newest = next((said for said in reversed(subject.events) if said.by_muster), None)
+    """The newest event of muster, if it is that the apiserver refused the PodGroup; else ""."""
+    newest = next((event for event in reversed(subject.events) if event.by_muster), None)
     return f"{newest.note} (its newest event)" if newest is not None and newest.reason == GangState.INVALID else ""
 
 
-def hidden_parts(view: View, intent: Intent | None, picture: ClusterSnapshot) -> list[str]:
+def hidden_parts(view: View, intent: Intent | None, visible: ClusterSnapshot) -> list[str]:
     """What of a gang this user may not read, in words."""
-    pods = ["pods"] if PODS.full_name in picture.unread else []
-    return [*(["PodGroups"] if _hidden_group(view, intent, picture) else []), *pods]
+    pods = ["pods"] if PODS.full_name in visible.unreadable else []
+    return [*(["PodGroups"] if _hidden_group(view, intent, visible) else []), *pods]
 
 
-def other_scheduler(subject: Subject, picture: ClusterSnapshot) -> str:
+def other_scheduler(subject: Subject, visible: ClusterSnapshot) -> str:
     """A sentence if its pods name a scheduler that is not among those of the settings; else "".
 
     Pods that name none, or Kubernetes' own, are for another one only where muster's gate holds them; those that muster
     left alone are in no gang, and have no PodGroup of its.
     """
-    known = picture.defaults.schedulers
+    known = visible.defaults.schedulers
     for pod in subject.pods:
         named = pod.spec.scheduler_name
         if GANG in pod.metadata.labels and named not in known and (named not in UNNAMED_SCHEDULERS or pod.gated(GATE)):
@@ -139,7 +139,7 @@ def of_maker(subject: Subject) -> tuple[str, str]:
         return at_rest(workload)
     if suspended:
         return GangState.SUSPENDED, "the schedule is suspended"
-    newest = next((said for said in reversed(subject.events) if not said.by_muster), None)
+    newest = next((event for event in reversed(subject.events) if not event.by_muster), None)
     if newest is None or newest.type != "Warning":
         return "", subject.makes_none
     return "", f"{subject.makes_none}; its newest event is {newest.reason}: {newest.note}"

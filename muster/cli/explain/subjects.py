@@ -31,7 +31,7 @@ _OF_MUSTER = "muster.dev/controller"
 # Groups of kinds that Kubernetes' own role `view` has.
 _KUBERNETES_OWN = ("", "apps", "batch")
 HOW_TO_READ = "the chart value readerRole adds this right to the roles view, edit and admin of a namespace"
-"""What to tell who may not read an object that is not Kubernetes' own."""
+"""The hint for a user who cannot read an object that is not one of Kubernetes."""
 
 
 class _TimedStatus(PodStatus, frozen=True):
@@ -45,7 +45,7 @@ class TimedPod(Pod, frozen=True):
 
 
 def untimed(pod: Pod) -> TimedPod:
-    """A pod of which nobody knows since when its conditions hold."""
+    """A pod without the times of its conditions."""
     return TimedPod(metadata=pod.metadata, spec=pod.spec, status=_TimedStatus(phase=pod.status.phase))
 
 
@@ -86,7 +86,7 @@ class Event(LocalObject, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class EventSummary:
     """One event in short: when it occurred last (`time`) and `first` (RFC 3339), and how often."""
 
     time: str
@@ -114,7 +114,7 @@ class Subject:
     kind: Kind
     decoded: Decoded
     pods: Sequence[TimedPod] = ()
-    events: Sequence[Said] = ()
+    events: Sequence[EventSummary] = ()
     makes_none: str = ""
     makers: Sequence[tuple[Kind, Decoded]] = ()
 
@@ -132,13 +132,13 @@ def gang_name(kind: Kind, decoded: Decoded) -> str:
     return kind.pod_group_name(decoded.metadata.name)
 
 
-async def find(client: Client, named: ObjectName, namespace: str | None, picture: ClusterSnapshot) -> list[Subject]:
-    """The workload of that name, or the workloads that it created; a pod or PodGroup stands for its workload.
+async def find(client: Client, named: ObjectName, namespace: str | None, visible: ClusterSnapshot) -> list[Subject]:
+    """The workload of that name, or the workloads that it created; a pod or PodGroup means its workload.
 
     `namespace` None means all namespaces. Raises UnknownSubjectError, and ApiError when the workload cannot be read.
     """
     if namespace is not None:
-        return await _find_in(client, named, namespace, picture)
+        return await _find_in(client, named, namespace, visible)
     resources = pod_groups_meant(named.kind) or [resource_of(kind) for kind in kinds_of(named.kind)]
     namespaces: set[str] = set()
     refused: UnknownSubjectError | None = None
@@ -152,7 +152,7 @@ async def find(client: Client, named: ObjectName, namespace: str | None, picture
         raise refused
     if not namespaces:
         raise UnknownSubjectError(f'no {resources[-1].kind} "{named.name}" in any namespace')
-    return [subject for one in sorted(namespaces) for subject in await _find_in(client, named, one, picture)]
+    return [subject for one in sorted(namespaces) for subject in await _find_in(client, named, one, visible)]
 
 
 async def _everywhere(client: Client, resource: Resource, name: str) -> list[PartialObjectMetadata]:
@@ -169,14 +169,14 @@ async def _everywhere(client: Client, resource: Resource, name: str) -> list[Par
         raise
 
 
-async def _find_in(client: Client, named: ObjectName, namespace: str, picture: ClusterSnapshot) -> list[Subject]:
+async def _find_in(client: Client, named: ObjectName, namespace: str, visible: ClusterSnapshot) -> list[Subject]:
     name = named.name
     if is_pod_group(named.kind):
         owner = decode(await _pod_group(client, named, namespace), PartialObjectMetadata).metadata.controller
         kind = kind_of(owner.api_version, owner.kind) if owner else None
         if owner is None or kind is None:
             raise UnknownSubjectError(f'PodGroup "{name}" does not belong to a workload that muster supports')
-        return await _subjects(client, kind, owner.name, namespace, picture)
+        return await _subjects(client, kind, owner.name, namespace, visible)
     kinds = kinds_of(named.kind)
     for kind in kinds:
         try:
@@ -184,8 +184,8 @@ async def _find_in(client: Client, named: ObjectName, namespace: str, picture: C
                 owner = owner_of(decode(await _get(client, PODS, name, namespace), Pod))
                 above = kind_of(owner.api_version, owner.kind) if owner else None
                 if owner is not None and above is not None:
-                    return await _subjects(client, above, owner.name, namespace, picture)
-            return await _subjects(client, kind, name, namespace, picture)
+                    return await _subjects(client, above, owner.name, namespace, visible)
+            return await _subjects(client, kind, name, namespace, visible)
         except UnknownSubjectError:
             # Two kinds may share a name (MPIJob v1 and v2beta1); only one is installed.
             if kind is kinds[-1]:
@@ -194,7 +194,7 @@ async def _find_in(client: Client, named: ObjectName, namespace: str, picture: C
 
 
 async def _pod_group(client: Client, named: ObjectName, namespace: str) -> bytes:
-    """The PodGroup of that name, whoever's it is. Raises UnknownSubjectError, and ApiError when it cannot be read."""
+    """The PodGroup of that name, of any scheduler. Raises UnknownSubjectError, and ApiError when it cannot be read."""
     refused: UnknownSubjectError | None = None
     missing: UnknownSubjectError | None = None
     for resource in pod_groups_meant(named.kind):
@@ -225,34 +225,34 @@ async def _get(client: Client, resource: Resource, name: str, namespace: str) ->
         raise
 
 
-async def _subjects(client: Client, kind: Kind, name: str, namespace: str, picture: ClusterSnapshot) -> list[Subject]:
+async def _subjects(client: Client, kind: Kind, name: str, namespace: str, visible: ClusterSnapshot) -> list[Subject]:
     decoded: Decoded = decode(await _get(client, resource_of(kind), name, namespace), kind.decoded)
-    return await _subjects_of(client, kind, decoded, picture)
+    return await _subjects_of(client, kind, decoded, visible)
 
 
 async def _subjects_of(
     client: Client,
     kind: Kind,
     decoded: Decoded,
-    picture: ClusterSnapshot,
+    visible: ClusterSnapshot,
     makers: tuple[tuple[Kind, Decoded], ...] = (),
 ) -> list[Subject]:
     namespace = decoded.metadata.namespace
     if kind.owns_gang:
-        return [replace(await subject_of(client, kind, decoded, picture), makers=makers)]
+        return [replace(await subject_of(client, kind, decoded, visible), makers=makers)]
     found = [
         subject
         for one in made_by(kind)
-        for made in await _allowed(client, resource_of(one), one.decoded, namespace, picture)
+        for made in await _allowed(client, resource_of(one), one.decoded, namespace, visible)
         if made.metadata.controller and made.metadata.controller.uid == decoded.metadata.uid
         # As listed: an object that is deleted in the meantime must not hide the others.
-        for subject in await _subjects_of(client, one, made, picture, (*makers, (kind, decoded)))
+        for subject in await _subjects_of(client, one, made, visible, (*makers, (kind, decoded)))
     ]
     if found:
         return found
     names = " or ".join(one.kind for one in made_by(kind))
     why = f"it has no {names} now: its operator has not created one yet, or it has ended"
-    return [Subject(kind, decoded, events=await events_about(client, decoded.metadata, picture), makes_none=why)]
+    return [Subject(kind, decoded, events=await events_about(client, decoded.metadata, visible), makes_none=why)]
 
 
 def made_by(kind: Kind) -> list[Kind]:
@@ -261,14 +261,14 @@ def made_by(kind: Kind) -> list[Kind]:
     return [one for one in KINDS if one.kind == wanted]
 
 
-async def subject_of(client: Client, kind: Kind, decoded: Decoded, picture: ClusterSnapshot) -> Subject:
+async def subject_of(client: Client, kind: Kind, decoded: Decoded, visible: ClusterSnapshot) -> Subject:
     """A workload with the pods and events that this user may read. Raises ApiError when they cannot be read now."""
     meta = decoded.metadata
     named = meta.name if kind.owns_pod_group else gang_name(kind, decoded)
     selector = f"{kind.pod_label}={named}" if kind.pod_label else ""
-    pods: list[TimedPod] = await _allowed(client, PODS, TimedPod, meta.namespace, picture, label_selector=selector)
+    pods: list[TimedPod] = await _allowed(client, PODS, TimedPod, meta.namespace, visible, label_selector=selector)
     own = [pod for pod in pods if pod.metadata.uid == meta.uid or _owned(pod, meta)]
-    return Subject(kind, decoded, own, await events_about(client, decoded.metadata, picture))
+    return Subject(kind, decoded, own, await events_about(client, decoded.metadata, visible))
 
 
 def _owned(pod: Pod, meta: ObjectMeta) -> bool:
@@ -276,16 +276,18 @@ def _owned(pod: Pod, meta: ObjectMeta) -> bool:
     return owner is not None and owner.uid == meta.uid
 
 
-async def events_about(client: Client, meta: ObjectMeta, picture: ClusterSnapshot) -> list[Said]:
+async def events_about(client: Client, meta: ObjectMeta, visible: ClusterSnapshot) -> list[EventSummary]:
     """The events about an object, the oldest first; none, and a note, where this user may not read them.
 
     Raises ApiError when they cannot be read now.
     """
     found: list[Event] = await _allowed(
-        client, EVENTS, Event, meta.namespace, picture, field_selector=f"regarding.uid={meta.uid}"
+        client, EVENTS, Event, meta.namespace, visible, field_selector=f"regarding.uid={meta.uid}"
     )
     return [
-        Said(event.time, event.type, event.reason, event.note, event.reporting_controller, event.first, event.count)
+        EventSummary(
+            event.time, event.type, event.reason, event.note, event.reporting_controller, event.first, event.count
+        )
         # Not by their text: some have whole seconds, others microseconds.
         for event in sorted(found, key=lambda event: seconds_of(event.time) or 0.0)
     ]
@@ -296,7 +298,7 @@ async def _allowed(
     resource: Resource,
     type_: type[Any],
     namespace: str,
-    picture: ClusterSnapshot,
+    visible: ClusterSnapshot,
     *,
     label_selector: str = "",
     field_selector: str = "",
@@ -314,6 +316,6 @@ async def _allowed(
     except ApiError as error:
         if not error.forbidden:
             raise
-        picture.unread.add(resource.full_name)
-        picture.note(f'cannot list {resource.full_name} in "{namespace}": they are unknown')
+        visible.unreadable.add(resource.full_name)
+        visible.note(f'cannot list {resource.full_name} in "{namespace}": they are unknown')
         return []

@@ -1,6 +1,6 @@
 """What would let a waiting gang start now, for `muster explain --what-would-help`.
 
-Each answer is a decision of the ledger itself on a copy that differs in one thing: the gang is smaller, stands in
+Each answer is a decision of the ledger itself on a copy that differs in one thing: the gang is smaller, waits in
 another queue or ends in time, or other gangs have ended. There are few questions, so that not everything that would
 help is found.
 """
@@ -91,9 +91,9 @@ class _Questions:
                 return
         if _MINUTE <= seconds < LONGEST_RUN and self.starts(replace(self.waits, run=Run(seconds, kind))):
             length = duration_text(seconds)
-            said = f"with {RUNS_AT_MOST}: {length}"
+            limited = f"with {RUNS_AT_MOST}: {length}"
             enforced = f"with a limit such as activeDeadlineSeconds that ends it within {length}"
-            text = f"{enforced if kind is EndKind.ENFORCED else said} it starts now"
+            text = f"{enforced if kind is EndKind.ENFORCED else limited} it starts now"
             yield {"by": "bound", "seconds": seconds, "enforced": kind is EndKind.ENFORCED, "text": text}
 
     def fewer(self, roles: Sequence[Role]) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The `muster-page` process: the page in a pod, behind the apiserver's service proxy.
 
-It shows the same to everybody, what its own ServiceAccount may read, and says so. Who may ask is for the apiserver's
-authorizer to decide (`get` on `services/proxy`); `muster.cli.page.guard` says what that leaves open.
+It shows the same to all users, what its own ServiceAccount may read, and names that account. The apiserver's authorizer
+decides which users may ask (`get` on `services/proxy`); `muster.cli.page.guard` has what that leaves open.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ logger = logging.getLogger("muster-page")
 
 USER_AGENT = f"muster-page/{muster.__version__}"
 
-_HINT = "the address of this page has a secret in it: ask whoever installed muster for the whole address"
+_HINT = "the address of this page has a secret in it: ask the person who installed muster for the whole address"
 # What needs no escape in an address, and is too long to be guessed.
 _SECRET = re.compile(r"[A-Za-z0-9_-]{16,200}")
 _ACCOUNT = re.compile(r"system:serviceaccount:([^:]+):([^:]+)")
@@ -88,10 +88,10 @@ async def _run(arguments: argparse.Namespace, door: Door, turns: Turns) -> None:
         ),
         await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client,
     ):
-        picture = ClusterSnapshot.empty(_settings(arguments))
+        visible = ClusterSnapshot.empty(_settings(arguments))
         try:
             account = await viewer(client)
-            async with followed(client, picture, client.namespace) as following:
+            async with followed(client, visible, client.namespace) as following:
                 state = PageState(client, following, account)
                 await state.refresh()
                 spare_collector()

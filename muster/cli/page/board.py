@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from muster.cli.page.samples import Level
-from muster.cli.queues.entries import gang_entries, queue_entries, said_of
+from muster.cli.queues.entries import gang_entries, queue_entries, reported_state
 from muster.cli.queues.table import share_of
 from muster.cli.snapshot import LedgerSnapshot
 from muster.cli.ui import amounts, rounded
@@ -60,7 +60,7 @@ class GangRow:
 
     :ivar position: its place among those that wait in its queue, "" where it does not wait
     :ivar amounts: what it needs, or holds
-    :ivar lacks: what its queue, or one above, lacks for it; "" where nothing is lacking, or nobody can know
+    :ivar lacks: what its queue, or one above, lacks for it; "" when nothing is lacking, or it is not known
     :ivar expected: its expected start; "" where none has been worked out
     """
 
@@ -109,7 +109,7 @@ class Part(Generic[T]):
 
 
 class Board:
-    """The queues and gangs of a snapshot; `whole` says whether every namespace was read."""
+    """The queues and gangs of a snapshot; `whole` is true if every namespace was read."""
 
     def __init__(self, snapshot: LedgerSnapshot, *, whole: bool) -> None:
         self.now = snapshot.now
@@ -123,10 +123,10 @@ class Board:
         self._waiting = [entry for entry in entries if entry["position"] != "-"]
         self._holding = [entry for entry in entries if entry["position"] == "-"]
         self._others = [
-            _out_of_line(key, view, *said)
+            _out_of_line(key, view, *reported)
             for key, view in sorted(snapshot.views.items())
             if key not in in_line and view.intent is not None
-            if (said := said_of(view, snapshot))[0] not in _AT_REST
+            if (reported := reported_state(view, snapshot))[0] not in _AT_REST
         ]
 
     def levels(self) -> dict[str, Level]:

@@ -54,7 +54,7 @@ class Chart:
     """What is drawn, as paths of SVG in steps, and the same in words.
 
     :ivar used: the area below the usage, "" where that is unknown
-    :ivar waiting: the line of the waiting gangs, "" where nobody waited
+    :ivar waiting: the line of the waiting gangs, "" when no gang waited
     :ivar width: the width of the drawing
     :ivar height: its height
     :ivar words: of each, with the lowest, the highest and the last value

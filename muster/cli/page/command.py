@@ -31,7 +31,7 @@ _NO_IPV6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster page`, which ends with Ctrl-C; 2 when the cluster does not answer, or the port is taken.
 
-    Once it serves, a cluster that does not answer any more is told on the page.
+    Once it serves, the page shows that a cluster does not answer any more.
     """
     try:
         sockets = loopback(arguments.port)
@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
 async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]) -> None:
     secret = secrets.token_urlsafe(24)
     async with connected(arguments) as client:
-        picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))
-        async with followed(client, picture, arguments.namespace or client.namespace) as following:
+        visible = ClusterSnapshot.empty(await find_settings(client, arguments.values))
+        async with followed(client, visible, arguments.namespace or client.namespace) as following:
             state = PageState(client, following)
             await state.refresh()
             spare_collector()

@@ -1,6 +1,6 @@
-"""What happened to a gang, and when: told by its workload, its PodGroup, its pods and their events.
+"""The page of one gang: the answer of `muster explain`, and a timeline of what happened to it.
 
-Nobody records a history: events go after an hour, as the apiserver is usually set, and pods take their times with them.
+No history is recorded: events go after an hour, as the apiserver is usually set, and pods take their times with them.
 The timeline is what can still be read.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from muster.cli.explain.command import explain, explain_group
-from muster.cli.explain.subjects import Said, Subject, TimedPod, events_about, subject_of, untimed
+from muster.cli.explain.subjects import EventSummary, Subject, TimedPod, events_about, subject_of, untimed
 from muster.cli.page.state import PageState
 from muster.cli.snapshot import ClusterSnapshot
 from muster.cli.when import when_lines
@@ -41,7 +41,7 @@ class Moment:
     :ivar at: when, in seconds since 1970
     :ivar what: what, in a few words; of an event its reason
     :ivar detail: more of it, "" where there is no more
-    :ivar source: who says so: workload, PodGroup, pods, or the controller that wrote the event
+    :ivar source: the object it comes from: workload, PodGroup, pods, or the controller that wrote the event
     """
 
     at: float
@@ -50,7 +50,9 @@ class Moment:
     source: str
 
 
-def timeline(decoded: Decoded | None, view: View, pods: Sequence[TimedPod], events: Iterable[Said]) -> list[Moment]:
+def timeline(
+    decoded: Decoded | None, view: View, pods: Sequence[TimedPod], events: Iterable[EventSummary]
+) -> list[Moment]:
     """All that is known of a gang, the oldest first.
 
     `decoded` is its workload, None where that is gone; `pods` are the workload's, of any scheduler, ended ones too.
@@ -123,17 +125,17 @@ def _ended(pod: TimedPod) -> str:
     return next(times, "")
 
 
-def _of_events(events: Iterable[Said]) -> Iterator[Moment]:
+def _of_events(events: Iterable[EventSummary]) -> Iterator[Moment]:
     before: dict[tuple[str, str, str], float] = {}
-    for said in sorted(events, key=lambda said: said.time):
-        # muster says the same of the workload and of its PodGroup.
-        at, words = seconds_of(said.time), (said.reason, said.note, said.source)
+    for event in sorted(events, key=lambda event: event.time):
+        # muster writes the same event for the workload and its PodGroup.
+        at, words = seconds_of(event.time), (event.reason, event.note, event.source)
         if at is None or at - before.get(words, float("-inf")) < _SAME:
             continue
         before[words] = at
-        source = "muster" if said.by_muster else said.source.removesuffix("/controller") or "an event"
-        often = f" ({said.count} times since {said.first[:19].replace('T', ' ')})" if said.count > 1 else ""
-        yield Moment(at, said.reason, said.note + often, source)
+        source = "muster" if event.by_muster else event.source.removesuffix("/controller") or "an event"
+        often = f" ({event.count} times since {event.first[:19].replace('T', ' ')})" if event.count > 1 else ""
+        yield Moment(at, event.reason, event.note + often, source)
 
 
 def _at(text: str, what: str, detail: str, source: str) -> Iterator[Moment]:
@@ -146,9 +148,9 @@ def _at(text: str, what: str, detail: str, source: str) -> Iterator[Moment]:
 class GangPage:
     """One gang as it is shown.
 
-    :ivar entry: what `muster explain -o json` says of it
-    :ivar when: when it starts, as `muster explain` says it, each sentence with its title
-    :ivar lacks: what its queue, or one above, lacks for it; "" where nothing is lacking, or nobody can know
+    :ivar entry: its entry of `muster explain -o json`
+    :ivar when: when it starts, in the sentences of `muster explain`, each with its title
+    :ivar lacks: what its queue, or one above, lacks for it; "" when nothing is lacking, or it is not known
     :ivar moments: its timeline, the oldest first
     :ivar older: how many older moments are left out
     :ivar troubles: why something may be missing, a sentence each
@@ -168,18 +170,18 @@ async def gang_page(key: GangKey, state: PageState) -> GangPage | None:
     view = snapshot.views.get(key)
     if view is None:
         return None
-    # What this user may not read of one gang is said on its page alone.
-    picture = replace(state.picture, missing=list(state.picture.missing), unread=set(state.picture.unread))
+    # Notes on what this user may not read of one gang are for its page alone.
+    visible = replace(state.visible, missing=list(state.visible.missing), unreadable=set(state.visible.unreadable))
     troubles = []
     try:
         async with asyncio.timeout(_PATIENCE):
-            subject, events = await _read(state.client, view, picture)
+            subject, events = await _read(state.client, view, visible)
     except (ApiError, TimeoutError) as error:
         subject, events = _known(view), []
         why = str(error) or f"{state.client.server} takes too long"
         troubles.append(f"the events of this gang, and the times of its pods, cannot be read: {why}")
     entry = (
-        explain_group(view, events, picture) if subject is None else explain(subject, picture, snapshot, state.starts)
+        explain_group(view, events, visible) if subject is None else explain(subject, visible, snapshot, state.starts)
     )
     pods: Sequence[TimedPod] = subject.pods if subject is not None else ()
     moments = timeline(view.decoded, view, pods, events)
@@ -188,15 +190,15 @@ async def gang_page(key: GangKey, state: PageState) -> GangPage | None:
     return GangPage(entry, when, state.board.lacks(key), moments[older:], older, troubles)
 
 
-async def _read(client: Client, view: View, picture: ClusterSnapshot) -> tuple[Subject | None, list[Said]]:
+async def _read(client: Client, view: View, visible: ClusterSnapshot) -> tuple[Subject | None, list[EventSummary]]:
     """The workload with its pods, None where it is gone; the events about it and about its PodGroup."""
     subject: Subject | None = None
-    events: list[Said] = []
+    events: list[EventSummary] = []
     if view.kind is not None and view.decoded is not None:
-        subject = await subject_of(client, view.kind, view.decoded, picture)
+        subject = await subject_of(client, view.kind, view.decoded, visible)
         events += subject.events
     if view.pod_group is not None:
-        events += await events_about(client, view.pod_group.metadata, picture)
+        events += await events_about(client, view.pod_group.metadata, visible)
     return subject, events
 
 

@@ -1,11 +1,11 @@
-"""Who may ask the page, and what a browser may do with its answers.
+"""The requests that the page refuses, and what a browser may do with its answers.
 
 `muster page` listens on loopback alone, and yet others can send requests there: every account of the machine, and every
 web site that the user opens, in the user's own browser. A secret in the address keeps out the former; the latter do not
 get past the Host header (DNS rebinding), Origin and Sec-Fetch-Site.
 
-`muster-page` stands behind the apiserver's service proxy, which asks its authorizer first. Nothing in a proxied request
-shows that it comes from there: the Host is the apiserver's, by whatever name, and the proxy adds nothing that a pod
+`muster-page` is behind the apiserver's service proxy, which asks its authorizer first. Nothing in a proxied request
+shows that it comes from there: the Host is any name of the apiserver, and the proxy adds nothing that a pod
 could not send. So a secret in the address keeps out the pods that reach the Service; and NetworkPolicies, where they
 are enforced.
 """
@@ -28,7 +28,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""What every answer says: nothing from elsewhere, no inline script or style, no frame, no copy kept."""
+"""The headers of every answer: nothing from elsewhere, no inline script or style, no frame, no copy kept."""
 
 # Any port: people forward the page's port to another one of their own machine.
 _HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -39,8 +39,8 @@ class Door:
     """How people come to the page.
 
     :ivar secret: the first part of every address; "" where the addresses have none
-    :ivar proxied: whether the apiserver's service proxy stands before the page; if not, it answers on loopback
-    :ivar hint: where the right address is found, for those who ask for another one
+    :ivar proxied: true if the page is behind the apiserver's service proxy; if not, it answers on loopback
+    :ivar hint: where the right address is found, for a request with another one
     """
 
     secret: str = ""
@@ -54,8 +54,8 @@ def refusal(headers: Mapping[str, str], door: Door, given: str) -> web.HTTPExcep
     if not door.proxied and _name(host) not in _HOSTS:
         return web.HTTPMisdirectedRequest(text=f"this page answers to the host names {', '.join(_HOSTS)} only\n")
     origin, site = headers.get("Origin"), headers.get("Sec-Fetch-Site", "none")
-    # No browser names an origin when a page loads what is beside it, and nobody knows here by which name the apiserver
-    # was asked.
+    # No browser names an origin when a page loads its own files, and the name by which the apiserver was asked is not
+    # known here.
     own = site == "same-origin" if door.proxied else origin == f"http://{host}"
     foreign = site not in ("same-origin", "none") and headers.get("Sec-Fetch-Mode") != "navigate"
     if (origin is not None and not own) or foreign:

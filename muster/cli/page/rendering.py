@@ -1,4 +1,4 @@
-"""Turns values into the HTML of the page. Whatever comes from the cluster is text: it is escaped, and on one line."""
+"""Turns values into the HTML of the page. All that comes from the cluster is text: it is escaped, and on one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from muster.model.times import seconds_of
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
-"""The folder of the files that the page loads beside its HTML."""
+"""The folder of the files that the page loads in addition to its HTML."""
 
 
 def render(template: str, **values: object) -> str:
@@ -28,7 +28,7 @@ def render(template: str, **values: object) -> str:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        # For every file, whatever it is called.
+        # For every file, independent of its name.
         autoescape=True,
         loader=FileSystemLoader(_HERE / "templates"),
         undefined=StrictUndefined,

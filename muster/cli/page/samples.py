@@ -1,7 +1,7 @@
 """How full each queue was, and how many gangs waited in it, in the last hour: as long as the page has been running.
 
-An hour has 120 slots. A slot keeps the highest numbers of its half minute, so that no peak is lost; one in which nobody
-looked, because the machine slept or the apiserver did not answer, stays unknown. A queue takes half a kilobyte.
+An hour has 120 slots. A slot keeps the highest numbers of its half minute, so that no peak is lost; one without a
+look, because the machine slept or the apiserver did not answer, stays unknown. A queue takes half a kilobyte.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _MOST = _UNKNOWN - 1
 
 
 class Level(NamedTuple):
-    """How a queue stands.
+    """How full a queue is.
 
     :ivar percent: the usage of the limit that is used most, None where the queue has no limit, or usage is unknown
     :ivar waiting: how many gangs wait in it
@@ -51,7 +51,7 @@ class Samples:
         return len(self._rings)
 
     def note(self, now: float, levels: Mapping[str, Level]) -> None:
-        """Keep how the queues stand; others are forgotten."""
+        """Keep the levels of these queues; others are forgotten."""
         self.pass_to(now)
         self._rings = {name: self._rings.get(name) or _Ring() for name in levels}
         place = self._slot % SLOTS
@@ -61,7 +61,7 @@ class Samples:
             _raise(ring.waiting, place, level.waiting)
 
     def pass_to(self, now: float) -> None:
-        """Go on to that time; what nobody noted since is unknown."""
+        """Go on to that time; what was not noted since is unknown."""
         slot = int(now // SLOT)
         for passed in range(max(self._slot + 1, slot - SLOTS + 1), slot + 1):
             for ring in self._rings.values():

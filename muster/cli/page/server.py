@@ -22,7 +22,7 @@ from muster.queueing.ledger import GangKey
 
 logger = logging.getLogger(__name__)
 _FILES = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
-# What an error says beside its words.
+# Headers that an error keeps.
 _KEPT = ("Allow", "Retry-After")
 # A page number; more digits are no page of anything.
 _LONGEST_NUMBER = 6
@@ -59,7 +59,7 @@ class _Pages:
 
     @web.middleware
     async def guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Refuse what `muster.cli.page.guard` refuses, before anything else is said."""
+        """Refuse what `muster.cli.page.guard` refuses, before anything else is answered."""
         _, given, *_ = [*request.path.split("/", 2), ""]
         refused = refusal(request.headers, self._door, given)
         if refused is not None:
@@ -68,7 +68,7 @@ class _Pages:
 
     @web.middleware
     async def readable(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Have every error say in words what happened."""
+        """Give every error a page that explains it."""
         try:
             return await handler(request)
         except web.HTTPException as error:
@@ -126,7 +126,7 @@ class _Pages:
             waiting=board.waiting(only, _number(asked, "waiting"), starts=starts),
             holding=board.holding(only, _number(asked, "running")),
             others=board.others(only, _number(asked, "others")),
-            unknown=tuple(state.picture.missing),
+            unknown=tuple(state.visible.missing),
             links=lambda param, number: f"?{urlencode({**asked, param: number})}",
         )
 
@@ -162,7 +162,7 @@ def _number(asked: Mapping[str, str], name: str) -> int:
 class Listeners:
     """The pages that are open. There are `most` of them at once; a refused one asks again later.
 
-    A listener to whom nothing has been said for `quiet` seconds gets a comment, so that one that is gone is noticed;
+    A listener without an event for `quiet` seconds gets a comment, so that one that is gone is noticed;
     one that takes nothing for `slowest` seconds is let go.
     """
 
@@ -184,7 +184,7 @@ class Listeners:
             one.cancel()
 
     async def listen(self, request: web.Request) -> web.StreamResponse:
-        """Say `changed` with the revision whenever that is not the last one that this page has (`since`)."""
+        """Send `changed` with the revision whenever it is not the last one that this page has (`since`)."""
         if self.open >= self._most:
             raise web.HTTPServiceUnavailable(text=f"{self._most} pages are open already", headers={"Retry-After": "10"})
         task = asyncio.current_task()

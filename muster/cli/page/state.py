@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 
 from muster.cli.page.board import Board
 from muster.cli.page.samples import SLOT, Samples
-from muster.cli.snapshot import ClusterSnapshot, Followed, LedgerSnapshot, beside, load_nodes
+from muster.cli.snapshot import ClusterSnapshot, Followed, LedgerSnapshot, in_background, load_nodes
 from muster.cli.when import ExpectedStarts
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
@@ -26,15 +26,15 @@ _PAUSE, _PART = 2.0, 10.0
 _ASK, _PATIENCE = 5.0, 4.0
 # Seconds between two forecasts of the starts of gangs, and of CPU for one.
 _FORECASTS, _LONGEST_FORECAST = 30.0, 5.0
-# Seconds between two looks at the nodes, where they bound admission: nobody watches them here.
+# Seconds between two reads of the nodes, where they limit admission: no watch follows them here.
 _NODES = 60.0
 
 
 class PageState:
     """The board as of the last change, and its troubles. `revision` counts up with everything that readers may see.
 
-    `starts` are the expected starts as of their own time; they are worked out for those who look (`want_starts`).
-    `viewer` names the account that reads, where that is not the account of those who look; else it is "".
+    `starts` are the expected starts as of their own time; they are worked out while a reader looks (`want_starts`).
+    `viewer` names the account that reads, unless it is the reader's own; then it is "".
     """
 
     def __init__(self, client: Client, following: Followed, viewer: str = "") -> None:
@@ -58,9 +58,9 @@ class PageState:
         return self._client
 
     @property
-    def picture(self) -> ClusterSnapshot:
+    def visible(self) -> ClusterSnapshot:
         """What is known of the cluster."""
-        return self._following.picture
+        return self._following.visible
 
     @property
     def as_of(self) -> float:
@@ -71,8 +71,8 @@ class PageState:
     @property
     def troubles(self) -> list[str]:
         """Why the board may be out of date, a sentence each."""
-        said = [self._unanswered] if self._unanswered else self._following.faults
-        return [*said, *([self._internal] if self._internal else [])]
+        troubles = [self._unanswered] if self._unanswered else self._following.faults
+        return [*troubles, *([self._internal] if self._internal else [])]
 
     async def next_revision(self, seen: int) -> int:
         """The revision as soon as it is another one than `seen`."""
@@ -81,22 +81,22 @@ class PageState:
         return self.revision
 
     async def refresh(self) -> float:
-        """Make the board anew; gives the CPU seconds that it took."""
+        """Make a new board; gives the CPU seconds that it took."""
         began = time.process_time()
-        # Meanwhile others ask, and get the last board.
+        # Requests that come now get the last board.
         self._making = True
         try:
-            self.snapshot = await self.picture.ledger_snapshot_in_slices(time.time())
+            self.snapshot = await self.visible.ledger_snapshot_in_slices(time.time())
         finally:
             self._making = False
-        self.board = Board(self.snapshot, whole=self.picture.whole)
+        self.board = Board(self.snapshot, whole=self.visible.whole)
         self.samples.note(time.time(), self.board.levels())
         self._moved()
         return time.process_time() - began
 
     def kept_up(self) -> AbstractAsyncContextManager[None]:
         """A block in which the board, and what is known of its troubles, are kept up to date."""
-        return beside(self.follow(), self.ask(), self.load_nodes(), self.sample(), self.forecast())
+        return in_background(self.follow(), self.ask(), self.load_nodes(), self.sample(), self.forecast())
 
     async def follow(self) -> None:
         """Keep the board up to date until cancelled."""
@@ -130,16 +130,16 @@ class PageState:
         """Read again what the nodes can give, where they bound admission, until cancelled."""
         while True:
             await asyncio.sleep(_NODES)
-            if self.picture.nodes is None:
+            if self.visible.nodes is None:
                 continue
             try:
-                self.picture.nodes = await load_nodes(self._client, self.picture)
+                self.visible.nodes = await load_nodes(self._client, self.visible)
                 self._following.changed.set()
             except ApiError as error:
                 logger.warning("the nodes cannot be read: %s", error, extra={"event": "page.nodes"})
 
     def want_starts(self) -> None:
-        """Have the expected starts worked out soon, in another thread, for somebody who looks."""
+        """Have the expected starts worked out soon, in another thread, for a reader who looks."""
         self._starts_wanted.set()
 
     async def forecast(self) -> None:
@@ -156,7 +156,7 @@ class PageState:
     async def _forecast(self) -> None:
         # The thread has a copy to itself: here the ledger goes on answering.
         ledger, now = self.snapshot.ledger.copy(), self.snapshot.now
-        starts = ExpectedStarts(ledger, now, seconds=_LONGEST_FORECAST, whole=self.picture.whole)
+        starts = ExpectedStarts(ledger, now, seconds=_LONGEST_FORECAST, whole=self.visible.whole)
         try:
             await asyncio.to_thread(starts.run)
         finally:
@@ -165,13 +165,13 @@ class PageState:
         self._moved()
 
     async def sample(self) -> None:
-        """Keep how the queues stand, at the beginning of each slot of the last hour, until cancelled."""
+        """Keep the levels of the queues, at the beginning of each slot of the last hour, until cancelled."""
         while True:
             await asyncio.sleep(SLOT - time.time() % SLOT)
             self.sampled(time.time())
 
     def sampled(self, now: float) -> None:
-        """Keep how the queues stand at that moment; while the board may be out of date, nobody knows it."""
+        """Keep the levels of the queues at that moment; they are unknown while the board may be out of date."""
         if self.troubles:
             self.samples.pass_to(now)
         else:

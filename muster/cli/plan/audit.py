@@ -84,7 +84,7 @@ class Audit:
         return self._queues
 
     def read_pod_group(self, scheduler: GangScheduler, raw: bytes) -> None:
-        """Check one PodGroup; one of another scheduler than Volcano only says whether its gang runs."""
+        """Check one PodGroup; one of another scheduler than Volcano only shows whether its gang runs."""
         try:
             group = decode(raw, scheduler.pod_groups)
         except InvalidObjectError as error:
@@ -324,7 +324,7 @@ class QueueAudit:
         return (namespace, name) in self._running
 
     def saw(self, group: PodGroup) -> None:
-        """Remember whether the gang runs: as its scheduler says it of the PodGroup, or muster."""
+        """Remember whether the gang runs: by the phase of the PodGroup, or by muster's state."""
         if GangState.RUNNING in (group.status.phase, group.metadata.annotations.get(STATE)):
             self._running.add((group.metadata.namespace, gang_name(group)))
 

@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         documents = read_manifests(arguments.filename, errors)
         if not documents and not errors and not arguments.what_if:
-            # As kubectl says it, and with its exit code.
+            # In kubectl's words, and with its exit code.
             note("no objects passed to plan")
             return _REFUSED
         if arguments.namespace:

@@ -34,10 +34,10 @@ class PlanContext:
     """The context of a plan. Without queues, queue checks are skipped; without classes, any class name is accepted.
 
     `of_source` are the names of the queues of `queue_source`, before which those of the other source do not count;
-    `of_cluster` says that it has all queues of a cluster, `unserved` which kinds of the input that does not serve, each
-    an `apiVersion` and a `kind`.
+    `of_cluster` is true if it has all queues of a cluster; `unserved` are the kinds of the input that the cluster does
+    not serve, each an `apiVersion` and a `kind`.
 
-    ElasticQuotas of the input are those of some namespaces, whose sum says nothing; of a cluster all may be known.
+    ElasticQuotas of the input are those of some namespaces, whose sum is of no use; of a cluster all may be known.
     """
 
     queues: QueueTree = field(default_factory=QueueTree)
@@ -168,7 +168,7 @@ _CONTEXT: dict[tuple[str, str], tuple[type[Any], Callable[[Any], object]]] = {
 
 
 def default_queue_unknown(verdict: Verdict, known: PlanContext) -> str:
-    """What to say where a workload names no queue, and the input has queues without the default one; "" elsewhere.
+    """A note for a workload that names no queue, if the input has queues without the default one; else "".
 
     On a cluster with Volcano that queue exists.
     """
@@ -180,7 +180,7 @@ def default_queue_unknown(verdict: Verdict, known: PlanContext) -> str:
 
 
 def as_of_input(verdict: Verdict, known: PlanContext) -> Verdict:
-    """The verdict, with a queue that nobody has found called missing in the input, where only that was looked at."""
+    """The verdict; a queue that was not found is called missing in the input, if only the input was read."""
     intent = verdict.intent
     if known.of_cluster or intent is None or known.queues.get(intent.queue) is not None:
         return verdict
@@ -198,7 +198,7 @@ def _of_input(finding: Finding) -> Finding:
 
 
 def readable(kind: Kind, decoded: Decoded, known: PlanContext) -> Workload | None:
-    """A workload that asks for nothing, as it is read to say why; None where it cannot be read."""
+    """A workload that asks for nothing, read for the reason; None if it cannot be read."""
     with suppress(InvalidObjectError):
         return kind.read(kind.whole(decoded, known.origins.get))
     return None

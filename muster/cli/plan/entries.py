@@ -32,11 +32,11 @@ from muster.validation.queue import faults
 from muster.validation.workload import Context, Verdict, judge
 from muster.workloads import Kind, RoleSpec, Workload, kind_of
 
-# The findings that `--strict` counts, beside workloads that muster does not manage.
+# The findings that `--strict` counts, in addition to workloads that muster does not manage.
 _SLIPS = (Reason.MISSPELLED, Reason.FIELD_DROPPED)
 _UNCHECKED = "no Queue in the input: queue limits are not checked"
 _WHY_NOT = "not managed: "
-# Stands for the five letters that the apiserver appends to a generateName.
+# In place of the five letters that the apiserver appends to a generateName.
 _GENERATED = "xxxxx"
 # The apiserver cuts a longer generateName, so that the name fits into a label.
 _LONGEST_PREFIX = 58

@@ -23,7 +23,7 @@ _WITHOUT_NAMESPACE = {
 _SUFFIXES = (".yaml", ".yml", ".json")
 # In bytes: well above the limit of the apiserver for one object, and small enough to read into memory.
 _LARGEST_FILE = 64 * 2**20
-# Of one file; whoever has more has one cause for them.
+# Of one file; more errors have one cause.
 _MOST_ERRORS = 20
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
@@ -147,13 +147,13 @@ def _decoded(source: str, data: bytes) -> str:
     if len(data) > _LARGEST_FILE:
         raise InputError(f"{source}: larger than {_LARGEST_FILE} bytes")
     try:
-        # Files of Windows that stand behind one another in one stream have a mark each.
+        # Files of Windows that follow one another in one stream have a mark each.
         return data.decode("utf-8-sig").replace("\n\ufeff", "\n")
     except UnicodeDecodeError as error:
         raise InputError(f"{source}: not UTF-8 text at byte {error.start}") from error
 
 
-def _objects(source: str, manifest: Any, failed: Failed) -> Iterator[Document]:  # noqa: ANN401 - whatever the file holds
+def _objects(source: str, manifest: Any, failed: Failed) -> Iterator[Document]:  # noqa: ANN401 - any value of a file
     if not isinstance(manifest, dict):
         failed(InputError(f"{source}: expected an object, found {type(manifest).__name__}"))
         return

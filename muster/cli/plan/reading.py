@@ -49,7 +49,7 @@ async def learn_all(
 ) -> None:
     """Fill `known` from the cluster; with `namespace`, namespaced kinds from that namespace only.
 
-    ElasticQuotas are read where `elastic_quotas` says so, and then those of all namespaces, for their sum counts.
+    With `elastic_quotas` the ElasticQuotas of all namespaces are read, because their sum counts.
     `unlisted` is called for each kind that cannot be listed, `unread` for each malformed object; an exception of
     theirs ends the read.
     """
@@ -114,7 +114,7 @@ def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]]
         raise InputError(f"cannot list {resource.full_name} of the cluster: {error}") from error
 
     def unread(error: InputError) -> None:
-        # Somebody else's object is nothing that this plan can mend.
+        # The user of this plan cannot mend an object of another user.
         for line in str(error).split("\n"):
             print(f"muster plan: {line}; ignoring it, as the webhook does", file=sys.stderr)
 

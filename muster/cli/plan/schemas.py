@@ -22,7 +22,7 @@ from muster.workloads import SchedulingPolicy, kind_of
 JSON = Any
 _CRD = "CustomResourceDefinition"
 _REFERENCES = "#/components/schemas/"
-# The fields of every object, whatever its schema says.
+# The fields of every object, whether its schema has them or not.
 _OF_ALL = ("apiVersion", "kind", "metadata")
 _POLICY = ("spec", "runPolicy", "schedulingPolicy")
 _ANYTHING = "x-kubernetes-preserve-unknown-fields"
@@ -41,7 +41,7 @@ class Schemas:
         try:
             self._learn_versions(document.manifest.get("spec") or {})
         except (AttributeError, TypeError) as error:
-            # Of text, say, where a mapping belongs.
+            # Text, for example, where a mapping belongs.
             raise InputError(f"{document.source}: not a CustomResourceDefinition: {error}") from error
         return True
 
@@ -72,7 +72,7 @@ class Schemas:
     def dropped(self, document: Document) -> Iterator[Finding]:
         """The fields of an object that its schema does not have.
 
-        Without a schema, only the unknown fields of `schedulingPolicy`, all fields of which muster knows.
+        Without a schema, only the unknown fields of `schedulingPolicy`, because muster knows all of its fields.
         """
         known = self._known.get((document.api_version, document.kind))
         if known is None:
@@ -86,9 +86,9 @@ class Schemas:
         except (AttributeError, TypeError):
             # The schema is malformed: the apiserver has none such, and refuses the CRD of the input.
             return
-        for path, name, beside in unknown:
+        for path, name, in_background in unknown:
             words = f"{where} has no such field: kubectl apply refuses it, and other clients lose it"
-            words += did_you_mean(name, beside)
+            words += did_you_mean(name, in_background)
             yield Finding(Reason.FIELD_DROPPED, path, f"{path}: {words}")
 
 
@@ -110,7 +110,7 @@ def _unread_policy(document: Document) -> Iterator[Finding]:
 def _unknown(
     value: JSON, schema: JSON, references: Mapping[str, JSON], path: str
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """The path and the name of each unknown field, and the known names beside it."""
+    """The path and the name of each unknown field, and the known names at the same place."""
     schema = _resolved(schema, references)
     if isinstance(value, list):
         for index, item in enumerate(value):

@@ -11,7 +11,7 @@ from muster.model.findings import Severity
 from muster.model.texts import printable
 from muster.schedulers import spec_of
 
-# An indent that says: never wrap this line.
+# The indent of a line that is never wrapped.
 _WHOLE = 10_000
 _HEAD = ("NAMESPACE", "KIND", "NAME", "VERDICT", "QUEUE", "PRIORITY", "PODS", "MIN", "MIN RESOURCES", "WARNINGS")
 _WORDS = {Severity.DENY: ("  refused", RED), Severity.WARN: ("  warning", YELLOW)}
@@ -66,8 +66,8 @@ def _details(entry: Mapping[str, Any], *, patches: bool) -> Iterator[tuple[int, 
     """Each line, and the indent of its continuation lines."""
     intent, group = entry["intent"], entry["podGroup"]
     for title, field in (("scheduler", "scheduler"), ("queue", "queue"), ("priority", "priorityClassName")):
-        said = intent["from"].get(field, "default")
-        yield 13, f"  {title:<10} {intent[field] or '-'}" + (f"  ({said})" if intent[field] else "")
+        where = intent["from"].get(field, "default")
+        yield 13, f"  {title:<10} {intent[field] or '-'}" + (f"  ({where})" if intent[field] else "")
     if intent["admitter"] != "ledger":
         yield 13, f"  {'admitter':<10} {intent['admitter']}"
     spec = spec_of(group)

@@ -29,7 +29,7 @@ from muster.resources.amounts import Resources, parse_resources
 from muster.validation.workload import Verdict
 
 _CANNOT_ASK = 2
-# A start that moves by less than a tenth of the wait is none that anybody could notice: run times are guessed worse.
+# A start that moves by less than a tenth of the wait is too small to notice: run times are guessed worse.
 _PART, _SHORTEST = 0.1, 60.0
 
 
@@ -44,13 +44,13 @@ class Change(NamedTuple):
 def run(arguments: argparse.Namespace, verdicts: Sequence[tuple[GangKey, Verdict]]) -> int:
     """The exit code; `verdicts` are those on the gangs that would come."""
     try:
-        snapshot, picture, nodes = asyncio.run(_look(arguments))
+        snapshot, visible, nodes = asyncio.run(_look(arguments))
         after = snapshot.ledger.copy()
         _apply(arguments, after, nodes)
     except NO_ANSWER as error:
         print(f"muster plan: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_ASK
-    priorities = picture.cluster.priorities()
+    priorities = visible.cluster.priorities()
     for key, verdict in verdicts:
         if snapshot.ledger.queue_of(key) is not None:
             raise InputError(f"gang {key} is in the cluster already; give the manifest another name")
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace, verdicts: Sequence[tuple[GangKey, Verdict
     with as_long_as_read():
         if not print_data(_data(*starts, found), arguments.output, sys.stdout):
             print("\n".join(_lines(found, new, snapshot.now)))
-    for text in picture.missing:
+    for text in visible.missing:
         print(f"muster plan: {printable(text)}", file=sys.stderr)
     return 0
 
@@ -69,22 +69,22 @@ def run(arguments: argparse.Namespace, verdicts: Sequence[tuple[GangKey, Verdict
 async def _look(arguments: argparse.Namespace) -> tuple[LedgerSnapshot, ClusterSnapshot, Resources | None]:
     """The cluster, and what its nodes have without the one that is to be lost."""
     async with connected(arguments) as client:
-        picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))
-        await load(client, arguments.namespace or client.namespace, picture)
-    snapshot = picture.ledger_snapshot(time.time())
+        visible = ClusterSnapshot.empty(await find_settings(client, arguments.values))
+        await load(client, arguments.namespace or client.namespace, visible)
+    snapshot = visible.ledger_snapshot(time.time())
     lost = arguments.lose_node
     if not lost:
-        return snapshot, picture, picture.nodes
-    if picture.room is None:
+        return snapshot, visible, visible.nodes
+    if visible.room is None:
         raise InputError("--lose-node: the nodes do not limit admission in this cluster, so that no start would change")
-    if picture.room.nodes.get("", lost) is None:
+    if visible.room.nodes.get("", lost) is None:
         raise InputError(f'--lose-node: there is no node "{lost}"')
-    picture.room.nodes.replace_all([node for node in picture.room.nodes if node.metadata.name != lost])
-    return snapshot, picture, picture.room.free()
+    visible.room.nodes.replace_all([node for node in visible.room.nodes if node.metadata.name != lost])
+    return snapshot, visible, visible.room.free()
 
 
 def _apply(arguments: argparse.Namespace, ledger: Ledger, nodes: Resources | None) -> None:
-    """Have the ledger differ as the options say. Raises InputError."""
+    """Change the ledger as the options ask. Raises InputError."""
     ledger.bound(nodes)
     if arguments.reserves:
         for each in list(ledger.tree):
@@ -111,7 +111,7 @@ def _candidate(key: GangKey, verdict: Verdict, priorities: Mapping[str, int], no
 
 
 def expected_starts(ledger: Ledger, now: float) -> dict[EntryKey, float]:
-    """The expected starts of all waiting gangs of which one is known; the ledger is used up by it."""
+    """The known expected starts of waiting gangs; the ledger is used up."""
     return {start.key: start.at for start in forecast(ledger, now)}
 
 

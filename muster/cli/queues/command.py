@@ -26,25 +26,25 @@ def run(arguments: argparse.Namespace) -> int:
             with as_long_as_read():
                 asyncio.run(watch(arguments))
             return 0
-        picture, starts = asyncio.run(_read(arguments))
+        visible, starts = asyncio.run(_read(arguments))
     except NO_ANSWER as error:
         print(f"muster {arguments.command}: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_ASK
-    entries = queue_entries(picture.ledger_snapshot(time.time()), whole=picture.whole)
+    entries = queue_entries(visible.ledger_snapshot(time.time()), whole=visible.whole)
     with as_long_as_read():
         start_error_data = {"gangs": starts.gangs, "halfWithin": starts.factor} if starts is not None else None
-        data = {"queues": entries, "startError": start_error_data, "unknown": picture.missing}
+        data = {"queues": entries, "startError": start_error_data, "unknown": visible.missing}
         if print_data(data, arguments.output, sys.stdout):
             return 0
         print("\n".join([*tree_lines(entries, sys.stdout), *(["", str(starts)] if starts is not None else [])]))
-    for said in (*remarks(entries), *picture.missing):
-        print(f"muster queues: {printable(said)}", file=sys.stderr)
+    for remark in (*remarks(entries), *visible.missing):
+        print(f"muster queues: {printable(remark)}", file=sys.stderr)
     return 0
 
 
 async def _read(arguments: argparse.Namespace) -> tuple[ClusterSnapshot, StartError | None]:
     async with connected(arguments) as client:
         settings = await find_settings(client, arguments.values)
-        picture = ClusterSnapshot.empty(settings)
-        await load(client, arguments.namespace or client.namespace, picture)
-        return picture, await start_error(client, settings, time.time())
+        visible = ClusterSnapshot.empty(settings)
+        await load(client, arguments.namespace or client.namespace, visible)
+        return visible, await start_error(client, settings, time.time())

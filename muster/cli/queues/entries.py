@@ -35,7 +35,7 @@ def queue_entries(snapshot: LedgerSnapshot, *, whole: bool) -> list[dict[str, An
 
 
 def remarks(entries: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What is to know of the queues beside the tree: which are on hold, and what in them cannot be read."""
+    """Remarks below the tree: queues that are on hold, and what in a queue cannot be read."""
     held = [name for entry in entries if entry["onHoldBy"] == (name := entry["name"])]
     on_hold = [f"queue {name}: no gang starts, for it is on hold; muster resume queue/{name}" for name in held]
     return on_hold + [f"queue {entry['name']}: {problem}" for entry in entries for problem in entry["problems"]]
@@ -139,19 +139,19 @@ def gang_entries(snapshot: LedgerSnapshot) -> list[dict[str, Any]]:
     return entries
 
 
-def said_of(view: View, snapshot: LedgerSnapshot) -> tuple[str, str]:
+def reported_state(view: View, snapshot: LedgerSnapshot) -> tuple[str, str]:
     """State and message of a gang: those on its PodGroup, or why it has none of its own; "" where nothing is known."""
     if view.pod_group is not None and not view.ours and (view.members or view.unmanaged_pods):
         state, message = in_the_way(view)
         return str(state), message
     if (kept_out := snapshot.kept_out.get(view.key)) is not None:
         return str(kept_out.state), kept_out.message
-    said = view.pod_group.metadata.annotations if view.pod_group is not None else {}
-    return said.get(STATE, ""), said.get(MESSAGE, "")
+    annotations = view.pod_group.metadata.annotations if view.pod_group is not None else {}
+    return annotations.get(STATE, ""), annotations.get(MESSAGE, "")
 
 
 def _gang(snapshot: LedgerSnapshot, view: View, queue: str, claim: Resources | None, place: str) -> dict[str, Any]:
-    state, message = said_of(view, snapshot)
+    state, message = reported_state(view, snapshot)
     return {
         "namespace": view.key.namespace,
         "name": view.key.name,

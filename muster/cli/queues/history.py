@@ -27,7 +27,7 @@ class Happened(NamedTuple):
 class History:
     """The last things that have happened, the youngest first; `now` gives the wall clock.
 
-    A connection that is lost is told once, and once that it is back: a reflector for each kind notices both.
+    A lost connection is noted once, and its return once: the reflector of each kind notices both.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -50,7 +50,7 @@ class History:
             self._note("connected again")
         if state.snapshot is not self._snapshot:
             self._snapshot = state.snapshot
-            self._compare(_states(state.snapshot, whole=state.picture.whole))
+            self._compare(_states(state.snapshot, whole=state.visible.whole))
 
     def logged(self, event: str, message: str) -> None:
         """Note a warning of the log."""
@@ -80,10 +80,10 @@ class History:
 
 
 def _states(snapshot: LedgerSnapshot, *, whole: bool) -> dict[GangKey, str]:
-    """The state of each gang of which the controller has reported one, and when its reservation has it start."""
+    """The reported state of each gang, and the start of its reservation."""
     groups = ((key, view.pod_group) for key, view in snapshot.views.items())
-    said = ((key, group.metadata.annotations.get(STATE)) for key, group in groups if group is not None)
-    states = {key: state for key, state in said if state}
+    reported = ((key, group.metadata.annotations.get(STATE)) for key, group in groups if group is not None)
+    states = {key: state for key, state in reported if state}
     for one in reservations_of(snapshot).values() if whole else ():
         key, words = one.order.key.gang, planned(one)
         if words is not None and key in states:

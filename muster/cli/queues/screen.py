@@ -24,14 +24,14 @@ from muster.model.gang_states import GangState
 from muster.model.texts import printable
 
 _LAST = 5
-# Of the rows that the rest leaves: what the tree may take, then those who wait.
+# Of the rows that the rest leaves: what the tree may take, then the waiting gangs.
 _TREE, _WAITING = 0.4, 0.6
 # A blank line, the heading, and above a table its header.
 _HEADING, _HEADINGS = 2, 3
 
 
 class Screen:
-    """What a console shows; `out` says in which characters the tree is drawn."""
+    """The screen of a console; the tree is drawn in characters that `out` can show."""
 
     def __init__(self, console: Console, out: TextIO) -> None:
         self._console = console
@@ -43,9 +43,9 @@ class Screen:
         """The whole screen, in as many rows as the console has."""
         if state.revision != self._revision:
             self._revision = state.revision
-            entries = queue_entries(state.snapshot, whole=state.picture.whole)
+            entries = queue_entries(state.snapshot, whole=state.visible.whole)
             self._tree = tree_lines(entries, self._out)
-        notes = [_plain(f"({one})", "dim") for one in state.picture.missing]
+        notes = [_plain(f"({one})", "dim") for one in state.visible.missing]
         last = [_plain(f"{_clock(one.at)} {one.what}", "dim") for one in history.last(_LAST)]
         left = self._console.height - 1 - len(notes) - (len(last) + _HEADING if last else 0)
         tree = self._tree[: max(2, int(left * _TREE))]

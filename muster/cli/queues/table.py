@@ -18,7 +18,7 @@ _HEAD = ("QUEUE", "STATE", "SHARE", "GANGS", "WAITING", "RESOURCE", "USED / LIMI
 _SHARE_COLUMN = 2
 _RIGHT = (2, 3, 4)
 _LONGEST_BAR = 20
-# A shorter one says less than its percentage.
+# A shorter one shows less than its percentage.
 _SHORTEST_BAR = 5
 # Two blanks before a bar, and " 100%" with a blank behind it.
 _BESIDE_BAR = 8
@@ -71,7 +71,7 @@ def queue_lines(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs, columns: i
     widths = [max(len(row.cells[column]) for row in rows) for column in range(len(_HEAD) - 1)]
     if not any(entry.get("share") for entry in entries):
         widths[_SHARE_COLUMN] = 0
-    # Its header stands above the bars as well.
+    # Its header is above the bars as well.
     widths.append(max((len(row.cells[-1]) for row in rows[1:]), default=0))
     gaps = len(widths) - 1 if widths[_SHARE_COLUMN] else len(widths) - 2
     bar = min(_LONGEST_BAR, columns - sum(widths) - 2 * gaps - _BESIDE_BAR)
@@ -132,7 +132,7 @@ def _line(row: _Row, widths: Sequence[int], bar: int, glyphs: Glyphs) -> str:
 
 
 def _bar(share: Share, width: int, glyphs: Glyphs) -> str:
-    # Whatever is used shows, and only a full bar looks full.
+    # All usage shows, and only a full bar looks full.
     length = max(1, share.used * width // share.limit) if share.used else 0
     full = glyphs.full * min(width, length)
     paint = RED if share.used > share.limit else YELLOW if share.used == share.limit else GREEN

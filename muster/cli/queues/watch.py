@@ -41,15 +41,15 @@ async def watch(arguments: argparse.Namespace) -> None:
     """Show the cluster until Ctrl-C. Raises one of NO_ANSWER when it does not answer at the beginning."""
     history = History(time.time)
     async with connected(arguments) as client:
-        picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))
-        async with followed(client, picture, arguments.namespace or client.namespace) as following:
+        visible = ClusterSnapshot.empty(await find_settings(client, arguments.values))
+        async with followed(client, visible, arguments.namespace or client.namespace) as following:
             state = PageState(client, following)
             await state.refresh()
             spare_collector()
             # Not before: until something is shown, Ctrl-C ends the wait for an apiserver that does not answer.
             stop = stop_signal()
             async with state.kept_up():
-                with display() as shown, _told(history):
+                with display() as shown, _collecting_warnings(history):
                     while not stop.is_set():
                         history.seen(state)
                         shown.show(state, history)
@@ -82,8 +82,8 @@ def display() -> Iterator[Display]:
 
 
 @contextmanager
-def _told(history: History) -> Iterator[None]:
-    """Have warnings of the log stand among what has happened: on the terminal they would stand across the screen."""
+def _collecting_warnings(history: History) -> Iterator[None]:
+    """Collect warnings of the log among the changes: on the terminal they would be written across the screen."""
     handler = _Handler(history)
     root = logging.getLogger()
     root.addHandler(handler)
@@ -111,14 +111,14 @@ class PlainDisplay:
         self._out = out
         self._revision = -1
         self._board: list[str] = []
-        self._told: Happened | None = None
+        self._collecting_warnings: Happened | None = None
 
     def show(self, state: PageState, history: History) -> None:
         """Print what has happened to the connection, and the queues and gangs where they are others than before."""
         board = self._board
         if state.revision != self._revision:
             self._revision = state.revision
-            board = board_lines(state.snapshot, state.picture.missing, self._out, whole=state.picture.whole)
+            board = board_lines(state.snapshot, state.visible.missing, self._out, whole=state.visible.whole)
         events = self._new(history)
         if events or board != self._board:
             self._board = board
@@ -128,10 +128,10 @@ class PlainDisplay:
         """What has happened since the last call, the oldest first."""
         found = []
         for one in history.last(_MOST):
-            if one is self._told:
+            if one is self._collecting_warnings:
                 break
             found.append(f"({one.what})")
-        self._told = next(iter(history.last(1)), None)
+        self._collecting_warnings = next(iter(history.last(1)), None)
         return found[::-1]
 
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.release.pod_groups import make_missing
 from muster.cli.settings import any_scheduler
-from muster.cli.ui import asks, confirmed, counted, say
+from muster.cli.ui import asks, confirmed, counted, print_line
 from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
 from muster.kube.client import Client
@@ -31,7 +31,7 @@ from muster.model.objects import Pod
 from muster.model.texts import printable
 
 _NOT_ALL, _CANNOT_ASK = 1, 2
-# The characters of a label's value; a longer name stands there in short.
+# The characters of a label's value; a longer name is shortened there.
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
@@ -82,7 +82,7 @@ async def _release(arguments: argparse.Namespace) -> int:
     async with connected(arguments) as client:
         pods = await _pods(client, arguments)
         outcomes = await open_gates(client, pods, dry_run=arguments.dry_run)
-        say_opened(outcomes, dry_run=arguments.dry_run)
+        print_opened(outcomes, dry_run=arguments.dry_run)
         settings = await find_settings(client, arguments.values, any_scheduler())
         if settings.note:
             print(f"muster release: {settings.note}", file=sys.stderr)
@@ -94,7 +94,7 @@ async def _release(arguments: argparse.Namespace) -> int:
         place = f"{namespace}/" if (namespace := _namespace(client, arguments)) else ""
     found = {pod.metadata.labels[GANG] for pod in pods}
     missing = [f"{place}{name}" for name in _names(arguments) if name not in found]
-    return _tell(outcomes, missing, grouped=grouped)
+    return _report(outcomes, missing, grouped=grouped)
 
 
 async def _pods(client: Client, arguments: argparse.Namespace) -> list[Pod]:
@@ -137,30 +137,30 @@ async def open_gates(client: Client, pods: Sequence[Pod], *, dry_run: bool = Fal
     try:
         await burst(open_one, (pod for pod in pods if pod.gated(GATE) and pod.living))
     except asyncio.CancelledError:
-        say_opened(outcomes, dry_run=dry_run)
+        print_opened(outcomes, dry_run=dry_run)
         raise
     return outcomes
 
 
-def _tell(outcomes: Outcomes, missing: Sequence[str], *, grouped: bool) -> int:
-    failed = say_failures(outcomes, "muster release")
+def _report(outcomes: Outcomes, missing: Sequence[str], *, grouped: bool) -> int:
+    failed = print_failures(outcomes, "muster release")
     for gang in missing:
         print(f"muster release: {gang}: no pods of a gang with this name", file=sys.stderr)
     if not outcomes and not missing:
-        say("no pods are held by muster")
+        print_line("no pods are held by muster")
     return _NOT_ALL if failed or missing or not grouped else 0
 
 
-def say_opened(outcomes: Outcomes, *, dry_run: bool = False) -> None:
+def print_opened(outcomes: Outcomes, *, dry_run: bool = False) -> None:
     """Print the released pods of each gang, and the gates of others that remain."""
     would = "would be " if dry_run else ""
     for gang, outcome in sorted(outcomes.items()):
         if outcome.opened:
             others = f"; still held by other gates: {', '.join(sorted(outcome.others))}" if outcome.others else ""
-            say(f"{gang}: {outcome.opened} pod{'s' * (outcome.opened > 1)} {would}opened{others}")
+            print_line(f"{gang}: {outcome.opened} pod{'s' * (outcome.opened > 1)} {would}opened{others}")
 
 
-def say_failures(outcomes: Outcomes, command: str) -> bool:
+def print_failures(outcomes: Outcomes, command: str) -> bool:
     """Print each failure with its reason, prefixed with the command; returns whether there was one."""
     failures = [(gang, failure) for gang, outcome in sorted(outcomes.items()) for failure in outcome.failures]
     for gang, failure in failures:

@@ -1,4 +1,4 @@
-"""PodGroups that would hold pods for ever once nobody keeps them: makes the missing ones, and loosens others.
+"""PodGroups that would hold pods for ever without a controller: makes the missing ones, and loosens others.
 
 Pods that were created while no controller ran name a PodGroup that does not exist, and their scheduler passes over
 them. If only a part of a gang was created while muster was installed, the scheduler never sees the complete gang.
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from muster.cli.ui import say
+from muster.cli.ui import print_line
 from muster.kube.burst import burst
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
@@ -45,7 +45,7 @@ async def make_missing(
     namespace: str | None,
     dry_run: bool,
 ) -> bool:
-    """Make the PodGroups that unplaced pods lack, and say which gangs their scheduler holds back.
+    """Make the PodGroups that unplaced pods lack, and print which gangs their scheduler holds back.
 
     `namespace` is that of the pods, None for all. Gives and prints what `loosen` does.
     """
@@ -99,16 +99,16 @@ class _Repair:
         resource, gang = pod_groups_of(scheduler), f"{namespace}/{name}"
         if group is not None and not self.loosens:
             count = f"{len(members)} of {group.spec.min_member}"
-            say(f"{gang}: its scheduler waits for the rest of its pods: {count} are there")
+            print_line(f"{gang}: its scheduler waits for the rest of its pods: {count} are there")
             return True
         try:
             if group is not None and await _loosened(self.client, resource, scheduler, group):
-                say(f"{gang}: some of its pods are missing; it starts with the existing ones")
+                print_line(f"{gang}: some of its pods are missing; it starts with the existing ones")
             else:
                 body = substitute(scheduler, namespace, name, members)
                 await self.client.create(resource, body, namespace, dry_run=self.dry_run)
                 would = "the missing PodGroup of its pods would be created"
-                say(f"{gang}: {would if self.dry_run else 'created the missing PodGroup of its pods'}")
+                print_line(f"{gang}: {would if self.dry_run else 'created the missing PodGroup of its pods'}")
         except ApiError as error:
             # A namespace that terminates deletes the pods as well, or has: then it is not found.
             if not (error.already_exists or error.namespace_terminating or error.not_found):
@@ -132,7 +132,7 @@ def _waiting(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
 
 
 async def _loosened(client: Client, resource: Resource, scheduler: GangScheduler, group: PodGroup) -> bool:
-    """Let the PodGroup's pods start without the missing ones; False where it has been deleted meanwhile."""
+    """Let the PodGroup's pods start without the missing ones; False if it has been deleted."""
     try:
         await client.merge_patch(resource, group.metadata.name, {"spec": scheduler.loosened}, group.metadata.namespace)
     except ApiError as error:

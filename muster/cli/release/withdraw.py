@@ -14,10 +14,10 @@ import time
 
 from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.doctor.installed import LABELS
-from muster.cli.release.command import Outcomes, open_gates, say_failures, say_opened
+from muster.cli.release.command import Outcomes, open_gates, print_failures, print_opened
 from muster.cli.release.pod_groups import loosen
 from muster.cli.settings import any_scheduler
-from muster.cli.ui import asks, confirmed, counted, say
+from muster.cli.ui import asks, confirmed, counted, print_line
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
@@ -61,28 +61,32 @@ async def _withdraw(arguments: argparse.Namespace) -> int:
             webhooks.append(await client.delete(VALIDATING_WEBHOOKS, name, dry_run=dry_run))
         except ApiError:
             if any(webhooks) and not dry_run:
-                say(f"{MUTATING_WEBHOOKS.kind.lower()} {name}: deleted; no new pod is held; the rest stays as it is")
+                print_line(
+                    f"{MUTATING_WEBHOOKS.kind.lower()} {name}: deleted; no new pod is held; the rest stays as it is"
+                )
             raise
         if not any(webhooks) and (others := await _others(client, name)):
             mistake = f'no muster is called "{name}" here, and nothing was changed; did you mean --name={others[0]}?'
             print(f"muster withdraw: {mistake}", file=sys.stderr)
             return _CANNOT
-        say(f"webhook configurations {name}: {_outcome(any(webhooks), dry_run)}; no new pod is held")
+        print_line(f"webhook configurations {name}: {_outcome(any(webhooks), dry_run)}; no new pod is held")
         binding = await client.delete(CLUSTER_ROLE_BINDINGS, f"{name}-controller", dry_run=dry_run)
-        say(f"clusterrolebinding {name}-controller: {_outcome(binding, dry_run)}; the controller can change nothing")
+        print_line(
+            f"clusterrolebinding {name}-controller: {_outcome(binding, dry_run)}; the controller can change nothing"
+        )
         if dry_run:
             pods = await list_objects(client, PODS, Pod, label_selector=GANG)
             outcomes = await open_gates(client, pods, dry_run=True)
-            say_opened(outcomes, dry_run=True)
+            print_opened(outcomes, dry_run=True)
         else:
             pods, outcomes = await _open_until_quiet(client, arguments.settle)
             settings = await find_settings(client, arguments.values, any_scheduler())
             if settings.note:
                 print(f"muster withdraw: {settings.note}", file=sys.stderr)
             loosened = await loosen(client, pods, settings.defaults.schedulers)
-    if say_failures(outcomes, "muster withdraw") or not loosened:
+    if print_failures(outcomes, "muster withdraw") or not loosened:
         return _NOT_ALL
-    say("nothing was changed (dry run)" if dry_run else "no pods are held by muster")
+    print_line("nothing was changed (dry run)" if dry_run else "no pods are held by muster")
     return 0
 
 
@@ -110,7 +114,7 @@ async def _open_until_quiet(client: Client, settle: float) -> tuple[list[Pod], O
         started = time.monotonic()
         pods = await list_objects(client, PODS, Pod, label_selector=GANG)
         outcomes = await open_gates(client, pods)
-        say_opened(outcomes)
+        print_opened(outcomes)
         if started >= quiet_at and not any(outcome.opened for outcome in outcomes.values()):
             return pods, outcomes
         await asyncio.sleep(_PAUSE_SECONDS)

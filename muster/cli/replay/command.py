@@ -82,7 +82,7 @@ def _draw(path: str, results: Mapping[str, Replayed]) -> int:
 
 @contextmanager
 def _progress(name: str, gangs: int) -> Iterator[Callable[[int], None]]:
-    """Tell on a terminal how far a policy is; a whole log takes a minute."""
+    """Show on a terminal how far a policy is; a whole log takes a minute."""
     shown = [0]
 
     def progress(started: int) -> None:

@@ -1,7 +1,7 @@
 """Runs a load on the ledger itself: gangs come when they came, and run for as long as they ran.
 
 Everything is decided as the controller decides it, by the same code, at once and without an error. A run time is known
-only when it has ended: until then the gang's time limit or an estimate from former runs stands for it.
+only when it has ended: until then the gang's time limit or an estimate from former runs is used.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ def _lineage(gang: Arrival) -> Lineage:
 
 
 def replay(load: Load, policy: Policy, progress: Callable[[int], None], *, ask_every: int = 0) -> Replayed:
-    """Run a load; `progress` is told how many gangs have started.
+    """Run a load; `progress` gets the number of gangs that have started.
 
     With `ask_every` the start of every so manieth gang that does not start at once is forecast when it comes.
     """

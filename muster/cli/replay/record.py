@@ -22,7 +22,7 @@ import msgspec
 
 from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, followed
-from muster.cli.ui import say
+from muster.cli.ui import print_line
 from muster.model.names import RECLAIM
 from muster.model.objects import ObjectMeta, Queue, QueueStatus
 from muster.model.texts import printable
@@ -52,20 +52,20 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"muster record: {arguments.out}: {error.strerror}", file=sys.stderr)
         return _CANNOT
     for name, hashed in recorder.queues.items():
-        say(f"queue {name} is {hashed} in the record")
+        print_line(f"queue {name} is {hashed} in the record")
     return 0
 
 
 async def _record(arguments: argparse.Namespace, recorder: Recorder) -> None:
     async with connected(arguments) as client:
-        picture = ClusterSnapshot.empty(await find_settings(client, arguments.values))
-        async with followed(client, picture, arguments.namespace or client.namespace) as following:
+        visible = ClusterSnapshot.empty(await find_settings(client, arguments.values))
+        async with followed(client, visible, arguments.namespace or client.namespace) as following:
             spare_collector()
             stop = stop_signal()
             while not stop.is_set():
                 following.changed.clear()
-                snapshot = await picture.ledger_snapshot_in_slices(time.time())
-                recorder.look(list(picture.cluster.queues), snapshot)
+                snapshot = await visible.ledger_snapshot_in_slices(time.time())
+                recorder.look(list(visible.cluster.queues), snapshot)
                 try:
                     async with asyncio.timeout(_EVERY):
                         await stop.wait()
@@ -75,7 +75,7 @@ async def _record(arguments: argparse.Namespace, recorder: Recorder) -> None:
 
 
 class _Gang(NamedTuple):
-    said: dict[str, Any]
+    values: dict[str, Any]
     holds: bool
 
 
@@ -87,7 +87,7 @@ class Recorder:
         """The hashes of the queues, by name."""
         self._out = out
         self._salt = secrets.token_bytes(16)
-        self._said: dict[str, Any] = {}
+        self._written: dict[str, Any] = {}
         self._state: dict[EntryKey, bool] = {}
 
     def look(self, queues: list[Queue], snapshot: LedgerSnapshot) -> None:
@@ -103,15 +103,15 @@ class Recorder:
         for key, gang in there.items():
             before = self._state.get(key)
             if before is None:
-                self._write(now, "comes", key, gang.said)
+                self._write(now, "comes", key, gang.values)
             if gang.holds and not before:
                 self._write(now, "starts", key)
         for key, held in self._state.items():
             if key not in there or (held and not there[key].holds):
                 self._write(now, "ends" if held else "goes", key)
                 if key in there:
-                    # It has given its place back, and stands in line again.
-                    self._write(now, "comes", key, there[key].said)
+                    # It has given its place back, and waits again.
+                    self._write(now, "comes", key, there[key].values)
         self._state = {key: gang.holds for key, gang in there.items()}
         self._out.flush()
 
@@ -120,28 +120,28 @@ class Recorder:
         print(json.dumps({"at": round(now, 1)}), file=self._out)
 
     def _gangs(self, snapshot: LedgerSnapshot) -> Iterator[tuple[EntryKey, _Gang]]:
-        """The gangs that wait or hold, without what they wait for beside what they hold."""
+        """The gangs that wait or hold, each once; what a gang that holds also waits for is left out."""
         ledger = snapshot.ledger
         for queue in ledger.queues_in_use():
             for key in ledger.waiting(queue):
                 waits = ledger.candidate(key)
                 if waits is not None and key == key.gang:
                     limit = waits.run.seconds if waits.run is not None and waits.run.kind < EndKind.ABOUT else None
-                    said = self._said_of(key, queue, waits.priority, waits.need, limit)
-                    yield key, _Gang(said | self._lineage(snapshot, key), holds=False)
+                    values = self._values_of(key, queue, waits.priority, waits.need, limit)
+                    yield key, _Gang(values | self._lineage(snapshot, key), holds=False)
             for key, claim in ledger.claims(queue).items():
                 if key == key.gang:
                     limit = claim.end.seconds if claim.end is not None and claim.end.kind < EndKind.ABOUT else None
                     priority = claim.priority
-                    said = self._said_of(key, queue, priority, claim.whole, limit)
-                    yield key, _Gang(said | self._lineage(snapshot, key), holds=True)
+                    values = self._values_of(key, queue, priority, claim.whole, limit)
+                    yield key, _Gang(values | self._lineage(snapshot, key), holds=True)
 
-    def _said_of(
+    def _values_of(
         self, key: EntryKey, queue: str, priority: int, need: Resources, limit: float | None
     ) -> dict[str, Any]:
         namespace = self._named(f"namespace {key.namespace}")
-        said = {"namespace": namespace, "queue": self._named(queue), "priority": priority, "need": as_text(need)}
-        return said if limit is None else {**said, "limit": limit}
+        values = {"namespace": namespace, "queue": self._named(queue), "priority": priority, "need": as_text(need)}
+        return values if limit is None else {**values, "limit": limit}
 
     def _lineage(self, snapshot: LedgerSnapshot, key: EntryKey) -> dict[str, str]:
         """What it has in common with former runs, by which its own run is estimated."""
@@ -150,7 +150,7 @@ class Recorder:
 
     def _queue(self, queue: Queue, most: dict[str, str] | None) -> None:
         name = queue.metadata.name
-        said = {key: text for key, text in queue.metadata.annotations.items() if key in FIELDS or key == RECLAIM}
+        values = {key: text for key, text in queue.metadata.annotations.items() if key in FIELDS or key == RECLAIM}
         spec = {key: value for key, value in msgspec.to_builtins(queue.spec).items() if value not in ("", {}, None)}
         # It has names of namespaces.
         spec.pop("namespaceSelector", None)
@@ -160,12 +160,12 @@ class Recorder:
             spec["parent"] = self._named(parent)
         self.queues[name] = self._named(name)
         manifest = {
-            "metadata": {"name": self.queues[name], "annotations": said},
+            "metadata": {"name": self.queues[name], "annotations": values},
             "spec": spec,
             "status": {"state": queue.status.state},
         }
-        if self._said.get(name) != manifest:
-            self._said[name] = manifest
+        if self._written.get(name) != manifest:
+            self._written[name] = manifest
             print(json.dumps({"queue": manifest}), file=self._out)
 
     def _write(self, now: float, event: str, key: EntryKey, more: dict[str, Any] | None = None) -> None:

@@ -14,7 +14,7 @@ from muster.cli.ui import aligned
 _HEAD = ("POLICY", "MEAN", "P95", "MAX", "SLOWDOWN", "LARGE MEAN", "P95", "MAX", "USED")
 _EXPECTED = ("EXPECTED STARTS", "ASKED", "WITHIN X2", "ERROR", "BIAS", "LATER", "WAIT")
 _TWICE = 2.0
-# A shorter gang counts as one of this many seconds, so that a slowdown says something of longer ones too.
+# A shorter gang counts as one of this many seconds, so that short gangs do not dominate the slowdown.
 _SHORTEST = 60.0
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP = 640, 320, 48, 36, 12
 _COLOURS = ("#888888", "#d62728", "#9467bd", "#1f77b4", "#2ca02c", "#ff7f0e", "#17becf")
@@ -98,9 +98,9 @@ def _rounded(number: float | None) -> str:
 def forecasts(replayed: Replayed) -> dict[str, Any]:
     """How right the forecasts at submission were: `error` and `bias` (later is more than 0) in seconds."""
     asked = [(one.expected - one.gang.at, one.waited) for one in replayed.started if one.expected is not None]
-    known = [(said, waited) for said, waited in asked if said < inf]
-    within = sum(waited / _TWICE <= said <= waited * _TWICE for said, waited in known)
-    errors = sorted(waited - said for said, waited in known)
+    known = [(expected, waited) for expected, waited in asked if expected < inf]
+    within = sum(waited / _TWICE <= expected <= waited * _TWICE for expected, waited in known)
+    errors = sorted(waited - expected for expected, waited in known)
     return {
         "asked": len(asked),
         "unknown": len(asked) - len(known),

@@ -131,7 +131,7 @@ class Expected:
 
 
 def read_policy_file(path: str) -> tuple[Load, list[Expected]]:
-    """The load of a file, which it names by a path beside it, and what it expects; raises InputError."""
+    """The load of a file, named by a path relative to it, and its expectations; raises InputError."""
     file = _decoded(path)
     try:
         load = _load(file, path)
@@ -180,7 +180,7 @@ def _load(file: _File, path: str) -> Load:
 
 
 def _queue(manifest: dict[str, Any], where: str) -> QueueView:
-    """A Queue or GangQueue as a manifest, or in short: its name beside the fields of a GangQueue's spec."""
+    """A Queue or GangQueue as a manifest, or in short: its name with the fields of a GangQueue's spec."""
     kinds = {source.kind: source.decoded for source in QUEUE_SOURCES.values()}
     kind = manifest.get("kind")
     if kind is None:

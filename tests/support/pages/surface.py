@@ -12,7 +12,7 @@ from muster.cli.commands import parser
 from muster.cli.doctor.command import report
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity
 from muster.cli.explain.command import explain
-from muster.cli.explain.subjects import Said, Subject
+from muster.cli.explain.subjects import EventSummary, Subject
 from muster.cli.plan.audit import Audit
 from muster.cli.queues.entries import queue_entries
 from muster.cli.snapshot import ClusterSnapshot
@@ -110,17 +110,17 @@ def _outputs() -> dict[str, Any]:
         groups=[pod_group("ray-demo-pg", owner=ray_owner("demo"), annotations=passed)],
         queues=[queue(cpu="4")],
     )
-    picture = ClusterSnapshot(cluster)
-    snapshot = picture.ledger_snapshot(_NOW)
+    visible = ClusterSnapshot(cluster)
+    snapshot = visible.ledger_snapshot(_NOW)
     end = Run(3600, EndKind.ENFORCED).from_(_NOW)
     snapshot.ledger.hold(Claim(GangKey("team", "runs"), "q", parse_resources({"cpu": 2}, path=""), end=end))
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
     starts = ExpectedStarts(snapshot.ledger, _NOW, seconds=1.0, whole=True)
-    said = [Said("2026-11-24T10:00:00Z", "Normal", "Admitted", "note", "muster")]
+    said = [EventSummary("2026-11-24T10:00:00Z", "Normal", "Admitted", "note", "muster")]
     subject = Subject(kind, made(kind.decoded, workload), [], said)
     return {
-        "explain": [explain(subject, picture, snapshot, starts, helps=True)],
+        "explain": [explain(subject, visible, snapshot, starts, helps=True)],
         "queues": {
             "queues": queue_entries(snapshot, whole=True),
             "startError": {"gangs": 10, "halfWithin": 2.0},

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from muster.cli.explain.command import explain
-from muster.cli.explain.subjects import Event, Said, Subject, TimedPod
+from muster.cli.explain.subjects import Event, EventSummary, Subject, TimedPod
 from muster.cli.explain.text import print_explained
 from muster.cli.settings import read_settings
 from muster.cli.snapshot import ClusterSnapshot
@@ -66,14 +66,14 @@ def group(name: str, **rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod_group
 
 
 def said(
-    workload: JSON, pods: Sequence[JSON], picture: ClusterSnapshot, events: Sequence[Said] = (), *, helps: bool = False
+    workload: JSON, pods: Sequence[JSON], visible: ClusterSnapshot, events: Sequence[EventSummary] = (), *, helps: bool = False
 ) -> dict[str, Any]:
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
     subject = Subject(kind, made(kind.decoded, workload), [made(TimedPod, pod) for pod in pods], events)
-    snapshot = picture.ledger_snapshot(NOW)
-    starts = ExpectedStarts(snapshot.ledger, NOW, seconds=5.0, whole=picture.whole)
-    return explain(subject, picture, snapshot, starts, helps=helps)
+    snapshot = visible.ledger_snapshot(NOW)
+    starts = ExpectedStarts(snapshot.ledger, NOW, seconds=5.0, whole=visible.whole)
+    return explain(subject, visible, snapshot, starts, helps=helps)
 
 
 def two_in_a_queue(*, helps: bool = False, **how: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of the picture
@@ -90,7 +90,7 @@ def two_in_a_queue(*, helps: bool = False, **how: Any) -> dict[str, Any]:  # noq
         ],
         queues=[queue(cpu="4"), queue("root", memory="16Gi")],
     )
-    events = [Said("2027-01-15T07:58:00Z", "Normal", "WaitingForQuota", "needs cpu 3", "muster.dev/controller")]
+    events = [EventSummary("2027-01-15T07:58:00Z", "Normal", "WaitingForQuota", "needs cpu 3", "muster.dev/controller")]
     return said(demo, pods, ClusterSnapshot(cluster, **how), events, helps=helps)
 
 
@@ -180,12 +180,12 @@ def test_where_the_chart_has_no_gang_wait_for_room_none_has_a_position(gate: str
 
 
 def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
-    picture = ClusterSnapshot.empty(read_settings("test", "{defaultQueue: q, bound: nodes}"))
-    picture.cluster = filled(queues=[queue(cpu="4")])
+    visible = ClusterSnapshot.empty(read_settings("test", "{defaultQueue: q, bound: nodes}"))
+    visible.cluster = filled(queues=[queue(cpu="4")])
     demo = ray_cluster(labels={MANAGED: "true"})
-    entry = said(demo, [], picture)
+    entry = said(demo, [], visible)
     assert (entry["scheduling"]["queue"], [level["name"] for level in entry["queues"]]) == ("q", ["q"])
-    assert picture.by_nodes
+    assert visible.by_nodes
 
 
 @pytest.mark.parametrize(
@@ -203,10 +203,10 @@ def test_pods_of_a_scheduler_that_the_command_was_not_told_of_are_no_riddle(
     told: bool,  # noqa: FBT001
 ) -> None:
     pods = gang("demo", held=held, schedulerName=name)
-    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]))
-    unknown = said(ray_cluster(), pods, picture)["unknown"]
+    visible = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]))
+    unknown = said(ray_cluster(), pods, visible)["unknown"]
     assert [f'the scheduler "{name}"' in one and "`schedulers`" in one for one in unknown] == [True] * told
-    assert picture.missing == []
+    assert visible.missing == []
 
 
 def test_of_pods_that_are_another_schedulers_business_nobody_says_that_muster_has_a_podgroup() -> None:
@@ -234,8 +234,8 @@ def test_in_a_part_of_the_cluster_nothing_is_made_up() -> None:
 def test_who_runs_hears_what_it_holds() -> None:
     pods = gang("demo", held=False, nodeName="n", phase="Running")
     groups = [group("demo", admitted="uid-demo", annotations={STATE: "Running", MESSAGE: "cpu 3"}, phase="Running")]
-    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=[queue(cpu="4")]))
-    entry = said(ray_cluster(), pods, picture)
+    visible = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=[queue(cpu="4")]))
+    entry = said(ray_cluster(), pods, visible)
     assert (entry["state"], entry["holds"], entry["position"]) == ("Running", {"cpu": "3", "memory": "3Gi"}, None)
     assert [(role["gated"], role["bound"]) for role in entry["roles"]] == [(0, 1), (0, 2)]
 
@@ -397,10 +397,10 @@ def test_a_forbidden_queue_is_explained_as_a_missing_one(groups: list[JSON]) -> 
     pods = gang("demo", held=True)
     entries = []
     for queues in ([queue("other")], [queue("other"), queue(annotations={NAMESPACE_SELECTOR: "team=ml"}, cpu="4")]):
-        picture = ClusterSnapshot(cluster=filled(queues=queues, workloads=[ray_cluster()], pods=pods, groups=groups))
-        fill = picture.cluster.namespaces
+        visible = ClusterSnapshot(cluster=filled(queues=queues, workloads=[ray_cluster()], pods=pods, groups=groups))
+        fill = visible.cluster.namespaces
         fill.replace_all([made(Namespace, namespace(labels={"team": "web"}))])
-        entries.append(said(ray_cluster(), pods, picture))
+        entries.append(said(ray_cluster(), pods, visible))
     assert entries[0] == entries[1]
     assert entries[0]["state"] == "QueueNotFound"
     assert entries[0]["message"] in ('queue "q" does not exist', "said")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.cli.explain.command import explain, run
-from muster.cli.explain.subjects import Said, Subject, TimedPod
+from muster.cli.explain.subjects import EventSummary, Subject, TimedPod
 from muster.cli.explain.text import print_explained
 from muster.cli.page.board import Board
 from muster.cli.snapshot import ClusterSnapshot
@@ -38,14 +38,14 @@ ON_HOLD = "on hold (its annotation muster.dev/hold)"
 
 
 def said(
-    workload: JSON, picture: ClusterSnapshot, *events: Said, pods: Sequence[JSON] = (), none: str = ""
+    workload: JSON, visible: ClusterSnapshot, *events: EventSummary, pods: Sequence[JSON] = (), none: str = ""
 ) -> dict[str, Any]:
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
     subject = Subject(kind, made(kind.decoded, workload), [made(TimedPod, pod) for pod in pods], events, none)
-    snapshot = picture.ledger_snapshot(NOW)
-    starts = ExpectedStarts(snapshot.ledger, NOW, seconds=5.0, whole=picture.whole)
-    return explain(subject, picture, snapshot, starts)
+    snapshot = visible.ledger_snapshot(NOW)
+    starts = ExpectedStarts(snapshot.ledger, NOW, seconds=5.0, whole=visible.whole)
+    return explain(subject, visible, snapshot, starts)
 
 
 def told(entry: dict[str, Any]) -> str:
@@ -54,12 +54,12 @@ def told(entry: dict[str, Any]) -> str:
     return out.getvalue()
 
 
-def of_muster(reason: str, note: str = "needs cpu 3", time: str = "2027-01-15T07:58:00Z") -> Said:
-    return Said(time, "Normal", reason, note, "muster.dev/controller")
+def of_muster(reason: str, note: str = "needs cpu 3", time: str = "2027-01-15T07:58:00Z") -> EventSummary:
+    return EventSummary(time, "Normal", reason, note, "muster.dev/controller")
 
 
-def of_operator(note: str, type_: str = "Normal") -> Said:
-    return Said("2027-01-15T07:59:00Z", type_, "CreatedWorkerPod", note, "raycluster-controller")
+def of_operator(note: str, type_: str = "Normal") -> EventSummary:
+    return EventSummary("2027-01-15T07:59:00Z", type_, "CreatedWorkerPod", note, "raycluster-controller")
 
 
 def members(*, held: bool) -> list[JSON]:
@@ -68,9 +68,9 @@ def members(*, held: bool) -> list[JSON]:
 
 def test_who_may_not_read_podgroups_hears_the_newest_event_and_not_that_there_is_none() -> None:
     pods = members(held=True)
-    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]), unread={GROUPS})
+    visible = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]), unreadable={GROUPS})
     events = (of_muster("Assembling", "lacks pods"), of_muster("WaitingForQuota"), of_operator("a pod"))
-    entry = said(ray_cluster(), picture, *events, pods=pods)
+    entry = said(ray_cluster(), visible, *events, pods=pods)
     assert (entry["state"], entry["message"]) == (
         "WaitingForQuota",
         "needs cpu 3 (its newest event; you may not read PodGroups)",
@@ -96,10 +96,10 @@ def test_who_gets_no_podgroup_for_its_queue_hears_why(queues: list[JSON], state:
     """Such a gang's state stands on no PodGroup: only events say it, for as long as the apiserver keeps them."""
     pods = members(held=True)
     cluster = filled(workloads=[ray_cluster()], pods=pods, queues=queues, namespaces=[namespace()])
-    picture = ClusterSnapshot(cluster)
-    entry = said(ray_cluster(), picture, pods=pods)
+    visible = ClusterSnapshot(cluster)
+    entry = said(ray_cluster(), visible, pods=pods)
     assert (entry["state"], entry["message"]) == (state, message)
-    snapshot = picture.ledger_snapshot(NOW)
+    snapshot = visible.ledger_snapshot(NOW)
     board = Board(snapshot, whole=True)
     rows = [(row.state, row.message) for part in (board.waiting(), board.others()) for row in part.rows]
     assert rows == [(state, message)]
@@ -108,11 +108,11 @@ def test_who_gets_no_podgroup_for_its_queue_hears_why(queues: list[JSON], state:
 def test_who_gets_no_podgroup_for_the_apiserver_refuses_it_hears_that() -> None:
     """The controller has said so, and is not to be suspected; what it has said of another state is over."""
     pods = members(held=True)
-    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]))
+    visible = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]))
     refusal = of_muster("Invalid", "the PodGroup was refused: exceeded quota")
-    entry = said(ray_cluster(), picture, of_muster("WaitingForQuota"), refusal, of_operator("a pod"), pods=pods)
+    entry = said(ray_cluster(), visible, of_muster("WaitingForQuota"), refusal, of_operator("a pod"), pods=pods)
     assert (entry["state"], entry["message"]) == ("Invalid", f"{refusal.note} (its newest event)")
-    entry = said(ray_cluster(), picture, refusal, of_muster("WaitingForQuota"), pods=pods)
+    entry = said(ray_cluster(), visible, refusal, of_muster("WaitingForQuota"), pods=pods)
     assert (entry["state"], entry["message"].partition(";")[0]) == (
         "Assembling",
         "the controller has not reported a state yet",
@@ -137,25 +137,25 @@ def test_a_podgroup_is_named_as_the_cluster_has_it(*, ours: bool) -> None:
 def test_who_has_the_podgroup_of_others_in_its_way_is_shown_so() -> None:
     other = pod_group(owner={"apiVersion": "x/v1", "kind": "X", "name": "x", "uid": "uid-x"}, ours=False)
     pods = members(held=True)
-    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, groups=[other], queues=[queue(cpu="4")]))
-    board = Board(picture.ledger_snapshot(NOW), whole=True)
+    visible = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, groups=[other], queues=[queue(cpu="4")]))
+    board = Board(visible.ledger_snapshot(NOW), whole=True)
     rows = [row.state for part in (board.waiting(), board.holding(), board.others()) for row in part.rows]
     assert rows == ["ForeignPodGroup"]
 
 
 def test_without_an_event_the_state_is_unknown_to_who_may_not_read_podgroups() -> None:
     pods = members(held=True)
-    picture = ClusterSnapshot(
-        filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]), unread={GROUPS, "pods"}
+    visible = ClusterSnapshot(
+        filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]), unreadable={GROUPS, "pods"}
     )
-    out = " ".join(told(said(ray_cluster(), picture, of_operator("a pod"), pods=pods)).split())
+    out = " ".join(told(said(ray_cluster(), visible, of_operator("a pod"), pods=pods)).split())
     assert " unknown: you may not read PodGroups and pods, and it has no event of muster; the chart value" in out
     assert "muster-controller" not in out
 
 
 def test_who_may_read_them_hears_that_there_is_no_podgroup() -> None:
-    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], queues=[queue(cpu="4")]))
-    assert "PodGroup ray-demo-pg does not exist" in told(said(ray_cluster(), picture))
+    visible = ClusterSnapshot(filled(workloads=[ray_cluster()], queues=[queue(cpu="4")]))
+    assert "PodGroup ray-demo-pg does not exist" in told(said(ray_cluster(), visible))
 
 
 def test_a_job_that_names_a_queue_and_joins_no_gang_is_not_managed() -> None:

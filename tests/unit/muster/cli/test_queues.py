@@ -63,25 +63,25 @@ def test_a_gang_of_which_a_pod_is_being_deleted_is_still_one_gang() -> None:
     pods = [ray_pod(name, role, **runs) for name, role in names]
     pods.append(ray_pod("w-2", **runs, meta={"deletionTimestamp": ended}))
     groups = [pod_group(admitted="uid-demo", annotations={STATE: "Running"}, phase="Running")]
-    picture = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=[queue(cpu="8")]))
-    (entry,) = queue_entries(picture.ledger_snapshot(NOW), whole=True)
+    visible = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, groups=groups, queues=[queue(cpu="8")]))
+    (entry,) = queue_entries(visible.ledger_snapshot(NOW), whole=True)
     assert (entry["used"]["cpu"], entry["gangs"], entry["waiting"]) == ("4", 1, 0)
 
 
 def test_a_queue_below_one_on_hold_names_it_and_only_that_one_is_remarked() -> None:
     org = below("root", "org")
     org["metadata"]["annotations"] = {HOLD: "true"}
-    picture = ClusterSnapshot(filled(queues=[org, below("org", "q"), queue("other")]))
-    entries = queue_entries(picture.ledger_snapshot(NOW), whole=True)
+    visible = ClusterSnapshot(filled(queues=[org, below("org", "q"), queue("other")]))
+    entries = queue_entries(visible.ledger_snapshot(NOW), whole=True)
     assert {entry["name"]: entry["onHoldBy"] for entry in entries} == {"org": "org", "q": "org", "other": None}
     assert remarks(entries) == ["queue org: no gang starts, for it is on hold; muster resume queue/org"]
 
 
 def test_queues_without_parents_and_in_circles_are_shown_once() -> None:
-    picture = ClusterSnapshot(
+    visible = ClusterSnapshot(
         filled(queues=[queue("alone"), below("gone", "orphan"), below("b", "a"), below("a", "b")])
     )
-    shown = [(entry["name"], entry["depth"]) for entry in queue_entries(picture.ledger_snapshot(NOW), whole=True)]
+    shown = [(entry["name"], entry["depth"]) for entry in queue_entries(visible.ledger_snapshot(NOW), whole=True)]
     assert sorted(name for name, _ in shown) == ["a", "alone", "b", "orphan"]
     assert shown[0] == ("alone", 0)
 
@@ -89,10 +89,10 @@ def test_queues_without_parents_and_in_circles_are_shown_once() -> None:
 def test_a_queue_that_cannot_be_read_is_said_once() -> None:
     broken = queue("broken")
     broken["spec"]["capability"] = {"cpu": "lots"}
-    picture = ClusterSnapshot(filled(queues=[broken]))
-    picture.ledger_snapshot(NOW)
-    picture.ledger_snapshot(NOW)
-    (said,) = picture.missing
+    visible = ClusterSnapshot(filled(queues=[broken]))
+    visible.ledger_snapshot(NOW)
+    visible.ledger_snapshot(NOW)
+    (said,) = visible.missing
     assert said.startswith("queue broken is malformed, and no gang starts in it: spec.capability.cpu")
 
 

@@ -60,13 +60,13 @@ async def test_quotas_that_may_not_be_listed_are_told_of() -> None:
 @pytest.mark.parametrize("everywhere", [True, False])
 async def test_a_user_of_one_namespace_sees_its_own_quota(everywhere: bool) -> None:  # noqa: FBT001
     """The sum of all is then unknown, and bounds nothing."""
-    picture = ClusterSnapshot.empty(read_settings("test", "{elasticQuotas: true, schedulers: [coscheduling]}"))
+    visible = ClusterSnapshot.empty(read_settings("test", "{elasticQuotas: true, schedulers: [coscheduling]}"))
     all_of_them = reply(listing(1, *QUOTAS)) if everywhere else FORBIDDEN
     async with FaultyApiserver.serving() as server, server.client() as client:
         own = only(HERE, reply(listing(1, QUOTAS[0])), reply(listing(1)))
         server.on("LIST", only(EVERYWHERE, all_of_them, own))
-        await load(client, NAMESPACE, picture)
-    ceiling = picture.cluster.elastic_quotas.limits.ceiling(NAMESPACE)
+        await load(client, NAMESPACE, visible)
+    ceiling = visible.cluster.elastic_quotas.limits.ceiling(NAMESPACE)
     assert ceiling is not None
     assert (str(ceiling.own), ceiling.whole) == ('ElasticQuota "elastic"', everywhere)
 

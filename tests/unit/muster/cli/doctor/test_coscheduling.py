@@ -118,10 +118,10 @@ def of_quotas(*namespaces: str, more: str = "") -> list[str]:
     return [line for line in lines if "ElasticQuota" in line]
 
 
-def test_quotas_that_muster_does_not_heed_are_named() -> None:
+def test_quotas_that_muster_does_not_count_are_named() -> None:
     (line,) = of_quotas("team-b", "team-a")
     assert line == (
-        "warning: muster does not heed the ElasticQuotas of team-a, team-b: it admits gangs that they have no room "
+        "warning: muster does not count the ElasticQuotas of team-a, team-b: it admits gangs that they have no room "
         "for, whose pods find no node where the scheduler runs its plugin CapacityScheduling"
     )
     assert of_quotas() == []
@@ -132,9 +132,9 @@ def test_quotas_that_muster_heeds_are_in_order() -> None:
     assert of_quotas(more="--elastic-quotas") == []
 
 
-def test_of_two_quotas_in_a_namespace_the_scheduler_heeds_one() -> None:
+def test_of_two_quotas_in_a_namespace_the_scheduler_counts_one() -> None:
     (_, line) = of_quotas("team-a", "team-b", "team-a", more="--elastic-quotas")
-    assert line.startswith("warning: team-a: more than one ElasticQuota in a namespace; the scheduler heeds the last")
+    assert line.startswith("warning: team-a: more than one ElasticQuota in a namespace; the scheduler counts the last")
 
 
 def test_quotas_that_cannot_be_listed_are_said() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hack.testbed.waiting import PATIENCE
 from muster.cli.page import server
 from muster.cli.page.state import PageState
-from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, beside
+from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, in_background
 from muster.observe.cluster import Cluster
 from muster.workloads import kind_of
 from tests.support.cli.page import served
@@ -61,7 +61,7 @@ async def test_a_change_in_the_cluster_becomes_a_revision(monkeypatch: pytest.Mo
         new = ray_cluster(name="more", uid="uid-more")
         kind = kind_of(new["apiVersion"], new["kind"])
         assert kind is not None
-        workload_store(page.state.picture.cluster, kind).apply("added", made(kind.decoded, new))
+        workload_store(page.state.visible.cluster, kind).apply("added", made(kind.decoded, new))
         page.following.changed.set()
         assert await heard(answer) == ["event: changed", "data: 2"]
         _, text, _ = await page.get()
@@ -75,14 +75,14 @@ async def test_while_a_board_is_made_the_last_one_is_shown_as_old(monkeypatch: p
         state, last = page.state, page.state.board.now
         whole = ClusterSnapshot.ledger_snapshot_in_slices
 
-        async def slowly(picture: ClusterSnapshot, now: float) -> LedgerSnapshot:
+        async def slowly(visible: ClusterSnapshot, now: float) -> LedgerSnapshot:
             begun.set()
             await ended.wait()
-            return await whole(picture, now)
+            return await whole(visible, now)
 
         monkeypatch.setattr(ClusterSnapshot, "ledger_snapshot_in_slices", slowly)
         assert state.as_of > last
-        async with beside(renewed(state)):
+        async with in_background(renewed(state)):
             await begun.wait()
             assert state.as_of == last
             ended.set()

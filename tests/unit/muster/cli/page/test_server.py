@@ -81,7 +81,7 @@ async def test_only_gangs_of_a_queue_and_a_namespace() -> None:
 
 async def test_what_may_not_be_read_is_told() -> None:
     async with served(cluster(), whole=False) as page:
-        page.state.picture.note("cannot list nodes")
+        page.state.visible.note("cannot list nodes")
         _, text, _ = await page.get()
     assert "cpu ? of 5" in text_of(text)
     assert "cannot list nodes" in text_of(text)

@@ -57,15 +57,15 @@ def cluster(many: int = 1) -> Cluster:
 class Shown:
     """A state that nobody changes but the test, and what is shown of it."""
 
-    def __init__(self, state: PageState, picture: ClusterSnapshot) -> None:
+    def __init__(self, state: PageState, visible: ClusterSnapshot) -> None:
         self.state = state
-        self.picture = picture
+        self.visible = visible
         self.history = History(lambda: NOW)
 
     def say(self, gang: str, state: str) -> None:
         """The controller reports a state."""
         group = pod_group(f"ray-{gang}-pg", owner=ray_owner(gang), queue="q", annotations={STATE: state, MESSAGE: "so"})
-        self.picture.cluster.pod_groups.of("volcano").apply("modified", made(PodGroup, group))
+        self.visible.cluster.pod_groups.of("volcano").apply("modified", made(PodGroup, group))
 
     def screen(self, columns: int = 120, rows: int = 30) -> list[str]:
         """The screen of a terminal of that size."""
@@ -87,10 +87,10 @@ def _bare(text: str) -> str:
 @pytest.fixture
 async def shown() -> AsyncIterator[Shown]:
     async with FaultyApiserver.serving() as apiserver, apiserver.client() as client:
-        picture = ClusterSnapshot(cluster())
-        state = PageState(client, Followed(picture, []))
+        visible = ClusterSnapshot(cluster())
+        state = PageState(client, Followed(visible, []))
         await state.refresh()
-        yield Shown(state, picture)
+        yield Shown(state, visible)
 
 
 async def test_the_screen_has_the_tree_who_waits_and_why_and_who_runs(shown: Shown) -> None:
@@ -108,10 +108,10 @@ async def test_the_screen_has_the_tree_who_waits_and_why_and_who_runs(shown: Sho
 @pytest.mark.parametrize(("columns", "rows"), [(40, 10), (80, 24), (200, 50)])
 async def test_a_screen_fits_its_terminal(columns: int, rows: int) -> None:
     async with FaultyApiserver.serving() as apiserver, apiserver.client() as client:
-        picture = ClusterSnapshot(cluster(60))
-        state = PageState(client, Followed(picture, []))
+        visible = ClusterSnapshot(cluster(60))
+        state = PageState(client, Followed(visible, []))
         await state.refresh()
-        lines = Shown(state, picture).screen(columns, rows)
+        lines = Shown(state, visible).screen(columns, rows)
     assert len(lines) <= rows
     assert max(map(len, lines)) <= columns
 
@@ -120,11 +120,11 @@ async def test_a_screen_fits_its_terminal(columns: int, rows: int) -> None:
 async def test_a_heading_says_how_many_rows_stand_below_it(many: int, rows: int) -> None:
     """Also on a terminal that has room for more than there are rows for."""
     workloads, pods, groups = gangs([f"run-{number:03}" for number in range(many)], state="Running")
-    picture = ClusterSnapshot(filled(workloads=workloads, pods=pods, groups=groups, queues=[limited("q", cpu="4")]))
+    visible = ClusterSnapshot(filled(workloads=workloads, pods=pods, groups=groups, queues=[limited("q", cpu="4")]))
     async with FaultyApiserver.serving() as apiserver, apiserver.client() as client:
-        state = PageState(client, Followed(picture, []))
+        state = PageState(client, Followed(visible, []))
         await state.refresh()
-        lines = Shown(state, picture).screen(120, rows)
+        lines = Shown(state, visible).screen(120, rows)
     shown = sum(line.startswith("team/ray-run-") for line in lines)
     assert f"RUNNING  {shown} of {many}" in lines
 
