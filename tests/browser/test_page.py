@@ -224,7 +224,7 @@ async def test_a_change_appears_in_place_and_takes_no_focus(browser: Window) -> 
 
 
 async def _says(page: Served, name: str, state: str) -> None:
-    groups = page.state.picture.cluster.pod_groups.of("volcano")
+    groups = page.state.visible.cluster.pod_groups.of("volcano")
     old = next(one for one in groups.values() if one.metadata.name == f"ray-{name}-pg")
     _, _, (new,) = gangs([name], "nlp", **{STATE.removeprefix("muster.dev/"): state})
     groups.apply("modified", made(type(old), new))
@@ -232,7 +232,7 @@ async def _says(page: Served, name: str, state: str) -> None:
 
 
 async def _comes(page: Served, name: str) -> None:
-    cluster = page.state.picture.cluster
+    cluster = page.state.visible.cluster
     (workload,), pods, groups = gangs([name], "nlp", state="Assembling")
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
@@ -246,7 +246,7 @@ async def _comes(page: Served, name: str) -> None:
 
 
 async def _goes(page: Served, name: str) -> None:
-    cluster, key = page.state.picture.cluster, f"ray-{name}-pg"
+    cluster, key = page.state.visible.cluster, f"ray-{name}-pg"
     for group in [one for one in cluster.pod_groups.values() if one.metadata.name == key]:
         cluster.pod_groups.of("volcano").apply("deleted", group)
     for pod in [one for one in cluster.pods.values() if one.metadata.labels.get(GANG) == key]:

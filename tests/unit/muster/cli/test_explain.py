@@ -66,7 +66,12 @@ def group(name: str, **rest: Any) -> JSON:  # noqa: ANN401 - whatever `pod_group
 
 
 def said(
-    workload: JSON, pods: Sequence[JSON], visible: ClusterSnapshot, events: Sequence[EventSummary] = (), *, helps: bool = False
+    workload: JSON,
+    pods: Sequence[JSON],
+    visible: ClusterSnapshot,
+    events: Sequence[EventSummary] = (),
+    *,
+    helps: bool = False,
 ) -> dict[str, Any]:
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None

@@ -68,7 +68,9 @@ def members(*, held: bool) -> list[JSON]:
 
 def test_who_may_not_read_podgroups_hears_the_newest_event_and_not_that_there_is_none() -> None:
     pods = members(held=True)
-    visible = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]), unreadable={GROUPS})
+    visible = ClusterSnapshot(
+        filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]), unreadable={GROUPS}
+    )
     events = (of_muster("Assembling", "lacks pods"), of_muster("WaitingForQuota"), of_operator("a pod"))
     entry = said(ray_cluster(), visible, *events, pods=pods)
     assert (entry["state"], entry["message"]) == (
