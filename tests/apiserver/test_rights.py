@@ -103,7 +103,10 @@ FORBIDDEN = 403
 OTHER = "kube-system"
 
 # What Kubernetes itself lets every ServiceAccount do: ask about itself, and read what there is to ask.
+# What the chart lets every user do: read the settings, and how right planned starts were.
 EVERYBODYS = {
+    Right("get", "", "configmaps", "muster", "kube-public"),
+    Right("get", "", "configmaps", "muster-history-starts", "muster-system"),
     Right("create", "authentication.k8s.io", "selfsubjectreviews"),
     Right("create", "authorization.k8s.io", "selfsubjectaccessreviews"),
     Right("create", "authorization.k8s.io", "selfsubjectrulesreviews"),
@@ -176,9 +179,10 @@ async def test_exactly_that_is_allowed_and_nothing_else(
     known = {kind[:2] for kind in served}
     named = {(right.group, right.resource) for right in account.rights}
     unserved = {Kind(*thing, True) for thing in named - known}
-    asked = list(questions(served | BESIDE | unserved, webhook_of_session.namespace, OTHER, account.rights))
+    rights = account.rights | EVERYBODYS
+    asked = list(questions(served | BESIDE | unserved, webhook_of_session.namespace, OTHER, rights))
     asked += [Right(verb, "", path) for path in PATHS for verb in ("get", "post", "put", "delete")]
-    expected = account.rights | EVERYBODYS | {Right("get", "", path) for path in PATHS_OF_EVERYBODY}
+    expected = rights | {Right("get", "", path) for path in PATHS_OF_EVERYBODY}
     by_verb: dict[tuple[str, ...], list[Right]] = {}
     for right in expected:
         by_verb.setdefault(right[:3], []).append(right)
@@ -193,7 +197,7 @@ async def test_exactly_that_is_allowed_and_nothing_else(
 
 
 def test_nobody_binds_them_to_more(calls: Api, account: Account, webhook_of_session: MusterInstall) -> None:
-    """Beside the chart's own bindings only those of Kubernetes are about them, which are everybody's: see above."""
+    """All others that are about them are about every user: those of Kubernetes, and two of the chart, see above."""
     everybody = {"system:serviceaccounts", f"system:serviceaccounts:{webhook_of_session.namespace}"}
     everybody |= {"system:authenticated", "system:unauthenticated"}
     bindings = [
@@ -214,7 +218,7 @@ def test_nobody_binds_them_to_more(calls: Api, account: Account, webhook_of_sess
         for binding in bindings
         for subject in binding.get("subjects", ())
         if subject["name"] in everybody
-    } == {"system"}
+    } == {"system", "muster-settings", "muster-starts"}
 
 
 _SYSTEM = "/api/v1/namespaces/kube-system"

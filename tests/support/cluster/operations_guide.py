@@ -220,7 +220,7 @@ def _no_policy_binds(cluster: Cluster, _said: str) -> None:
 def _is_gone(cluster: Cluster, _said: str) -> None:
     """When the last pod has ended, too."""
     kinds = "all,configmaps,secrets,leases,clusterroles,clusterrolebindings,roles,rolebindings"
-    ask = ("get", kinds, "--selector=app.kubernetes.io/instance=muster", "--namespace=muster-system", "--output=name")
+    ask = ("get", kinds, "--selector=app.kubernetes.io/instance=muster", "--all-namespaces", "--output=name")
     wait_for("nothing to be left", lambda: not cluster.kubectl(*ask))
     assert "muster" not in cluster.kubectl("get", "leases", "--namespace=muster-system", "--output=name")
     wait_for("a pod to pass without muster", lambda: admitted(cluster.api, gang=True) == "gates []")
