@@ -16,7 +16,7 @@ from typing import Any
 
 from hack.testbed.enclosure import inside
 from hack.testbed.errors import TestbedError
-from hack.testbed.modules import module_dir
+from hack.testbed.modules import module_dir, required
 from hack.testbed.part import Part
 from hack.testbed.paths import cache_root, digest_of, write_atomically
 from hack.testbed.site import Site
@@ -31,9 +31,10 @@ def crd_files(parts: Iterable[Part]) -> list[Path]:
     files = []
     for part in parts:
         for pattern in part.crds:
-            matching = sorted(module_dir(part.module).glob(pattern))
+            module, _ = required(part.family, part.package)
+            matching = sorted(module_dir(module).glob(pattern))
             if not matching:
-                raise TestbedError(f"{part.module} has no {pattern}: correct the row of {part.name} in parts.py")
+                raise TestbedError(f"{module} has no {pattern}: correct the row of {part.name} in parts.py")
             files += matching
     return files
 

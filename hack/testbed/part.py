@@ -51,10 +51,8 @@ class Part:
     user: str = ""
     """The name under which the apiserver knows it."""
     namespace: str = ""
-    module: str = ""
-    """The Go module that holds its CRDs."""
     crds: tuple[str, ...] = ()
-    """Glob patterns of CRD files within the module, one CRD per file."""
+    """Glob patterns of CRD files within the Go module of its package, one CRD per file."""
     after_crds: bool = False
     """Whether it starts only when the CRDs of the others are served."""
     prepare: Callable[[Site], None] | None = None
