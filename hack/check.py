@@ -82,7 +82,7 @@ def parts(
     those marked `long` or with a mark of `without`.
     """
     files: dict[str, list[str]] = {name: [] for name in _PARTS}
-    # The testbed's own tests come first: they start and end control planes, of which the others keep one to the end.
+    # The testbed's own tests come first: they start and end control planes, and the others keep one to the end.
     for file in sorted(_TESTS.rglob("test_*.py"), key=lambda file: (file.parts[1] != "testbed", file)):
         if not any(file.is_relative_to(folder) for folder in (QUICK if node else (*QUICK, _NODE))):
             mark = _MARK.search(file.read_text())

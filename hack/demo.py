@@ -99,7 +99,7 @@ class Story:
             raise TestbedError(f"expected a refusal with numbers, kubectl said: {refusal}")
         self._tell(f"{third['metadata']['name']}: refused at admission")
 
-        _say("A second cluster of 3 cpu fits the queue, but not beside the first: it waits, whole.")
+        _say("A second cluster of 3 cpu fits the queue, but not together with the first: it waits, whole.")
         self._apply(second)
         waiting = second["metadata"]["name"]
         self._until(f"{waiting} to say why it waits", lambda: "WaitingForQuota" in self._events(waiting))
@@ -110,7 +110,7 @@ class Story:
         print("\n".join(line for line in self._events(waiting).splitlines() if "WaitingForQuota" in line))
         self._tell(f"{waiting}: 3 pods held by their gates; none placed, though one would fit")
 
-        _say("The first cluster is deleted. Nobody does anything else.")
+        _say("The first cluster is deleted. Nothing else is done.")
         self._show("delete", "raycluster", name)
         started = time.monotonic()
         self._until(f"{waiting} to run", lambda: self._running(waiting))

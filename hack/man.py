@@ -33,7 +33,7 @@ _STATUS = (
 def pages() -> dict[str, str]:
     """The source of each page in troff, by the name of its file."""
     top = parser()
-    # argparse shows its commands to nobody; argparse-manpage and shtab look them up in the same way.
+    # argparse has no public name for its commands; argparse-manpage and shtab look them up in the same way.
     (commands,) = (one for one in top._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
     purposes = {action.dest: action.help or "" for action in commands._choices_actions}  # noqa: SLF001
     found = {"kubectl-muster.1": ".so man1/muster.1\n"}

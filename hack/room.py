@@ -1,4 +1,4 @@
-"""How many pytests have room side by side: by processors, by memory, and by what else the machine does meanwhile."""
+"""How many pytests have room side by side: by processors, by memory, and by the other work of the machine."""
 
 import os
 import time
@@ -33,9 +33,9 @@ class Machine:
         self._look()
 
     def room(self, running: int) -> int:
-        """How many may run, of which so many do. At least one has room.
+        """How many may run, when so many do already. At least one has room.
 
-        Where others take all processors half as many start: fewer would hardly run faster beside them.
+        Where others take all processors half as many start: fewer would hardly run faster.
         """
         if time.monotonic() - self._at >= _APART:
             self._look()
@@ -53,7 +53,7 @@ class Machine:
     def _share(self, at: float, busy: float, own: float) -> float:
         now_busy, now_own = _spent()
         others = (now_busy - busy) - (now_own - own)
-        # What ends without its parent is nobody's: it may be counted late, or never.
+        # A process that ends without its parent may be counted late, or never.
         return min(1.0, max(0.0, others / (self._cores * (time.monotonic() - at))))
 
 

@@ -43,7 +43,7 @@ _PLACES = (2, 0.0, 20), (8, 0.01, 20), (8, 0.01, 40), (64, 0.1, 20), (64, 0.1, 4
 class Terms:
     """The drain that is modelled.
 
-    :ivar waiting: Gangs that wait, of which `drained` leave, `slots` at once.
+    :ivar waiting: Gangs that wait; `drained` of them leave, `slots` at once.
     :ivar cores: The apiserver's.
     :ivar trip: Seconds to the apiserver and back.
     :ivar workers: The controller's.

@@ -1,4 +1,4 @@
-"""From the last created pod of a gang until all its gates are open, beside raw patches; and a replacement.
+"""From the last created pod of a gang until all its gates are open, and as many raw patches.
 
 On a control plane of its own: etcd, kube-apiserver, muster's webhook and controller; no operator, scheduler or kubelet.
 The bench makes the pods itself, as an operator would, and deletes those of a gang as soon as all its gates are open.
@@ -176,7 +176,7 @@ class _Bench:
         return seconds
 
     def _raw(self, name: str, owner: dict[str, Any]) -> dict[str, Any]:
-        """A pod as large as a gang's, for the same scheduler, of which muster knows nothing."""
+        """A pod as large as a gang's, for the same scheduler, that muster does not manage."""
         meta = self._sample["metadata"]
         more = {key: {f"raw-{name}": text for name, text in meta[key].items()} for key in ("labels", "annotations")}
         return {

@@ -1,4 +1,4 @@
-"""Memory and decisions of the ledger with 50,000 gangs of six sizes, half of which run.
+"""Memory and decisions of the ledger with 50,000 gangs of six sizes; half of them run.
 
 In 1,000 queues of three levels, then all in one. In each round a gang ends, another comes, and all start that may.
 There is no goal (`waiting` has them): docs/operations.md plans by these figures. `one sum` is what adding up the claims

@@ -62,7 +62,7 @@ def _asking(number: int, resource: str) -> _JSON:
 def _labels(size: int) -> _JSON:
     cluster = _few_large(10_000)
     cluster["metadata"]["labels"] |= {
-        f"example.com/a-label-that-is-read-by-nobody-{number}": "v" * 60 for number in range(size // 115)
+        f"example.com/a-label-that-muster-never-read-{number}": "v" * 60 for number in range(size // 115)
     }
     return cluster
 

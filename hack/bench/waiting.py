@@ -1,4 +1,4 @@
-"""What an event costs while many gangs wait, of which no two need the same.
+"""What an event costs while many gangs wait; no two of them need the same.
 
 In most rows one gang ends and another comes, all start that may, each is asked whom it passes, and the newcomer why it
 waits. All but the last row are the ledger alone: what a reconcile adds grows with a gang's own pods. Each curve is to
@@ -158,7 +158,7 @@ def _events(
 
 
 def _passing(waiting: int, *, passed: bool) -> _Figures:
-    """Small gangs start before all that wait, none of which fits; the second figure are the PodGroups written each."""
+    """Small gangs start before all that wait, and none of these fits; the second figure is PodGroups for each."""
     ledger = Ledger()
     ledger.set_queue(QueueView("queue", "Open", _resources(4000, 1 << 40)))
     ledger.hold(Claim(GangKey("bench", "runs"), "queue", _resources(1000, 1), since="2025"))

@@ -11,7 +11,7 @@ from hack.image.tree import Tree
 from hack.testbed.waiting import PATIENCE
 
 # As a container of the chart: a mount namespace of its own, a root that cannot be written, /tmp in memory, no
-# privileges to gain, and nobody's user. $1 is the root, $2 a folder to see at $3, the rest the program.
+# privileges to gain, and an unprivileged user. $1 is the root, $2 a folder to see at $3, the rest the program.
 _ENTER = """
 set -e
 root=$1; shown=$2; at=$3; shift 3

@@ -14,7 +14,7 @@ _INDEX = "application/vnd.oci.image.index.v1+json"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
-# What is neither root nor anybody of the node's; 65532 is what other images without a shell have, too.
+# Neither root nor a user of the node; other images without a shell have 65532, too.
 _USER = "65532:65532"
 _GZIP = 31
 

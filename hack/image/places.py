@@ -12,7 +12,7 @@ from hack.testbed.paths import cache_root
 
 
 def image_cache() -> Path:
-    """Return the folder `image` beside the testbed's: `~/.cache/muster/image`, or below `$MUSTER_CACHE`."""
+    """Return the folder `image` next to the testbed's: `~/.cache/muster/image`, or below `$MUSTER_CACHE`."""
     return cache_root().parent / "image"
 
 
@@ -23,7 +23,7 @@ def key_of(*facts: object) -> str:
 
 @contextmanager
 def appearing(folder: Path) -> Iterator[Path]:
-    """Give a new folder beside this one, which takes its place whole when the block ends well and is gone otherwise."""
+    """Give a new folder that takes this one's place when the block ends well, and is removed otherwise."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = folder.parent / f".{folder.name}.{os.getpid()}"
     shutil.rmtree(partial, ignore_errors=True)

@@ -44,7 +44,7 @@ READ = {
 
 
 def licences(package: str, text: bytes) -> list[dict[str, Any]]:
-    """Return CycloneDX's `licenses` of a package with this copyright file; none where nobody has read what it says now.
+    """Return CycloneDX's `licenses` of a package with this copyright file; none for a text that was not read.
 
     Names that Debian gives in a machine-readable file are not always SPDX's.
     """

@@ -64,7 +64,7 @@ class Tree:
         return buffer.getvalue()
 
     def write(self, folder: Path) -> None:
-        """Write the files below a folder, as whoever calls."""
+        """Write the files below a folder, owned by the caller."""
         for path, entry in sorted(self.entries.items()):
             place = folder / path
             place.parent.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from hack.image.places import appearing, image_cache, key_of
 from hack.image.tree import EPOCH, Tree
 
 SITE = f"usr/local/lib/python{PYTHON}/dist-packages"
-# What the interpreter never reads: stubs, sources of compiled modules, tests, and what lies beside all packages.
+# What the interpreter never reads: stubs, sources of compiled modules, tests, and files outside of all packages.
 _LEFT_OUT = re.compile(
     r".*\.(pyi|pyx|pxd|pxi|c|h|hash)$|.*_test\.py$|.*/tests?/|[^/]*-stubs/|[^/]*\.(md|toml|txt|rst)$|LICENSE$"
     r"|[^/]*\.dist-info/RECORD$|[^/]*\.data/scripts/"
@@ -76,7 +76,7 @@ def requirements_tree(wheels: list[Wheel]) -> Tree:
     tree = Tree()
     for wheel in wheels:
         unpack(wheel, tree)
-    # Whoever trusts the world's authorities, such as a kubeconfig that names none, finds certifi's.
+    # A client without authorities of its own, such as one with a kubeconfig that names none, uses certifi's.
     for path in ("usr/lib/ssl/cert.pem", "etc/ssl/certs/ca-certificates.crt"):
         tree.link(path, f"/{SITE}/certifi/cacert.pem")
     return tree

@@ -1,4 +1,4 @@
-"""How an artefact was made, as the predicate of SLSA's provenance (version 1): of which commit and parts, and where.
+"""How an artefact was made, as the predicate of SLSA's provenance (version 1): from what commit and parts, and where.
 
 cosign makes the in-toto statement of it, whose subject is the digest in the registry, and signs that.
 """
@@ -13,7 +13,7 @@ from hack.image.sbom import rfc3339
 BUILD_TYPE = "tag:muster.dev,2026:make-publish"
 """What the parameters mean: docs/releasing.md says it. A name and no address, as RFC 4151 has them."""
 BUILDER = "tag:muster.dev,2026:by-hand"
-"""Who built it, where nobody says: somebody on a machine of their own."""
+"""The builder where no other is named: a person on a machine of their own."""
 
 
 def predicate(

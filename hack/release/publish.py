@@ -94,7 +94,7 @@ class _Push:
         self.progress(f"pushing {name}")
         self.tools.crane("push", "--index", layout, name)
         if (said := self.tools.crane("digest", name).strip()) != digest:
-            raise ImageError(f"{name} is {said} in the registry, and should be {digest}: somebody else pushes there")
+            raise ImageError(f"{name} is {said} in the registry, and should be {digest}: another client pushes there")
         return {"image": digest} | {one.machine.debian: one.image.digest for one in images}
 
     def chart(self, packed: Path) -> str:

@@ -23,7 +23,7 @@ class Published:
     digests: Mapping[str, str]
 
     def name(self, what: str) -> str:
-        """Return the name of a part by its digest, which nobody can move."""
+        """Return the name of a part by its digest, which cannot be moved."""
         repository = "charts/muster" if what == "chart" else "muster"
         return f"{self.registry}/{repository}@{self.digests[what]}"
 

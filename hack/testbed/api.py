@@ -248,7 +248,7 @@ def answers(url: str, ca_file: Path) -> bool:
 
 
 def _is_passing(failure: Exception) -> bool:
-    """Whether it may be otherwise a moment later. Where nobody listens no apiserver is running."""
+    """True if it may be otherwise a moment later. A refused connection means that no apiserver runs."""
     return not isinstance(failure, ConnectionRefusedError | ssl.SSLCertVerificationError)
 
 

@@ -1,6 +1,6 @@
 """Compiles programs once and keeps the finished binaries, so that only the first `up` of a machine is slow.
 
-A binary counts as finished when the small JSON beside it, written last, agrees with its size and SHA-256; anything else
+A binary is finished when the small JSON next to it, written last, agrees with its size and SHA-256; anything else
 is a leftover of an interrupted build and is built again. One builder works at a time; a second waits and then finds
 everything done.
 """

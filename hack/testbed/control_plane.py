@@ -117,7 +117,7 @@ def kwok(site: Site) -> Launch:
         (
             f"--kubeconfig={site.kubeconfig_of('kwok')}",
             *((f"--manage-nodes-with-label-selector=!{REAL}",) if site.real_node else ("--manage-all-nodes=true",)),
-            # As kubelets do it: a lease that nobody watches, renewed every 30 s, and seldom a node's status.
+            # As kubelets do it: a lease without watchers, renewed every 30 s, and seldom a node's status.
             "--node-lease-duration-seconds=120",
             "--node-ip=127.0.0.1",
             "--cidr=10.0.0.0/16",

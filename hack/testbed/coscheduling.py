@@ -13,7 +13,7 @@ from hack.testbed.part import Launch
 from hack.testbed.site import Site
 
 AS_SECOND = "coscheduling"
-"""The add-on beside kube-scheduler: for pods with `schedulerName: scheduler-plugins-scheduler`."""
+"""The add-on in addition to kube-scheduler: for pods with `schedulerName: scheduler-plugins-scheduler`."""
 AS_DEFAULT = "coscheduling-as-default"
 """The add-on in place of kube-scheduler: for pods that name no scheduler."""
 # The Kubernetes that it is made of, by its go.mod: with another version it refuses to start.

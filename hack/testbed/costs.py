@@ -1,7 +1,7 @@
 """What the programs of testbeds cost: processor seconds by name, and how often a control plane was started.
 
 Where MUSTER_COSTS names a file, each process adds a line to it as it is stopped; `hack.check` reads them. What a
-program costs while it ends, and what ends by itself, is in nobody's line.
+program costs while it ends, and a program that ends by itself, is in no line.
 """
 
 import json
@@ -15,7 +15,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def note(name: str, seconds: float = 0.0) -> None:
-    """Add a line, where somebody wants it."""
+    """Add a line, if a file is named."""
     if path := os.environ.get(COSTS):
         # One write, so that lines of several processes stay whole.
         with Path(path).open("a") as stream:

@@ -91,7 +91,7 @@ class Stored:
         inside(self._site, put_all)
 
     def keep(self, files: Mapping[Path, str]) -> None:
-        """Keep what etcd has of these files' CRDs, by their names. They must be served, and nobody has changed them."""
+        """Keep what etcd has of these files' CRDs, by their names. They must be served and unchanged."""
 
         def keep_all() -> None:
             for path, name in files.items():

@@ -67,7 +67,7 @@ def open_enclosure(site: Site) -> None:
         (root / site.cgroup).mkdir(exist_ok=True)
     wait_for("the enclosure", lambda: (folder / "pid").exists() or not process.alive())
     if not process.alive():
-        raise TestbedError(f"this machine lets nobody enclose a node; {log_tail(process.log, 2)}")
+        raise TestbedError(f"this machine does not let a node be enclosed; {log_tail(process.log, 2)}")
     check_free(site.port, DOOR)
     argv = [sys.executable, "-m", "hack.testbed.door", str(site.port), str(network_of(site))]
     door = spawn(DOOR, argv, state=site.state, env={"PYTHONPATH": str(Path(__file__).parents[2])}, tied=tied)

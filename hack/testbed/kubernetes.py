@@ -70,11 +70,11 @@ KUBERNETES = {
     "1.37": _1_37(_GATE, _SERVED, controller_manager=_GATE, scheduler=_GATE),
     # As 1.37 comes: pods lose spec.schedulingGroup without a word.
     "1.37-gate-off": _1_37(),
-    # Pods keep the field, nobody serves PodGroups, and the scheduler places no pod at all.
+    # Pods keep the field, no PodGroups are served, and the scheduler places no pod at all.
     "1.37-not-served": _1_37(_GATE, scheduler=_GATE),
     # Everything is served and kept, and the scheduler binds the pods of a gang one by one.
     "1.37-scheduler-gate-off": _1_37(_GATE, _SERVED, controller_manager=_GATE),
 }
 """By the word after `--kubernetes`."""
 AS_RELEASED = {"1.37": "1.37-gate-off"}
-"""For `make test-versions`, the versions of which another word names what runs where nobody turns anything on."""
+"""For `make test-versions`, the versions whose default configuration has another word here."""

@@ -70,7 +70,7 @@ def start_process(site: Site, part: Part, binary: Path, extra_args: Sequence[str
     if part.addon == NODE_ADDON and not site.real_node:
         raise TestbedError(f"{part.name} never runs on the machine itself: start a testbed with `--node`")
     launch = part.launch(site)
-    # Whoever watches pods keeps them: where each grew to five times that, 23 GB seemed too little for 150,000 pods.
+    # Clients that watch pods keep them: if each grew to five times that, 23 GB would not hold 150,000 pods.
     collector = {} if site.many_pods else LAZY_COLLECTOR
     environment = {"TMPDIR": str(site.state / "tmp"), **collector, **launch.environment}
     argv = [str(binary), *launch.arguments, *extra_args]

@@ -144,7 +144,7 @@ class MusterInstall:
         self.read_programs()
 
     def read_programs(self) -> None:
-        """Have those that are started next run as the release's Deployments say now, whoever has changed them."""
+        """Read what the release's Deployments say now, for the processes that are started next."""
         self.programs = _programs(self.testbed, self.release, self.namespace)
 
     def uninstall(self, *, hooks: bool = True) -> str:
@@ -177,7 +177,7 @@ class MusterInstall:
         # It speaks with the apiserver alone. Public authorities, which aiohttp reads, are a third of its start.
         public = {"SSL_CERT_FILE": os.devnull, "SSL_CERT_DIR": os.devnull}
         service = service_variables(self.server or self.testbed.server)
-        # Not a ~/.kube/config of whoever runs the testbed, which would count before the account of the pod.
+        # Not the caller's ~/.kube/config, which would count before the account of the pod.
         public["HOME"] = "/"
         environment = {"PYTHONPATH": str(_CHECKOUT), **public, **service, **program.environment, **env}
         environment = {name: value.replace(POD_NAME, pod) for name, value in environment.items()}

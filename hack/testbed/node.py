@@ -18,7 +18,7 @@ from hack.testbed.toolchain import find_go
 NODE = "real-0"
 PAUSE_PROGRAM = Part(name="pause", addon="node", family="pause", package=".")
 _PODS = "10.97.0.0/24"
-_CONTAINERD, _KUBELET, _KUBE_PROXY = 10260, 10248, 10256  # nobody else is inside
+_CONTAINERD, _KUBELET, _KUBE_PROXY = 10260, 10248, 10256  # no other process is inside
 
 
 def containerd(site: Site) -> Launch:

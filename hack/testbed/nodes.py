@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 FAKE = "testbed.muster.dev/kwok"
-"""The taint (NoSchedule) of kwok's nodes beside a real one, lest what has to run comes to where nothing runs."""
+"""The taint (NoSchedule) of kwok's nodes where there is a real one: a pod that has to run must not be placed there."""
 REAL = "testbed.muster.dev/real"
 """The label of a real node, which kwok leaves alone, and its taint (NoSchedule) against what no kubelet can run.
 
-Beside a real node every pod says by a toleration which kind of node it is for, and one that says nothing stays Pending.
+With a real node every pod says by a toleration which kind of node it is for, and one that says nothing stays Pending.
 """
 
 

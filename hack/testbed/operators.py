@@ -26,7 +26,7 @@ def ray_dashboards(service_range: str) -> tuple[str, int]:
     """Return the address and port at which KubeRay looks for Ray's dashboards, those of all its clusters.
 
     There is no Ray in the pods, and no name of a Service leads anywhere here: KubeRay has this for its HTTP proxy, and
-    whoever listens there hears for which Service each question is. The last address of the range is no Service's.
+    a listener there learns for which Service each question is. The last address of the range is no Service's.
     """
     return str(ipaddress.ip_network(service_range)[-1]), _RAY_DASHBOARD_PORT
 

@@ -39,7 +39,7 @@ class Part:
     also: tuple[str, ...] = ()
     """Further words that bring it."""
     replaced_by: str = ""
-    """The word that brings another program to do its work; it does not run beside that one."""
+    """The word that brings another program to do its work; the two never run together."""
     needs: tuple[str, ...] = ("kube-apiserver",)
     """Parts that are ready before this one starts; the table has them above it, and they come with it."""
     excludes: tuple[str, ...] = ()

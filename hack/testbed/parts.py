@@ -1,4 +1,4 @@
-"""The table of parts. A further operator is one more row here, with its launch function in a module beside."""
+"""The table of parts. A further operator is one more row here, with its launch function in a module of its own."""
 
 from collections.abc import Iterable
 from dataclasses import replace

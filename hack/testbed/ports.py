@@ -18,7 +18,7 @@ _HELD_SECONDS = 600
 
 
 def free_port() -> int:
-    """Return a TCP port that nobody listens on and that no testbed was given within the last ten minutes."""
+    """Return a TCP port that is free and that no testbed was given within the last ten minutes."""
     ledger = cache_root() / "ports.json"
     with locked(cache_root() / "ports.lock"):
         try:
@@ -36,7 +36,7 @@ def free_port() -> int:
 
 
 def check_free(port: int, user: str) -> None:
-    """Raise TestbedError when somebody listens on the port that `user` is about to bind."""
+    """Raise TestbedError when the port that `user` is about to bind is taken."""
     if not _is_free(port):
         raise TestbedError(
             f"port {port} of 127.0.0.1 is taken, {user} needs it: stop what listens there, or run `down`"

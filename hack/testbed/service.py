@@ -15,7 +15,7 @@ _REVIEW_SECONDS = 30
 def host_service(site: Site, namespace: str, name: str, port: int) -> str:
     """Create a Service of this port, when it is not there, and return the address that its process has to bind.
 
-    That is its ClusterIP, on loopback. Beside a real node kube-proxy leads it to the node's address.
+    That is its ClusterIP, on loopback. With a real node kube-proxy leads it to the node's address.
     """
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": [{"port": port}]}}
     created = site.api.apply(f"/api/v1/namespaces/{namespace}/services/{name}", service)

@@ -123,7 +123,7 @@ class Site:
 
     @property
     def node_address(self) -> str:
-        """The real node's own address, which nobody outside of the enclosure sees."""
+        """The real node's own address, which is not seen outside of the enclosure."""
         return _NODE_ADDRESS
 
     @property

@@ -23,7 +23,7 @@ def wait_for(
     """Call `condition` until its answer is true and return that answer.
 
     `timeout` and `interval`, between two calls, are seconds. Without an interval the longer it has waited the longer it
-    pauses: most conditions are a question to an apiserver, and nobody misses a twentieth of a wait. Raises TestbedError
+    pauses: most conditions are a question to an apiserver, and a twentieth of a wait is not missed. Raises TestbedError
     with the description and the last answer (or the last error, when the condition itself failed with one of ours or
     of the network) at the deadline.
     """

@@ -1,9 +1,9 @@
-"""What a review costs the webhook, beside a minimal server of Go.
+"""What a review costs the webhook, compared with a minimal server of Go.
 
 On a control plane of its own (etcd, kube-apiserver, no operator, no scheduler that acts, no kubelet), in one run:
 
 - reviews of an 8 KB worker pod over TLS, 16 connections: a second, and a second of a core (of the server's own CPU
-  time, which other work on the machine does not change), beside a minimal server of Go's net/http, each alone,
+  time, which other work on the machine does not change), in turn with a minimal server of Go's net/http, each alone,
   in turn, and the medians;
 - p50 and p99 at 160 reviews a second, also while the server lists 5,000 pods again and again;
 - a hundred bodies of 3 MiB at once: the answers, and the server's memory at its highest;
