@@ -37,8 +37,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "queues": (
         Example("the tree with all limits", "muster queues"),
         Example(
-            "the queues in which gangs wait",
-            "muster queues -o json | jq -r '.queues[] | select(.waiting > 0) | .name'",
+            "the queues in which gangs wait", "muster queues -o json | jq -r '.queues[] | select(.waiting > 0) | .name'"
         ),
     ),
     "watch": (

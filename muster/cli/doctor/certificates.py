@@ -7,7 +7,7 @@ import datetime as dt
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.ui import ago, lasting, listed
 from muster.process.certificates import (
     Certificates,
@@ -35,22 +35,22 @@ def certificates(sight: Sight) -> Iterator[Diagnosis]:
     where = f"Secret {installed.namespace}/{installed.secret}"
     pair = None
     if isinstance(sight.secret, Unseen):
-        yield unknown(Check.CERTIFICATES, sight.secret, f"the contents of {where}")
+        yield unknown(sight.secret, f"the contents of {where}")
     elif sight.secret is None:
         cure = installed.upgrade if installed.own_certificates else "create it: docs/operations.md, Certificates"
-        yield problem(Check.CERTIFICATES, f"{where} is missing", cure)
+        yield problem(f"{where} is missing", cure)
     else:
         try:
             pair = _pair(sight.secret, own=installed.own_certificates)
             served = pair.leaf
         except InvalidCertificateError as error:
-            yield problem(Check.CERTIFICATES, f"{where} cannot be served: {error}", _renew(installed))
+            yield problem(f"{where} cannot be served: {error}", _renew(installed))
             pair = None
         else:
             yield from _ages(served, where, installed, now)
             name = f"{installed.service}.{installed.namespace}.svc"
             if not pair.serves([name]):
-                yield problem(Check.CERTIFICATES, f"{where}: tls.crt is not valid for {name}", _renew(installed))
+                yield problem(f"{where}: tls.crt is not valid for {name}", _renew(installed))
     yield from _trust(sight, pair, installed, now)
 
 
@@ -71,26 +71,16 @@ def _ages(served: Certificate, where: str, installed: Installation, now: dt.date
     early = (served.not_valid_before_utc - now).total_seconds()
     until = f"{served.not_valid_after_utc:%Y-%m-%d}"
     if left <= 0:
-        yield problem(
-            Check.CERTIFICATES,
-            f"{where}: the serving certificate expired {lasting(left)} ago, on {until}",
-            _renew(installed),
-        )
+        yield problem(f"{where}: the serving certificate expired {lasting(left)} ago, on {until}", _renew(installed))
     elif early > 0:
-        yield problem(
-            Check.CERTIFICATES, f"{where}: the serving certificate becomes valid in {lasting(early)}", _renew(installed)
-        )
+        yield problem(f"{where}: the serving certificate becomes valid in {lasting(early)}", _renew(installed))
     elif installed.own_certificates and renewal_due(served, now):
         yield warning(
-            Check.CERTIFICATES,
             f"{where}: the serving certificate expires in {lasting(left)}, on {until}, and was not renewed",
             f"see why: kubectl -n {installed.namespace} events --for secret/{installed.secret}",
         )
     else:
-        yield fine(
-            Check.CERTIFICATES,
-            f"{where}: the serving certificate is {lasting(age)} old and expires {ago(-left)}, on {until}",
-        )
+        yield fine(f"{where}: the serving certificate is {lasting(age)} old and expires {ago(-left)}, on {until}")
 
 
 def _trust(sight: Sight, pair: KeyPair | None, installed: Installation, now: dt.datetime) -> Iterator[Diagnosis]:
@@ -107,9 +97,9 @@ def _trust(sight: Sight, pair: KeyPair | None, installed: Installation, now: dt.
         else "correct the chart value webhook.caBundle, or check the cainjector of cert-manager"
     )
     for fault, names in faults.items():
-        yield problem(Check.CERTIFICATES, f"the caBundle holds {fault}: {listed(names)}", cure)
+        yield problem(f"the caBundle holds {fault}: {listed(names)}", cure)
     if entries and not faults and pair is not None:
-        yield fine(Check.CERTIFICATES, f"the caBundles of all {len(entries)} entries hold its CA")
+        yield fine(f"the caBundles of all {len(entries)} entries hold its CA")
 
 
 def _entries(sight: Sight, installed: Installation) -> Iterator[tuple[str, str]]:

@@ -6,8 +6,9 @@ import argparse
 import asyncio
 import signal
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TextIO
 
 from muster.cli.connecting import NO_ANSWER, connected, find_settings
@@ -32,7 +33,6 @@ from muster.schedulers import named
 
 _PROBLEM, _CANNOT_LOOK = 1, 2
 _GRAVEST = (Severity.PROBLEM, Severity.UNKNOWN, Severity.WARNING, Severity.OK)
-_PLACE = {check: place for place, check in enumerate(Check)}
 _PAINT = {Severity.OK: GREEN, Severity.WARNING: YELLOW, Severity.UNKNOWN: YELLOW, Severity.PROBLEM: RED}
 _COLUMNS = (9, 14)
 _INDENT = sum(_COLUMNS)
@@ -80,7 +80,7 @@ async def _report(arguments: argparse.Namespace, long: float) -> dict[str, Any]:
             settings = await find_settings(client, arguments.values)
             native = {name: one for name, one in settings.defaults.schedulers.items() if one.product == "kubernetes"}
             probes = await probe_all(client, native or named("kubernetes"), namespace, arguments.image)
-            return report(version, None, found(probes))
+            return report(version, None, [(Check.KUBERNETES, one) for one in found(probes)])
         sight = await look(client, namespace)
         probes = await _probes(client, sight, arguments.image)
         return report(sight.kubernetes, sight.installation, diagnose(replace(sight, probes=probes), long))
@@ -95,33 +95,36 @@ async def _probes(client: Client, sight: Sight, image: str) -> tuple[GangProbe |
     return await probe_all(client, installed.gang_schedulers, sight.namespace, image)
 
 
-def diagnose(sight: Sight, long: float = LONG) -> list[Diagnosis]:
+def diagnose(sight: Sight, long: float = LONG) -> list[tuple[Check, Diagnosis]]:
     """All diagnoses, check by check, the most severe of each check first."""
-    checks = (
-        installation,
-        lease,
-        webhooks,
-        certificates,
-        answers,
-        policies,
-        rights,
-        kinds,
-        unread_annotations,
-        volcano,
-        coscheduling,
-        kubernetes,
-        pod_groups,
-        operators,
-    )
-    found = [one for check in checks for one in check(sight)]
-    found += gates(sight, long)
-    return sorted(found, key=lambda one: (_PLACE[one.check], _GRAVEST.index(one.level)))
+    checks: dict[Check, Callable[[Sight], Iterable[Diagnosis]]] = {
+        Check.INSTALLATION: installation,
+        Check.LEASE: lease,
+        Check.WEBHOOKS: webhooks,
+        Check.CERTIFICATES: certificates,
+        Check.ANSWERS: answers,
+        Check.POLICIES: policies,
+        Check.RIGHTS: rights,
+        Check.KINDS: kinds,
+        Check.ANNOTATIONS: unread_annotations,
+        Check.VOLCANO: volcano,
+        Check.COSCHEDULING: coscheduling,
+        Check.KUBERNETES: kubernetes,
+        Check.GATES: partial(gates, long=long),
+        Check.POD_GROUPS: pod_groups,
+        Check.OPERATORS: operators,
+    }
+    return [
+        (check, one)
+        for check in Check
+        for one in sorted(checks[check](sight), key=lambda one: _GRAVEST.index(one.level))
+    ]
 
 
-def report(version: str, installed: Installation | None, found: Iterable[Diagnosis]) -> dict[str, Any]:
+def report(version: str, installed: Installation | None, found: Iterable[tuple[Check, Diagnosis]]) -> dict[str, Any]:
     """The diagnoses as data for programs, with the version of Kubernetes."""
     entries = [
-        {"check": str(one.check), "level": str(one.level), "message": one.message, "cure": one.cure} for one in found
+        {"check": str(check), "level": str(one.level), "message": one.message, "cure": one.cure} for check, one in found
     ]
     counts = {level: sum(entry["level"] == level for entry in entries) for level in Severity}
     return {

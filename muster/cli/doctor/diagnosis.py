@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
 
 
 class Severity(StrEnum):
@@ -38,9 +37,8 @@ class Check(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One finding; `cure` is empty when there is nothing to do."""
+    """One finding of a check; `cure` is empty when there is nothing to do."""
 
-    check: Check
     level: Severity
     message: str
     cure: str = ""
@@ -54,24 +52,21 @@ class Unseen:
     cure: str = "run muster doctor with the permissions of an administrator"
 
 
-T = TypeVar("T")
-
-
-def fine(check: Check, message: str) -> Diagnosis:
+def fine(message: str) -> Diagnosis:
     """Nothing is wrong with it."""
-    return Diagnosis(check, Severity.OK, message)
+    return Diagnosis(Severity.OK, message)
 
 
-def warning(check: Check, message: str, cure: str) -> Diagnosis:
+def warning(message: str, cure: str) -> Diagnosis:
     """It works, but an administrator should look at it."""
-    return Diagnosis(check, Severity.WARNING, message, cure)
+    return Diagnosis(Severity.WARNING, message, cure)
 
 
-def problem(check: Check, message: str, cure: str) -> Diagnosis:
+def problem(message: str, cure: str) -> Diagnosis:
     """It does not work."""
-    return Diagnosis(check, Severity.PROBLEM, message, cure)
+    return Diagnosis(Severity.PROBLEM, message, cure)
 
 
-def unknown(check: Check, unseen: Unseen, what: str = "") -> Diagnosis:
-    """It could not be checked; `what` names it when the check has several parts."""
-    return Diagnosis(check, Severity.UNKNOWN, f"could not check {what or check}: {unseen.why}", unseen.cure)
+def unknown(unseen: Unseen, what: str) -> Diagnosis:
+    """It could not be checked."""
+    return Diagnosis(Severity.UNKNOWN, f"could not check {what}: {unseen.why}", unseen.cure)

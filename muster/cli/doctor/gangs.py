@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from muster.admitters import Admitter
-from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.installed import Installation
 from muster.cli.doctor.objects import QueueSeen
 from muster.cli.doctor.sight import GangMember, Group, Sight
@@ -31,11 +31,11 @@ _READ = (ADMITTER, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER)
 def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
     """No gang is held for longer than `long` seconds, and none without a PodGroup."""
     if isinstance(sight.members, Unseen):
-        yield unknown(Check.GATES, sight.members, "which pods are held")
+        yield unknown(sight.members, "which pods are held")
         return
     groups: Mapping[_Key, Group] = {}
     if isinstance(sight.groups, Unseen):
-        yield unknown(Check.GATES, sight.groups, "the reason why pods are held")
+        yield unknown(sight.groups, "the reason why pods are held")
     else:
         groups = {(one.namespace, one.name): one for one in sight.groups}
     gangs = _gangs(sight.members)
@@ -46,26 +46,21 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
     for key in late[:MOST]:
         yield _late(gangs[key], since[key], groups.get(key))
     if len(late) > MOST:
-        yield warning(
-            Check.GATES,
-            f"{len(late) - MOST} more gangs are held for more than {lasting(long)}",
-            "muster queues",
-        )
+        yield warning(f"{len(late) - MOST} more gangs are held for more than {lasting(long)}", "muster queues")
     orphans = sorted(key for key in lost if _waits(gangs[key], sight.now))
     for namespace, name in orphans[:MOST]:
         waiting = [one.name for one in gangs[namespace, name] if not one.placed]
         yield problem(
-            Check.GATES,
             f"PodGroup {namespace}/{name} of {counted(len(waiting), 'waiting pod')} does not exist; their "
             f"scheduler cannot place them ({listed(waiting, 3)})",
             f"muster explain -n {namespace} pod/{waiting[0]} says whether its queue lets it have one; else see the "
             "log of the controller; if muster is uninstalled, delete the pods: their operators recreate them",
         )
     if len(orphans) > MOST:
-        yield problem(Check.GATES, f"{len(orphans) - MOST} more gangs have no PodGroup", "as above")
+        yield problem(f"{len(orphans) - MOST} more gangs have no PodGroup", "as above")
     if not late and not orphans:
         total = sum(map(bool, held.values()))
-        yield fine(Check.GATES, f"{counted(total, 'held gang')}, none held for more than {lasting(long)}")
+        yield fine(f"{counted(total, 'held gang')}, none held for more than {lasting(long)}")
 
 
 def _gangs(members: Sequence[GangMember]) -> dict[_Key, list[GangMember]]:
@@ -91,27 +86,22 @@ def _late(members: Sequence[GangMember], age: float, group: Group | None) -> Dia
         text = f"{group.state}: {group.message}"
     given = f"PodGroup {namespace}/{name}: {counted(len(held), 'pod')} held for {lasting(age)}; {text}"
     if group is not None and not group.state:
-        return problem(
-            Check.GATES, given, "see the checks `installation`, `lease` and `rights`, and the controller's log"
-        )
+        return problem(given, "see the checks `installation`, `lease` and `rights`, and the controller's log")
     # Pods beyond the minimum of a gang that is admitted wait for room, as others do.
     whole = group is not None and 0 < group.minimum <= len(members) - len(held)
     if group is not None and group.state in {GangState.ADMITTED, GangState.RUNNING} and not whole:
         return problem(
-            Check.GATES,
             f"{given}, but its gates are still closed",
             f"see the log of the controller; to open the gates now: muster release -n {namespace} {name}",
         )
-    return warning(
-        Check.GATES, given, f"muster explain -n {namespace} pod/{held[0].name}; docs/reasons.md explains each state"
-    )
+    return warning(given, f"muster explain -n {namespace} pod/{held[0].name}; docs/reasons.md explains each state")
 
 
 def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
     """No PodGroup exists without an owner and without pods: its scheduler may keep room for it."""
     for unseen in (sight.groups, sight.members):
         if isinstance(unseen, Unseen):
-            yield unknown(Check.POD_GROUPS, unseen, "PodGroups without an owner")
+            yield unknown(unseen, "PodGroups without an owner")
             return
     groups = () if isinstance(sight.groups, Unseen) else sight.groups
     members = () if isinstance(sight.members, Unseen) else sight.members
@@ -126,15 +116,14 @@ def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
         maker = "muster's" if one.ours else "not muster's"
         harm = "; its scheduler may keep room in its queue for it" if one.scheduler.keeps_room else ""
         yield warning(
-            Check.POD_GROUPS,
             f"PodGroup {one.namespace}/{one.name} ({maker}, {one.phase or 'no phase'}) has had no owner and no pods "
             f"for {lasting(sight.now - one.created)}{harm}",
             f"kubectl -n {one.namespace} delete podgroups.{one.scheduler.group} {one.called}",
         )
     if len(left) > MOST:
-        yield warning(Check.POD_GROUPS, f"{len(left) - MOST} more PodGroups have neither owner nor pods", "as above")
+        yield warning(f"{len(left) - MOST} more PodGroups have neither owner nor pods", "as above")
     if not left:
-        yield fine(Check.POD_GROUPS, f"{len(groups)} PodGroups, each with an owner or with pods")
+        yield fine(f"{len(groups)} PodGroups, each with an owner or with pods")
 
 
 def _keeps_room(group: Group, now: float) -> bool:
@@ -154,22 +143,22 @@ def unread_annotations(sight: Sight) -> Iterator[Diagnosis]:
     found: list[Diagnosis] = []
     counts: list[str] = []
     if isinstance(sight.namespaces, Unseen):
-        yield unknown(Check.ANNOTATIONS, sight.namespaces, "the annotations of Namespaces")
+        yield unknown(sight.namespaces, "the annotations of Namespaces")
     else:
         counts.append(counted(len(sight.namespaces), "Namespace"))
         for namespace in sight.namespaces:
             found += _of_namespace(namespace, installed)
     if isinstance(sight.queues, Unseen):
-        yield unknown(Check.ANNOTATIONS, sight.queues, "the annotations of queues")
+        yield unknown(sight.queues, "the annotations of queues")
     else:
         counts.append(counted(len(sight.queues), "queue"))
         for queue in sight.queues:
             found += _of_queue(queue, source)
     yield from found[:MOST]
     if len(found) > MOST:
-        yield warning(Check.ANNOTATIONS, f"{len(found) - MOST} more annotations are not read", "as above")
+        yield warning(f"{len(found) - MOST} more annotations are not read", "as above")
     if not found and counts:
-        yield fine(Check.ANNOTATIONS, f"every annotation for muster of {' and '.join(counts)} is read")
+        yield fine(f"every annotation for muster of {' and '.join(counts)} is read")
 
 
 def _of_queue(queue: QueueSeen, source: QueueSource) -> Iterator[Diagnosis]:
@@ -213,4 +202,4 @@ def _unknown(found: Mapping[str, str], installed: Installation) -> Iterator[tupl
 
 def _ignored(kind: str, name: str, text: str, key: str) -> Diagnosis:
     cure = f"correct it, or remove it: kubectl annotate {kind} {name} {key}-"
-    return warning(Check.ANNOTATIONS, f"{kind} {name}: {text}", cure)
+    return warning(f"{kind} {name}: {text}", cure)

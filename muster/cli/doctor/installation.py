@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 import muster
-from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.ui import ago, listed
 from muster.model.times import seconds_of
 
@@ -26,12 +26,11 @@ _SKEW = 30.0
 def installation(sight: Sight) -> Iterator[Diagnosis]:
     """Muster is installed once, in the version of this command, and all of its pods are Ready."""
     if isinstance(sight.deployments, Unseen):
-        yield unknown(Check.INSTALLATION, sight.deployments, "the pods of muster")
+        yield unknown(sight.deployments, "the pods of muster")
     if not sight.installations:
         seen = not any(isinstance(one, Unseen) for one in (sight.deployments, sight.mutating, sight.validating))
         if seen:
             yield problem(
-                Check.INSTALLATION,
                 "muster is not installed: no Deployment and no webhook configuration has its labels",
                 "helm install muster charts/muster --namespace muster-system --create-namespace "
                 "--set image.repository=REGISTRY/muster",
@@ -41,7 +40,6 @@ def installation(sight: Sight) -> Iterator[Diagnosis]:
         names = listed([f"{one.release} in namespace {one.namespace}" for one in sight.installations])
         last = sight.installations[-1]
         yield problem(
-            Check.INSTALLATION,
             f"muster is installed {len(sight.installations)} times ({names}); all installations act on the same gangs",
             f"uninstall all but one: helm uninstall {last.release} --namespace {last.namespace}; delete webhook "
             "configurations that belong to no release",
@@ -52,14 +50,10 @@ def installation(sight: Sight) -> Iterator[Diagnosis]:
 
 def processes(installed: Installation) -> Iterator[Diagnosis]:
     """Both Deployments are there, with Ready pods of this command's version."""
-    consequence = {
-        "webhook": "the apiserver gets no answer",
-        "controller": "waiting gangs keep waiting",
-    }
+    consequence = {"webhook": "the apiserver gets no answer", "controller": "waiting gangs keep waiting"}
     for component, deployment in (("webhook", installed.webhook), ("controller", installed.controller)):
         if deployment is None:
             yield problem(
-                Check.INSTALLATION,
                 f"Deployment {installed.namespace}/{installed.name}-{component} is missing: {consequence[component]}",
                 installed.upgrade,
             )
@@ -68,7 +62,6 @@ def processes(installed: Installation) -> Iterator[Diagnosis]:
         runs = deployment.metadata.labels.get(_VERSION, "")
         if runs != muster.__version__:
             yield warning(
-                Check.INSTALLATION,
                 f"{deployment.title} runs version {runs or 'unknown'}, this command is version {muster.__version__}: "
                 "some checks may not apply",
                 "use the command of the installed version",
@@ -81,12 +74,12 @@ def _ready(deployment: Deployment, consequence: str) -> Diagnosis:
     look = f"kubectl -n {deployment.metadata.namespace} describe pods -l app.kubernetes.io/name=muster"
     if wanted == 0:
         scale = f"kubectl -n {deployment.metadata.namespace} scale deployment {deployment.metadata.name} --replicas=2"
-        return problem(Check.INSTALLATION, f"{deployment.title} is scaled to 0: {consequence}", scale)
+        return problem(f"{deployment.title} is scaled to 0: {consequence}", scale)
     if ready == 0:
-        return problem(Check.INSTALLATION, f"{counted}: {consequence}", look)
+        return problem(f"{counted}: {consequence}", look)
     if ready < wanted:
-        return warning(Check.INSTALLATION, counted, look)
-    return fine(Check.INSTALLATION, counted)
+        return warning(counted, look)
+    return fine(counted)
 
 
 def lease(sight: Sight) -> Iterator[Diagnosis]:
@@ -97,25 +90,23 @@ def lease(sight: Sight) -> Iterator[Diagnosis]:
     where = f"Lease {installed.namespace}/{installed.lease}"
     logs = f"kubectl -n {installed.namespace} logs -l app.kubernetes.io/component=controller --tail=50"
     if isinstance(found, Unseen):
-        yield unknown(Check.LEASE, found, "the leader")
+        yield unknown(found, "the leader")
     elif found is None:
-        yield problem(Check.LEASE, f"{where} is missing: no controller has ever been the leader", logs)
+        yield problem(f"{where} is missing: no controller has ever been the leader", logs)
     elif not found.spec.holder_identity:
-        yield problem(Check.LEASE, f"{where} has no holder: waiting gangs keep waiting", logs)
+        yield problem(f"{where} has no holder: waiting gangs keep waiting", logs)
     else:
         spec = found.spec
         age = sight.now - (seconds_of(spec.renew_time) or 0.0)
         held = f"{where} is held by {spec.holder_identity}, renewed {ago(age)}"
         if age > spec.lease_duration_seconds + _SKEW:
             yield problem(
-                Check.LEASE,
-                f"{held}, with a lease duration of {spec.lease_duration_seconds} seconds: there is no leader",
-                logs,
+                f"{held}, with a lease duration of {spec.lease_duration_seconds} seconds: there is no leader", logs
             )
         elif age < -_SKEW:
-            yield warning(Check.LEASE, f"{held}: its clock is ahead", "synchronise the clocks of the nodes (NTP)")
+            yield warning(f"{held}: its clock is ahead", "synchronise the clocks of the nodes (NTP)")
         else:
-            yield fine(Check.LEASE, held)
+            yield fine(held)
 
 
 def policies(sight: Sight) -> Iterator[Diagnosis]:
@@ -124,42 +115,38 @@ def policies(sight: Sight) -> Iterator[Diagnosis]:
     if installed is None:
         return
     if isinstance(sight.policies, Unseen):
-        yield unknown(Check.POLICIES, sight.policies)
+        yield unknown(sight.policies, "policies")
         return
     if isinstance(sight.bindings, Unseen):
-        yield unknown(Check.POLICIES, sight.bindings)
+        yield unknown(sight.bindings, "policies")
         return
     expected = {f"{installed.name}-{name}" for name in _POLICIES}
     there = {policy.metadata.name for policy in sight.policies} & expected
     bound = {one.spec.policy_name for one in sight.bindings if "Deny" in one.spec.validation_actions} & expected
     if not there and not bound:
-        yield fine(
-            Check.POLICIES, "none is installed (chart value `policies`): anyone who can update pods can open gates"
-        )
+        yield fine("none is installed (chart value `policies`): anyone who can update pods can open gates")
     elif expected <= there & bound:
-        yield fine(Check.POLICIES, f"{len(expected)} policies are in force")
+        yield fine(f"{len(expected)} policies are in force")
     else:
         missing = listed(sorted(expected - (there & bound)))
         yield problem(
-            Check.POLICIES,
-            f"not in force: {missing} (the policy, or its binding with action Deny, is missing)",
-            installed.overwrite,
+            f"not in force: {missing} (the policy, or its binding with action Deny, is missing)", installed.overwrite
         )
 
 
 def rights(sight: Sight) -> Iterator[Diagnosis]:
     """No ServiceAccount of muster or Volcano lacks a permission that gangs need."""
     if isinstance(sight.accounts, Unseen):
-        yield unknown(Check.RIGHTS, sight.accounts, "the permissions of muster and Volcano")
+        yield unknown(sight.accounts, "the permissions of muster and Volcano")
         return
     for account in sight.accounts:
         if not account.lacks:
-            yield fine(Check.RIGHTS, f"{account.title} has all permissions that gangs need")
+            yield fine(f"{account.title} has all permissions that gangs need")
             continue
         cure = "reinstall the roles and bindings of Volcano from its own chart or manifest"
         if account.ours and sight.installation is not None:
             cure = sight.installation.overwrite
-        yield problem(Check.RIGHTS, f"{account.title} cannot {listed(list(_lacking(account.lacks)))}", cure)
+        yield problem(f"{account.title} cannot {listed(list(_lacking(account.lacks)))}", cure)
 
 
 def _lacking(lacks: Iterable[Right]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
-from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, unknown, warning
+from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, unknown, warning
 from muster.cli.doctor.objects import Deployment, flag
 from muster.cli.ui import listed
 from muster.model.times import duration_of
@@ -42,7 +42,7 @@ _OPERATORS = (
 def operators(sight: Sight) -> Iterator[Diagnosis]:
     """No operator creates gangs itself, and Kueue holds no workload that muster manages."""
     if isinstance(sight.deployments, Unseen):
-        yield unknown(Check.OPERATORS, sight.deployments, "the gang flags of the operators")
+        yield unknown(sight.deployments, "the gang flags of the operators")
         return
     seen, found = [], []
     for deployment in sight.deployments:
@@ -54,8 +54,7 @@ def operators(sight: Sight) -> Iterator[Diagnosis]:
     yield from found
     if not found:
         yield fine(
-            Check.OPERATORS,
-            f"no gang flag is set: {listed(sorted(set(seen)))}" if seen else "no operator with a gang flag found",
+            f"no gang flag is set: {listed(sorted(set(seen)))}" if seen else "no operator with a gang flag found"
         )
 
 
@@ -75,7 +74,6 @@ def _flagged(deployment: Deployment, operator: _Operator) -> Iterator[Diagnosis]
             if on:
                 setting = f"--{name}={value}" if value else f"--{name}"
                 yield warning(
-                    Check.OPERATORS,
                     f"{operator.title} ({deployment.title}) has {setting}: it creates the gangs of "
                     f"{operator.workloads} itself; muster adds no gate and no PodGroup (state External), and only "
                     "refuses workloads that cannot fit",
@@ -84,7 +82,6 @@ def _flagged(deployment: Deployment, operator: _Operator) -> Iterator[Diagnosis]
                 )
         if operator.word == "kuberay" and flag(container.words, "config") is not None:
             yield warning(
-                Check.OPERATORS,
                 f"{operator.title} ({deployment.title}) reads its settings from a file (--config); its "
                 "batchScheduler is not visible here",
                 "check its ConfigMap: batchScheduler should be empty and enableBatchScheduler false",
@@ -104,7 +101,7 @@ def _kueue(sight: Sight, deployments: tuple[Deployment, ...]) -> Iterator[Diagno
     if not any(map(is_kueue, deployments)):
         return
     if isinstance(sight.kueue, Unseen):
-        yield unknown(Check.OPERATORS, sight.kueue, "which workloads Kueue manages")
+        yield unknown(sight.kueue, "which workloads Kueue manages")
         return
     for name, text in sight.kueue.items():
         try:
@@ -116,7 +113,6 @@ def _kueue(sight: Sight, deployments: tuple[Deployment, ...]) -> Iterator[Diagno
         yield from _patience(sight.installation, name, configuration)
         if configuration.get("manageJobsWithoutQueueName") is True:
             yield warning(
-                Check.OPERATORS,
                 f"Kueue also manages workloads without its label (manageJobsWithoutQueueName in {name}): a workload "
                 "that both manage starts only when both admit it",
                 "assign each namespace to one of them: Kueue's managedJobsNamespaceSelector, and muster's label "
@@ -132,7 +128,6 @@ def _patience(installed: Installation | None, name: str, configuration: Mapping[
     seconds = duration_of(set_to) if isinstance(set_to, str) else None
     if given is not None and seconds is not None and seconds != given:
         yield warning(
-            Check.OPERATORS,
             f"Kueue takes its quota back from pods that are not ready after {set_to} (waitForPodsReady.timeout in "
             f"{name}), and muster warns of another time",
             f"set the chart value kueue.podsReadyTimeout={set_to}",

@@ -99,12 +99,7 @@ async def read_all(
 
     async def ask() -> tuple[T, ...]:
         listing = await list_all(
-            client,
-            resource,
-            lenient,
-            label_selector=label_selector,
-            field_selector=field_selector,
-            deadline=PATIENCE,
+            client, resource, lenient, label_selector=label_selector, field_selector=field_selector, deadline=PATIENCE
         )
         return tuple(listing.items)
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.diagnosis import Diagnosis, Severity, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.installed import VOLCANO, Installation
 from muster.cli.doctor.objects import Container, Deployment, QueueSeen
 from muster.cli.doctor.sight import Sight
@@ -78,21 +78,19 @@ def kinds(sight: Sight) -> Iterator[Diagnosis]:
     """Kubernetes is new enough, and the kinds of Volcano and of workloads are served in supported versions."""
     version = version_of(sight.kubernetes)
     if version is not None and version < _OLDEST_KUBERNETES:
-        yield problem(
-            Check.KINDS, f"Kubernetes {sight.kubernetes} is too old", "muster needs 1.30 or newer: upgrade the cluster"
-        )
+        yield problem(f"Kubernetes {sight.kubernetes} is too old", "muster needs 1.30 or newer: upgrade the cluster")
     else:
-        yield fine(Check.KINDS, f"Kubernetes {sight.kubernetes}")
+        yield fine(f"Kubernetes {sight.kubernetes}")
     if isinstance(sight.served, Unseen):
-        yield unknown(Check.KINDS, sight.served, "which kinds are served")
+        yield unknown(sight.served, "which kinds are served")
         return
     served = sight.served
     for api, plurals in _needed(sight.installation).items():
         missing = [plural for plural in plurals if plural not in served.get(api, ())]
         if missing:
-            yield problem(Check.KINDS, f"{api} is not served: no {listed(missing)}; no gang can be created", _CRDS[api])
+            yield problem(f"{api} is not served: no {listed(missing)}; no gang can be created", _CRDS[api])
         else:
-            yield fine(Check.KINDS, f"{api}: {listed(plurals)}")
+            yield fine(f"{api}: {listed(plurals)}")
     yield from _elastic_quotas(sight.installation, served)
     yield from _workloads(served)
 
@@ -103,10 +101,9 @@ def _elastic_quotas(installed: Installation | None, served: Mapping[str, frozens
         return
     api = PRODUCTS["coscheduling"]().api_version
     if "elasticquotas" in served.get(api, ()):
-        yield fine(Check.KINDS, f"{api}: elasticquotas")
+        yield fine(f"{api}: elasticquotas")
     else:
         yield warning(
-            Check.KINDS,
             f"{api} serves no elasticquotas: the chart value elasticQuotas limits no gang",
             "install the CRDs of scheduler-plugins, or set the chart value elasticQuotas=false",
         )
@@ -139,15 +136,13 @@ def _workloads(served: Mapping[str, frozenset[str]]) -> Iterator[Diagnosis]:
         if not any(one.rpartition("/")[0] == group for one in found):
             others = listed(sorted(one for one in served if one.rpartition("/")[0] == group))
             yield warning(
-                Check.KINDS,
                 f"{others} is served, a version that muster does not support: its workloads are not gangs",
                 "upgrade the operator or muster",
             )
     for api_version, plurals in sorted(found.items()):
-        yield fine(Check.KINDS, f"{api_version}: {listed(plurals)}")
+        yield fine(f"{api_version}: {listed(plurals)}")
     if not found:
         yield warning(
-            Check.KINDS,
             "the apiserver serves no kind of a supported operator: only plain pods, Jobs and StatefulSets can be gangs",
             "install an operator, for example KubeRay (docs/gangs.md has all kinds)",
         )
@@ -159,7 +154,7 @@ def volcano(sight: Sight) -> Iterator[Diagnosis]:
         yield from _queues(sight)
         return
     if isinstance(sight.deployments, Unseen):
-        yield unknown(Check.VOLCANO, sight.deployments, "whether Volcano's programs run")
+        yield unknown(sight.deployments, "whether Volcano's programs run")
     else:
         for program in VOLCANO:
             yield from _program(program, sight.deployments)
@@ -171,9 +166,7 @@ def _program(program: str, deployments: tuple[Deployment, ...]) -> Iterator[Diag
     runs = [(one, container) for one in deployments for container in one.containers if program_of(container) == program]
     if not runs:
         yield warning(
-            Check.VOLCANO,
-            f"no Deployment runs {program}; unless it runs elsewhere, {_DUTY[program]}",
-            "install Volcano 1.11 or newer",
+            f"no Deployment runs {program}; unless it runs elsewhere, {_DUTY[program]}", "install Volcano 1.11 or newer"
         )
     for deployment, container in runs:
         tag = container.image.partition("@")[0].rpartition(":")[2]
@@ -181,12 +174,10 @@ def _program(program: str, deployments: tuple[Deployment, ...]) -> Iterator[Diag
         title = f"{deployment.title} ({program} {tag if version else 'of unknown version'})"
         if version is not None and version < _OLDEST_VOLCANO:
             yield problem(
-                Check.VOLCANO,
-                f"{title} is too old: it does not support scheduling gates",
-                "upgrade Volcano to 1.11 or newer",
+                f"{title} is too old: it does not support scheduling gates", "upgrade Volcano to 1.11 or newer"
             )
         else:
-            yield readiness(Check.VOLCANO, deployment, title, _DUTY[program])
+            yield readiness(deployment, title, _DUTY[program])
 
 
 def _vulnerable(deployments: tuple[Deployment, ...]) -> Iterator[Diagnosis]:
@@ -203,7 +194,6 @@ def _vulnerable(deployments: tuple[Deployment, ...]) -> Iterator[Diagnosis]:
             if (fixed := one.cure(release)) is not None:
                 title = f"Volcano {_text(release)} ({listed(titles)})"
                 yield warning(
-                    Check.VOLCANO,
                     f"{title} has a published vulnerability, {one.name}: {one.words}",
                     f"upgrade Volcano to {_text(fixed)} or newer",
                 )
@@ -213,21 +203,19 @@ def _text(release: tuple[int, int, int]) -> str:
     return ".".join(map(str, release))
 
 
-def readiness(
-    check: Check, deployment: Deployment, title: str, duty: str, without: Severity = Severity.PROBLEM
-) -> Diagnosis:
+def readiness(deployment: Deployment, title: str, duty: str, without: Severity = Severity.PROBLEM) -> Diagnosis:
     """How many pods of a program are Ready; without any `duty` is not done, which is as grave as `without`."""
     ready, wanted = deployment.status.ready_replicas, deployment.spec.replicas
     look = f"kubectl -n {deployment.metadata.namespace} describe deployment {deployment.metadata.name}"
     counted = f"{title}: {ready} of {wanted} pods Ready"
     if ready == 0:
-        return Diagnosis(check, without, f"{counted}: {duty}", look)
-    return warning(check, counted, look) if ready < wanted else fine(check, counted)
+        return Diagnosis(without, f"{counted}: {duty}", look)
+    return warning(counted, look) if ready < wanted else fine(counted)
 
 
 def _queues(sight: Sight) -> Iterator[Diagnosis]:
     if isinstance(sight.queues, Unseen):
-        yield unknown(Check.VOLCANO, sight.queues, "queues")
+        yield unknown(sight.queues, "queues")
         return
     source = sight.installation.queue_source if sight.installation is not None else QUEUE_SOURCES["volcano"]
     api = f"{source.group}/{source.version}"
@@ -240,7 +228,6 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
     ]
     if stateless:
         yield problem(
-            Check.VOLCANO,
             f"Volcano has set no state on queue {listed([one.metadata.name for one in stateless])} for "
             f"{lasting(max(_age(one, sight.now) for one in stateless))}: gangs in it are not placed",
             "see the log of vc-controller-manager; it needs all CRDs of Volcano, including those of jobflow",
@@ -249,18 +236,16 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
     default = next((one for one in sight.queues if one.metadata.name == name), None)
     if default is None:
         yield warning(
-            Check.VOLCANO,
             f"the default queue {name} does not exist: workloads that name no queue are refused",
             "create it, or set the chart value `defaultQueue` to another queue",
         )
     elif (state := _state(default, source)) in _CLOSED:
         yield warning(
-            Check.VOLCANO,
             f"the default queue {name} is {state}: gangs that name no queue do not start",
             "open it, or set the chart value `defaultQueue` to another queue",
         )
     elif not stateless:
-        yield fine(Check.VOLCANO, f"{len(sight.queues)} queues; {name} is {state}")
+        yield fine(f"{len(sight.queues)} queues; {name} is {state}")
 
 
 def _state(queue: QueueSeen, source: QueueSource) -> str:
@@ -300,21 +285,19 @@ def coscheduling(sight: Sight) -> Iterator[Diagnosis]:
 def _quotas(quotas: tuple[ElasticQuota, ...] | Unseen, *, used: bool) -> Iterator[Diagnosis]:
     """ElasticQuotas count for muster as they do for the scheduler."""
     if isinstance(quotas, Unseen):
-        yield unknown(Check.COSCHEDULING, quotas, "whether there are ElasticQuotas")
+        yield unknown(quotas, "whether there are ElasticQuotas")
         return
     per_namespace = Counter(one.metadata.namespace for one in quotas)
     if quotas and not used:
         yield warning(
-            Check.COSCHEDULING,
             f"muster does not count the ElasticQuotas of {listed(sorted(per_namespace))}: it admits gangs that they "
             "have no room for, whose pods find no node where the scheduler runs its plugin CapacityScheduling",
             "set the chart value elasticQuotas=true where that plugin is on",
         )
     elif quotas:
-        yield fine(Check.COSCHEDULING, f"{counted(len(quotas), 'ElasticQuota')} in {listed(sorted(per_namespace))}")
+        yield fine(f"{counted(len(quotas), 'ElasticQuota')} in {listed(sorted(per_namespace))}")
     if used and (several := sorted(name for name, count in per_namespace.items() if count > 1)):
         yield warning(
-            Check.COSCHEDULING,
             f"{listed(several)}: more than one ElasticQuota in a namespace; the scheduler counts the last that it saw, "
             "muster the strictest amounts of all",
             "keep one ElasticQuota in each namespace",
@@ -325,13 +308,11 @@ def _part(part: str, names: list[str], deployments: tuple[Deployment, ...]) -> I
     runs = [(one, found[0]) for one in deployments if (found := _containers(one, part))]
     if not runs and part == _SCHEDULER and names == [_IN_THE_PLACE_OF]:
         yield fine(
-            Check.COSCHEDULING,
-            f"no Deployment runs the scheduler of {_PROJECT}: {_IN_THE_PLACE_OF} is a static pod in most clusters",
+            f"no Deployment runs the scheduler of {_PROJECT}: {_IN_THE_PLACE_OF} is a static pod in most clusters"
         )
     elif not runs:
         placed = f" for {listed(names)}" if part == _SCHEDULER else ""
         yield warning(
-            Check.COSCHEDULING,
             f"no Deployment runs the {part} of {_PROJECT}{placed}; unless it runs elsewhere, {_DUTY_OF_PART[part]}",
             f"install {_PROJECT} 0.34.7 or newer",
         )
@@ -341,11 +322,10 @@ def _part(part: str, names: list[str], deployments: tuple[Deployment, ...]) -> I
         title = f"{deployment.title} ({part} of {_PROJECT}, {tag if version else 'of unknown version'})"
         if part == _SCHEDULER and version is not None and version < _GATED_APART:
             yield warning(
-                Check.COSCHEDULING,
                 f"{title} counts gated pods as members: the open pods of a gang may hold nodes while others are gated",
                 f"upgrade {_PROJECT} to 0.34.7 or newer",
             )
-        yield readiness(Check.COSCHEDULING, deployment, title, _DUTY_OF_PART[part], _WITHOUT[part])
+        yield readiness(deployment, title, _DUTY_OF_PART[part], _WITHOUT[part])
 
 
 def _containers(deployment: Deployment, part: str) -> list[Container]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from muster.cli.doctor.diagnosis import Check, Diagnosis, Unseen, fine, problem, unknown
+from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown
 from muster.cli.doctor.installed import Installation
 from muster.cli.doctor.objects import Rule, Webhook, WebhookConfiguration
 from muster.cli.doctor.sight import ProbeAnswer, Sight
@@ -119,12 +119,11 @@ def webhooks(sight: Sight) -> Iterator[Diagnosis]:
         ("ValidatingWebhookConfiguration", sight.validating),
     ):
         if isinstance(seen, Unseen):
-            yield unknown(Check.WEBHOOKS, seen, f"the {kind}")
+            yield unknown(seen, f"the {kind}")
             continue
         found = next((one for one in seen if one.metadata.name == installed.name), None)
         if found is None:
             yield problem(
-                Check.WEBHOOKS,
                 f"{kind} {installed.name} is missing: objects are admitted without muster",
                 f"{installed.upgrade}, unless it was removed on purpose (docs/operations.md, Emergency)",
             )
@@ -133,17 +132,16 @@ def webhooks(sight: Sight) -> Iterator[Diagnosis]:
         closed = [one.name for one in found.webhooks if one.closed]
         if closed:
             yield problem(
-                Check.WEBHOOKS,
                 f"{kind} {installed.name}: the apiserver has not reached a webhook since the installation, and does "
                 f"not call {listed(closed)} yet; objects are admitted without muster",
                 f"kubectl -n {installed.namespace} logs -l app.kubernetes.io/component=webhook --tail=50",
             )
         if faults:
-            yield problem(Check.WEBHOOKS, f"{kind} {installed.name}: {listed(faults)}", installed.overwrite)
+            yield problem(f"{kind} {installed.name}: {listed(faults)}", installed.overwrite)
         elif not closed:
             lax = [one.name for one in found.webhooks if one.name in _STRICT and one.failure_policy == "Ignore"]
             note = f"; failurePolicy Ignore, skipped while no webhook answers: {listed(lax)}" if lax else ""
-            yield fine(Check.WEBHOOKS, f"{kind} {installed.name}: {len(found.webhooks)} entries are as installed{note}")
+            yield fine(f"{kind} {installed.name}: {len(found.webhooks)} entries are as installed{note}")
 
 
 def _faults(kind: str, found: WebhookConfiguration, installed: Installation) -> Iterator[str]:
@@ -191,26 +189,25 @@ def answers(sight: Sight) -> Iterator[Diagnosis]:
     if installed is None:
         return
     if isinstance(sight.pod_answer, Unseen):
-        yield unknown(Check.ANSWERS, sight.pod_answer, "how muster changes a pod")
+        yield unknown(sight.pod_answer, "how muster changes a pod")
     elif sight.pod_answer.refusal:
         yield _refused(sight.pod_answer.refusal, "a pod of a gang", installed)
     else:
         yield _of_pod(sight.pod_answer, installed, sight.namespace)
     if isinstance(sight.job_answer, Unseen):
-        yield unknown(Check.ANSWERS, sight.job_answer, "how muster answers a workload")
+        yield unknown(sight.job_answer, "how muster answers a workload")
     elif not sight.job_answer.refusal:
         mode = f" (validation {installed.validation})" if installed.validation else ""
         asked = "a Job of a gang in a queue that does not exist"
         if installed.refuses_lost_queues(_annotations(sight)):
             yield problem(
-                Check.ANSWERS,
                 f"{asked} is admitted, although validation is deny: no webhook checked it",
                 "see the check `webhooks`: the entry jobs.workloads.muster.dev, its conditions and failurePolicy",
             )
         else:
-            yield fine(Check.ANSWERS, f"{asked} would be admitted{mode}")
+            yield fine(f"{asked} would be admitted{mode}")
     elif (refusal := _OWN.search(sight.job_answer.refusal)) and _DENIED in sight.job_answer.refusal:
-        yield fine(Check.ANSWERS, f"a Job of a gang in a queue that does not exist would be refused by {refusal[1]}")
+        yield fine(f"a Job of a gang in a queue that does not exist would be refused by {refusal[1]}")
     else:
         yield _refused(sight.job_answer.refusal, "a Job of a gang", installed)
 
@@ -224,11 +221,10 @@ def _annotations(sight: Sight) -> dict[str, str]:
 def _of_pod(answer: ProbeAnswer, installed: Installation, namespace: str) -> Diagnosis:
     bound = f"bound to PodGroup {answer.group} in queue {answer.queue or '-'}"
     if answer.gated:
-        return fine(Check.ANSWERS, f"a pod of a gang would be held by muster's gate, {bound}")
+        return fine(f"a pod of a gang would be held by muster's gate, {bound}")
     if answer.group:
-        return fine(Check.ANSWERS, f"a pod of a gang would be {bound}, and not held (gate off)")
+        return fine(f"a pod of a gang would be {bound}, and not held (gate off)")
     return problem(
-        Check.ANSWERS,
         f"a pod of a gang is admitted unchanged in namespace {namespace}: muster was not called, or did not answer and "
         "failurePolicy is Ignore",
         f"see the check `webhooks`; kubectl -n {installed.namespace} get pods -l app.kubernetes.io/component=webhook",
@@ -239,13 +235,12 @@ def _refused(refusal: str, what: str, installed: Installation) -> Diagnosis:
     own = _OWN.search(refusal)
     if own is None:
         why = f"another component refuses the dry run: {refusal}"
-        return unknown(Check.ANSWERS, Unseen(why, "choose another namespace with -n"), f"the answer to {what}")
+        return unknown(Unseen(why, "choose another namespace with -n"), f"the answer to {what}")
     if _DENIED in refusal:
         words = f"{what} is refused by {own[1]}: {refusal}"
-        return problem(Check.ANSWERS, words, "docs/denials.md explains the refusal")
+        return problem(words, "docs/denials.md explains the refusal")
     cure = next((cure for cause, cure in _CAUSES if cause.search(refusal)), _OTHER_CAUSE)
     return problem(
-        Check.ANSWERS,
         f"{what} cannot be created: {refusal}",
         cure.format(namespace=installed.namespace, port=installed.port, upgrade=installed.upgrade),
     )

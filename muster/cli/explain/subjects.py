@@ -306,12 +306,7 @@ async def _allowed(
     """The objects; none, and a note, when they cannot be listed."""
     try:
         return await list_objects(
-            client,
-            resource,
-            type_,
-            namespace=namespace,
-            label_selector=label_selector,
-            field_selector=field_selector,
+            client, resource, type_, namespace=namespace, label_selector=label_selector, field_selector=field_selector
         )
     except ApiError as error:
         if not error.forbidden:

@@ -43,10 +43,7 @@ _LONGEST_PREFIX = 58
 
 
 def plan(
-    documents: Iterable[Document],
-    defaults: Defaults,
-    known: PlanContext | None = None,
-    errors: list[str] | None = None,
+    documents: Iterable[Document], defaults: Defaults, known: PlanContext | None = None, errors: list[str] | None = None
 ) -> list[dict[str, Any]]:
     """One entry per workload, and per Queue or GangQueue with a finding, in input order.
 

@@ -128,7 +128,7 @@ def _outputs() -> dict[str, Any]:
         },
         "plan": json.loads(muster("plan", "-o", "json", "-f", str(_ROOT / "docs/examples/raycluster.yaml")).stdout),
         "audit": _audited(),
-        "doctor": report("1.36.3", None, [Diagnosis(next(iter(Check)), Severity.OK, "fine", "")]),
+        "doctor": report("1.36.3", None, [(next(iter(Check)), Diagnosis(Severity.OK, "fine"))]),
     }
 
 
