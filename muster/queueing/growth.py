@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 
 from muster.queueing.admission_pass import AdmissionPass
 from muster.queueing.entries import GangKey, Growth, Order
-from muster.queueing.turns import QueueVisitor, Turns
+from muster.queueing.turns import QueueVisitor, in_turn
 from muster.queueing.unplaced_claims import soft_in
 from muster.queueing.usage import amounts_of, plus, signed
 from muster.queueing.waiting_line import WaitingLine
@@ -90,13 +90,13 @@ class GrowthQueue:
             most = room_to_grow(outcome, queue)
             if most is not None:
                 visitors[queue] = _GrowthVisitor(queue, self._lines[queue], passed.get(queue), most, may_grow)
-        turns = Turns(outcome.shares, outcome.usage, {queue: [one] for queue, one in visitors.items()})
+        turns = in_turn(outcome.shares, outcome.usage, {queue: [one] for queue, one in visitors.items()})
         found = turns.next()
         if found is None:
             return None
         turns.advance()
         last_now = {queue: one.last for queue, one in visitors.items() if one.last is not None}
-        return Turn(found[1].key.gang, {**passed, **last_now})
+        return Turn(found.key.gang, {**passed, **last_now})
 
 
 def room_to_grow(outcome: AdmissionPass, queue: str) -> Mapping[str, int] | None:

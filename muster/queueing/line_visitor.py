@@ -12,7 +12,7 @@ from muster.queueing.queue_state import LineKey, QueueState, Stage
 from muster.queueing.queue_view import ROOT
 from muster.queueing.reclaim import Reclaimable
 from muster.queueing.shares import Shares
-from muster.queueing.turns import QueueVisitor, Turns
+from muster.queueing.turns import QueueVisitor, in_turn
 from muster.queueing.usage import RUN, clamp
 from muster.queueing.waiting_line import WaitingLine
 
@@ -195,7 +195,7 @@ def run_admission_pass(
         if tree.takes_work(queue) and tree.leaf(queue):
             lines = (LineVisitor(outcome, queue, key, line) for key, line in state.lines.items())
             visitors[queue] = [one for one in lines if not one.is_full()]
-    turns = Turns(shares, outcome.usage, visitors)
+    turns = in_turn(shares, outcome.usage, visitors)
     while turns.next() is not None:
         if len(outcome.fits) == at_once:
             outcome.more = True

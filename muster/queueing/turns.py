@@ -30,12 +30,12 @@ class Visitor(ABC):
         """Have `first` be the first of those that are left; False where none is, nor will be."""
 
     @abstractmethod
-    def next(self) -> tuple[str, Order] | None:
-        """The queue and the place of the gang whose turn it is; None where none is left."""
+    def next(self) -> Order | None:
+        """The place of the gang whose turn it is; None where none is left."""
 
     @abstractmethod
     def advance(self) -> None:
-        """Have the gang that `next` gave its turn, and go on behind it; what is taken changes for its queue alone."""
+        """Give the gang its turn that `next` gave, and go on behind it; what is taken changes for its queue alone."""
 
 
 class QueueVisitor(Visitor):
@@ -58,116 +58,96 @@ class QueueVisitor(Visitor):
             self.first, self.found = found, True
         return self.found
 
-    def next(self) -> tuple[str, Order] | None:
-        """The queue and the place of the gang whose turn it is."""
-        return (self.queue, self.first) if self.peek() else None
+    def next(self) -> Order | None:
+        """The place of the gang whose turn it is."""
+        return self.first if self.peek() else None
 
     def advance(self) -> None:
         """Go on behind the gang that `next` gave."""
         self.last, self.found = self.first, False
 
 
-class Turns:
-    """The turns of visitors, given by queue.
+def in_turn(shares: Shares, usage: Usage, visitors: Mapping[str, Sequence[Visitor]]) -> Visitor:
+    """Several visitors as one, which gives them their turns; they are given by queue.
 
-    `usage` is what is taken, and changes as they are advance.
+    `usage` is what is taken, and changes as they advance.
     """
-
-    def __init__(self, shares: Shares, usage: Usage, visitors: Mapping[str, Sequence[Visitor]]) -> None:
-        self._shares = shares
-        self._usage = usage
-        paths = [(shares.tree.gang_path(queue), found) for queue, found in visitors.items() if found]
-        self._all = self._below(paths, -1) if paths else None
-
-    def next(self) -> tuple[str, Order] | None:
-        """The queue and the place of the gang whose turn it is; None where none is left."""
-        return None if self._all is None else self._all.next()
-
-    def advance(self) -> None:
-        """Have the gang that `next` gave its turn, and go on."""
-        if self._all is not None:
-            self._all.advance()
-
-    def _below(self, paths: Sequence[tuple[tuple[str, ...], Sequence[Visitor]]], depth: int) -> Visitor:
-        """Those below one queue: all paths have it at this place, counted from the root at -1."""
-        while len(paths) > 1:
-            parent = paths[0][0][depth]
-            depth -= 1
-            queues: dict[str, list[tuple[tuple[str, ...], Sequence[Visitor]]]] = {}
-            for path in paths:
-                queues.setdefault(path[0][depth], []).append(path)
-            if len(queues) > 1:
-                below = {queue: self._below(found, depth) for queue, found in queues.items()}
-                if self._shares.by_age(parent):
-                    return _ByAge(list(below.values()))
-                return _ByShare(self._shares, self._usage, below)
-        visitors = paths[0][1]
-        return visitors[0] if len(visitors) == 1 else _ByAge(visitors)
+    paths = [(shares.tree.gang_path(queue), found) for queue, found in visitors.items() if found]
+    return _below(shares, usage, paths, -1)
 
 
-class _ByAge(Visitor):
-    """First whose first gang is first in order."""
+def _below(
+    shares: Shares, usage: Usage, paths: Sequence[tuple[tuple[str, ...], Sequence[Visitor]]], depth: int
+) -> Visitor:
+    """Those below one queue: all paths have it at this place, counted from the root at -1."""
+    while len(paths) > 1:
+        parent = paths[0][0][depth]
+        depth -= 1
+        queues: dict[str, list[tuple[tuple[str, ...], Sequence[Visitor]]]] = {}
+        for path in paths:
+            queues.setdefault(path[0][depth], []).append(path)
+        if len(queues) > 1:
+            found = [_below(shares, usage, one, depth) for one in queues.values()]
+            return _Several(found) if shares.by_age(parent) else _BySharesOf(list(queues), found, shares, usage)
+    alone = paths[0][1] if paths else ()
+    return alone[0] if len(alone) == 1 else _Several(alone)
+
+
+class _Several(Visitor):
+    """First the visitor whose first gang is first in order."""
 
     def __init__(self, visitors: Sequence[Visitor]) -> None:
-        self._heap = [(visitor.first, number, visitor) for number, visitor in enumerate(visitors)]
+        self._visitors = visitors
+        self._heap = [(self._key(number), number) for number in range(len(visitors))]
         heapq.heapify(self._heap)
-        self.first = self._heap[0][0]
+        if visitors:
+            self.first = min(visitor.first for visitor in visitors)
 
-    def peek(self) -> bool:
+    def _key(self, number: int) -> tuple[float, Order]:
+        """The place of a visitor; it never moves to the front."""
+        return 0.0, self._visitors[number].first
+
+    def _top(self) -> Visitor | None:
         while self._heap:
-            first, number, visitor = self._heap[0]
+            known, number = self._heap[0]
+            visitor = self._visitors[number]
             if not visitor.peek():
                 heapq.heappop(self._heap)
-            elif visitor.first != first:
-                heapq.heapreplace(self._heap, (visitor.first, number, visitor))
+            elif known != (now := self._key(number)):
+                heapq.heapreplace(self._heap, (now, number))
             else:
-                self.first = first
-                return True
-        return False
+                return visitor
+        return None
 
-    def next(self) -> tuple[str, Order] | None:
-        return self._heap[0][2].next() if self.peek() else None
+    def peek(self) -> bool:
+        if (top := self._top()) is not None:
+            self.first = top.first
+        return top is not None
+
+    def next(self) -> Order | None:
+        top = self._top()
+        return None if top is None else top.next()
 
     def advance(self) -> None:
-        self._heap[0][2].advance()
+        self._visitors[self._heap[0][1]].advance()
 
 
-class _ByShare(Visitor):
-    """First whose queue has least of its share, of those with as much whose first gang is first in order."""
+class _BySharesOf(_Several):
+    """First the queue with the lowest share; ties go to the queue whose first gang is first in order."""
 
-    def __init__(self, shares: Shares, usage: Usage, queues: Mapping[str, Visitor]) -> None:
-        self._shares = shares
-        self._usage = usage
-        self._heap = [
-            (self._share(queue), visitor.first, number, queue, visitor)
-            for number, (queue, visitor) in enumerate(queues.items())
-        ]
-        heapq.heapify(self._heap)
+    def __init__(self, queues: Sequence[str], visitors: Sequence[Visitor], shares: Shares, usage: Usage) -> None:
+        self._queues, self._shares, self._usage = queues, shares, usage
         # The same, whatever queues have; only a queue with siblings of its own is asked for it.
-        self._in_order: _ByAge | None = None
-        self.first = min(entry[1] for entry in self._heap)
+        self._in_order: _Several | None = None
+        super().__init__(visitors)
+
+    def _key(self, number: int) -> tuple[float, Order]:
+        queue = self._queues[number]
+        return self._shares.of(queue, self._usage.taken(queue)), self._visitors[number].first
 
     def peek(self) -> bool:
         if self._in_order is None:
-            self._in_order = _ByAge([entry[-1] for entry in self._heap])
+            self._in_order = _Several(self._visitors)
         found = self._in_order.peek()
         self.first = self._in_order.first
         return found
-
-    def next(self) -> tuple[str, Order] | None:
-        while self._heap:
-            *known, number, queue, visitor = self._heap[0]
-            if not visitor.peek():
-                heapq.heappop(self._heap)
-            elif known != [share := self._share(queue), visitor.first]:
-                # Neither ever becomes less.
-                heapq.heapreplace(self._heap, (share, visitor.first, number, queue, visitor))
-            else:
-                return visitor.next()
-        return None
-
-    def advance(self) -> None:
-        self._heap[0][-1].advance()
-
-    def _share(self, queue: str) -> float:
-        return self._shares.of(queue, self._usage.taken(queue))
