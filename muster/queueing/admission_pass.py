@@ -4,7 +4,7 @@ A pass visits the gangs in order (`muster.queueing.turns`), and each gang that f
 started. Smaller gangs pass one that does not fit, unless its queue is strict; once it has been passed for longer than
 its queue's patience, as far as its reservation lets them (see `muster.queueing.reservations`). The rest of a gang that
 has begun ignores reservations: what it holds comes back only when it has run. A gang for which its namespace has no
-room holds up no gang in its queue, strict or not (see `muster.queueing.namespace_quota`).
+room holds up no gang in its queue, strict or not (see `muster.queueing.holdings`).
 """
 
 from __future__ import annotations
@@ -17,14 +17,13 @@ from math import inf
 
 from muster.queueing.bypassed import BypassCandidates
 from muster.queueing.entries import Candidate, Claim, EndKind, EntryKey, Order
-from muster.queueing.namespace_quota import NamespaceRoom
+from muster.queueing.holdings import NamespaceRoom
 from muster.queueing.queue_state import Holds, QueueState
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT
-from muster.queueing.reclaim import Reclaimable
 from muster.queueing.reservations import Reservation, Reservations
 from muster.queueing.run_ends import RunEnds, ended_by, first_time
-from muster.queueing.shares import Shares
+from muster.queueing.shares import Reclaimable, Shares
 from muster.queueing.unplaced_claims import CountedUnplaced, is_soft
 from muster.queueing.usage import Amounts, Usage, clamp, plus, signed
 

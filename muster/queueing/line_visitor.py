@@ -10,8 +10,7 @@ from muster.queueing.entries import Order
 from muster.queueing.holdings import Room
 from muster.queueing.queue_state import LineKey, QueueState, Stage
 from muster.queueing.queue_view import ROOT
-from muster.queueing.reclaim import Reclaimable
-from muster.queueing.shares import Shares
+from muster.queueing.shares import Reclaimable, Shares
 from muster.queueing.turns import QueueVisitor, in_turn
 from muster.queueing.usage import RUN, clamp
 from muster.queueing.waiting_line import WaitingLine

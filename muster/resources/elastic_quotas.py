@@ -3,6 +3,11 @@
 As the plugin CapacityScheduling (pkg/capacityscheduling of v0.34.7) reads one. Without a `max` the namespace is not
 limited; with one, cpu, memory and ephemeral-storage that it does not name are 0, and other resources are unlimited.
 What `min` does not name is guaranteed to nobody.
+
+The plugin refuses pods for good where the namespace would use more than its `max`, and where all namespaces with a
+quota would use more than the sum of all `min`. A namespace within its own `min` gets back by preemption what others
+borrowed, so that the sum never keeps it from that. A namespace without a quota is not limited, and what it uses does
+not count. The scheduler follows one quota of each namespace; of several, muster takes the strictest amounts.
 """
 
 from __future__ import annotations
