@@ -30,7 +30,7 @@ from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeWatch
 from muster.process.event_loop import Turns
 from muster.process.health import serve_health
-from muster.process.lifecycle import add_common_arguments, identity, parsed, run, stop_signal
+from muster.process.lifecycle import add_common_arguments, identity, parse_args, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, Watches, new_registry, unread
 from muster.queueing.ledger import GangKey
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--lease-duration", type=float, default=15.0, help="seconds until a silent leader is replaced")
     parser.add_argument("--renew-deadline", type=float, default=10.0, help="seconds until a leader gives up renewing")
     parser.add_argument("--retry-period", type=float, default=2.0, help="seconds between attempts at the lease")
-    arguments = parsed(parser)
+    arguments = parse_args(parser)
     configure_logging(arguments.log_level, arguments.log_format)
     try:
         run("muster-controller", partial(_run, arguments))

@@ -8,7 +8,7 @@ from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.kube.resource import JOBS
 from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, decode, is_true
-from muster.observe.alive import somebodys
+from muster.observe.alive import has_living_owner
 from muster.observe.kueue_objects import KUEUE_WORKLOADS
 
 MOST_JOBS = 100
@@ -24,7 +24,7 @@ class LiveReader:
 
     async def has_living_owner(self, group: ObjectMeta) -> bool:
         """Return whether a PodGroup still has a living owner (`muster.observe.alive`)."""
-        return await somebodys(self._client, group)
+        return await has_living_owner(self._client, group)
 
     async def short_jobs(self, namespace: str, selector: str) -> list[ObjectMeta]:
         """Return the Jobs of the namespace that this label selector finds and that lack pods."""

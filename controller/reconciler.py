@@ -34,7 +34,7 @@ from muster.observe.candidates import queue_held
 from muster.observe.expectations import DOUBLINGS
 from muster.observe.ledger_entry import waits_for_a_node
 from muster.observe.phases import Phase, given_back
-from muster.observe.pod_groups import RESERVING, desired, lenient, shown, unreserved
+from muster.observe.pod_groups import RESERVING, desired, relaxed_pod_group, shown, unreserved
 from muster.observe.readiness import ready_in, too_long
 from muster.observe.refused_writes import Part
 from muster.observe.terminating import look_again_in
@@ -339,7 +339,7 @@ class Reconciler:
         if work.plan.lost and view.members:
             state, message = GangState.QUEUE_NOT_FOUND, queue_not_found(queue_held(view)).message
         elif view.members:
-            await pod_groups.ensure(term, work, lenient(view))
+            await pod_groups.ensure(term, work, relaxed_pod_group(view))
             if opening is not None:
                 if opening.members:
                     await take_off(term, opening.members, expects)

@@ -19,7 +19,7 @@ from muster.model.strictness import Validation, read_validation
 from muster.process.certificates import Lives
 from muster.process.event_loop import Turns
 from muster.process.health import serve_health
-from muster.process.lifecycle import Identity, add_common_arguments, identity, parsed, run, stop_signal
+from muster.process.lifecycle import Identity, add_common_arguments, identity, parse_args, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, Watches, new_registry, unread
 from muster.queueing.sources import QUEUE_SOURCES
@@ -76,7 +76,7 @@ def main() -> None:
         metavar="REASON=SEVERITY",
         help="deny, warn or off for one reason of docs/denials.md; may be repeated",
     )
-    arguments = parsed(parser)
+    arguments = parse_args(parser)
     try:
         validation = read_validation(arguments.validation, arguments.validation_reason)
     except ValueError as error:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from hack.bench.harness import Table, options
 from hack.bench.many import Client, One, at_once, filled, leader, queue
-from muster.process.lifecycle import spare_collector
+from muster.process.lifecycle import tune_gc
 
 _ROUNDS = 20
 
@@ -25,7 +25,7 @@ async def _milliseconds(pods: int, *, runs: bool) -> list[float]:
     # The first looks write, and read each pod.
     for _ in range(2):
         await reconciler.reconcile(one.key)
-    spare_collector()
+    tune_gc()
     took = []
     for _ in range(_ROUNDS):
         began = time.process_time()

@@ -31,7 +31,7 @@ from muster.model.objects import Namespace, Node, Pod, PriorityClass, Queue, con
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeWatch
 from muster.process.event_loop import Turns, run_measured
-from muster.process.lifecycle import spare_collector
+from muster.process.lifecycle import tune_gc
 
 _NODES, _PODS_PER_NODE = 5000, 20
 _WORKERS = 16
@@ -271,7 +271,7 @@ async def _measure(turns: Turns, sizes: Iterable[int]) -> None:
     for gangs in sizes:
         # What the last size left is freed; else the collector does as in the processes.
         gc.unfreeze()
-        spare_collector()
+        tune_gc()
         bench = _Bench(turns, table, gangs)
         await _listing(bench, gangs)
         await _nodes(bench)

@@ -22,7 +22,7 @@ from hack.bench.harness import Table, milliseconds, options
 from muster.model.objects import Node, Pod, convert
 from muster.observe.cluster import Cluster
 from muster.observe.nodes import NodeRoom
-from muster.process.lifecycle import spare_collector
+from muster.process.lifecycle import tune_gc
 from muster.queueing.entries import Claim, EndKind, EntryKey, Growth, Run
 from muster.queueing.growth import GrowthQueue
 from muster.queueing.ledger import Candidate, GangKey, Ledger
@@ -281,7 +281,7 @@ def main(argv: Sequence[str]) -> None:
     """Measure and print."""
     given = options(argv, __doc__, waiting=[1000, 4000, 16_000])
     # As the processes do.
-    spare_collector()
+    tune_gc()
     table = Table("ms of CPU", "waiting", "median", "worst", "PodGroups")
     for title, measure in _ROWS.items():
         for waiting in given.waiting:

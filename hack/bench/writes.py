@@ -17,7 +17,7 @@ from hack.bench.harness import options, say
 from hack.bench.many import Client, Leader, One, at_once, filled, leader, queue, workloads
 from muster.model.objects import Queue
 from muster.observe.cluster import Cluster
-from muster.process.lifecycle import spare_collector
+from muster.process.lifecycle import tune_gc
 
 _QUEUES, _SECONDS = 60, 100
 
@@ -107,5 +107,5 @@ async def _passing(gangs: int) -> None:
 def main(argv: Sequence[str]) -> None:
     """Measure and print."""
     given = options(argv, __doc__, gangs=[1000, 4000, 16_000])
-    spare_collector()
+    tune_gc()
     asyncio.run(_measure(given.gangs))

@@ -19,7 +19,7 @@ from hack.image.sbom import debian_component, document, licences, python_compone
 from hack.image.tree import EPOCH, Tree
 from hack.image.wheels import SITE, Wheel, downloaded, muster_wheel, read_wheel, requirements_tree, unpack
 from hack.testbed.paths import locked
-from muster.process.revision import BAKED, UNKNOWN, in_checkout
+from muster.process.revision import COMMIT_FILE, UNKNOWN, in_checkout
 
 CHECKOUT = Path(__file__).parents[2]
 SBOM_IN_IMAGE = "usr/share/doc/muster/sbom.cdx.json"
@@ -136,7 +136,7 @@ def _muster(wheel: Wheel, commit: str, sbom: bytes, interpreter: Interpreter) ->
     tree = Tree()
     unpack(wheel, tree, commands=True)
     add_bytecode(tree, interpreter)
-    tree.file(f"{SITE}/muster/{BAKED}", f"{commit}\n")
+    tree.file(f"{SITE}/muster/{COMMIT_FILE}", f"{commit}\n")
     tree.file(SBOM_IN_IMAGE, sbom)
     return layer(tree, f"muster {wheel.version}, commit {commit}")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from muster.admitters.kueue import KueueWorkload, Yes, answer_of, newest, reverted
+from muster.admitters.kueue import KueueAnswer, KueueWorkload, answer_of, newest, reverted
 from muster.admitters.model import Admitter, chosen_admitter, gate_by, listed
 
 __all__ = [
     "Admitter",
+    "KueueAnswer",
     "KueueWorkload",
-    "Yes",
     "answer_of",
     "chosen_admitter",
     "gate_by",

@@ -85,7 +85,7 @@ class KueueWorkload(LocalObject, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Yes:
+class KueueAnswer:
     """Kueue's answer: whether the gang is admitted, and in a sentence why not.
 
     `workload` is the Workload that says so, None where there is none; `others` are those that speak for other pods of
@@ -125,15 +125,15 @@ def newest(found: Iterable[KueueWorkload]) -> KueueWorkload | None:
     return unfinished[0] if unfinished else None
 
 
-def answer_of(workload: KueueWorkload | None, *, labelled: bool, timeout: float = 0.0) -> Yes:
+def answer_of(workload: KueueWorkload | None, *, labelled: bool, timeout: float = 0.0) -> KueueAnswer:
     """What Kueue says by this Workload, the newest; `labelled` tells whether the user's object names a LocalQueue.
 
     `timeout` is its waitForPodsReady.timeout in seconds, 0 where nobody knows it.
     """
     if workload is None:
         if not labelled:
-            return Yes(admitted=False, message=_IN_NO_QUEUE)
-        return Yes(admitted=False, message=_NO_WORKLOAD, settled=False)
+            return KueueAnswer(admitted=False, message=_IN_NO_QUEUE)
+        return KueueAnswer(admitted=False, message=_NO_WORKLOAD, settled=False)
     if workload.admitted:
         ready = workload.condition("PodsReady")
         # Without the condition Kueue awaits nothing: it is configured not to.
@@ -141,9 +141,9 @@ def answer_of(workload: KueueWorkload | None, *, labelled: bool, timeout: float 
         # Of pods that were ready, the time runs from when they are so no more. It is as long, unless configured else.
         begun = ready if ready is not None and ready.reason == "WaitForRecovery" else workload.condition("Admitted")
         since = seconds_of(begun.last_transition_time) if awaits and begun and timeout else None
-        return Yes(admitted=True, workload=workload, awaited_until=None if since is None else since + timeout)
+        return KueueAnswer(admitted=True, workload=workload, awaited_until=None if since is None else since + timeout)
     looked_at = any(one.message for one in workload.status.conditions)
-    return Yes(admitted=False, message=_why_not(workload), workload=workload, settled=looked_at)
+    return KueueAnswer(admitted=False, message=_why_not(workload), workload=workload, settled=looked_at)
 
 
 def reverted(workload: str) -> str:

@@ -15,7 +15,7 @@ from typing import Any, Self, TypedDict, Unpack
 import msgspec
 
 from muster.kube.config import Connection, load_connection
-from muster.kube.errors import ApiError, OversizedLine, Silence, Unreachable
+from muster.kube.errors import ApiError, OversizedLine, Unreachable, WatchIdle
 from muster.kube.resource import Resource
 from muster.kube.transport import Call, Transport
 
@@ -25,8 +25,8 @@ __all__ = [
     "ApiError",
     "Client",
     "OversizedLine",
-    "Silence",
     "Unreachable",
+    "WatchIdle",
     "WriteOptions",
 ]
 
@@ -70,10 +70,10 @@ class Client:
         """
         return cls(await load_connection(kubeconfig, context), user_agent=user_agent)
 
-    def apart(self) -> Client:
-        """A client of the same apiserver, with the same credentials, for calls that must not wait for those of others.
+    def dedicated_connection(self) -> Client:
+        """Return a client with connections of its own, for calls that must not wait for other calls.
 
-        Its connections are its own; close it as well.
+        It uses the same apiserver and credentials; close it as well.
         """
         return Client(self._transport.connection, user_agent=self._user_agent)
 
@@ -280,8 +280,8 @@ class Client:
         """Watch from `resource_version` on; gives the events' raw lines until the server ends the watch.
 
         The server ends it after `timeout_seconds`. Never retried here: the caller knows where to resume. Raises, on
-        entering or from the iterator, ApiError, Unreachable, Silence after `silence` seconds without a byte (bookmarks
-        come only when something happened to the kind, wherever in the cluster), and OversizedLine for a line above
+        entering or from the iterator, ApiError, Unreachable, WatchIdle after `silence` seconds without a byte
+        (bookmarks come only after a change to the kind, wherever in the cluster), and OversizedLine for a line above
         `max_line` bytes.
         """
         params = {

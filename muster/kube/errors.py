@@ -95,11 +95,11 @@ class Unreachable(ApiError):  # noqa: N818 - a state of the network, and the wor
         self.connection_refused = connection_refused
 
 
-class Silence(Unreachable):
+class WatchIdle(Unreachable):
     """A watch sent nothing for so long: nothing happened, or the connection is dead, or the server is."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"nothing came for {seconds:g} s", reason="Silence")
+        super().__init__(f"nothing came for {seconds:g} s", reason="WatchIdle")
 
 
 class OversizedLine(ApiError):  # noqa: N818 - as above

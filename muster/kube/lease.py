@@ -202,7 +202,7 @@ class LeaseElector:
         at which another may lead (the message says so if it still runs: end the process). What `lead` raises, and
         cancellation, are raised after the lease is released, so that another replica takes over at once.
         """
-        async with self._shared.apart() as self._client:
+        async with self._shared.dedicated_connection() as self._client:
             await self._run(lead)
 
     async def _run(self, lead: Callable[[], Awaitable[None]]) -> None:

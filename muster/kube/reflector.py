@@ -16,7 +16,7 @@ import msgspec
 
 from muster.kube.backoff import Backoff
 from muster.kube.client import Client
-from muster.kube.errors import ApiError, Silence, Unreachable, error_from_response
+from muster.kube.errors import ApiError, Unreachable, WatchIdle, error_from_response
 from muster.kube.listing import Pages, list_into
 from muster.kube.progress import Progress
 from muster.kube.resource import Resource
@@ -216,7 +216,7 @@ class Reflector(Generic[T]):
                     self._take(line)
                     # Of lines that are there already each is had at once.
                     await turns.give()
-            except Silence as silence:
+            except WatchIdle as silence:
                 logger.debug(
                     "%s: %s; resuming the watch", self._resource.full_name, silence, extra={"event": "watch.silent"}
                 )

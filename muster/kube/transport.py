@@ -22,7 +22,7 @@ from yarl import URL
 from muster.kube.backoff import Backoff
 from muster.kube.clock import ServerClock, boottime
 from muster.kube.config import ConfigError, Connection
-from muster.kube.errors import ApiError, OversizedAnswer, Silence, Unreachable, error_from_response
+from muster.kube.errors import ApiError, OversizedAnswer, Unreachable, WatchIdle, error_from_response
 from muster.kube.lines import LineSplitter
 
 if TYPE_CHECKING:
@@ -141,8 +141,8 @@ class Transport:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Open an answer that goes on, and give its lines; tried again only with other credentials, after a 401.
 
-        Raises, on entering or from the iterator, ApiError, Unreachable, Silence after `silence` seconds without a byte,
-        and OversizedLine.
+        Raises, on entering or from the iterator, ApiError, Unreachable, WatchIdle after `silence` seconds without a
+        byte, and OversizedLine.
         """
         response: aiohttp.ClientResponse | None = None
         latest = boottime() + open_deadline
@@ -185,7 +185,7 @@ class Transport:
                 for line in splitter.feed(chunk):
                     yield line
         except aiohttp.SocketTimeoutError as error:
-            raise Silence(silence) from _without_frames(error)
+            raise WatchIdle(silence) from _without_frames(error)
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from error
 

@@ -26,7 +26,7 @@ class _Anything(LocalObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-async def somebodys(client: Client, group: ObjectMeta, *, deadline: float = 10.0, first: int = 0) -> bool:
+async def has_living_owner(client: Client, group: ObjectMeta, *, deadline: float = 10.0, first: int = 0) -> bool:
     """True if the workload for which the PodGroup was made exists, or, without an owner, a living plain pod.
 
     The read of a workload may take `deadline` seconds. Of plain pods only the `first` so many are looked at, 0 for all.

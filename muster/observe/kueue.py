@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from muster.admitters import Admitter, Yes, answer_of, chosen_admitter, reverted
+from muster.admitters import Admitter, KueueAnswer, answer_of, chosen_admitter, reverted
 from muster.gangs.intent import Defaults
 from muster.model.names import KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError, Pod
@@ -33,7 +33,7 @@ def with_kueue(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defau
     return replace(view, kueue=_said(kind, decoded, cluster, defaults.kueues_timeout))
 
 
-def _said(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> Yes:
+def _said(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> KueueAnswer:
     chain = [(kind, decoded), *_makers(decoded, cluster)]
     # Kueue takes an empty label for none.
     labelled = any(one.metadata.labels.get(KUEUE_QUEUE) for _, one in chain)
@@ -52,13 +52,13 @@ def _said(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> Yes
     return replace(answer, never=True, message=f"Kueue can never admit it: {never}") if never else answer
 
 
-def _of_pods(pods: Iterable[Pod], cluster: Cluster, timeout: float) -> Yes:
+def _of_pods(pods: Iterable[Pod], cluster: Cluster, timeout: float) -> KueueAnswer:
     """What Kueue says of plain pods, one by one: they are one gang by their own word, and may be many Jobs'."""
     answers = [(_named(pod), _of_pod(pod, cluster, timeout)) for pod in pods]
     workloads = {one.workload.metadata.uid: one.workload for _, one in answers if one.workload is not None}
     doubtful = next(((name, one) for name, one in answers if not one.admitted), None)
     if doubtful is None:
-        answer = next((one for _, one in answers if one.workload is not None), Yes(admitted=True))
+        answer = next((one for _, one in answers if one.workload is not None), KueueAnswer(admitted=True))
     else:
         name, answer = doubtful
         if len({of for of, _ in answers}) > 1:
@@ -78,12 +78,12 @@ def _named(pod: Pod) -> str:
     return f'Job "{job.name}"' if job is not None else f'pod "{pod.metadata.name}"'
 
 
-def _of_pod(pod: Pod, cluster: Cluster, timeout: float) -> Yes:
+def _of_pod(pod: Pod, cluster: Cluster, timeout: float) -> KueueAnswer:
     """Kueue admits it with its Job, or holds it by a gate of its own."""
     of_job = next((cluster.kueue.newest_of(uid) for uid in job_of_pod(pod)), None)
     if of_job is not None:
         return answer_of(of_job, labelled=True, timeout=timeout)
-    return Yes(admitted=True) if pod.metadata.labels.get(KUEUE_QUEUE) else answer_of(None, labelled=False)
+    return KueueAnswer(admitted=True) if pod.metadata.labels.get(KUEUE_QUEUE) else answer_of(None, labelled=False)
 
 
 def _makers(decoded: Decoded, cluster: Cluster) -> Iterator[tuple[Kind, Decoded]]:
@@ -99,6 +99,6 @@ def _makers(decoded: Decoded, cluster: Cluster) -> Iterator[tuple[Kind, Decoded]
         made = maker.metadata.name
 
 
-def _suspended(kind: Kind, decoded: Decoded, kept: Yes) -> str:
+def _suspended(kind: Kind, decoded: Decoded, kept: KueueAnswer) -> str:
     name = kept.workload.metadata.name if kept.workload else ""
     return f'{kind.kind} "{decoded.metadata.name}" is suspended; {reverted(name)}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from muster.admitters import Yes, reverted
+from muster.admitters import KueueAnswer, reverted
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.objects import Pod
@@ -38,7 +38,7 @@ def of_the_scheduler(view: View) -> str:
     return f"the scheduler finds no place: {words or 'it has said nothing yet'}"
 
 
-def at_rest(workload: Workload, kueue: Yes | None = None) -> tuple[GangState, str]:
+def at_rest(workload: Workload, kueue: KueueAnswer | None = None) -> tuple[GangState, str]:
     """State and sentence for a workload that has ended, or is suspended, by whom `kueue` tells where Kueue admits."""
     if workload.finished:
         return GangState.FINISHED, "the workload has ended"
@@ -49,12 +49,12 @@ def at_rest(workload: Workload, kueue: Yes | None = None) -> tuple[GangState, st
     return GangState.SUSPENDED, "the workload is suspended"
 
 
-def of_kueue(kueue: Yes) -> GangState:
+def of_kueue(kueue: KueueAnswer) -> GangState:
     """The state of a gang that Kueue has not admitted."""
     return GangState.EXCEEDS_KUEUE_QUOTA if kueue.never else GangState.WAITING_FOR_KUEUE
 
 
-def not_by_kueue(kueue: Yes) -> str:
+def not_by_kueue(kueue: KueueAnswer) -> str:
     """Why a gang does not start whose pods are there, and that Kueue has not admitted."""
     waits = kueue.workload is not None and not kueue.workload.holds("Evicted")
     return f"{kueue.message}; it was resumed by hand, and Kueue suspends it again" if waits else kueue.message

@@ -57,7 +57,7 @@ def desired(view: View, *, admitted: bool) -> Wanted:
     terms = terms_of(view)
     if admitted and terms is not None:
         spec = _frozen(spec, view.gang, terms, {})
-    # Without both it is a lenient one, of a time in which the workload was left alone.
+    # Without both it is a relaxed one, of a time in which the workload was left alone.
     elif admitted and group is not None and (group.spec.min_task_member or group.spec.min_resources):
         spec = _frozen(spec, view.gang, group.spec, group.metadata.applied_by(WORKLOAD_MANAGER).spec)
     if scheduler.counts_living:
@@ -179,7 +179,7 @@ def deferred(view: View) -> str:
     return f"from its next admission on: {', '.join(changes)}" if changes else ""
 
 
-def lenient(view: View) -> Wanted:
+def relaxed_pod_group(view: View) -> Wanted:
     """A PodGroup that holds no pod back: for bound pods whose workload is no gang any more."""
     if view.decoded is None or view.kind is None:
         raise ValueError(f"{view.key} has no workload to make a PodGroup for")
@@ -195,7 +195,7 @@ def lenient(view: View) -> Wanted:
         "ownerReferences": owners,
     }
     scheduler, queue = scheduler_of(view), of_group or next((queue for queue in queues if queue), "default")
-    return _wanted(scheduler, scheduler.loose(queue, metadata))
+    return _wanted(scheduler, scheduler.relaxed_pod_group(queue, metadata))
 
 
 def scheduler_of(view: View) -> GangScheduler:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-from muster.admitters import Admitter, Yes
+from muster.admitters import Admitter, KueueAnswer
 from muster.gangs.gang import Gang
 from muster.gangs.intent import Intent
 from muster.gangs.pod_patch import is_free
@@ -199,7 +199,7 @@ class View:
     """The admitter that admits it, or has admitted it."""
     elastic_quotas: bool = False
     """True if ElasticQuotas bound the gangs whose scheduler enforces them."""
-    kueue: Yes | None = None
+    kueue: KueueAnswer | None = None
     """What Kueue says of it; None where Kueue is not asked."""
     above: Above = field(default_factory=Above)
     """The owners of the workload, and when its work was first asked for."""

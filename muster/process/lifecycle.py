@@ -88,7 +88,7 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--version", action="version", version=muster.__version__)
 
 
-def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
+def parse_args(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """The arguments of a process; exits with a clear line where they do not fit each other."""
     arguments = parser.parse_args()
     if arguments.elastic_quotas and not any(one.elastic_quotas for one in arguments.schedulers.values()):
@@ -118,7 +118,7 @@ def admitting(text: str) -> tuple[Admitter, ...]:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def spare_collector() -> None:
+def tune_gc() -> None:
     """Have the cycle collector look seldom, once at each object, and never at what is loaded by now.
 
     By its own numbers it goes through a hundred thousand objects of loaded modules and a whole store every few pages of
@@ -128,11 +128,11 @@ def spare_collector() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(_COLLECTED_AFTER)
-    if _spare_what_is_left not in gc.callbacks:
-        gc.callbacks.append(_spare_what_is_left)
+    if _freeze_survivors not in gc.callbacks:
+        gc.callbacks.append(_freeze_survivors)
 
 
-def _spare_what_is_left(phase: str, _: dict[str, int]) -> None:
+def _freeze_survivors(phase: str, _: dict[str, int]) -> None:
     if phase == "stop":
         gc.freeze()
 
@@ -142,7 +142,7 @@ def run(name: str, process: Callable[[Turns], Coroutine[Any, Any, None]]) -> Non
 
     The process is told of the turns that its event loop takes.
     """
-    spare_collector()
+    tune_gc()
     try:
         run_measured(process)
     except ConfigError as error:
@@ -153,12 +153,12 @@ def stop_signal() -> asyncio.Event:
     """An event that SIGTERM or SIGINT sets; a second one ends the process at once, as Kubernetes' own do."""
     stop = asyncio.Event()
 
-    def told(number: signal.Signals) -> None:
+    def on_signal(number: signal.Signals) -> None:
         if stop.is_set():
             logger.warning("second signal received; exiting immediately", extra={"event": "process.killed"})
             os._exit(128 + number)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, told, number)
+        asyncio.get_running_loop().add_signal_handler(number, on_signal, number)
     return stop

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 import muster
 from muster.kube.reflector import Reflector
 from muster.process.event_loop import BUCKETS, Turns
-from muster.process.revision import baked
+from muster.process.revision import built_in_commit
 
 
 def new_registry(component: str) -> CollectorRegistry:
@@ -27,7 +27,7 @@ def new_registry(component: str) -> CollectorRegistry:
     ProcessCollector(registry=registry)
     labels = ["component", "version", "revision"]
     built = Gauge("muster_build_info", "Always 1; the labels say what runs.", labels, registry=registry)
-    built.labels(component, muster.__version__, baked()).set(1)
+    built.labels(component, muster.__version__, built_in_commit()).set(1)
     return registry
 
 

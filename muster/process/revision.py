@@ -11,15 +11,15 @@ from pathlib import Path
 
 UNKNOWN = "unknown"
 # The file's name; the image's build writes it into the package, so a checkout has none.
-BAKED = "COMMIT"
+COMMIT_FILE = "COMMIT"
 _PACKAGE = Path(__file__).parents[1]
 _GIT_SECONDS = 5
 
 
-def baked(package: Path = _PACKAGE) -> str:
+def built_in_commit(package: Path = _PACKAGE) -> str:
     """Return the commit that was written into the package, or `unknown`; it costs the reading of one small file."""
     try:
-        return (package / BAKED).read_text(encoding="utf-8").strip() or UNKNOWN
+        return (package / COMMIT_FILE).read_text(encoding="utf-8").strip() or UNKNOWN
     except (OSError, UnicodeDecodeError):
         return UNKNOWN
 
@@ -41,5 +41,5 @@ def in_checkout(folder: Path) -> str:
 
 def revision() -> str:
     """Return the commit that runs, from the package or else from the checkout that it stands in."""
-    known = baked()
+    known = built_in_commit()
     return in_checkout(_PACKAGE.parent) if known == UNKNOWN else known

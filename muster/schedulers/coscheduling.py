@@ -49,7 +49,7 @@ class Coscheduling(GangScheduler):
             said["scheduleTimeoutSeconds"] = policy.schedule_timeout_seconds
         return self.of(said, self._named(annotated(metadata, structs.replace(spec, min_resources={}))))
 
-    def loose(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
         """A PodGroup of one pod."""
         return self.of({"minMember": 1}, self._named(annotated(metadata, PodGroupSpec(queue=queue))))
 

@@ -51,7 +51,7 @@ class Kai(GangScheduler):
         said["subGroups"] = [{"name": role, "minMember": count} for role, count in spec.min_task_member.items()]
         return self.of(said, annotated(metadata, spec))
 
-    def loose(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
         """A PodGroup of one pod."""
         return self.of({"minMember": 1, "queue": queue}, metadata)
 

@@ -74,7 +74,7 @@ class Kubernetes(GangScheduler):
             said["priorityClassName"] = spec.priority_class_name
         return self.of(said, self._named(annotated(metadata, spec)))
 
-    def loose(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
         """A PodGroup of one pod."""
         said = annotated(metadata, PodGroupSpec(queue=queue))
         return self.of({"schedulingPolicy": {"gang": {"minCount": 1}}}, self._named(said))

@@ -110,7 +110,7 @@ class GangScheduler(ABC):
         return metadata.name
 
     @abstractmethod
-    def loose(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
         """The manifest of a PodGroup that holds no pod back, however few there are."""
 
     @abstractmethod

@@ -48,7 +48,7 @@ class Volcano(GangScheduler):
                 said["networkTopology"]["highestTierAllowed"] = topology.highest_tier_allowed
         return self.of(said, metadata)
 
-    def loose(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
+    def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
         """A PodGroup without minimums of its roles, for which no room is kept."""
         return self.of({"minMember": 1, "queue": queue}, metadata)
 

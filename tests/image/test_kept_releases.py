@@ -15,7 +15,7 @@ from hack.release.kept import keep, kept
 from hack.release.programs import Programs, packed_chart
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
-from muster.process.revision import BAKED
+from muster.process.revision import COMMIT_FILE
 
 _KEPT = 1_000_000
 
@@ -41,7 +41,7 @@ def test_the_image_of_a_kept_version_has_the_same_code(releases: Path, image: Bu
     assert one.version == muster.__version__
     again = one.image("muster")
     there = files(again)
-    code = {path for path in image_tree.entries if path.startswith(SITE) and path != f"{SITE}/muster/{BAKED}"}
+    code = {path for path in image_tree.entries if path.startswith(SITE) and path != f"{SITE}/muster/{COMMIT_FILE}"}
     assert len(code) > 1000
     changed = {path for path in code if there.entries[path] != image_tree.entries[path]}
     assert changed == set()

@@ -26,7 +26,7 @@ from muster.model.objects import (
     PriorityClass,
     decode,
 )
-from muster.observe.alive import somebodys
+from muster.observe.alive import has_living_owner
 from muster.observe.kueue_objects import CLUSTER_QUEUES, LOCAL_QUEUES
 from muster.observe.queues import view_of
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
@@ -257,7 +257,7 @@ class ClusterReader:
                 former = owner is not None and (owner.group, owner.kind, owner.name) == (kind.group, kind.kind, name)
                 if group is None or former or group.deletion_timestamp:
                     return None
-                if not await somebodys(cache.client, group, deadline=cache.read_seconds, first=_FIRST_PODS):
+                if not await has_living_owner(cache.client, group, deadline=cache.read_seconds, first=_FIRST_PODS):
                     return None
         except (ApiError, InvalidObjectError, TimeoutError) as error:
             logger.warning(

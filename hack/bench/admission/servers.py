@@ -19,7 +19,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS
 from muster.model.keep import Keep
 from muster.model.objects import Pod
-from muster.process.lifecycle import spare_collector
+from muster.process.lifecycle import tune_gc
 from webhook.metrics import Metrics
 from webhook.reviews.cluster_cache import ClusterCache
 from webhook.server.app import make_handler
@@ -30,7 +30,7 @@ _SECONDS = 120.0
 
 
 async def _serve(context: ssl.SSLContext, kubeconfig: str) -> None:
-    spare_collector()
+    tune_gc()
     relisting = asyncio.Event()
 
     def toggle() -> None:

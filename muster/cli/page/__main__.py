@@ -29,7 +29,7 @@ from muster.model.objects import LocalObject, decode
 from muster.model.selectors import Selector
 from muster.process.event_loop import Turns
 from muster.process.health import serve_health
-from muster.process.lifecycle import add_common_arguments, parsed, run, spare_collector, stop_signal
+from muster.process.lifecycle import add_common_arguments, parse_args, run, stop_signal, tune_gc
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, new_registry
 from muster.queueing.sources import QUEUE_SOURCES
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--bind-address", default="", help="address to serve the page on (all that there are)")
     parser.add_argument("--port", type=int, default=8081, help="port to serve the page on")
     parser.add_argument("--secret-file", type=Path, help="file with the secret that every address begins with")
-    arguments = parsed(parser)
+    arguments = parse_args(parser)
     configure_logging(arguments.log_level, arguments.log_format)
     try:
         secret = read_secret(arguments.secret_file) if arguments.secret_file else ""
@@ -94,7 +94,7 @@ async def _run(arguments: argparse.Namespace, door: Door, turns: Turns) -> None:
             async with followed(client, visible, client.namespace) as following:
                 state = PageState(client, following, account)
                 await state.refresh()
-                spare_collector()
+                tune_gc()
                 with listening(arguments.bind_address, arguments.port) as one:
                     async with serving(state, door, [one]):
                         checks["board"] = ""

@@ -20,7 +20,7 @@ from muster.cli.page.state import PageState
 from muster.cli.snapshot import ClusterSnapshot, followed
 from muster.cli.ui import as_long_as_read
 from muster.model.texts import printable
-from muster.process.lifecycle import spare_collector, stop_signal
+from muster.process.lifecycle import stop_signal, tune_gc
 
 _CANNOT_ASK = 2
 # How often another free port is tried where one is free on 127.0.0.1 and taken on ::1.
@@ -56,7 +56,7 @@ async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]
         async with followed(client, visible, arguments.namespace or client.namespace) as following:
             state = PageState(client, following)
             await state.refresh()
-            spare_collector()
+            tune_gc()
             # Not before: until there is an address, Ctrl-C ends the wait for an apiserver that does not answer.
             stop = stop_signal()
             async with serving(state, Door(secret), sockets):

@@ -22,7 +22,7 @@ from muster.cli.queues.history import Happened, History
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, followed
 from muster.cli.ui import aligned, clears
 from muster.model.texts import printable
-from muster.process.lifecycle import spare_collector, stop_signal
+from muster.process.lifecycle import stop_signal, tune_gc
 
 # Seconds between two looks whether something is new: a faster screen cannot be read.
 _REDRAW = 0.5
@@ -45,7 +45,7 @@ async def watch(arguments: argparse.Namespace) -> None:
         async with followed(client, visible, arguments.namespace or client.namespace) as following:
             state = PageState(client, following)
             await state.refresh()
-            spare_collector()
+            tune_gc()
             # Not before: until something is shown, Ctrl-C ends the wait for an apiserver that does not answer.
             stop = stop_signal()
             async with state.kept_up():

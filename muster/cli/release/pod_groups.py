@@ -158,8 +158,9 @@ def substitute(scheduler: GangScheduler, namespace: str, name: str, members: Seq
     metadata["ownerReferences"] = [
         {"apiVersion": one.api_version, "kind": one.kind, "name": one.name, "uid": one.uid} for one in owners.values()
     ]
-    made = scheduler.loose(next((queue for queue in queues if queue), "default"), metadata)
-    # What binds a pod cannot be changed. Of pods without a workload it has no UID, unlike the name that `loose` gives.
+    made = scheduler.relaxed_pod_group(next((queue for queue in queues if queue), "default"), metadata)
+    # What binds a pod cannot be changed. The name that `relaxed_pod_group` gives has a UID,
+    # and that of pods without a workload has none.
     if bound := next(filter(None, map(scheduler.bound_to, members)), ""):
         made["metadata"] = {**made["metadata"], "name": bound}
     return made

@@ -27,7 +27,7 @@ from muster.model.names import RECLAIM
 from muster.model.objects import ObjectMeta, Queue, QueueStatus
 from muster.model.texts import printable
 from muster.observe.run_times import lineage
-from muster.process.lifecycle import spare_collector, stop_signal
+from muster.process.lifecycle import stop_signal, tune_gc
 from muster.queueing.entries import EndKind, EntryKey
 from muster.queueing.queue_view import ROOT
 from muster.queueing.sources import FIELDS
@@ -60,7 +60,7 @@ async def _record(arguments: argparse.Namespace, recorder: Recorder) -> None:
     async with connected(arguments) as client:
         visible = ClusterSnapshot.empty(await find_settings(client, arguments.values))
         async with followed(client, visible, arguments.namespace or client.namespace) as following:
-            spare_collector()
+            tune_gc()
             stop = stop_signal()
             while not stop.is_set():
                 following.changed.clear()

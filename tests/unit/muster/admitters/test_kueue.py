@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.admitters import KueueWorkload, Yes, answer_of, newest
+from muster.admitters import KueueAnswer, KueueWorkload, answer_of, newest
 from muster.model.times import seconds_of
 from tests.support.manifests.kueue import ADMITTED, EVICTED, FINISHED, PENDING, RESERVED, kueue_workload
 from tests.support.manifests.observed import JSON, made
@@ -15,7 +15,7 @@ def workload(conditions: list[JSON], **fields: object) -> KueueWorkload:
     return made(KueueWorkload, kueue_workload(conditions, **fields))  # type: ignore[arg-type]
 
 
-def said(conditions: list[JSON], **fields: object) -> Yes:
+def said(conditions: list[JSON], **fields: object) -> KueueAnswer:
     return answer_of(workload(conditions, **fields), labelled=True)
 
 
@@ -26,9 +26,9 @@ def test_admitted_is_admitted() -> None:
 
 def test_every_workload_that_speaks_for_a_gang_is_asked_where_its_own_has_none_too() -> None:
     first, second = workload(ADMITTED, name="first"), workload(ADMITTED, name="second")
-    assert Yes(admitted=True, workload=first, others=(second,)).workloads == (first, second)
-    assert Yes(admitted=True, others=(first, second)).workloads == (first, second)
-    assert Yes(admitted=True).workloads == ()
+    assert KueueAnswer(admitted=True, workload=first, others=(second,)).workloads == (first, second)
+    assert KueueAnswer(admitted=True, others=(first, second)).workloads == (first, second)
+    assert KueueAnswer(admitted=True).workloads == ()
 
 
 def test_kueue_counts_its_timeout_from_the_admission_while_pods_are_not_ready() -> None:

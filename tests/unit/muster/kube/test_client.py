@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 
 from hack.testbed.waiting import PATIENCE
-from muster.kube.client import ApiError, Client, OversizedLine, Silence, Unreachable
+from muster.kube.client import ApiError, Client, OversizedLine, Unreachable, WatchIdle
 from muster.kube.config import ConfigError, Connection
 from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.kube.transport import _CONNECTIONS
@@ -374,7 +374,7 @@ async def test_a_watch_that_falls_silent_is_left(server: FaultyApiserver, client
     async with client.watch(PODS, resource_version="1", silence=90) as lines:
         await anext(lines)
         clock.forward(91)
-        with pytest.raises(Silence):
+        with pytest.raises(WatchIdle):
             await anext(lines)
 
 

@@ -12,7 +12,7 @@ import pytest
 from controller.fenced_writes import Writer
 from muster.kube.backoff import Backoff
 from muster.kube.burst import burst
-from muster.kube.client import ApiError, Client, Silence, Unreachable
+from muster.kube.client import ApiError, Client, Unreachable, WatchIdle
 from muster.kube.config import Connection
 from muster.kube.reflector import Reflector
 from muster.kube.resource import PODS
@@ -91,7 +91,7 @@ async def test_an_error_before_a_success_leaves_nothing(server: FaultyApiserver,
 async def test_a_silent_watch_leaves_nothing(server: FaultyApiserver, client: Client) -> None:
     """Each of a quiet kind ends so every 90 s, and lives for longer than the collector waits."""
     server.on("WATCH", stream(then=hang))
-    assert await left_by(lambda: watched(client), Silence) == []
+    assert await left_by(lambda: watched(client), WatchIdle) == []
 
 
 async def test_a_broken_watch_leaves_nothing(server: FaultyApiserver, client: Client) -> None:

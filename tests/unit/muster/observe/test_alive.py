@@ -3,7 +3,7 @@
 import pytest
 
 from muster.model.objects import ObjectMeta
-from muster.observe.alive import somebodys
+from muster.observe.alive import has_living_owner
 from muster.workloads.ray import RAY_CLUSTER
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
@@ -45,7 +45,7 @@ async def test_a_pod_group_is_somebodys_while_its_owner_is_there(metadata: JSON 
     async with FaultyApiserver.serving() as server, server.client() as client:
         answer = reply({"metadata": metadata}) if metadata else reply({"kind": "Status", "code": 404}, status=404)
         server.on("GET", answer)
-        assert await somebodys(client, OWNED) is alive
+        assert await has_living_owner(client, OWNED) is alive
     (request,) = server.seen("GET")
     assert request.path == "/apis/ray.io/v1/namespaces/team/rayclusters/demo"
 
@@ -62,7 +62,7 @@ async def test_a_pod_group_without_owner_is_of_its_plain_pods(annotations: JSON,
     async with FaultyApiserver.serving() as server, server.client() as client:
         pod = {"metadata": {"name": "p", "annotations": annotations}, "status": {"phase": phase}}
         server.on("LIST", reply(listing(7, pod)))
-        assert await somebodys(client, PLAIN) is alive
+        assert await has_living_owner(client, PLAIN) is alive
     (request,) = server.seen("LIST")
     assert (request.path, request.query["labelSelector"]) == ("/api/v1/namespaces/team/pods", "muster.dev/gang=train")
 
@@ -71,7 +71,7 @@ async def test_of_many_plain_pods_no_more_are_read_than_are_looked_at() -> None:
     async with FaultyApiserver.serving() as server, server.client() as client:
         pod = {"metadata": {"name": "p", "annotations": {"muster.dev/gang-size": "2"}}, "status": {"phase": "Running"}}
         server.on("LIST", reply(listing(7, pod)))
-        assert await somebodys(client, PLAIN, first=1)
+        assert await has_living_owner(client, PLAIN, first=1)
     (request,) = server.seen("LIST")
     assert request.path == "/api/v1/namespaces/team/pods"
     assert (request.query["limit"], request.query["labelSelector"]) == ("1", "muster.dev/gang=train")

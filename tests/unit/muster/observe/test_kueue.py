@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from muster.admitters import Admitter, KueueWorkload, Yes
+from muster.admitters import Admitter, KueueAnswer, KueueWorkload
 from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
 from muster.model.names import ADMITTER
 from muster.observe.cluster import Cluster
@@ -32,7 +32,7 @@ def ray_job(*, suspend: bool = False) -> JSON:
     }
 
 
-def seen(*workloads: JSON, kueue: list[JSON], key: GangKey = KEY, pods: list[JSON] | None = None) -> Yes:
+def seen(*workloads: JSON, kueue: list[JSON], key: GangKey = KEY, pods: list[JSON] | None = None) -> KueueAnswer:
     there = pods if pods is not None else [ray_pod("head", "headgroup")]
     world = filled(
         workloads=workloads, pods=there, kueue=kueue, namespaces=[namespace(annotations={ADMITTER: "kueue"})]
@@ -140,7 +140,7 @@ def test_all_pods_of_a_plain_gang_are_to_be_admitted() -> None:
     assert seen(kueue=[of_job(ADMITTED), of_job(ADMITTED, "uid-k")], key=PLAIN, pods=[first, second]).admitted
 
 
-def two_jobs(*conditions: list[JSON]) -> Yes:
+def two_jobs(*conditions: list[JSON]) -> KueueAnswer:
     """What Kueue says of a gang of two Jobs, whose Workloads have these conditions."""
     kueue = [of_job(one, uid) for one, uid in zip(conditions, ("uid-j", "uid-k"), strict=True)]
     pods = [plain("p-0", job="uid-j", size=2), plain("p-1", job="uid-k", size=2)]

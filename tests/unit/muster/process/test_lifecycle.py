@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from hack.testbed.waiting import PATIENCE
-from muster.process.lifecycle import Identity, add_common_arguments, identity, parsed, stop_signal
+from muster.process.lifecycle import Identity, add_common_arguments, identity, parse_args, stop_signal
 
 
 def test_the_identity_comes_from_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,10 +57,10 @@ def test_elastic_quotas_need_a_scheduler_that_heeds_them(
     parser = argparse.ArgumentParser()
     add_common_arguments(parser)
     monkeypatch.setattr(sys, "argv", ["muster", "--elastic-quotas", "--schedulers=volcano,coscheduling"])
-    assert parsed(parser).elastic_quotas
+    assert parse_args(parser).elastic_quotas
     monkeypatch.setattr(sys, "argv", ["muster", "--elastic-quotas"])
     with pytest.raises(SystemExit) as ended:
-        parsed(parser)
+        parse_args(parser)
     assert ended.value.code == 2
     assert "no scheduler of --schedulers heeds ElasticQuotas; name coscheduling there" in capsys.readouterr().err
 
@@ -93,9 +93,9 @@ def test_the_cycle_collector_looks_once_at_what_comes_and_never_at_what_is_there
     """Its look at fifty thousand gangs held up everything for more than a second."""
     ask = """
 import gc
-from muster.process.lifecycle import spare_collector
+from muster.process.lifecycle import tune_gc
 there = [[] for _ in range(100_000)]
-spare_collector()
+tune_gc()
 looks = [one["collections"] for one in gc.get_stats()]
 came = [[] for _ in range(300_000)]
 later = [one["collections"] for one in gc.get_stats()]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.process.revision import BAKED, baked, in_checkout, revision
+from muster.process.revision import COMMIT_FILE, built_in_commit, in_checkout, revision
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -64,8 +64,8 @@ def test_without_git_it_is_unknown(checkout: Path, monkeypatch: pytest.MonkeyPat
 )
 def test_the_package_says_what_was_written_into_it(tmp_path: Path, content: bytes | None, said: str) -> None:
     if content is not None:
-        (tmp_path / BAKED).write_bytes(content)
-    assert baked(tmp_path) == said
+        (tmp_path / COMMIT_FILE).write_bytes(content)
+    assert built_in_commit(tmp_path) == said
 
 
 def test_without_an_images_file_it_is_the_commit_of_the_checkout(

@@ -78,7 +78,7 @@ def test_a_pod_is_bound_by_a_label() -> None:
 
 
 def test_a_loose_pod_group_holds_nobody_back() -> None:
-    found = convert(COSCHEDULING.loose("q", {"name": "g", "namespace": "team"}), COSCHEDULING.pod_groups)
+    found = convert(COSCHEDULING.relaxed_pod_group("q", {"name": "g", "namespace": "team"}), COSCHEDULING.pod_groups)
     assert (found.spec.min_member, found.spec.min_task_member, found.spec.queue) == (1, {}, "q")
 
 

@@ -49,7 +49,7 @@ def test_pods_without_a_minimum_are_in_no_subgroup() -> None:
 
 
 def test_a_loose_pod_group_holds_nobody_back() -> None:
-    assert KAI.loose("q", {"name": "g"})["spec"] == {"minMember": 1, "queue": "q"}
+    assert KAI.relaxed_pod_group("q", {"name": "g"})["spec"] == {"minMember": 1, "queue": "q"}
 
 
 def test_it_is_for_plans_alone() -> None:

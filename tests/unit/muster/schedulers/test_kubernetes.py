@@ -114,7 +114,7 @@ def test_what_it_cannot_do(manifest: JSON, field: str) -> None:
 
 
 def test_a_loose_pod_group_holds_nobody_back() -> None:
-    found = convert(KUBERNETES.loose("q", {"name": "g", "namespace": "team"}), KUBERNETES.pod_groups)
+    found = convert(KUBERNETES.relaxed_pod_group("q", {"name": "g", "namespace": "team"}), KUBERNETES.pod_groups)
     assert (found.spec.min_member, found.spec.min_task_member, found.spec.queue) == (1, {}, "q")
 
 
