@@ -24,7 +24,7 @@ def pins(text: str) -> dict[str, str]:
 
 
 def judge(report: Mapping[str, Any], pinned: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """What pip-audit's JSON says of these packages: known vulnerabilities, and packages that the list does not know."""
+    """Known vulnerabilities in pip-audit's JSON, and packages that the list does not know."""
     found = {one["name"]: one for one in report["dependencies"]}
     vulnerable = [
         f"{name} {one['version']}: {flaw['id']}, mended in {', '.join(flaw['fix_versions']) or 'no version yet'}"

@@ -35,7 +35,7 @@ from hack.testbed.toolchain import find_go
 _TESTS = Path("tests")
 _NODE = _TESTS / "node"
 QUICK = (_TESTS / "unit", _TESTS / "chart", _TESTS / "docs")
-"""What `make check` runs."""
+"""The tests of `make check`."""
 # What the chart's tests run.
 _PROGRAMS = ("helm", "kubeconform", "cyclonus")
 _SWITCH = "MUSTER_WITHOUT_NODE"
@@ -45,7 +45,7 @@ SMOKE = {
     "native": ([], "1.37"),
     "kueue": (["kueue"], DEFAULT_KUBERNETES),
 }
-"""By the mark of its one story of muster, what a testbed is asked for: add-ons, and a version of Kubernetes."""
+"""Add-ons and version of Kubernetes of a testbed, by the mark of its one story of muster."""
 # The parts in the order in which they start: the long ones first, and last what never waits.
 _PARTS = (
     *("node", "clusters", "bare", "operators", "time", "kinds", "others", "commands", "faults", "processes"),
@@ -149,7 +149,7 @@ def run(chosen: Sequence[Part]) -> bool:
 
 
 def _last_words(chosen: Sequence[Part]) -> Iterator[str]:
-    """What was left out, and what failed."""
+    """Lines for tests that were left out, and for failures."""
     if left := sum(part.left for part in chosen):
         yield f"== left to `make test-all`: {left} tests, marked `long` or of programs that are not built"
     for part in chosen:

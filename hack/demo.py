@@ -32,7 +32,7 @@ from muster.schedulers import PRODUCTS
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What places gangs in the demo: its name for people, the testbed's parts, and the chart's values."""
+    """The scheduler of gangs in the demo: its name for people, the testbed's parts, and the chart's values."""
 
     title: str
     addons: tuple[str, ...]
@@ -53,7 +53,7 @@ SETTINGS = {
         "Kubernetes 1.37 with its own PodGroups", (), "1.37", {"schedulers": "{kubernetes}", **_WITHOUT_VOLCANO}
     ),
 }
-"""By the product that places gangs."""
+"""Settings by the product that places gangs."""
 
 
 class Story:

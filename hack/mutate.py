@@ -1,4 +1,4 @@
-"""How much of a change in the rules the unit tests notice: `make mutate`.
+"""Mutation tests of the rules, by the unit tests: `make mutate`.
 
 A mutant is one small change of one statement: by mutmut's operators, a statement that is left out, or a condition that
 is turned round. Statements are drawn by a seed from the modules that do no I/O; a change elsewhere does not change the

@@ -35,9 +35,9 @@ class Part:
     cpu: float = 0.0
     """Processor seconds of pytest and of all that it started and waited for."""
     spent: list[tuple[str, float]] = field(default_factory=list)
-    """What the testbeds' programs noted (`hack.testbed.costs`)."""
+    """Lines that the testbeds' programs noted (`hack.testbed.costs`)."""
     left: int = 0
-    """How many tests were left to `make test-all`."""
+    """Tests that were left to `make test-all`."""
     failed: list[str] = field(default_factory=list)
 
     def run(self) -> None:

@@ -1,4 +1,4 @@
-"""How many pytests have room side by side: by processors, by memory, and by the other work of the machine."""
+"""The number of pytests that have room side by side: by processors, by memory, and by the other work of the machine."""
 
 import os
 import time
@@ -18,7 +18,7 @@ _BYTES = 3 * 10**9
 
 
 class Machine:
-    """What others of the machine take, besides this process and all that it has started.
+    """The processor time of other processes: all but this one and those that it has started.
 
     :ivar others: Their share of all processors, 0 to 1, since the look before.
     """
@@ -33,7 +33,7 @@ class Machine:
         self._look()
 
     def room(self, running: int) -> int:
-        """How many may run, when so many do already. At least one has room.
+        """The number of pytests that may run when so many do already. At least one has room.
 
         Where others take all processors half as many start: fewer would hardly run faster.
         """

@@ -29,7 +29,7 @@ _NEVER = "not yet | |"
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """What earlier versions lack, and the first one that has it."""
+    """A feature that earlier versions lack, and the first version that has it."""
 
     since: str
     what: str
@@ -46,7 +46,7 @@ TESTS: Mapping[str, Sequence[str]] = {
     "kuberay": ("tests/e2e/test_kind_ray.py", "tests/e2e/test_story_d_raycluster.py", *_MAIN_JOB),
     "helm": ("tests/apiserver/test_first_installation.py", "tests/e2e/test_uninstall.py", *_MAIN_JOB),
 }
-"""What is run with another version of a project: chart, policies, webhooks, and the main job."""
+"""Tests that run with another version of a project: chart, policies, webhooks, and the main job."""
 _RAY = "tests/e2e/test_kind_ray.py::"
 _OUTAGE = "tests/apiserver/test_outage.py::"
 _UPGRADE = Later("1.6", "`upgradeStrategy` of a RayCluster")
@@ -119,7 +119,7 @@ class Trial:
 
 
 def outcome(said: str, code: int) -> str:
-    """What a pytest said at its end, in the words of the table; one that broke off (`code`) has failed, too."""
+    """The result of a pytest in the words of the table; one that broke off (`code`) has failed, too."""
     counts = {word: number for number, word in _COUNT.findall(said.strip().rpartition("\n")[2])}
     failed = list(dict.fromkeys(name.partition("[")[0] for name in _FAILED.findall(said)))
     if code and not failed:

@@ -1,4 +1,4 @@
-"""How fast gangs leave a queue when only calls take time, and which calls that takes.
+"""The rate at which gangs leave a queue when only calls take time, and these calls.
 
 The controller runs as it is, in the virtual time of its own event loop, against a model of an apiserver: its cores, the
 seconds of each call, and the way there and back. So the figures are the same on every machine, and show which calls

@@ -1,4 +1,4 @@
-"""What it costs to know when waiting gangs start.
+"""CPU time of a forecast of the starts of waiting gangs.
 
 In a tree of three levels a quarter as many gangs run as wait, each for another time. The goals: a copy of the ledger
 takes less than 10 ms with 16,000 gangs, and `one gang`, what `muster explain` adds for a gang a tenth down the line,

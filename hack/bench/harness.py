@@ -1,4 +1,4 @@
-"""What all benchmarks share: their options, the CPU time of something, and one way to print."""
+"""Shared code of the benchmarks: their options, the CPU time of something, and one way to print."""
 
 import argparse
 import time

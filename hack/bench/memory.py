@@ -1,4 +1,4 @@
-"""What both processes keep of one workload, compared with the whole; the goal is below 100 kB for 1.5 MB.
+"""Memory that both processes keep of one workload, compared with the whole; the goal is below 100 kB for 1.5 MB.
 
 Each row is a shape of manifest, in three sizes. The columns are kB of the manifest, of the whole decoded workload, of
 what a store keeps of it, and of the answers that a webhook keeps in addition once a pod of each role has come; then
@@ -86,7 +86,7 @@ def _seen(manifest: _JSON, number: int) -> bytes:
 
 
 def _bytes(make: Callable[[], object]) -> float:
-    """What stays of what it makes, once the rest is gone."""
+    """Bytes of the result that stay after a collection."""
     gc.collect()
     # The collection after looks at what was made alone.
     gc.freeze()

@@ -1,4 +1,4 @@
-"""What the rules cost for one workload, a RayCluster of five worker groups.
+"""CPU time of the rules for one workload, a RayCluster of five worker groups.
 
 Decoding it, deciding it (intent, gang, verdict), and patching one of its pods, in microseconds, best of several rounds;
 and the ratio to decoding the same text into plain dicts with the standard library in the same run.

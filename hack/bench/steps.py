@@ -68,7 +68,7 @@ class _Server:
     """Lists so many objects, in pages that another thread makes, and has nothing to tell afterwards."""
 
     def __init__(self, **made: tuple[int, dict[str, Any]]) -> None:
-        """By resource how many there are, and one of them: NUMBER and NODE stand for its own and its node's number."""
+        """`made` has a count and an example by resource: NUMBER and NODE stand for its own and its node's number."""
         self._made = {name: (count, msgspec.json.encode(one)) for name, (count, one) in made.items()}
 
     async def list_page(self, resource: Any, *, limit: int, continue_: str = "", **_: object) -> bytes:  # noqa: ANN401
@@ -235,7 +235,7 @@ async def _events_in_a_tree(bench: _Bench, gangs: int) -> None:
 
 
 async def _in_turn(store: Store[Any], kind: ChangeKind, objects: Iterable[Any]) -> None:
-    """As a watch shows them that has all of them at once."""
+    """Apply them as a watch that receives all of them at once."""
     turns = SliceTurns()
     for one in objects:
         store.apply(kind, one)

@@ -1,4 +1,4 @@
-"""What an event costs while many gangs wait; no two of them need the same.
+"""CPU time of an event while many gangs wait; no two of them need the same.
 
 In most rows one gang ends and another comes, all start that may, each is asked whom it passes, and the newcomer why it
 waits. All but the last row are the ledger alone: what a reconcile adds grows with a gang's own pods. Each curve is to

@@ -1,4 +1,4 @@
-"""How many PodGroups a leader writes, and how many events, when it takes over and while things happen.
+"""PodGroups and events that a leader writes when it takes over and while things happen.
 
 Sixty queues below one limit, half of the gangs run and fill it. The goals:
 

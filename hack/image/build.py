@@ -27,7 +27,7 @@ SBOM_IN_IMAGE = "usr/share/doc/muster/sbom.cdx.json"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is built: a checkout, its commit, and the time (seconds since 1970) that the image says it is from.
+    """The source of a build: a checkout, its commit, and the time (seconds since 1970) that the image says it is from.
 
     With a `wheel` muster is that one, and the checkout only has the requirements: so a released version is built again.
     """

@@ -50,7 +50,7 @@ def add_bytecode(tree: Tree, interpreter: Interpreter) -> None:
 
 
 def _command(interpreter: Interpreter) -> list[str | Path]:
-    """How this machine runs the image's interpreter without entering the image: with its own loader and libraries."""
+    """The command that runs the image's interpreter without entering the image: with its own loader and libraries."""
     home = interpreter.home
     libraries = home / interpreter.machine.libraries
     loaders = sorted(libraries.glob("ld-linux-*.so.*"))

@@ -1,4 +1,4 @@
-"""What the command line says in one line when the image cannot be built."""
+"""Errors of the build of the image, each in one line."""
 
 import subprocess
 from collections.abc import Mapping, Sequence

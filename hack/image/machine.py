@@ -33,7 +33,7 @@ MACHINES = {
     "amd64": Machine("amd64", "x86_64-linux-gnu", "x86_64"),
     "arm64": Machine("arm64", "aarch64-linux-gnu", "aarch64"),
 }
-"""By Debian's and OCI's name."""
+"""Architectures, by Debian's and OCI's name."""
 
 
 def this_machine() -> Machine:

@@ -47,14 +47,14 @@ class Image:
     index: bytes
     docker_manifest: bytes
     digest: str
-    """Of the manifest: what a registry calls it."""
+    """The digest of the manifest: its name in a registry."""
     identity: str
-    """Of the configuration: what docker calls its ID; it depends on what is inside and on no compressor."""
+    """The digest of the configuration: docker's image ID; it depends on what is inside and on no compressor."""
     size: int
 
     @property
     def config(self) -> dict[str, Any]:
-        """What a runtime is told: user, environment, command, labels, layers."""
+        """The configuration for a runtime: user, environment, command, labels, layers."""
         content: dict[str, Any] = json.loads(self.blobs[self.identity])
         return content
 

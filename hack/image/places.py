@@ -1,4 +1,4 @@
-"""Where downloads and finished layers are kept: outside the checkout, and by what they are."""
+"""The folders of downloads and finished layers: outside the checkout, and named by content."""
 
 import hashlib
 import json

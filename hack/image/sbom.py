@@ -1,4 +1,4 @@
-"""What the image is made of, as a CycloneDX 1.6 document: every Debian package, every wheel, and muster.
+"""The image's bill of materials, a CycloneDX 1.6 document: every Debian package, every wheel, and muster.
 
 The licence of a Debian package is the one that its copyright file names or, where that is free text, the one that was
 read there. That counts only while the words by which it was recognised still stand there. It is the licence of what the

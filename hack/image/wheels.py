@@ -37,7 +37,7 @@ class Wheel:
     """An SPDX expression, or else the classifier's words; empty when it says nothing."""
     sha256: str
     source: str
-    """Where its sources are, when it says so."""
+    """The address of its sources, if it has one."""
     data: bytes
 
 

@@ -1,4 +1,4 @@
-"""How an artefact was made, as the predicate of SLSA's provenance (version 1): from what commit and parts, and where.
+"""The predicate of SLSA's provenance (version 1): the commit, the parts and the builder of an artefact.
 
 cosign makes the in-toto statement of it, whose subject is the digest in the registry, and signs that.
 """
@@ -11,7 +11,7 @@ from hack.image.build import Built, Source
 from hack.image.sbom import rfc3339
 
 BUILD_TYPE = "tag:muster.dev,2026:make-publish"
-"""What the parameters mean: docs/releasing.md says it. A name and no address, as RFC 4151 has them."""
+"""A name for the meaning of the parameters (docs/releasing.md); RFC 4151: it is not an address."""
 BUILDER = "tag:muster.dev,2026:by-hand"
 """The builder where no other is named: a person on a machine of their own."""
 

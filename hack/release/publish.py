@@ -27,7 +27,7 @@ _ALONE = ("--yes", "--use-signing-config=false", "--tlog-upload=false")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be published where: `registry` is HOST[:PORT][/FOLDER], `key` what cosign calls a key reference."""
+    """An order to publish: `registry` is HOST[:PORT][/FOLDER], `key` what cosign calls a key reference."""
 
     registry: str
     key: str
@@ -35,7 +35,7 @@ class Order:
     builder: str
     output: Path
     unfinished: bool = False
-    """Whether a checkout with changes that are not committed may be published, as in tests."""
+    """True if a checkout with uncommitted changes may be published, as in tests."""
 
 
 def publish(order: Order, what: Source, tools: Programs, progress: Callable[[str], None]) -> Published:

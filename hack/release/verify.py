@@ -10,7 +10,7 @@ from hack.image.errors import ImageError
 from hack.release.programs import Programs
 
 SLSA, CYCLONEDX = "slsaprovenance1", "cyclonedx"
-"""What cosign calls the types of the two statements."""
+"""The types of the two statements, in cosign's words."""
 
 
 @dataclass(frozen=True, slots=True)

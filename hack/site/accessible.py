@@ -1,4 +1,4 @@
-"""What the theme leaves out, and people need who use a keyboard or a screen reader: axe-core names it."""
+"""Labels that the theme leaves out, for people who use a keyboard or a screen reader; axe-core names them."""
 
 _INSTEAD = {
     # A heading without a level.

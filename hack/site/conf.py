@@ -1,4 +1,4 @@
-"""What Sphinx is told of the site; `python -m hack.site` runs it.
+"""Sphinx' configuration of the site; `python -m hack.site` runs it.
 
 The documents are read where they are: their links are the same on GitHub and on the site. Nothing is loaded from
 another host: the theme has no fonts of its own, and mermaid, which draws the diagrams, is a file of the site.

@@ -1,4 +1,4 @@
-"""What a browser loads to show a page: nothing of it may come from another host."""
+"""The files that a browser loads to show a page: none may come from another host."""
 
 import re
 from collections.abc import Iterator

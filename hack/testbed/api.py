@@ -49,7 +49,7 @@ class NotFoundError(TestbedError):
 
 
 class Answer(NamedTuple):
-    """What the apiserver said: an HTTP status, the object or a Status, and its warnings."""
+    """An answer of the apiserver: an HTTP status, the object or a Status, and its warnings."""
 
     status: int
     body: Manifest
@@ -57,12 +57,12 @@ class Answer(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """Whether the apiserver did as it was told."""
+        """True if the apiserver did as it was told."""
         return self.status < http.client.BAD_REQUEST
 
     @property
     def busy(self) -> bool:
-        """Whether the apiserver, or its etcd, had no time for it. Of a webhook that fails it says 500, in other words.
+        """True if the apiserver, or its etcd, had no time for it. Of a webhook that fails it says 500, in other words.
 
         Of a CRD of a moment ago it says 429 until its storage is there.
         """

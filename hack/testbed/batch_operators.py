@@ -1,4 +1,4 @@
-"""How the operators of MPIJob (v2beta1), JobSet and TrainJob are started: without any flag of gang scheduling.
+"""Starts the operators of MPIJob (v2beta1), JobSet and TrainJob: without any flag of gang scheduling.
 
 The certificates of JobSet's and Trainer's webhooks are made here, so that neither waits for a rotation of its own.
 """

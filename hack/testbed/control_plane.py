@@ -1,4 +1,4 @@
-"""How etcd, the apiserver, the controllers, the scheduler and kwok are started."""
+"""Starts etcd, the apiserver, the controllers, the scheduler and kwok."""
 
 from pathlib import Path
 

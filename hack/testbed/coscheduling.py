@@ -1,4 +1,4 @@
-"""How scheduler-plugins is started: a scheduler that knows gangs and ElasticQuotas, and its controller."""
+"""Starts scheduler-plugins: a scheduler that knows gangs and ElasticQuotas, and its controller."""
 
 import json
 from pathlib import Path

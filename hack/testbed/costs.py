@@ -1,4 +1,4 @@
-"""What the programs of testbeds cost: processor seconds by name, and how often a control plane was started.
+"""The cost of the programs of testbeds: processor seconds by name, and how often a control plane was started.
 
 Where MUSTER_COSTS names a file, each process adds a line to it as it is stopped; `hack.check` reads them. What a
 program costs while it ends, and a program that ends by itself, is in no line.

@@ -33,7 +33,7 @@ class Debian:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a process needs to find these programs and their libraries."""
+        """The variables by which a process finds these programs and their libraries."""
         libraries = sorted(str(folder.parent) for folder in self.root.glob("usr/lib/*/libnftables.so.1"))
         return {"PATH": self.path} | ({"LD_LIBRARY_PATH": ":".join(libraries)} if libraries else {})
 

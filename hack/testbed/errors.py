@@ -1,4 +1,4 @@
-"""What can go wrong, said in a line that tells the reader what to do."""
+"""Errors, each with the reason and the remedy in one line."""
 
 from collections.abc import Sequence
 from pathlib import Path

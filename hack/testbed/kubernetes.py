@@ -36,7 +36,7 @@ class Kubernetes:
 
     @property
     def ldflags(self) -> str:
-        """What the linker is told."""
+        """The flags of the linker."""
         return ldflags_of(self.version)
 
 
@@ -63,7 +63,7 @@ FORMER = {
         ("1.35", "1.35.4"),
     )
 }
-"""Those that muster promises to run on and the tests do not run each time, by the same word."""
+"""Versions that muster promises to run on and that only `make test-versions` runs, by the same word."""
 KUBERNETES = {
     **FORMER,
     DEFAULT_KUBERNETES: Kubernetes("1.36.3", "kubernetes", _OFF_1_36),
@@ -75,6 +75,6 @@ KUBERNETES = {
     # Everything is served and kept, and the scheduler binds the pods of a gang one by one.
     "1.37-scheduler-gate-off": _1_37(_GATE, _SERVED, controller_manager=_GATE),
 }
-"""By the word after `--kubernetes`."""
+"""Versions by the word after `--kubernetes`."""
 AS_RELEASED = {"1.37": "1.37-gate-off"}
 """For `make test-versions`, the versions whose default configuration has another word here."""

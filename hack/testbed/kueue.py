@@ -1,4 +1,4 @@
-"""How Kueue is started: with the configuration of its release, for batch Jobs and the workloads of Ray and Kubeflow."""
+"""Starts Kueue: with the configuration of its release, for batch Jobs and the workloads of Ray and Kubeflow."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Where a Go module's sources are: CRDs, kwok stages and sample manifests are read from there, never copied here."""
+"""The sources of Go modules: CRDs, kwok stages and sample manifests are read from there, never copied here."""
 
 import hashlib
 import json

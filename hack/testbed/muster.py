@@ -38,7 +38,7 @@ _CLOSED = "muster-has-been-reached"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What one Deployment runs: the Python module, and where its replicas find what they need."""
+    """The program of one Deployment: its Python module, arguments, variables and account."""
 
     module: str
     arguments: tuple[str, ...]
@@ -61,7 +61,7 @@ class MusterInstall:
     namespace: str
     programs: Mapping[str, Program]
     server: str = ""
-    """Where its processes find the apiserver, if not where the testbed has it."""
+    """The apiserver's URL for its processes, if not the testbed's."""
     webhooks: list[Process] = field(default_factory=list)
     controllers: list[Process] = field(default_factory=list)
     _health: dict[int, int] = field(default_factory=dict)
@@ -113,7 +113,7 @@ class MusterInstall:
             wait_for("the apiserver to call the webhook", self._called, timeout)
 
     def _called(self) -> bool:
-        """Whether the webhook has opened its configurations, as far as they are there, for calls."""
+        """True if the webhook has opened its configurations, as far as they are there, for calls."""
         api = self.testbed.api()
         for kind in ("mutating", "validating"):
             path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/{self.release}"

@@ -1,4 +1,4 @@
-"""How a real node is started: containerd, a kubelet and kube-proxy, in an enclosure (see `enclosure`)."""
+"""Starts a real node: containerd, a kubelet and kube-proxy, in an enclosure (see `enclosure`)."""
 
 import json
 from collections.abc import Mapping

@@ -14,7 +14,7 @@ With a real node every pod says by a toleration which kind of node it is for, an
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """So many equal nodes, `node-0` upwards; cpu and memory are Kubernetes quantities, gpu counts nvidia.com/gpu."""
+    """Equal nodes, `node-0` upwards; cpu and memory are Kubernetes quantities, gpu counts nvidia.com/gpu."""
 
     count: int = 4
     cpu: str = "16"

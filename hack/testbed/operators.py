@@ -1,4 +1,4 @@
-"""How the operators of Ray and Kubeflow are started: without any flag that has to do with gang scheduling."""
+"""Starts the operators of Ray and Kubeflow: without any flag that has to do with gang scheduling."""
 
 import ipaddress
 from pathlib import Path

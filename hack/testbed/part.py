@@ -1,4 +1,4 @@
-"""What a part of the testbed is: a program, what must exist before it starts, and how one sees that it is ready."""
+"""A part of the testbed: a program, the objects that must exist before it starts, and the sign that it is ready."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STRIPPED = "-s -w"
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How a part is started: arguments after the program, additions to the environment, the URL that answers 200."""
+    """The start of a part: arguments after the program, additions to the environment, the URL that answers 200."""
 
     arguments: tuple[str, ...]
     health: str
@@ -33,7 +33,7 @@ class Part:
     """The part whose program this one is, too, with the same family, package and ldflags; empty: it has its own."""
     ldflags: str = STRIPPED
     asset: bool = False
-    """Whether KUBEBUILDER_ASSETS may supply it."""
+    """True if KUBEBUILDER_ASSETS may supply it."""
     addon: str = ""
     """The word after `--with` that brings it; empty for the control plane, which is always there."""
     also: tuple[str, ...] = ()
@@ -45,16 +45,16 @@ class Part:
     excludes: tuple[str, ...] = ()
     """Add-ons that cannot be on the same control plane."""
     enclosed: bool = False
-    """Whether it shares mounts and processes with the containers of a real node, not its network alone."""
+    """True if it shares mounts and processes with the containers of a real node, not its network alone."""
     restarts: bool = False
-    """Whether it ends by itself where it cannot go on, and is started again then, as a kubelet would."""
+    """True if it ends by itself where it cannot go on, and is started again then, as a kubelet would."""
     user: str = ""
     """The name under which the apiserver knows it."""
     namespace: str = ""
     crds: tuple[str, ...] = ()
     """Glob patterns of CRD files within the Go module of its package, one CRD per file."""
     after_crds: bool = False
-    """Whether it starts only when the CRDs of the others are served."""
+    """True if it starts only when the CRDs of the others are served."""
     prepare: Callable[[Site], None] | None = None
     """Creates what else must exist before it starts."""
     launch: Callable[[Site], Launch] | None = None
@@ -62,4 +62,4 @@ class Part:
     ready: Callable[[Site], None] | None = None
     """Creates what those need that start after it."""
     settled: Callable[[Site], bool] | None = None
-    """What must be true, beyond its health, before the testbed is ready."""
+    """A condition, beyond its health, for the testbed to be ready."""

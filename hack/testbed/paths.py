@@ -1,4 +1,4 @@
-"""Where the testbed keeps things: always outside the checkout, so that a clone stays clean and shares its binaries."""
+"""The testbed's files: always outside the checkout, so that a clone stays clean and shares its binaries."""
 
 import fcntl
 import hashlib

@@ -163,7 +163,7 @@ def _of_crds(source: Path) -> Iterator[tuple[str, JSON]]:
 
 
 def _file(group: str, version: str, kind: str) -> str:
-    """As kubeconform asks for it: of the group its first word alone."""
+    """The file name that kubeconform asks for: of the group only its first word."""
     return "-".join(part for part in (kind, group.partition(".")[0], version) if part).lower() + ".json"
 
 

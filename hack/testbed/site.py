@@ -40,7 +40,7 @@ class Site:
     version: str = DEFAULT_KUBERNETES
     """A key of `KUBERNETES`."""
     many_pods: bool = False
-    """Whether tens of thousands may be there, for which the apiserver has 8 GiB."""
+    """True if tens of thousands may be there, for which the apiserver has 8 GiB."""
 
     @classmethod
     def create(
@@ -113,12 +113,12 @@ class Site:
 
     @property
     def kubernetes(self) -> Kubernetes:
-        """What the control plane is, and how it is configured."""
+        """The version and the configuration of the control plane."""
         return KUBERNETES[self.version]
 
     @property
     def real_node(self) -> bool:
-        """Whether it has a real node, and all of it is enclosed with that node."""
+        """True if it has a real node, and all of it is enclosed with that node."""
         return NODE_ADDON in self.parts
 
     @property

@@ -31,7 +31,7 @@ OTHERS: Mapping[str, Mapping[str, Other]] = {
     },
     "helm": {"3": Other("helm-3", "helm.sh/helm/v3/cmd/helm")},
 }
-"""By the family whose place they take, and then by the word after its `=`."""
+"""Versions by the family that they replace, and by the word after its `=`."""
 
 
 def chosen(family: str) -> str:

@@ -1,4 +1,4 @@
-"""How Volcano's three programs are started."""
+"""Starts Volcano's three programs."""
 
 from copy import deepcopy
 from pathlib import Path
