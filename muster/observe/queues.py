@@ -23,5 +23,5 @@ def view_of(queue: Queue | None) -> QueueView | None:
         )
         return None
     for problem in view.problems:
-        logger.warning("queue %s: %s; %s", name, problem, problem.meanwhile, extra={"event": "queue.problem"})
+        logger.warning("queue %s: %s; %s", name, problem, problem.effect, extra={"event": "queue.problem"})
     return view

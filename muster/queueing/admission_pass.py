@@ -80,7 +80,7 @@ class AdmissionPass:
 
     @property
     def depends_on_starts(self) -> bool:
-        """True if another pass may say something else when all gangs have started that fit."""
+        """True if another pass may decide otherwise when all gangs have started that fit."""
         return bool(self.reservations.made or self.turns or self.namespaces.limits or self.reclaimable)
 
     def free(self, queue: str, *, lasting: bool = False) -> Mapping[str, int]:
@@ -143,7 +143,7 @@ class AdmissionPass:
         return kept
 
     def has_in_namespace(self, candidate: Candidate, amounts: Amounts) -> bool:
-        """Whether the ElasticQuotas of its namespace leave it room, and the reservations there do."""
+        """True if the ElasticQuotas of its namespace and the reservations there leave it room."""
         namespace = self._limited_by(candidate)
         if not self.namespaces.has(namespace, amounts):
             return False
@@ -183,17 +183,17 @@ class AdmissionPass:
         return known
 
     def fits_when_finite_work_ends(self, candidate: Candidate, amounts: Amounts) -> bool:
-        """Whether it would fit after all gangs that end by themselves had ended."""
+        """True if it would fit once all finite work has ended."""
         in_namespace = self.namespaces.fits_when_drained(self._limited_by(candidate), amounts)
         return in_namespace and not self.lacking(candidate, amounts, lasting=True)
 
     def patience_is_over(self, candidate: Candidate) -> bool:
-        """Whether it has been passed for longer than its queue's patience."""
+        """True if it has been passed for longer than its queue's patience."""
         view, since = self.tree.get(candidate.queue), candidate.passed_since
         return view is not None and since is not None and since + view.patience <= self.now
 
     def is_starved(self, candidate: Candidate) -> bool:
-        """Whether its patience is over, and no room is kept for it, for nothing that ends would make any."""
+        """True if its patience is over and it has no reservation, because nothing that ends would make room for it."""
         if not self.patience_is_over(candidate) or self.reservations.of(candidate.order) is not None:
             return False
         return candidate.follows or not self.fits_when_finite_work_ends(candidate, candidate.amounts)

@@ -143,7 +143,7 @@ class End(NamedTuple):
         return self.start + seconds
 
     def holds_until(self, now: float) -> float:
-        """The first time after `now` at which `after` says something else; infinity for never."""
+        """The first time after `now` at which `after` gives another time; infinity for never."""
         longer = self._longer(now)
         return self.start + longer[0] if longer else self.after(now)
 
@@ -173,21 +173,21 @@ class Candidate:
     passed_since: float | None = None
     """The time of its first bypass by a smaller gang (seconds of the wall clock)."""
     drain_after: float | None = None
-    """Seconds after that from which its queue drains for it, where the queue does not say; None for the default."""
+    """Seconds after that until its queue drains for it, if the queue sets no time; None for the default."""
     deadline: float | None = None
     """The time at which its workload gives up (seconds of the wall clock)."""
     begun: bool = False
-    """Whether it is the rest of a gang that holds quota: it ignores reservations, for it gives back when it has run."""
+    """True for the next wave of a gang that holds quota: it ignores reservations, because the gang ends after it."""
     lasts: bool = False
-    """Whether it does not end by itself."""
+    """True if it does not end by itself."""
     follows: bool = False
-    """Whether it waits for the end of its own predecessor; it holds up no other gang."""
+    """True if it waits for the end of its own predecessor; it holds up no other gang."""
     limited: bool = False
-    """Whether its scheduler enforces the ElasticQuotas of its namespace."""
+    """True if its scheduler enforces the ElasticQuotas of its namespace."""
     preempts: bool = False
-    """Whether its scheduler evicts gangs of lower priority in its queue for it, where the queue says so."""
+    """True if its scheduler evicts gangs of lower priority in its queue for it, if the queue allows that."""
     reclaims: bool = False
-    """Whether its scheduler takes room back for it from queues beyond their shares, where the root says so."""
+    """True if its scheduler takes room back for it from queues beyond their shares, if the root allows that."""
     run: Run | None = None
     """Its run time, once it has started; None where nothing is known."""
 
@@ -205,8 +205,8 @@ class Candidate:
         """The time from which its queue drains for it once it was passed; 0 where estimates are never trusted there."""
         if not queue.trusts_estimates:
             return 0.0
-        said = self.drain_after if queue.drain_after is None else queue.drain_after
-        return (self.passed_since or 0.0) + (DRAINS if said is None else said)
+        after = self.drain_after if queue.drain_after is None else queue.drain_after
+        return (self.passed_since or 0.0) + (DRAINS if after is None else after)
 
     def end(self, now: float) -> End | None:
         """Its end if it starts now."""

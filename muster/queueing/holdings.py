@@ -141,7 +141,7 @@ class Holdings:
         lasting = lasting_part(amounts, soft, idle=idle, lasts=lasts)
         for usage, held, runs in ((self._usage, amounts, running), (self._lasting, lasting, running if lasts else ())):
             if held:
-                usage.take(queue, (*held, *signed(soft, -1)), beside=() if idle else soft, running=runs)
+                usage.take(queue, (*held, *signed(soft, -1)), above=() if idle else soft, running=runs)
                 if idle and self._tree.nodes is not None:
                     usage.take_in((ROOT,), soft)
         if soft:
@@ -262,7 +262,7 @@ class NamespaceRoom:
         ended: Mapping[str, int] = _NOTHING,
         ended_together: Mapping[str, int] = _NOTHING,
     ) -> bool:
-        """Whether so much is free there; what is `kept` counts as used, what has `ended` by then as free."""
+        """True if so much is free there; what is `kept` counts as used, what has `ended` by then as free."""
         ceiling = self.limits.ceiling(namespace)
         if ceiling is None:
             return True
@@ -273,7 +273,7 @@ class NamespaceRoom:
         return ceiling.fits(amounts, own, together)
 
     def fits_when_drained(self, namespace: str, amounts: Amounts) -> bool:
-        """Whether so much would be free after all gangs that end by themselves had ended."""
+        """True if so much would be free after all gangs that end by themselves had ended."""
         ceiling = self.limits.ceiling(namespace)
         return ceiling is None or ceiling.fits(amounts, *map(self.lasting.taken, self.levels(namespace)))
 

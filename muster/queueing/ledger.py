@@ -1,11 +1,11 @@
-"""Which gangs hold what of which queue, which gang is next, and why the others wait.
+"""The claims of all gangs on their queues, the next gang to start, and why the others wait.
 
 The ledger is a value in memory: everything in it comes from objects in the cluster, so that the same objects give the
 same ledger in any order of events. It never reads a clock and does no I/O: `now` is seconds of the wall clock, and is
 passed in. A caller that has it admit a gang must write that down in the cluster before acting on it.
 
 It has three parts: the gangs of each queue (`queue_state`), what their claims take of the tree (`holdings`), and, for
-the gangs that compete for the same room, what was decided of them last (`passes`, which says how long that holds).
+the gangs that compete for the same room, what was decided of them last and how long that holds (`passes`).
 
 A claim counts for its queue and for all above it. Gangs that compete for the same room, those below the highest queue
 that limits anything, are one subtree: the queue that has least of its share is first, and in a queue the more urgent
@@ -45,7 +45,7 @@ _AT_ONCE = 128
 class Ledger:
     """The claims of all gangs on all queues.
 
-    Invariant: `decide` never says yes to gangs that together would take a queue, or one above it, beyond its limit,
+    Invariant: `decide` never admits gangs that together would take a queue, or one above it, beyond its limit,
     soft claims and those that a preempting gang leaves out apart; nor to limited ones that would take their namespace
     beyond its ElasticQuotas. A gang whose claim is written by `hold` counts whether it fits or not: it runs already.
     """
@@ -282,7 +282,7 @@ class Ledger:
         return self._shares.of(queue, dict(amounts_of(self.used(queue))))
 
     def soft(self, key: EntryKey, now: float) -> bool:
-        """Whether a part of the gang's claim does not count."""
+        """True if a part of the gang's claim does not count."""
         claim = self.claim(key)
         return claim is not None and self._passes.of(claim.queue, now).is_soft(claim)
 

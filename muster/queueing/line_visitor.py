@@ -128,7 +128,7 @@ class LineVisitor(QueueVisitor):
         return [*options, most]
 
     def is_full(self) -> bool:
-        """Whether a level has less free than any of the line needs, and nothing else can be done for them in this pass.
+        """True if a level has less free than any of the line needs, and nothing else can be done for them in this pass.
 
         So it is for most lines of a busy cluster, and what is free only shrinks in a pass.
         """

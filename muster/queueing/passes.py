@@ -1,10 +1,9 @@
 """The admission passes that hold now, one for each subtree: the queues that compete for the same room.
 
-One rule says how long a pass holds: until anything changes in its subtree (a gang comes, goes, or holds something
-else; a queue; what namespaces have left), or until its own time `until`. A change is said here
-(`forget`). Two changes are none for the others, and the pass holds on: a gang that it lets start holds what it waited
-for (`on_started`), until all of them do, for one decision lets all of them start, in any order; and a waiting gang is
-passed for the first time (`on_passed`).
+A pass holds until anything changes in its subtree (a gang comes, goes, or holds something else; a queue; what
+namespaces have left), or until its own time `until`. `forget` reports a change. Two changes make no difference to the
+others: a gang that the pass lets start holds what it waited for (`on_started`), until all of them do, for one decision
+lets all of them start, in any order; and a waiting gang is passed for the first time (`on_passed`).
 """
 
 from __future__ import annotations
@@ -132,7 +131,7 @@ class PassCache:
         return min((known.until for known in self._passes.values()), default=inf)
 
     def changed(self, now: float) -> Iterator[str]:
-        """One queue of each subtree in which any gang holds or waits, where no pass was told that holds now."""
+        """One queue of each subtree in which any gang holds or waits, whose current pass has not been read."""
         for subtree, queues in self._queues.items():
             known = self._passes.get(subtree)
             if queues and not (known is not None and known.consumed and known.until > now):

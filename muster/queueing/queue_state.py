@@ -33,7 +33,7 @@ class LineKey(NamedTuple):
 
     Those for which gangs of lower priority are preempted have lines of their own for each priority (`urgency` is its
     negative, None for the others); so have the gangs of each `namespace` that its ElasticQuotas limit ("" for the
-    others), and gangs whose ends are as sure (`kind`, None for those of which none is known).
+    others), and gangs whose ends are as sure (`kind`, None where no end is known).
     """
 
     urgency: int | None

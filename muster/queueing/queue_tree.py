@@ -32,7 +32,7 @@ _MOST_NAMED = 256
 class QueueLevel(NamedTuple):
     """A queue, or one above it, and what all gangs there together may hold.
 
-    That may be less than its `own` capability says: the rest is guaranteed to its siblings.
+    That may be less than its `own` capability: the rest is guaranteed to its siblings.
     """
 
     queue: str
@@ -40,18 +40,18 @@ class QueueLevel(NamedTuple):
     own: Resources
 
     def called(self, asking: str) -> str:
-        """How it is called where a gang of the queue `asking` is told of it."""
+        """Its name in a message for a gang of the queue `asking`."""
         if self.queue == asking:
             return f'queue "{self.queue}"'
         return "the cluster" if self.queue == ROOT else f'queue "{self.queue}" above "{asking}"'
 
     def exceeded(self, need: Resources) -> tuple[str, str] | None:
-        """As `exceeding` of its limit; where its own capability is another, the words say so."""
+        """As `exceeding` of its limit; the words differ if its own capability is another."""
         over = exceeding(need, self.limit)
         kept = {name: most for name, most in self.limit.items() if name not in self.own or most < self.own[name]}
         if over is None or exceeding(need, kept) is None:
             return over
-        return over[0], f"{over[1]} beside what is guaranteed to its siblings"
+        return over[0], f"{over[1]} apart from what is guaranteed to its siblings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def labels_of(namespace: ObjectMeta) -> Mapping[str, str]:
 
 
 def exceeding(need: Resources, limit: Resources) -> tuple[str, str] | None:
-    """The resources of which more is needed than the limit ever allows: need and limit in words, or None."""
+    """The resources that exceed the limit, need and limit in words; None if nothing does."""
     over: dict[str, Quantity] = {name: need[name] for name in limit if name in need and need[name] > limit[name]}
     if not over:
         return None
@@ -202,19 +202,19 @@ class QueueTree:
         self._forget_limits()
 
     def settings(self, name: str) -> QueueView:
-        """The queue by itself; of one that is not there, one that says nothing."""
+        """The settings of a queue; the defaults if there is no such queue."""
         return self._views.get(name, _SILENT)
 
     def strict(self, name: str) -> bool:
-        """Whether no gang may pass another one there."""
+        """True if no gang may pass another one there."""
         return name in self._strict
 
     def in_strict_line(self, name: str) -> bool:
-        """Whether the queue, or one above it, is strict."""
+        """True if the queue, or one above it, is strict."""
         return bool(self._strict) and not self._strict.isdisjoint(self.path(name))
 
     def leaf(self, name: str) -> bool:
-        """Whether no queue stands below it; the root takes no gangs even when it is alone."""
+        """True if no queue stands below it; the root takes no gangs even when it is alone."""
         return name != ROOT and name not in self._children
 
     def on_hold_by(self, name: str) -> str:
@@ -222,7 +222,7 @@ class QueueTree:
         return next((one for one in self.path(name) if one in self._on_hold), "") if self._on_hold else ""
 
     def takes_work(self, name: str) -> bool:
-        """Whether anything new may start there: the queue is open, and neither it nor one above it is on hold."""
+        """True if anything new may start there: the queue is open, and neither it nor one above it is on hold."""
         view = self._views.get(name)
         return view is not None and view.open and not self.on_hold_by(name)
 
@@ -246,7 +246,7 @@ class QueueTree:
         return view.parent if view else name.removesuffix("/") if name.endswith("/") else ROOT
 
     def gang_path(self, queue: str) -> tuple[str, ...]:
-        """The queues of which a gang of that queue takes room, from its leaf up to the root."""
+        """The queues in which a gang of that queue takes room, from its leaf up to the root."""
         return self.path(queue if self.leaf(queue) else own_leaf(queue))
 
     def path(self, name: str) -> tuple[str, ...]:
@@ -358,12 +358,12 @@ class QueueTree:
         return known
 
     def open_to_all(self, name: str) -> bool:
-        """Whether every namespace may use the queue and all that are below it, as well as those above."""
+        """True if every namespace may use the queue and all that are below it, as well as those above."""
         views = (self._views.get(one) for one in (*self.path(name), *self.with_below(name)))
         return all(view is None or view.namespaces is None for view in views)
 
     def open_to(self, name: str, namespace: Mapping[str, str]) -> bool:
-        """Whether there is a queue of that name for a namespace with these labels.
+        """True if there is a queue of that name for a namespace with these labels.
 
         One below a queue that is not known is open to none: which namespaces that is for is not known.
         """

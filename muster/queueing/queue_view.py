@@ -1,4 +1,4 @@
-"""A queue by itself: what its Queue object says of it.
+"""The settings of one queue, read from its Queue object.
 
 As in Volcano, a resource that a capability does not name is unlimited, and so are cpu and memory of 0 or less; 0 of any
 other resource is none of it. A queue may name the namespaces that it is there for.
@@ -39,13 +39,13 @@ _READ = frozenset({*FIELDS, HOLD, NAMESPACE_SELECTOR, RECLAIM})
 _NEW = ""
 _OPEN = "Open"
 _PATIENCE = 600.0
-# Of these Volcano's plugins take 0 for what is not said (pkg/scheduler/plugins/{capacity,proportion} of 1.14.1): they
+# Volcano's plugins take 0 of these as not set (pkg/scheduler/plugins/{capacity,proportion} of 1.14.1): they
 # are plain fields of its type for amounts. All others stand in a map, and are what they are.
 _UNLIMITED_AT_ZERO = frozenset({"cpu", "memory"})
 UNPLACED = 300.0
-"""Seconds for which an admitted gang may have no node where its queue does not say: most autoscalers need less."""
+"""Seconds for which an admitted gang may have no node if its queue sets no time: most autoscalers need less."""
 DRAINS = 43200.0
-"""Seconds after its first bypass from which a queue drains for a gang, where the queue does not say."""
+"""Seconds after its first bypass from which a queue drains for a gang, if the queue sets no time."""
 
 
 class Problem(NamedTuple):
@@ -53,7 +53,7 @@ class Problem(NamedTuple):
 
     field: str
     wrong: str
-    meanwhile: str = "it is ignored"
+    effect: str = "it is ignored"
 
     def __str__(self) -> str:
         return f"{self.field}: {self.wrong}"
@@ -61,7 +61,7 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
-    """A queue by itself, as its Queue object says."""
+    """The settings of a queue, from its Queue object."""
 
     name: str
     """Its name."""
@@ -78,31 +78,31 @@ class QueueView:
     weight: int = 1
     """Its part among its siblings, of resources that its `deserved` does not name."""
     by_age: bool = False
-    """Whether gangs of the queues directly below it start by age, whatever these queues have of their share."""
+    """True if gangs of the queues directly below it start by age, whatever these queues have of their share."""
     strict: bool = False
-    """Whether no gang may pass another one here."""
+    """True if no gang may pass another one here."""
     patience: float = _PATIENCE
     """For how many seconds smaller gangs may pass a waiting one."""
     trusts_estimates: bool = True
-    """Whether reservations here rest on estimates where no bounds are known."""
+    """True if reservations here rest on estimates where no bounds are known."""
     drain_after: float | None = None
     """After how many seconds without a start a bypassed gang has the queue drained for it; None for the default."""
     unplaced_after: float = UNPLACED
     """After how many seconds without a node the claim of an admitted gang may turn soft."""
     preempts: bool = False
-    """Whether claims of lower priority do not stand in the way of a gang that preempts."""
+    """True if claims of lower priority do not stand in the way of a gang that preempts."""
     reclaimable: bool = True
-    """Whether what it holds beyond its share may be taken back."""
+    """True if what it holds beyond its share may be taken back."""
     reclaims: bool = False
     """Of the root: whether what queues hold beyond their shares is taken back for those that have less."""
     bound_by_nodes: bool = False
-    """Whether the root admits no more than the nodes can hold."""
+    """True if the root admits no more than the nodes can hold."""
     gate: GateMode | None = None
     """The gate mode of its gangs; None where the queue sets none."""
     on_hold: bool = False
-    """Whether no gang is to start here, or in a queue below it, until it is resumed."""
+    """True if no gang is to start here, or in a queue below it, until it is resumed."""
     zeros: tuple[str, ...] = ()
-    """Those of cpu and memory of which its capability says 0, which is unlimited to Volcano."""
+    """Those of cpu and memory that its capability sets to 0, which Volcano reads as unlimited."""
     namespaces: Selector | None = None
     """The namespaces that may use it; None for all."""
     problems: tuple[Problem, ...] = ()
@@ -112,12 +112,12 @@ class QueueView:
 
     @property
     def open(self) -> bool:
-        """Whether Volcano takes new work here now."""
+        """True if Volcano takes new work here now."""
         return self.state == _OPEN
 
     @property
     def closed(self) -> bool:
-        """Whether the queue was closed, or is being closed; a queue too new to have a state is not."""
+        """True if the queue was closed, or is being closed; a queue too new to have a state is not."""
         return self.state not in (_NEW, _OPEN)
 
 
@@ -148,8 +148,8 @@ def read_queue(queue: Queue) -> QueueView:
         except InvalidSelectorError as error:
             namespaces = NOTHING
             wrong = f"{error}; write a label selector as kubectl's -l takes it, or remove it to open the queue to all"
-            meanwhile = "the queue is closed to all namespaces"
-            problems.append(Problem(f"metadata.annotations[{NAMESPACE_SELECTOR}]", wrong, meanwhile))
+            effect = "the queue is closed to all namespaces"
+            problems.append(Problem(f"metadata.annotations[{NAMESPACE_SELECTOR}]", wrong, effect))
     name = queue.metadata.name
     capability = parse_resources(spec.capability, path="spec.capability", least=None)
     return QueueView(

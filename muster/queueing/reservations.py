@@ -6,7 +6,7 @@ time and the gang leaves. So no start behind a reservation moves it, and nothing
 then.
 
 How sure the start is depends on the ends that it rests on. A gang passes by its end only where that is as sure. Where
-estimates are trusted and the start rests on them, or is not known, gangs of which no end is known pass as well; where
+estimates are trusted and the start rests on them, or is not known, gangs without a known end pass as well; where
 they are not trusted (by the queue's settings, or after its `drain-after`), a start that is not known is never: only
 what is spare now may be taken, at the levels up to the lowest one that is short, and the queue drains.
 
@@ -45,16 +45,16 @@ class Reservation:
     kept: dict[str, int] = field(default_factory=dict)
     """What counts as used in its namespace for gangs behind it: its need without what has ended by its start."""
     nothing_passes: bool = False
-    """Whether it stands in a strict queue: nothing is spare, and no end is early enough."""
+    """True if it stands in a strict queue: nothing is spare, and no end is early enough."""
 
     @property
     def known(self) -> bool:
-        """Whether anything waits for it: a time, or a queue that drains."""
+        """True if it has a start, or a queue drains for it."""
         return self.start < inf or self.kind is not EndKind.ABOUT
 
     @property
     def basis(self) -> str | None:
-        """What its start rests on: `enforced`, `said` or `about`; None where no start is known."""
+        """The basis of its start: `enforced`, `said` or `about`; None where no start is known."""
         return self.kind.name.lower() if self.start < inf else None
 
     def passed_in_time(self, end: End | None) -> bool:
@@ -74,7 +74,7 @@ class Reservation:
     def lacking(
         self, path: Iterable[str], amounts: Amounts, more: Mapping[str, Mapping[str, int]]
     ) -> dict[str, list[str]]:
-        """The resources of which not so much is spare, by level of a path; `more` counts as spare there, by level."""
+        """The resources that lack spare room, by level of a path; `more` counts as spare there, by level."""
         lacking = {}
         for level in path:
             spare = self.spare.get(level)

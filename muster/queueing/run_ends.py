@@ -52,7 +52,7 @@ class RunEnds(Blocks[_Place, _Ending, _Sums]):
         del self._before[where + 1 :]
 
     def enter(self, claim: Claim, sign: int = 1) -> None:
-        """Note the end of a claim of which nothing is noted, or with the sign -1 forget it."""
+        """Note the end of a claim, or with the sign -1 forget it."""
         if sign < 0:
             self._change_of.pop(claim.key, None)
             self._take(claim.key)
@@ -91,7 +91,7 @@ class RunEnds(Blocks[_Place, _Ending, _Sums]):
         return inf
 
     def last_of_blocks(self) -> Iterator[float]:
-        """Times of which it is enough to ask first."""
+        """The last end of each block: times to ask about first."""
         return (block.keys[-1][0] for block in self.blocks)
 
     def between(self, after: float, until: float) -> Iterator[float]:

@@ -1,10 +1,10 @@
 """How much a queue has of its share, among the queues with the same parent, and the room that is beyond all shares.
 
 A queue's share of a resource is what its `deserved` names. Where that names nothing it is the part of the room below
-the parent that its weight (1 where it says none) gives it among its siblings; Volcano's plugin `capacity` reads the
+the parent that its weight (1 by default) gives it among its siblings; Volcano's plugin `capacity` reads the
 first, `proportion` the second. A guarantee is part of the share, as in both. The room is what the parent and those
-above it limit, so that only resources count for which siblings compete. A queue has as much of its share as of the
-resource of which it has most.
+above it limit, so that only resources count for which siblings compete. The resource with the largest part
+of its share counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Shares:
         self._parts: dict[str, tuple[tuple[str, int, int], ...]] = {}
 
     def by_age(self, parent: str) -> bool:
-        """Whether gangs of the queues directly below start by age: it says so, or stands in one strict line.
+        """True if gangs of the queues directly below start by age: by its setting, or because it is strict.
 
         So do gangs for which nothing is limited in common.
         """
@@ -45,7 +45,7 @@ class Shares:
         return self.tree.in_strict_line(parent)
 
     def competes(self, queue: str) -> bool:
-        """Whether the queue has siblings with which it shares what their parent has."""
+        """True if the queue has siblings with which it shares what their parent has."""
         path = self.tree.path(queue)
         if len(path) == 1 or self.tree.siblings(queue) < 2:  # noqa: PLR2004 - itself and another
             return False
@@ -111,7 +111,7 @@ class Shares:
 class Reclaimable:
     """The room that a scheduler's reclaim frees of what queues hold beyond their shares, as a pass begins.
 
-    Where the root says so (`muster.dev/reclaim`), a gang that lacks nothing but room of the root may start when it
+    If the root allows it (`muster.dev/reclaim`), a gang that lacks nothing but room of the root may start when it
     would fit after that. Volcano chooses the victims: it knows no tree, and compares each queue in which gangs run with
     what that deserves. Of a gang it takes running pods beyond the minimum, so that no more is counted on than what the
     gangs of such a queue can spare, and no more than what it holds beyond its share (plugins `gang`, `capacity` and
@@ -138,7 +138,7 @@ class Reclaimable:
                 self.given[name] = self.given.get(name, 0) + min(amount, spare.get(name, 0))
 
     def counts_for(self, queue: str, amounts: Amounts, names: Iterable[str]) -> bool:
-        """Whether a queue that takes so much more stays within its share of these resources, and gives none itself.
+        """True if a queue that takes so much more stays within its share of these resources, and gives none itself.
 
         A `deserved` must name one of the resources that it takes, and leave room for it, or a guarantee must: to the
         plugin `capacity` it deserves nothing of the others, and that takes nothing back for them alone.

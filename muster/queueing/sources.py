@@ -39,7 +39,7 @@ FIELDS = {
     GATE_MODE: "gate",
 }
 """The annotations of a Queue that are plain fields of a GangQueue."""
-# Fields that say what holds anyway.
+# Values that are the defaults.
 _DEFAULTS = frozenset({"", "backfill", "share"})
 _OPERATORS = {"In": "in", "NotIn": "notin"}
 
@@ -80,9 +80,9 @@ class GangQueue(Queue, frozen=True):
 
     def __post_init__(self) -> None:
         spec = self.spec
-        said = {key: getattr(spec, name) for key, name in FIELDS.items()}
-        annotations = {key: text for key, text in said.items() if text not in _DEFAULTS}
-        # The one that has no field: it is set and taken off by hand, next to manifests that say nothing of it.
+        fields = {key: getattr(spec, name) for key, name in FIELDS.items()}
+        annotations = {key: text for key, text in fields.items() if text not in _DEFAULTS}
+        # The one that has no field: it is set and taken off by hand, next to manifests without it.
         if HOLD in self.metadata.annotations:
             annotations[HOLD] = self.metadata.annotations[HOLD]
         if spec.namespace_selector is not None and (text := selector_text(spec.namespace_selector)):

@@ -3,7 +3,7 @@
 Within a queue it is the order of gangs: priority, age, name. Among queues with one parent the queue that has least of
 its share is first (`muster.queueing.shares`), from the root down; of those that have as much, the one in which the
 first gang in order waits. What starts in the pass counts at once, so that a flood in one queue takes no more than its
-turns. A parent may say that among the queues below it the order of gangs alone counts.
+turns. A parent may set that only the order of gangs counts among the queues below it.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Where a soft part counts, it counts as what does not end by itself, also that of
 So no gang is held up for one that waits for them to end.
 
 `SoftClaims` keeps which are hard. Where the sum of all soft parts exceeds no limit none is, and none needs to be
-looked at. Of those below a queue whose limit is exceeded one rule says how long an answer holds: until a claim with a
+looked at. Below a queue whose limit is exceeded an answer holds until a claim with a
 soft part enters, leaves or changes below that queue, until other limits are exceeded, or until the tree changes.
 """
 
@@ -81,7 +81,7 @@ def count_unplaced(tree: QueueTree, hard: Mapping[str, CountedUnplaced], usage: 
             for taking, more in ((usage, soft), (lasting, lasting_part(soft, soft, idle=idle, lasts=lasts))):
                 # Where a soft part counts already it counts once.
                 less = signed(more, -1)
-                taking.take(queue, more, beside=() if idle else less, running=())
+                taking.take(queue, more, above=() if idle else less, running=())
                 if idle and tree.nodes is not None:
                     taking.take_in((ROOT,), less)
 
@@ -178,7 +178,7 @@ class SoftClaims:
         return {queue: over} if over else {}
 
     def _top(self, queue: str) -> str | None:
-        """The highest queue, itself or above it, of which a limit is exceeded; None where none is."""
+        """The highest queue on the path whose limit is exceeded; None where none is."""
         if queue not in self._tops:
             path = self._tree.gang_path(queue)
             top = next((one for one in reversed(path) if one in self._exceeded), None)
@@ -214,7 +214,7 @@ class SoftClaims:
 
 
 def _taken(rooms: Iterable[dict[str, int]], amounts: Amounts) -> bool:
-    """Whether each of these has so much left, of what it knows; then it is taken."""
+    """True if each of these has so much left; then it is taken."""
     for room in rooms:
         for name, amount in amounts:
             if name in room and amount > room[name]:

@@ -46,7 +46,7 @@ def signed(amounts: Iterable[tuple[str, int]], sign: int) -> Amounts:
 
 
 def clamp(most: dict[str, int], other: Mapping[str, int]) -> None:
-    """Have at most as much of each resource as `other` says."""
+    """Lower each resource to the amount in `other`, if that is less."""
     for name, amount in other.items():
         if name not in most or amount < most[name]:
             most[name] = amount
@@ -61,16 +61,16 @@ class _Row:
     """What counts of one queue, by resource in billionths.
 
     :ivar used: What is taken of the queue.
-    :ivar beside: What counts in the queues above and not in this one: soft parts of claims.
+    :ivar above: What counts in the queues above and not in this one: soft parts of claims.
     :ivar running: What really runs of all that.
     :ivar excess: What the queue does not hand up, because it is beyond its limit and does not run.
     """
 
-    __slots__ = ("beside", "excess", "running", "used")
+    __slots__ = ("above", "excess", "running", "used")
 
     def __init__(self, like: _Row | None = None) -> None:
         self.used: dict[str, int] = dict(like.used) if like else {}
-        self.beside: dict[str, int] = dict(like.beside) if like else {}
+        self.above: dict[str, int] = dict(like.above) if like else {}
         self.running: dict[str, int] = dict(like.running) if like else {}
         self.excess: dict[str, int] = dict(like.excess) if like else {}
 
@@ -78,14 +78,14 @@ class _Row:
         """What of a resource is more than the limit and what runs; a resource without a limit is never beyond it."""
         if name not in limit:
             return 0
-        whole = self.used.get(name, 0) + self.beside.get(name, 0)
+        whole = self.used.get(name, 0) + self.above.get(name, 0)
         return max(whole - limit[name] - self.running.get(name, 0), 0)
 
 
 class Usage:
     """What is taken of each level: of the queues of a tree, as it stands, and of namespaces.
 
-    A queue hands up to its parent at most its limit and what really runs of it: claims of which more is never placed
+    A queue hands up to its parent at most its limit and what really runs of it: claims that are never placed
     take nothing from others. Where only limits have changed, `settle` has that count.
     """
 
@@ -105,13 +105,13 @@ class Usage:
         other._rows = {queue: _Row(row) for queue, row in self._rows.items()}
         return other
 
-    def take(self, queue: str, amounts: Amounts, *, beside: Amounts = (), running: Amounts | None = None) -> bool:
+    def take(self, queue: str, amounts: Amounts, *, above: Amounts = (), running: Amounts | None = None) -> bool:
         """Take room for gangs of a queue: of that, and of those above as much more as is handed up by that.
 
-        `beside` counts above alone, `running` of all of it runs (None: all that is taken). True where a queue hands up
+        `above` counts above alone, `running` of all of it runs (None: all that is taken). True where a queue hands up
         less than there is of it, or did before.
         """
-        return self._take(self._tree.gang_path(queue), amounts, beside, amounts if running is None else running)
+        return self._take(self._tree.gang_path(queue), amounts, above, amounts if running is None else running)
 
     def holds_back(self, queue: str) -> bool:
         """True if the queue, or one above it, hands up less than there is of it."""
@@ -126,14 +126,14 @@ class Usage:
             if now != row.excess:
                 self._take(self._tree.path(one), tuple((name, 0) for name in {*now, *row.excess}))
 
-    def _take(self, path: Iterable[str], amounts: Amounts, beside: Amounts = (), running: Amounts = ()) -> bool:
+    def _take(self, path: Iterable[str], amounts: Amounts, above: Amounts = (), running: Amounts = ()) -> bool:
         more, held_back = amounts, False
         for one in path:
             row, limit = self._own(one), self._tree.hands_up(one)
-            for sums, changes in ((row.used, more), (row.beside, beside), (row.running, running)):
+            for sums, changes in ((row.used, more), (row.above, above), (row.running, running)):
                 for name, amount in changes:
                     sums[name] = sums.get(name, 0) + amount
-            more = (*more, *beside) if beside else more
+            more = (*more, *above) if above else more
             for name in {name for name, _ in (*more, *running)} if limit or row.excess else ():
                 before, now = row.excess.get(name, 0), row.beyond(name, limit)
                 if before or now:
@@ -142,11 +142,11 @@ class Usage:
                     more = (*more, (name, before - now))
                     if not now:
                         del row.excess[name]
-            beside = ()
+            above = ()
         return held_back
 
     def take_in(self, queues: Iterable[str], amounts: Collection[tuple[str, int]]) -> None:
-        """Take room of these queues alone, of which none hands it up."""
+        """Take room of these queues alone, none of which hands it up."""
         for one in queues:
             used = self._own(one).used
             for name, amount in amounts:

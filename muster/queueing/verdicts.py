@@ -1,4 +1,4 @@
-"""What is said of a gang that wants to start: that it may, or why not, in a sentence with numbers."""
+"""The message for a gang that wants to start: that it may, or why not, in a sentence with numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IN_VAIN_BEHIND = "it waits for the end of the cluster that it replaces"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What the ledger says of a candidate: it may start now, or the reason and the sentence why not."""
+    """The ledger's decision on a candidate: it may start now, or the reason why not, in a sentence."""
 
     fits: bool
     state: GangState

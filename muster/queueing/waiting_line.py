@@ -78,7 +78,7 @@ class WaitingLine(Blocks[Order, Amounts, _Needs]):
     def next_within(
         self, after: Order | None, *options: Mapping[str, int], beyond: Sequence[Mapping[str, int]] | None = None
     ) -> tuple[Order, Amounts] | None:
-        """The first gang behind that place which needs no more than one of these says of any resource that it names.
+        """The first gang behind that place that needs no more than one of these allows of any resource that it names.
 
         With `beyond` it also needs more than one of those has of one of its resources.
         """

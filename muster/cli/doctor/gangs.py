@@ -169,9 +169,7 @@ def _of_queue(queue: QueueSeen, source: QueueSource) -> Iterator[Diagnosis]:
             yield _ignored(kind, name, f"metadata.annotations[{key}]: {wrong}", key)
         return
     view = read_queue(Queue(metadata=queue.metadata))
-    text = {one.field: f"{one}; {one.meanwhile}" for one in view.problems} | {
-        one.field: str(one) for one in view.unread
-    }
+    text = {one.field: f"{one}; {one.effect}" for one in view.problems} | {one.field: str(one) for one in view.unread}
     for field, wrong in text.items():
         yield _ignored(kind, name, wrong, field.partition("[")[2].rstrip("]"))
 

@@ -101,7 +101,7 @@ def _entry(
         "gangs": len({key.gang for key in ledger.claims(name)}),
         "waiting": len(ledger.waiting(name)),
         "reservation": _reservation(snapshot, reservation) if reservation is not None else None,
-        "problems": [*(f"{one}; {one.meanwhile}" for one in view.problems), *map(str, view.unread)] if view else [],
+        "problems": [*(f"{one}; {one.effect}" for one in view.problems), *map(str, view.unread)] if view else [],
     }
 
 

@@ -69,7 +69,7 @@ def test_what_guarantees_leave_is_not_called_a_queues_own_capability(own: dict[s
     place = tree.place("a")
     assert place is not None
     level, above, *_ = place.levels
-    assert level.exceeded(amounts(cpu="5")) == ("cpu 5", "cpu 4 beside what is guaranteed to its siblings")
+    assert level.exceeded(amounts(cpu="5")) == ("cpu 5", "cpu 4 apart from what is guaranteed to its siblings")
     assert above.exceeded(amounts(cpu="11")) == ("cpu 11", "cpu 10")
     assert level.exceeded(amounts(cpu="4")) is None
     beside = tree.place("b")
