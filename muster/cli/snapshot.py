@@ -192,10 +192,12 @@ async def load(client: Client, namespace: str, visible: ClusterSnapshot) -> None
         visible.nodes = await load_nodes(client, visible)
 
 
-async def load_store(client: Client, watched: Watched, namespace: str, visible: ClusterSnapshot) -> str:
-    """Fill a store; returns the namespace that was read, "" for all namespaces."""
+async def load_store(
+    client: Client, watched: Watched, namespace: str, visible: ClusterSnapshot, *, everywhere: bool = True
+) -> str:
+    """Fill a store from all namespaces, or else from this one; returns the namespace that was read, "" for all."""
     resource, name = watched.resource, watched.resource.full_name
-    scopes = ("", namespace) if resource.namespaced else ("",)
+    scopes = (("", namespace) if everywhere else (namespace,)) if resource.namespaced else ("",)
     for scope in scopes:
         try:
             found: Sequence[Any] = await list_objects(

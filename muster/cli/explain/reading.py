@@ -15,6 +15,7 @@ from muster.kube.errors import ApiError
 from muster.model.names import GANG
 from muster.model.objects import InvalidObjectError, decode
 from muster.observe.cluster_stores import Watched
+from muster.observe.kueue_objects import KUEUE_WORKLOADS
 from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.schedulers import GangScheduler
 from muster.workloads import GANG_KINDS, kind_of_owner
@@ -37,10 +38,10 @@ async def load_gang(client: Client, subject: Subject, snapshot: ClusterSnapshot)
     await _load_origin(client, subject, snapshot)
     wanted = {queues_of(snapshot.defaults.queue_source)}
     if Admitter.KUEUE in snapshot.defaults.admitters:
-        wanted |= {resource for resource, _, _ in cluster.kueue.watched()}
+        wanted.add(KUEUE_WORKLOADS)
     for watched in cluster.watched():
         if watched.resource in wanted:
-            await load_store(client, watched, meta.namespace, snapshot)
+            await load_store(client, watched, meta.namespace, snapshot, everywhere=False)
     await _load_pod_group(client, subject, snapshot)
 
 

@@ -181,10 +181,12 @@ async def _find_in(client: Client, named: ObjectName, namespace: str, visible: C
     for kind in kinds:
         try:
             if kind.kind == "Pod":
-                owner = owner_of(decode(await _get(client, PODS, name, namespace), Pod))
+                raw = await _get(client, PODS, name, namespace)
+                owner = owner_of(decode(raw, Pod))
                 above = kind_of(owner.api_version, owner.kind) if owner else None
                 if owner is not None and above is not None:
                     return await _subjects(client, above, owner.name, namespace, visible)
+                return await _subjects_of(client, kind, decode(raw, kind.decoded), visible)
             return await _subjects(client, kind, name, namespace, visible)
         except UnknownSubjectError:
             # Two kinds may share a name (MPIJob v1 and v2beta1); only one is installed.

@@ -7,12 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from muster.model.names import MESSAGE, QUEUE_ANNOTATION, STATE
+from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, HOLD, MESSAGE, QUEUE_ANNOTATION, STATE
 from tests.support.cli.connections import http_kubeconfig
 from tests.support.cli.in_process import muster
 from tests.support.cli.small_cluster import FORBIDDEN, answers
 from tests.support.faults.apiserver import FaultyApiserver
-from tests.support.manifests.observed import JSON, namespace, pod_group, queue, ray_cluster, ray_owner, ray_pod
+from tests.support.manifests.observed import (
+    JSON,
+    namespace,
+    old_pod,
+    pod,
+    pod_group,
+    pytorch_job,
+    pytorch_pod,
+    queue,
+    ray_cluster,
+    ray_owner,
+    ray_pod,
+)
 
 RAYS, JOBS = "/apis/ray.io/v1/rayclusters", "/apis/ray.io/v1/rayjobs"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
@@ -143,3 +155,52 @@ async def test_what_may_not_be_read_is_named_and_not_taken_for_missing(tmp_path:
     entry, _ = await explained(tmp_path, cluster(**{path: FORBIDDEN}), "raycluster/demo")
     assert [one for one in entry["unknown"] if one.startswith(words)]
     assert entry["state"] == "WaitingForQuota"
+
+
+def plain_pods() -> list[JSON]:
+    labels, annotations = {GANG: "pair", "volcano.sh/queue-name": "q"}, {GANG_SIZE: "2", GROUP_NAME: "pair"}
+    gate = [{"name": GATE}]
+    return [pod(f"pair-{n}", labels=labels, annotations=annotations, schedulingGates=gate) for n in range(2)]
+
+
+SCENES: dict[str, tuple[str, dict[str, Sequence[JSON] | str]]] = {
+    "another operator": (
+        "pytorchjob/train",
+        {
+            "/apis/kubeflow.org/v1/pytorchjobs": [pytorch_job()],
+            "/api/v1/pods": [pytorch_pod("train-master-0", "master"), pytorch_pod("train-worker-0")],
+            GROUPS: [],
+        },
+    ),
+    "plain pods": ("pod/pair-0", {"/api/v1/pods": plain_pods(), GROUPS: []}),
+    "pods that came without muster": (
+        "raycluster/demo",
+        {"/api/v1/pods": [old_pod("demo-head", "headgroup"), old_pod("demo-w-0")], GROUPS: []},
+    ),
+    "a foreign PodGroup": ("raycluster/demo", {GROUPS: [pod_group(ours=False)]}),
+    "not managed": ("raycluster/demo", {RAYS: [ray_cluster(labels={})], "/api/v1/pods": [], GROUPS: []}),
+    "suspended": ("raycluster/demo", {RAYS: [ray_cluster(suspend=True)], "/api/v1/pods": [], GROUPS: []}),
+    "running": (
+        "raycluster/demo",
+        {
+            "/api/v1/pods": pods("demo", held=False),
+            GROUPS: [pod_group(admitted="uid-demo", annotations={STATE: "Running", MESSAGE: "cpu 3"}, phase="Running")],
+        },
+    ),
+    "a closed queue": ("raycluster/demo", {QUEUES: [queue(state="Closed")], GROUPS: []}),
+    "a queue on hold": (
+        "raycluster/demo",
+        {QUEUES: [queue(cpu="4", annotations={HOLD: "true"})], "/api/v1/pods": pods("demo", held=True)},
+    ),
+}
+
+
+@pytest.mark.parametrize("scene", SCENES)
+async def test_every_state_is_the_one_of_the_whole_cluster(tmp_path: Path, scene: str) -> None:
+    word, objects = SCENES[scene]
+    entry, paths = await explained(tmp_path, cluster(**objects), word)
+    whole, _ = await explained(tmp_path, cluster(**objects), word, "--ledger")
+    assert {key: value for key, value in entry.items() if key not in OF_LEDGER} == {
+        key: value for key, value in whole.items() if key not in OF_LEDGER
+    }
+    assert len(paths) <= 6, paths
