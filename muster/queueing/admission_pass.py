@@ -247,7 +247,8 @@ class AdmissionPass:
         self.fits[candidate.key] = amounts
         self._taken()
         self.usage.take(queue, amounts, running=())
-        self.namespaces.take(namespace, amounts, lasts=candidate.lasts)
+        in_namespace = self.namespaces.levels(namespace)
+        self.usage.take_in(in_namespace, amounts)
         for reservation in self.reservations.made:
             if not reservation.passed_in_time(end):
                 reservation.take(path, amounts)
@@ -256,8 +257,9 @@ class AdmissionPass:
                 reservation.kept = plus(reservation.kept, signed(amounts, -1))
         if candidate.lasts:
             self.lasting.take(queue, amounts, running=())
+            self.lasting.take_in(in_namespace, amounts)
         elif end is not None:
-            self._own.append(((*path, *self.namespaces.levels(namespace)), candidate.claim(self.now)))
+            self._own.append(((*path, *in_namespace), candidate.claim(self.now)))
 
     def reserve(self, candidate: Candidate, amounts: Amounts, lacking: Mapping[str, list[str]]) -> None:
         """Keep room for a gang that lacks it: at the levels of its queue, or of its namespace alone."""
@@ -287,7 +289,7 @@ class AdmissionPass:
             if levels:
                 self._taken()
                 self.lasting.take(candidate.queue, amounts, running=())
-            self.namespaces.take_lasting(namespace, amounts)
+            self.lasting.take_in(in_namespace, amounts)
         elif candidate.run is not None and start < inf:
             kind = max(kind, candidate.run.kind)
             end = candidate.run._replace(kind=kind).from_(start)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
@@ -232,8 +232,6 @@ class NamespaceRoom:
     limits: NamespaceLimits
     usage: Usage
     lasting: Usage
-    # What `largest` gave since something was last taken or kept: gangs of a namespace stand in many lines.
-    _known: dict[tuple[str, bool], dict[str, int]] = field(default_factory=dict)
 
     def __contains__(self, namespace: str) -> bool:
         return namespace in self.limits
@@ -241,18 +239,6 @@ class NamespaceRoom:
     def levels(self, namespace: str) -> tuple[str, ...]:
         """The levels of a namespace: its own, and that of all together; none where it has no limit."""
         return (namespace_level(namespace), namespace_level()) if namespace in self.limits else ()
-
-    def take(self, namespace: str, amounts: Amounts, *, lasts: bool) -> None:
-        """Take room of the namespace, where it has a limit."""
-        self.usage.take_in(self.levels(namespace), amounts)
-        self._known.clear()
-        if lasts:
-            self.take_lasting(namespace, amounts)
-
-    def take_lasting(self, namespace: str, amounts: Amounts) -> None:
-        """Count this as held, where the namespace has a limit, after all gangs that end by themselves have ended."""
-        self.lasting.take_in(self.levels(namespace), amounts)
-        self._known.clear()
 
     def has(
         self,
@@ -285,14 +271,11 @@ class NamespaceRoom:
         ceiling, levels = self.limits.ceiling(namespace), self.levels(namespace)
         if ceiling is None:
             return {}
-        known = self._known.get((namespace, in_the_end))
-        if known is None:
-            known = ceiling.largest(*map(self.usage.taken, levels))
-            if in_the_end:
-                for name, amount in ceiling.largest(*map(self.lasting.taken, levels)).items():
-                    known[name] = max(known[name], amount)
-            self._known[namespace, in_the_end] = known
-        return dict(known)
+        most = ceiling.largest(*map(self.usage.taken, levels))
+        if in_the_end:
+            for name, amount in ceiling.largest(*map(self.lasting.taken, levels)).items():
+                most[name] = max(most[name], amount)
+        return most
 
     def shortage(self, candidate: Candidate) -> str | None:
         """What the gang lacks in its namespace, in words with numbers; None where it lacks nothing."""
