@@ -19,6 +19,8 @@ from controller.live_reads import LiveReader
 from controller.metrics import Metrics, TermMetrics
 from controller.reconciler import Reconciler
 from controller.term import Clock, Term
+from muster.cluster.cluster import Cluster
+from muster.cluster.nodes import NodeWatch
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
@@ -26,8 +28,6 @@ from muster.kube.slices import in_slices
 from muster.kube.workqueue import WorkQueue, work
 from muster.model.selectors import InvalidSelectorError, Selector, parse_selector
 from muster.model.times import duration_of
-from muster.observe.cluster import Cluster
-from muster.observe.nodes import NodeWatch
 from muster.process.event_loop import Turns
 from muster.process.health import serve_health
 from muster.process.lifecycle import add_common_arguments, identity, parse_args, run, stop_signal

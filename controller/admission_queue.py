@@ -10,19 +10,19 @@ from controller.lost import LostGangs
 from controller.status_updates import StatusUpdateSchedule
 from controller.sweeps import Sweeps
 from muster.admitters import Admitter
+from muster.cluster.queues import view_of
 from muster.kube.workqueue import WorkQueue
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
 from muster.model.objects import PodGroup, Queue
-from muster.observe.admitted_terms import recorded_queue
-from muster.observe.candidates import candidate, queue_held
-from muster.observe.expectations import Expectations
-from muster.observe.ledger_entry import Standing, enter_ledger
-from muster.observe.messages import not_by_kueue, of_kueue
-from muster.observe.phases import lost_in
-from muster.observe.pod_groups import claim_of, scheduler_of
-from muster.observe.queues import view_of
-from muster.observe.view import View
+from muster.planning.candidate import candidate, queue_held
+from muster.planning.expectations import Expectations
+from muster.planning.messages import not_by_kueue, of_kueue
+from muster.planning.phase import lost_in
+from muster.planning.plan import Standing, enter_ledger
+from muster.planning.pod_group import claim_of, scheduler_of
+from muster.planning.record import recorded_queue
+from muster.planning.snapshot import View
 from muster.queueing.entries import Claim, Order
 from muster.queueing.growth import GrowthQueue
 from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found

@@ -19,10 +19,10 @@ from controller.term import Term
 from controller.touches import Touches
 from controller.work import Work
 from muster.model.gang_states import GangState
-from muster.observe.candidates import candidate
-from muster.observe.expectations import SILENCE, Expectations
-from muster.observe.messages import lacking
-from muster.observe.view import Mark, View
+from muster.planning.candidate import candidate
+from muster.planning.expectations import SILENCE, Expectations
+from muster.planning.messages import lacking
+from muster.planning.snapshot import Mark, View
 from muster.queueing.ledger import GangKey
 from muster.workloads import PLAIN_POD
 

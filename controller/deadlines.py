@@ -7,8 +7,8 @@ from controller.work import Work
 from muster.model.gang_states import GangState
 from muster.model.names import STATE
 from muster.model.times import duration_text, text_of
-from muster.observe.messages import taken_back
-from muster.observe.run_times import said_end
+from muster.planning.messages import taken_back
+from muster.planning.run_times import said_end
 from muster.workloads.model import TimeLimit
 
 

@@ -15,13 +15,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from controller.fenced_writes import NotLeaderError, Writer
+from muster.cluster.owners import tellable
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.events import EventSource, Regarding
 from muster.kube.listing import list_objects
-from muster.kube.resource import EVENTS, JOBS
 from muster.model.objects import Job, OwnerReference
-from muster.observe.users_objects import tellable
+from muster.model.resource import EVENTS, JOBS
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from muster.kube.store import Change
 from muster.model.names import GANG, GROUP_NAME
 from muster.model.objects import Pod
-from muster.observe.view import Pause
+from muster.planning.snapshot import Pause
 from muster.queueing.ledger import GangKey
 
 # Seconds, after an evicted pod has gone; Volcano looks at everything once a second. Where that was too short for a

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from muster.kube.client import Client
-from muster.kube.resource import Resource
 from muster.model.objects import ObjectMeta
+from muster.model.resource import Resource
 
 _LONGEST_WRITE = 10.0
 

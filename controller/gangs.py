@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 
 from controller.term import Term
-from muster.observe.candidates import queue_held
-from muster.observe.ledger_entry import Standing
-from muster.observe.observing import observe
-from muster.observe.phases import Phase
-from muster.observe.pod_groups import newer
-from muster.observe.view import View
+from muster.cluster.observe import observe
+from muster.planning.candidate import queue_held
+from muster.planning.phase import Phase
+from muster.planning.plan import Standing
+from muster.planning.pod_group import newer
+from muster.planning.snapshot import View
 from muster.queueing.ledger import GangKey
 
 logger = logging.getLogger(__name__)

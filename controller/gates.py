@@ -1,7 +1,7 @@
 """Opens the gates of an admitted gang's pods: the mark first, then the gates in one burst, then the message.
 
-`muster.observe.opening` chooses the pods. What cannot be opened is noted in what is expected of the gang
-(`muster.observe.refused_writes`). Everything here raises ApiError for a write that was not taken, and NotLeaderError.
+`muster.planning.opening` chooses the pods. What cannot be opened is noted in what is expected of the gang
+(`muster.planning.expectations`). Everything here raises ApiError for a write that was not taken, and NotLeaderError.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ from controller.work import Work
 from muster.gangs.pod_patch import opening
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
-from muster.kube.resource import PODS
 from muster.model.gang_states import GangState
-from muster.observe import messages
-from muster.observe.admitted_terms import units_of
-from muster.observe.expectations import Expectations
-from muster.observe.refused_writes import Part
-from muster.observe.view import Mark, Member
+from muster.model.resource import PODS
+from muster.planning import messages
+from muster.planning.expectations import Expectations, Part
+from muster.planning.record import units_of
+from muster.planning.snapshot import Mark, Member
 from muster.resources.amounts import describe
 
 # A gang may have thousands of members.

@@ -11,20 +11,19 @@ import logging
 from contextlib import suppress
 
 from controller.fenced_writes import NotLeaderError, Writer
+from muster.cluster.cluster import Cluster
 from muster.gangs.history import SHARDS, History
 from muster.gangs.start_errors import StartErrors
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.kube.resource import CONFIG_MAPS
 from muster.model.objects import ConfigMap, InvalidObjectError, decode
+from muster.model.resource import CONFIG_MAPS
 from muster.model.times import duration_text, seconds_of
-from muster.observe.candidates import queue_held
-from muster.observe.cluster import Cluster
-from muster.observe.ends import lasts
-from muster.observe.expectations import Expectations, Runs
-from muster.observe.phases import Phase
-from muster.observe.run_times import lineage
-from muster.observe.view import View
+from muster.planning.candidate import queue_held
+from muster.planning.expectations import Expectations, Runs
+from muster.planning.phase import Phase
+from muster.planning.run_times import lasts, lineage
+from muster.planning.snapshot import View
 
 logger = logging.getLogger(__name__)
 

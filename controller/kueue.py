@@ -7,7 +7,7 @@ from controller.work import Work
 from muster.kube.burst import burst
 from muster.model.gang_states import GangState
 from muster.model.times import seconds_of
-from muster.observe.view import View
+from muster.planning.snapshot import View
 
 # Seconds in which Kueue may not have looked at a new workload yet.
 _SILENCE = 5.0

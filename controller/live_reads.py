@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from muster.admitters import KueueWorkload
+from muster.cluster.alive import has_living_owner
+from muster.cluster.kueue_objects import KUEUE_WORKLOADS
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
-from muster.kube.resource import JOBS
 from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, decode, is_true
-from muster.observe.alive import has_living_owner
-from muster.observe.kueue_objects import KUEUE_WORKLOADS
+from muster.model.resource import JOBS
 
 MOST_JOBS = 100
 """Jobs of one workload that are touched; the others have their turn when these have their pods."""
@@ -23,7 +23,7 @@ class LiveReader:
         self._client = client
 
     async def has_living_owner(self, group: ObjectMeta) -> bool:
-        """Return whether a PodGroup still has a living owner (`muster.observe.alive`)."""
+        """Return whether a PodGroup still has a living owner (`muster.cluster.alive`)."""
         return await has_living_owner(self._client, group)
 
     async def short_jobs(self, namespace: str, selector: str) -> list[ObjectMeta]:

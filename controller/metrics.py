@@ -11,13 +11,13 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from controller.events import Announcer
+from muster.cluster.cluster import Cluster
 from muster.gangs.start_errors import PlannedStart, StartErrors
 from muster.kube.store import Change
 from muster.kube.workqueue import WorkQueue
 from muster.model.gang_states import GangState
 from muster.model.names import STATE
 from muster.model.objects import PodGroup
-from muster.observe.cluster import Cluster
 from muster.queueing.ledger import GangKey
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from muster.observe.cluster import Cluster
+from muster.cluster.cluster import Cluster
 from muster.queueing.ledger import GangKey
 
 # Pods of a gang that is looked at whenever something changes.

@@ -17,10 +17,10 @@ from controller.work import Work
 from muster.kube.errors import ApiError
 from muster.model.gang_states import BEFORE_ADMISSION, GangState
 from muster.model.objects import Pod, PodGroup, decode
-from muster.observe import messages
-from muster.observe.admitted_terms import carried, terms_of
-from muster.observe.phases import Phase
-from muster.observe.pod_groups import (
+from muster.planning import messages
+from muster.planning.expectations import Part, manifest_of, version_of
+from muster.planning.phase import Phase
+from muster.planning.pod_group import (
     WORKLOAD_MANAGER,
     Wanted,
     applicable,
@@ -29,9 +29,9 @@ from muster.observe.pod_groups import (
     up_to_date,
     while_assembling,
 )
-from muster.observe.refused_writes import Part, manifest_of, version_of
-from muster.observe.resources import resource_of_group
-from muster.observe.view import Mark
+from muster.planning.record import carried, terms_of
+from muster.planning.snapshot import Mark
+from muster.schedulers import scheduler_of_group
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ async def ensure(term: Term, work: Work, wanted: Wanted) -> None:
 
 async def _apply(term: Term, wanted: Wanted, group: PodGroup | None) -> PodGroup:
     body = applicable(wanted.manifest, group)
-    resource = resource_of_group(wanted.group)
+    resource = scheduler_of_group(wanted.group).resource
     return decode(await term.writer.apply(resource, body, field_manager=WORKLOAD_MANAGER), type(wanted.group))
 
 
@@ -146,7 +146,7 @@ async def delete(term: Term, work: Work, *, gone: bool = False) -> None:
         work.again(_BEHIND)
         return
     logger.info("%s: deleting the PodGroup", work.key, extra={"event": "podgroup.deleted"})
-    await term.writer.delete(resource_of_group(group), meta.name, meta.namespace, uid=meta.uid)
+    await term.writer.delete(scheduler_of_group(group).resource, meta.name, meta.namespace, uid=meta.uid)
 
 
 async def leave(term: Term, work: Work, pods: Collection[Pod]) -> None:

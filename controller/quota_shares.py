@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muster.gangs.gang import charge_of
-from muster.observe.view import View
+from muster.planning.snapshot import View
 from muster.queueing.entries import Order
 from muster.queueing.ledger import GangKey
 from muster.resources.amounts import Resources, describe, times, total, within

@@ -23,23 +23,22 @@ from controller.takeover import Takeover
 from controller.term import Term
 from controller.touches import Touches
 from controller.work import Work
+from muster.cluster.terminating import look_again_in
+from muster.cluster.triggers import GangTriggers
 from muster.kube.errors import ApiError
 from muster.kube.store import Change
 from muster.model.gang_states import GangState
 from muster.model.names import GATE, REQUEUE_AFTER
 from muster.model.objects import Namespace, PodGroup, Queue
-from muster.observe import messages
-from muster.observe.admitted_terms import without_units
-from muster.observe.candidates import queue_held
-from muster.observe.expectations import DOUBLINGS
-from muster.observe.ledger_entry import waits_for_a_node
-from muster.observe.phases import Phase, given_back
-from muster.observe.pod_groups import RESERVING, desired, relaxed_pod_group, shown, unreserved
-from muster.observe.readiness import ready_in, too_long
-from muster.observe.refused_writes import Part
-from muster.observe.terminating import look_again_in
-from muster.observe.triggers import GangTriggers
-from muster.observe.view import Mark
+from muster.planning import messages
+from muster.planning.candidate import queue_held
+from muster.planning.expectations import DOUBLINGS, Part
+from muster.planning.phase import Phase, given_back
+from muster.planning.plan import waits_for_a_node
+from muster.planning.pod_group import RESERVING, desired, relaxed_pod_group, shown, unreserved
+from muster.planning.readiness import ready_in, too_long
+from muster.planning.record import without_units
+from muster.planning.snapshot import Mark
 from muster.queueing.ledger import GangKey, queue_not_found
 from muster.queueing.queue_view import ROOT
 from muster.resources.amounts import Resources

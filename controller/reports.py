@@ -15,16 +15,16 @@ from typing import Any
 
 from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer, Budget
 from controller.fenced_writes import Writer
+from muster.cluster.cluster import Cluster
 from muster.kube.events import Regarding
 from muster.model.gang_states import GangState
 from muster.model.names import MANAGED_BY, MESSAGE, MUSTER, STATE
 from muster.model.objects import ObjectMeta, PodGroup, decode
-from muster.observe.cluster import Cluster
-from muster.observe.expectations import Expectations
-from muster.observe.messages import kept_class, not_ready, notes, still_held, to_a_maker, to_a_rival
-from muster.observe.resources import resource_of, resource_of_group
-from muster.observe.view import Above, Mark, View
+from muster.planning.expectations import Expectations
+from muster.planning.messages import kept_class, not_ready, notes, still_held, to_a_maker, to_a_rival
+from muster.planning.snapshot import Above, Mark, View
 from muster.queueing.ledger import GangKey
+from muster.schedulers import scheduler_of_group
 from muster.workloads import Kind
 
 logger = logging.getLogger(__name__)
@@ -142,7 +142,7 @@ class Reporter:
         group = view.pod_group
         if group is None:
             raise ValueError(f"{view.key} has no PodGroup to mark")
-        resource, said = resource_of_group(group), annotations_of(mark, state, message)
+        resource, said = scheduler_of_group(group).resource, annotations_of(mark, state, message)
         owned = group.metadata.applied_by(LEDGER_MANAGER).metadata.get("f:annotations") or {}
         # An apply takes away what its manager owns; a mark of another manager is made empty.
         gone = [key for key in view.mark.annotations if key not in said] if owned else []
@@ -254,7 +254,7 @@ class Reporter:
             return
         meta, group = view.decoded.metadata, view.pod_group
         logger.info("%s %s: %s", view.key, state, message, extra={"event": "gang.state"})
-        api_version = resource_of(view.kind).api_version
+        api_version = view.kind.resource.api_version
         about = [Regarding(api_version, view.kind.kind, meta.namespace, meta.name, meta.uid)]
         if group is not None and view.ours:
             about.append(_regarding(group))
@@ -267,5 +267,5 @@ class Reporter:
 
 
 def _regarding(group: PodGroup) -> Regarding:
-    resource, own = resource_of_group(group), group.metadata
+    resource, own = scheduler_of_group(group).resource, group.metadata
     return Regarding(resource.api_version, resource.kind, own.namespace, own.name, own.uid)

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from controller.fenced_writes import Writer
 from muster.kube.burst import burst
 from muster.kube.errors import ApiError
-from muster.kube.resource import PODS
+from muster.model.resource import PODS
 from muster.model.times import seconds_of, text_of
-from muster.observe.view import Member, View
+from muster.planning.snapshot import Member, View
 
 
 def requeued_at(view: View, now: float) -> str:

@@ -1,6 +1,6 @@
 """Gangs that wait in no line because the apiserver does not take what is written for them.
 
-Their room goes to others; `muster.observe.refused_writes` says when they come back.
+Their room goes to others; `muster.planning.expectations` says when they come back.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from controller.term import Term
 from controller.work import Work
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
-from muster.observe import messages
-from muster.observe.refused_writes import Part, version_of
+from muster.planning import messages
+from muster.planning.expectations import Part, version_of
 from muster.queueing.ledger import GangKey
 
 

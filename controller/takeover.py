@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 
 from controller.gangs import enter
 from controller.term import Term
+from muster.cluster.gang_keys import gang_of_group
+from muster.cluster.observe import read_ahead
 from muster.model.objects import PodGroup
-from muster.observe.gang_keys import gang_of_group
-from muster.observe.observing import read_ahead
 from muster.queueing.ledger import GangKey
 
 

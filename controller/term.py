@@ -14,13 +14,13 @@ from controller.live_reads import LiveReader
 from controller.metrics import Metrics
 from controller.reports import Reporter
 from controller.sweeps import Sweeps
+from muster.cluster.cluster import Cluster
+from muster.cluster.quota_use import QuotaUse
 from muster.gangs.history import History
 from muster.gangs.intent import Defaults
 from muster.kube.workqueue import WorkQueue
 from muster.model.times import steady
-from muster.observe.cluster import Cluster
-from muster.observe.expectations import ExpectationsByGang
-from muster.observe.quota_use import QuotaUse
+from muster.planning.expectations import ExpectationsByGang
 from muster.queueing.ledger import GangKey, Ledger
 
 

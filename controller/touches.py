@@ -24,14 +24,14 @@ from controller.live_reads import MOST_JOBS
 from controller.term import Term
 from controller.work import Work
 from muster.kube.errors import ApiError
-from muster.kube.resource import JOBS
 from muster.model.names import NUDGE
 from muster.model.objects import ObjectMeta
+from muster.model.resource import JOBS
 from muster.model.times import text_of
-from muster.observe.phases import Phase
-from muster.observe.resources import resource_of, resource_of_group
-from muster.observe.view import View
+from muster.planning.phase import Phase
+from muster.planning.snapshot import View
 from muster.queueing.ledger import GangKey
+from muster.schedulers import scheduler_of_group
 
 logger = logging.getLogger(__name__)
 
@@ -173,7 +173,7 @@ class Touches:
         try:
             said = {NUDGE: text_of(term.clock.wall())}
             meta: ObjectMeta = view.decoded.metadata
-            await term.writer.annotate(resource_of(view.kind), meta, said)
+            await term.writer.annotate(view.kind.resource, meta, said)
             if view.kind.pods_of_jobs:
                 selector = f"{view.kind.pod_label}={meta.name}"
                 await self._touch_jobs(await term.reads.short_jobs(meta.namespace, selector), said)
@@ -214,7 +214,7 @@ class Touches:
         logger.info("%s has pods without a node; asking its scheduler again", work.key, extra={"event": "wake.sent"})
         try:
             said = {NUDGE: text_of(clock.wall())}
-            await self._term.writer.annotate(resource_of_group(group), group.metadata, said)
+            await self._term.writer.annotate(scheduler_of_group(group).resource, group.metadata, said)
         except ApiError as error:
             logger.warning("%s: cannot ask its scheduler: %s", work.key, error, extra={"event": "wake.failed"})
         work.again(self.wakes.wait(work.key, clock.now()))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 
-from muster.observe.expectations import Expectations
-from muster.observe.ledger_entry import Standing
-from muster.observe.phases import Phase
-from muster.observe.view import View
+from muster.planning.expectations import Expectations
+from muster.planning.phase import Phase
+from muster.planning.plan import Standing
+from muster.planning.snapshot import View
 from muster.queueing.ledger import GangKey
 
 

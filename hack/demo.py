@@ -26,7 +26,6 @@ from muster.cli.migrate_queues import gang_queue_of
 from muster.model.gang_states import GangState
 from muster.model.names import GATE, GROUP_NAME, STATE
 from muster.model.objects import Queue, convert
-from muster.observe.resources import pod_groups_of
 from muster.schedulers import PRODUCTS
 
 
@@ -62,7 +61,7 @@ class Story:
     def __init__(self, testbed: Testbed, folder: Path, product: str = "volcano") -> None:
         self.testbed = testbed
         self.product = product
-        self.groups = pod_groups_of(PRODUCTS[product]()).full_name if product != "volcano" else "podgroups"
+        self.groups = PRODUCTS[product]().resource.full_name if product != "volcano" else "podgroups"
         self.folder = folder
         self.told: list[str] = []
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from hack.testbed import Testbed, wait_for
-from muster.kube.resource import Resource
+from muster.model.resource import Resource
 
 RAY_CLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster")
 CRDS = (

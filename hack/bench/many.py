@@ -16,13 +16,13 @@ from controller.metrics import Metrics
 from controller.reconciler import Reconciler
 from controller.reports import LEDGER_MANAGER
 from controller.term import Clock, Term
+from muster.cluster.cluster import Cluster
 from muster.gangs.intent import Defaults
 from muster.kube.events import Regarding
 from muster.kube.store import Store
 from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, QUEUE_LABEL, STATE
 from muster.model.objects import ObjectMeta, Pod, PodGroup, PriorityClass, Queue, convert
-from muster.observe.cluster import Cluster
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER
 

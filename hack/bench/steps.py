@@ -21,15 +21,15 @@ import msgspec
 from hack.bench.harness import Table, options
 from hack.bench.many import Client, Leader, One, filled, leader, queue, workloads
 from hack.bench.watch import pod
+from muster.cluster.cluster import Cluster
+from muster.cluster.nodes import NodeWatch
 from muster.kube.reflector import Reflector
-from muster.kube.resource import NODES, PODS
 from muster.kube.slices import Turns as SliceTurns
 from muster.kube.slices import in_slices
 from muster.kube.store import ChangeKind, Store
 from muster.kube.workqueue import work
 from muster.model.objects import Namespace, Node, Pod, PriorityClass, Queue, convert
-from muster.observe.cluster import Cluster
-from muster.observe.nodes import NodeWatch
+from muster.model.resource import NODES, PODS
 from muster.process.event_loop import Turns, run_measured
 from muster.process.lifecycle import tune_gc
 

@@ -19,9 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from hack.bench.harness import Table, milliseconds, options
+from muster.cluster.cluster import Cluster
+from muster.cluster.nodes import NodeRoom
 from muster.model.objects import Node, Pod, convert
-from muster.observe.cluster import Cluster
-from muster.observe.nodes import NodeRoom
 from muster.process.lifecycle import tune_gc
 from muster.queueing.entries import Claim, EndKind, EntryKey, Growth, Run
 from muster.queueing.growth import GrowthQueue

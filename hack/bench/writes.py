@@ -15,8 +15,8 @@ from collections.abc import Iterable, Sequence
 
 from hack.bench.harness import options, say
 from hack.bench.many import Client, Leader, One, at_once, filled, leader, queue, workloads
+from muster.cluster.cluster import Cluster
 from muster.model.objects import Queue
-from muster.observe.cluster import Cluster
 from muster.process.lifecycle import tune_gc
 
 _QUEUES, _SECONDS = 60, 100

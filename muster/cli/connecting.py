@@ -17,8 +17,8 @@ from muster.gangs.start_errors import StartError, StartErrors
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError, Unreachable
-from muster.kube.resource import CONFIG_MAPS, BadNameError
 from muster.model.objects import ConfigMap, InvalidObjectError, decode
+from muster.model.resource import CONFIG_MAPS, BadNameError
 
 _UNAUTHORIZED = 401
 _SUCCESS = 200

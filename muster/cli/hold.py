@@ -17,15 +17,14 @@ from muster.cli.connecting import NO_ANSWER, connected
 from muster.cli.explain.subjects import made_by
 from muster.cli.names import ObjectName, UnknownSubjectError, kinds_of, parse_names, pod_groups_meant, queues_meant
 from muster.cli.ui import as_long_as_read, print_data
+from muster.cluster.owners import asks_to_wait
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
-from muster.kube.resource import Resource
 from muster.model.names import GANG, HOLD
 from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, PartialObjectMetadata, Pod, decode
+from muster.model.resource import Resource
 from muster.model.texts import printable
-from muster.observe.holds import asks_to_wait
-from muster.observe.resources import resource_of
 from muster.workloads import PLAIN_POD, WATCHED_KINDS, kind_of_owner, owner_of
 
 _NOT_ALL, _CANNOT = 1, 2
@@ -80,7 +79,7 @@ def _resources(word: str) -> list[Resource]:
         kind = found[0].kind
         how = f"; name one of the pods of the {kind}" if any(not one.owns_pod_group for one in found) else ""
         raise UnknownSubjectError(f'a {kind} cannot be on hold: muster does not read "{HOLD}" there{how}')
-    return [resource_of(kind) for kind in held]
+    return [kind.resource for kind in held]
 
 
 async def _change(
@@ -161,7 +160,7 @@ async def _workload_of(client: Client, resource: Resource, raw: bytes) -> _Targe
         owner = owner_of(decode(raw, Pod))
     kind = kind_of_owner(owner)
     if owner is not None and kind is not None:
-        above = resource_of(kind)
+        above = kind.resource
         return _Target(
             above, decode(await client.get(above, owner.name, meta.namespace), PartialObjectMetadata).metadata
         )
@@ -174,13 +173,13 @@ async def _workload_of(client: Client, resource: Resource, raw: bytes) -> _Targe
 
 async def _made(client: Client, target: _Target) -> list[_Target]:
     """The workloads on hold that a workload has made, and that those have made."""
-    makers = {resource_of(kind): kind for kind in WATCHED_KINDS if not kind.owns_gang}
+    makers = {kind.resource: kind for kind in WATCHED_KINDS if not kind.owns_gang}
     if target.resource not in makers:
         return []
     made = []
     # No others: a cluster need not have them, nor this user the right to list them.
     for kind in made_by(makers[target.resource]):
-        resource = resource_of(kind)
+        resource = kind.resource
         for one in await list_objects(client, resource, PartialObjectMetadata, namespace=target.metadata.namespace):
             meta = one.metadata
             if meta.controller is not None and meta.controller.uid == target.metadata.uid:

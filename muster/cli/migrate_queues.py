@@ -13,12 +13,11 @@ from muster.cli.ui import asks, confirmed, counted, print_line
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
-from muster.kube.resource import Resource
 from muster.model.names import HOLD, NAMESPACE_SELECTOR
 from muster.model.objects import InvalidObjectError, Queue, decode
+from muster.model.resource import Resource
 from muster.model.selectors import InvalidSelectorError, Requirement, parse_selector
 from muster.model.texts import printable
-from muster.observe.resources import queues_of
 from muster.queueing.queue_view import ROOT
 from muster.queueing.sources import FIELDS, QUEUE_SOURCES, GangQueue, selector_text
 
@@ -39,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _migrate(arguments: argparse.Namespace) -> int:
-    kind = queues_of(QUEUE_SOURCES[arguments.to])
+    kind = QUEUE_SOURCES[arguments.to].resource
     async with connected(arguments) as client:
         manifests, failures = await _copies(client, arguments.to)
         if asks(yes=arguments.yes, dry_run=arguments.dry_run):
@@ -76,7 +75,7 @@ async def _copies(client: Client, to: str) -> tuple[list[dict[str, Any]], list[s
         if queue.metadata.name != _ROOT or manifest["spec"] or manifest["metadata"].get("annotations"):
             manifests.append(manifest)
 
-    await list_all(client, queues_of(source), read, deadline=15.0)
+    await list_all(client, source.resource, read, deadline=15.0)
     return _parents_first(manifests), failures
 
 
@@ -96,7 +95,7 @@ def _parents_first(manifests: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 async def _make(client: Client, arguments: argparse.Namespace, manifest: dict[str, Any], made: set[str]) -> list[str]:
     """Make one queue, and add it to those that were `made`; gives what went wrong."""
-    kind, name = queues_of(QUEUE_SOURCES[arguments.to]), manifest["metadata"]["name"]
+    kind, name = QUEUE_SOURCES[arguments.to].resource, manifest["metadata"]["name"]
     below = manifest["spec"].get("parent", "") in made
     there = f"{kind.kind.lower()} {name}: exists already, and stays as it is"
     try:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from muster.kube.resource import Resource
-from muster.observe.resources import pod_groups_of, queues_of
+from muster.model.resource import Resource
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import SCHEDULERS
 from muster.workloads import KINDS, Kind
@@ -52,7 +51,7 @@ def pod_groups_meant(word: str) -> list[Resource]:
 
     A user need not know which scheduler places gangs in the cluster.
     """
-    kinds = [pod_groups_of(scheduler) for scheduler in SCHEDULERS.values()]
+    kinds = [scheduler.resource for scheduler in SCHEDULERS.values()]
     return kinds if word in _POD_GROUP else [kind for kind in kinds if word in _full_names(kind)]
 
 
@@ -72,8 +71,8 @@ def queues_meant(word: str) -> list[Resource]:
     A queue is of either source: a user need not know which of them the installation has.
     """
     if word in ("queue", "queues"):
-        return [queues_of(source) for source in QUEUE_SOURCES.values()]
-    return [queues_of(source) for name, source in QUEUE_SOURCES.items() if word in _words_of_queue(name)]
+        return [source.resource for source in QUEUE_SOURCES.values()]
+    return [source.resource for name, source in QUEUE_SOURCES.items() if word in _words_of_queue(name)]
 
 
 def _words_of_queue(name: str) -> set[str]:

@@ -13,25 +13,25 @@ from typing import Any
 
 from muster.admitters import Admitter
 from muster.cli.settings import Settings
+from muster.cluster.cluster import Cluster
+from muster.cluster.nodes import NodeRoom
+from muster.cluster.observe import observe
+from muster.cluster.quota_use import QuotaUse
+from muster.cluster.stores import Watched
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.reflector import Reflector
-from muster.kube.resource import ELASTIC_QUOTAS, NAMESPACES, NODES, PODS
 from muster.kube.slices import in_slices
 from muster.model.gang_states import GangState
 from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decode
-from muster.observe.candidates import candidate
-from muster.observe.cluster import Cluster
-from muster.observe.cluster_stores import Watched
-from muster.observe.ledger_entry import enter_ledger
-from muster.observe.nodes import NodeRoom
-from muster.observe.observing import observe
-from muster.observe.phases import lost_in
-from muster.observe.pod_groups import scheduler_of
-from muster.observe.quota_use import QuotaUse
-from muster.observe.view import Mark, View
+from muster.model.resource import ELASTIC_QUOTAS, NAMESPACES, NODES, PODS
+from muster.planning.candidate import candidate
+from muster.planning.phase import lost_in
+from muster.planning.plan import enter_ledger
+from muster.planning.pod_group import scheduler_of
+from muster.planning.snapshot import Mark, View
 from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
 from muster.queueing.queue_view import ROOT, read_queue
 from muster.queueing.sources import QUEUE_SOURCES

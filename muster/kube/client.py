@@ -16,8 +16,8 @@ import msgspec
 
 from muster.kube.config import Connection, load_connection
 from muster.kube.errors import ApiError, OversizedLine, Unreachable, WatchIdle
-from muster.kube.resource import Resource
 from muster.kube.transport import Call, Transport
+from muster.model.resource import Resource
 
 __all__ = [
     "MAX_LINE_BYTES",

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from muster.kube.resource import EVENTS
+from muster.model.resource import EVENTS
 from muster.model.times import text_of
 
 _LONGEST_NOTE = 1024  # bytes; the apiserver refuses more

@@ -22,8 +22,8 @@ import msgspec
 from muster.kube.client import Client
 from muster.kube.clock import boottime
 from muster.kube.errors import ApiError
-from muster.kube.resource import LEASES
 from muster.model.objects import InvalidObjectError, LocalObject, decode
+from muster.model.resource import LEASES
 
 logger = logging.getLogger(__name__)
 

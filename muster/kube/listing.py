@@ -17,10 +17,10 @@ import msgspec
 
 from muster.kube.client import MAX_PAGE_BYTES, Client
 from muster.kube.errors import ApiError, OversizedAnswer, Unreachable
-from muster.kube.resource import Resource
 from muster.model.keep import Keep
 from muster.model.objects import InvalidObjectError, LocalObject, decode
 from muster.model.projection import Projection
+from muster.model.resource import Resource
 
 logger = logging.getLogger(__name__)
 

@@ -19,12 +19,12 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError, Unreachable, WatchIdle, error_from_response
 from muster.kube.listing import Pages, list_into
 from muster.kube.progress import Progress
-from muster.kube.resource import Resource
 from muster.kube.slices import Turns, in_slices
 from muster.kube.store import ChangeKind, HasMetadata, Store
 from muster.model.keep import Keep
 from muster.model.objects import InvalidObjectError, LocalObject, decode
 from muster.model.projection import Projection
+from muster.model.resource import Resource
 
 logger = logging.getLogger(__name__)
 

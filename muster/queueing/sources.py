@@ -26,6 +26,7 @@ from muster.model.names import (
     UNPLACED_AFTER,
 )
 from muster.model.objects import LocalObject, Queue, QueueSpec, QueueStatus
+from muster.model.resource import Resource
 
 FIELDS = {
     QUEUEING: "queueing",
@@ -119,6 +120,11 @@ class QueueSource:
     plural: str
     kind: str
     decoded: type[Queue]
+
+    @property
+    def resource(self) -> Resource:
+        """Its resource at the apiserver."""
+        return Resource(self.group, self.version, self.plural, self.kind, namespaced=False)
 
 
 QUEUE_SOURCES = {

@@ -11,6 +11,7 @@ from muster.gangs.gang import Gang
 from muster.model.keep import copied
 from muster.model.names import MANAGED_BY, MUSTER
 from muster.model.objects import NetworkTopology, ObjectMeta, Pod, PodGroup, PodGroupSpec
+from muster.model.resource import Resource
 from muster.resources.amounts import as_text
 from muster.workloads import Kind, SchedulingPolicy, Workload
 
@@ -82,6 +83,11 @@ class GangScheduler(ABC):
     def api_version(self) -> str:
         """The apiVersion of its PodGroup."""
         return f"{self.group}/{self.version}"
+
+    @property
+    def resource(self) -> Resource:
+        """The resource of its PodGroups at the apiserver."""
+        return Resource(self.group, self.version, "podgroups", "PodGroup")
 
     def of(self, spec: dict[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
         """A PodGroup of this scheduler with that specification, in its own words."""

@@ -17,6 +17,7 @@ from muster.model.objects import (
     ResourceList,
     TemplateMeta,
 )
+from muster.model.resource import Resource
 from muster.model.topology import Topology
 
 _MULTI_KUEUE = "kueue.x-k8s.io/multikueue"
@@ -270,6 +271,11 @@ class Source:
     namespaced: bool
     decoded: type[Any]
 
+    @property
+    def resource(self) -> Resource:
+        """Its resource at the apiserver."""
+        return Resource(self.group, self.version, self.plural, self.kind, self.namespaced)
+
 
 @dataclass(frozen=True, slots=True)
 class Reference:
@@ -365,6 +371,11 @@ class Kind:
     """What speaks for a workload beside its metadata and before its owners, the nearest first."""
     origin: Origin | None = None
     """How to read a workload that needs another object to be read; None for kinds that stand alone."""
+
+    @property
+    def resource(self) -> Resource:
+        """Its resource at the apiserver, in the version that muster reads."""
+        return Resource(self.group, self.versions[0], self.plural, self.kind)
 
     def whole(
         self, decoded: Decoded, origin: Callable[[Reference], object | None], made: Decoded | None = None

@@ -7,8 +7,8 @@ import pytest
 from hack.testbed import Testbed, TestbedError, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall, gates_of_a_new_pod, install
-from muster.kube.resource import NAMESPACES
 from muster.model.names import ADMITTED, GATE
+from muster.model.resource import NAMESPACES
 from tests.support.cluster.desk import PATIENCE, Desk, open_desk
 from tests.support.cluster.grants import bind, grant, revoke, user
 from tests.support.cluster.policy_actors import (

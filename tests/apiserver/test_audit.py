@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hack.testbed import Testbed
-from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, QUEUES
 from muster.model.names import NAMESPACE_SELECTOR, PRIORITY_CLASS_LABEL, QUEUE_LABEL
+from muster.model.resource import POD_GROUPS, PRIORITY_CLASSES, QUEUES
 from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import Desk
 from tests.support.manifests.applied import queue, ray_cluster

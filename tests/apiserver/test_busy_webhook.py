@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hack.testbed.api import Api
-from muster.kube.resource import PODS
+from muster.model.resource import PODS
 from tests.support.cluster.desk import Desk
 from tests.support.cluster.other_webhooks import Injector, injecting
 from tests.support.manifests import applied

@@ -19,8 +19,8 @@ from hack.testbed.muster import MusterInstall
 from muster.gangs.intent import Defaults
 from muster.kube.config import Connection
 from muster.kube.errors import ApiError
-from muster.kube.resource import CLUSTER_ROLE_BINDINGS, JOBS, MUTATING_WEBHOOKS, PODS, QUEUES
 from muster.model.names import GATE, QUEUE_LABEL
+from muster.model.resource import CLUSTER_ROLE_BINDINGS, JOBS, MUTATING_WEBHOOKS, PODS, QUEUES
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, failure, hang, only, reset
 from tests.support.faults.loop_clock import LoopClock

@@ -11,8 +11,8 @@ import pytest
 from hack.testbed import wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.names import NAMESPACE_SELECTOR, QUEUE_LABEL
+from muster.model.resource import POD_GROUPS, PODS, QUEUES
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests import applied

@@ -12,7 +12,8 @@ import yaml
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import (
+from muster.model.names import MANAGED_BY, MUSTER
+from muster.model.resource import (
     ADMISSION_POLICY_BINDINGS,
     DEPLOYMENTS,
     MUTATING_WEBHOOKS,
@@ -20,7 +21,6 @@ from muster.kube.resource import (
     SECRETS,
     VALIDATING_WEBHOOKS,
 )
-from muster.model.names import MANAGED_BY, MUSTER
 from muster.process.certificates import issue
 from tests.apiserver.conftest import EXCLUDED
 from tests.support.cli.doctor import (

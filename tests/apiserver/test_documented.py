@@ -10,8 +10,8 @@ import yaml
 from hack.testbed import Testbed
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import QUEUES
 from muster.model.names import NAMESPACE_SELECTOR, RECLAIM, UNPLACED_AFTER
+from muster.model.resource import QUEUES
 from tests.docs.test_documents import CHECKOUT
 from tests.support.manifests.applied import queue
 from tests.support.pages.blocks import block, sentence

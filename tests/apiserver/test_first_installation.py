@@ -15,8 +15,8 @@ import pytest
 from hack.testbed import Testbed, TestbedError, wait_for
 from hack.testbed.api import Api, NotFoundError, answers
 from hack.testbed.muster import MusterInstall, gates_of_a_new_pod, install
-from muster.kube.resource import SECRETS
 from muster.model.names import GATE
+from muster.model.resource import SECRETS
 from muster.process.certificates import Certificates, issue
 from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests.members import DEFINITIONS

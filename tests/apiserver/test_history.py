@@ -14,8 +14,8 @@ from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
 from muster.gangs.history import SHARDS, History, lineage_of
 from muster.kube.client import Client
-from muster.kube.resource import CONFIG_MAPS, POD_GROUPS, QUEUES
 from muster.model.names import QUEUE_LABEL, RUNS_ABOUT
+from muster.model.resource import CONFIG_MAPS, POD_GROUPS, QUEUES
 from muster.model.times import duration_text
 from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.manifests.applied import pytorch_job, queue

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from hack.testbed import wait_for
-from muster.kube.resource import PODS, QUEUES
 from muster.model.names import GANG, GANG_SIZE, HOLD
-from muster.observe.resources import resource_of
+from muster.model.resource import PODS, QUEUES
 from muster.workloads import KINDS
 from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest
@@ -25,7 +24,7 @@ from tests.support.pages.walkthrough import Shell
 
 pytestmark = pytest.mark.part("commands")
 
-RAY_CLUSTERS, RAY_JOBS = (resource_of(kind) for kind in KINDS[:2])
+RAY_CLUSTERS, RAY_JOBS = (kind.resource for kind in KINDS[:2])
 CLUSTER = "raycluster.ray.io/demo"
 
 

@@ -11,9 +11,9 @@ import yaml
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import QUEUES
 from muster.model.findings import Reason
 from muster.model.names import MANAGED_BY, MUSTER, PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.resource import QUEUES
 from tests.apiserver.conftest import running
 from tests.support.cluster.backends import elastic_quota
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest, open_desk

@@ -18,8 +18,8 @@ from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
 from hack.testbed.process import Process
-from muster.kube.resource import QUEUES
 from muster.model.names import GANG, GATE, GROUP_NAME, QUEUE_LABEL
+from muster.model.resource import QUEUES
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest, open_desk
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.reviews import reviews

@@ -12,8 +12,8 @@ import pytest
 
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import PRIORITY_CLASSES, QUEUES
 from muster.model.names import GANG, GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, TASK_SPEC
+from muster.model.resource import PRIORITY_CLASSES, QUEUES
 from tests.support.cluster.desk import Desk, Manifest, wait_for_class
 from tests.support.cluster.other_webhooks import Injector, injecting, with_sidecar
 from tests.support.cluster.reviews import reviews

@@ -7,8 +7,8 @@ import pytest
 from hack.testbed import Testbed
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import POD_GROUPS, PODS, QUEUES, Resource
 from muster.model.names import GANG, GATE, QUEUE_LABEL
+from muster.model.resource import POD_GROUPS, PODS, QUEUES, Resource
 from tests.apiserver.conftest import EXCLUDED, running
 from tests.support.cluster.desk import Desk, Manifest, open_desk
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS

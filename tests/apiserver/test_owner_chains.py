@@ -13,7 +13,6 @@ import pytest
 
 from hack.testbed import Testbed
 from hack.testbed.api import Api
-from muster.kube.resource import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from muster.model.names import (
     GANG,
     GANG_COMPLETIONS,
@@ -24,6 +23,7 @@ from muster.model.names import (
     TASK_SPEC,
     WORKLOAD,
 )
+from muster.model.resource import POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
 from tests.support.cluster.desk import Desk, Manifest, open_desk, wait_for_class
 from tests.support.cluster.other_webhooks import Injector, injecting, with_sidecar
 from tests.support.manifests.applied import queue, ray_cluster

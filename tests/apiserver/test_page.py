@@ -18,8 +18,8 @@ from hack.testbed import Testbed, wait_for
 from hack.testbed.api import answers
 from hack.testbed.muster import MusterInstall
 from hack.testbed.ports import free_port
-from muster.kube.resource import QUEUES
 from muster.model.names import QUEUE_LABEL
+from muster.model.resource import QUEUES
 from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.manifests.applied import queue, ray_cluster
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from hack.testbed import Testbed
-from muster.kube.resource import NAMESPACES, PRIORITY_CLASSES, QUEUES, RUNTIME_CLASSES
 from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.model.resource import NAMESPACES, PRIORITY_CLASSES, QUEUES, RUNTIME_CLASSES
 from tests.support.cluster.desk import Desk
 from tests.support.manifests.applied import Manifest, RayCluster, queue, ray_cluster
 

@@ -12,7 +12,6 @@ import pytest
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import NAMESPACES, QUEUES
 from muster.model.names import (
     GANG,
     GANG_SIZE,
@@ -23,6 +22,7 @@ from muster.model.names import (
     SCHEDULER_LABEL,
     WORKLOAD,
 )
+from muster.model.resource import NAMESPACES, QUEUES
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import Desk, Manifest, open_desk
 from tests.support.manifests.applied import queue, ray_cluster

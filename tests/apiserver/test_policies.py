@@ -7,7 +7,6 @@ from urllib.parse import quote
 import pytest
 
 from hack.testbed import wait_for
-from muster.kube.resource import ADMISSION_POLICIES, NAMESPACES, POD_GROUPS, PODS
 from muster.model.names import (
     ADMITTED,
     ADMITTED_AT,
@@ -32,6 +31,7 @@ from muster.model.names import (
     TASK_SPEC,
     WORKLOAD,
 )
+from muster.model.resource import ADMISSION_POLICIES, NAMESPACES, POD_GROUPS, PODS
 from tests.apiserver.conftest import EXCLUDED
 from tests.support.cluster.desk import PATIENCE, Manifest
 from tests.support.cluster.objects import gates

@@ -6,9 +6,9 @@ import pytest
 
 from hack.testbed.api import Answer
 from muster.gangs.pod_patch import opening
-from muster.kube.resource import JOBS, POD_GROUPS, PODS
 from muster.model.names import ADMITTED, GATE, MANAGED_BY, MUSTER, NUDGE, REQUEUE_AFTER, STATE
 from muster.model.objects import ObjectMeta
+from muster.model.resource import JOBS, POD_GROUPS, PODS
 from tests.support.cluster.desk import Manifest
 from tests.support.cluster.objects import gates
 from tests.support.cluster.policy_actors import (

@@ -7,8 +7,8 @@ import pytest
 
 from hack.testbed.api import Answer, Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import NAMESPACES, POD_GROUPS, QUEUES
 from muster.model.names import MANAGED_BY, MUSTER, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.model.resource import NAMESPACES, POD_GROUPS, QUEUES
 from tests.support.cluster.desk import Manifest
 from tests.support.cluster.reviews import reviews
 from tests.support.cluster.verbs import Verbs, make_namespace, own_name

@@ -13,8 +13,8 @@ from pathlib import Path
 from hack.testbed import wait_for
 from hack.testbed.muster import MusterInstall
 from muster.cli.replay.load import read_load
-from muster.kube.resource import PODS, QUEUES, Resource
 from muster.model.names import QUEUE_LABEL
+from muster.model.resource import PODS, QUEUES, Resource
 from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.manifests import applied

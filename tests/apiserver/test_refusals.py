@@ -11,8 +11,8 @@ import pytest
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import QUEUES
 from muster.model.names import GANG, GANG_SIZE, MANAGED_BY, MUSTER, PRIORITY_CLASS_LABEL, QUEUE_LABEL
+from muster.model.resource import QUEUES
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest, open_desk
 from tests.support.cluster.recorder import RAY_CLUSTERS

@@ -9,8 +9,8 @@ import pytest
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, POD_GROUPS, PODS
 from muster.model.names import GANG, GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC, label_value
+from muster.model.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, POD_GROUPS, PODS
 from tests.apiserver.conftest import running
 from tests.support.cli.in_process import muster
 from tests.support.cli.terminal import on_terminal

@@ -17,8 +17,8 @@ from cryptography import x509
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import EVENTS, QUEUES
 from muster.model.names import QUEUE_LABEL
+from muster.model.resource import EVENTS, QUEUES
 from muster.process.certificates import Certificates, Lives, issue
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest, open_desk

@@ -10,9 +10,9 @@ from hack.testbed.muster import MusterInstall
 from muster.cli.plan.entries import plan
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.reading import from_cluster
-from muster.kube.resource import POD_GROUPS, QUEUES, RUNTIME_CLASSES
 from muster.model.names import QUEUE_LABEL
 from muster.model.objects import PodSpec, convert
+from muster.model.resource import POD_GROUPS, QUEUES, RUNTIME_CLASSES
 from muster.resources.amounts import as_text, total
 from muster.resources.pod_requests import pod_requests
 from tests.support.cli.command import cluster_options

@@ -11,7 +11,7 @@ import pytest
 from hack.testbed import Testbed
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import LEASES, SECRETS
+from muster.model.resource import LEASES, SECRETS
 from tests.support.cluster.desk import PATIENCE
 from tests.support.faults.apiserver import FaultyApiserver, cut, eventually, failure, html, reset
 

@@ -11,7 +11,7 @@ from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
 from muster.cli.settings import read_settings, settings_of
-from muster.kube.resource import CONFIG_MAPS
+from muster.model.resource import CONFIG_MAPS
 from tests.apiserver.conftest import running
 from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import PATIENCE, open_desk

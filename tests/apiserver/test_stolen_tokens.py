@@ -11,8 +11,8 @@ import pytest
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.names import ADMITTED, MANAGED_BY, NUDGE
+from muster.model.resource import EVENTS, POD_GROUPS, PODS
 from tests.support.cluster.desk import PATIENCE, Manifest, open_desk
 from tests.support.cluster.policy_actors import (
     CONTROLLER,

@@ -16,9 +16,8 @@ from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
 from muster.kube.events import EventSource, Regarding
-from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
 from muster.model.names import MESSAGE, QUEUE_LABEL, STATE
-from muster.observe.resources import resource_of
+from muster.model.resource import EVENTS, POD_GROUPS, PODS, QUEUES
 from muster.workloads import KINDS
 from tests.apiserver.conftest import running
 from tests.support.cli.in_process import muster
@@ -30,7 +29,7 @@ from tests.support.manifests.applied import ray_cluster
 
 pytestmark = pytest.mark.part("commands")
 
-RAY_CLUSTERS = resource_of(KINDS[0])
+RAY_CLUSTERS = KINDS[0].resource
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"
 WORDS = 'needs cpu 3 and memory 3Gi; queue "tenants" has cpu 1 free of cpu 4; position 1 of 1 waiting'

@@ -9,7 +9,7 @@ import yaml
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import NAMESPACES
+from muster.model.resource import NAMESPACES
 from tests.apiserver.conftest import running
 from tests.support.cluster.desk import PATIENCE, Manifest, open_desk
 from tests.support.cluster.grants import bind, user

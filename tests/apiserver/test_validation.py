@@ -9,13 +9,13 @@ import pytest
 from hack.testbed import wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import QUEUES, Resource
 from muster.model.names import (
     PRIORITY_CLASS_LABEL,
     QUEUE_ANNOTATION,
     QUEUE_LABEL,
     REQUEUE_AFTER,
 )
+from muster.model.resource import QUEUES, Resource
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.reviews import reviews

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from hack.testbed import wait_for
-from muster.kube.resource import QUEUES
+from muster.model.resource import QUEUES
 from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.faults.relay import Relay, relay_to
 from tests.support.manifests import applied

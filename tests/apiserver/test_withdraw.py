@@ -14,7 +14,9 @@ from hack.testbed.api import Api
 from muster.cli.release.pod_groups import loosen
 from muster.kube.client import Client
 from muster.kube.listing import list_objects
-from muster.kube.resource import (
+from muster.model.names import GATE
+from muster.model.objects import Pod, PodGroup
+from muster.model.resource import (
     CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
     MUTATING_WEBHOOKS,
@@ -23,8 +25,6 @@ from muster.kube.resource import (
     PODS,
     VALIDATING_WEBHOOKS,
 )
-from muster.model.names import GATE
-from muster.model.objects import Pod, PodGroup
 from muster.schedulers import SCHEDULERS
 from tests.apiserver.test_release import bound, desk, gates, group, held, nobody, stubborn
 from tests.support.cli.in_process import muster

@@ -10,9 +10,9 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from muster.cli.page.samples import SLOT, SLOTS, Level, Samples
+from muster.cluster.cluster import Cluster
 from muster.model.names import ADMITTED_AT, GANG, PASSED_IN, PASSED_SINCE, RUNS_AT_MOST, STATE
 from muster.model.times import text_of
-from muster.observe.cluster import Cluster
 from muster.workloads import KINDS, kind_of
 from tests.support.cli.browser import WIDTHS, Window
 from tests.support.cli.page import Served, served

@@ -18,7 +18,7 @@ from muster.model.names import (
     TASK_SPEC,
     WORKLOAD,
 )
-from muster.observe.view import Mark
+from muster.planning.snapshot import Mark
 from tests.support.chart.rendered import JSON, Render, Rendered
 
 

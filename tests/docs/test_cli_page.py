@@ -11,8 +11,8 @@ from muster.cli.plan.manifests import Document
 from muster.cli.plan.text import print_audit
 from muster.cli.queues.table import ASCII, queue_lines
 from muster.gangs.intent import Defaults
-from muster.kube.resource import QUEUES
 from muster.model.names import MANAGED_BY
+from muster.model.resource import QUEUES
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.queueing.shares import Shares, percent

@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
+from muster.cluster.cluster import Cluster
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
-from muster.observe.cluster import Cluster
 from tests.support.pages.blocks import pages
 from tests.support.pages.named_numbers import PLACES, RULES, UNMARKED
 from tests.support.pages.numbers import CHECKOUT, MARK, amount, found, prose, restated, updated

@@ -14,7 +14,7 @@ import pytest
 
 from hack.testbed import Testbed, wait_for
 from hack.testbed.muster import MusterInstall, adopt, install
-from muster.kube.resource import PRIORITY_CLASSES
+from muster.model.resource import PRIORITY_CLASSES
 from tests.support.cluster.added_operators import add_operators
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.scene import PATIENCE, Scene, open_scene

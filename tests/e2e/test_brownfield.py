@@ -7,8 +7,8 @@ import pytest
 
 from hack.testbed import Testbed
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import DEPLOYMENTS, POD_GROUPS, PODS, Resource
 from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, QUEUE_LABEL, SCHEDULER_LABEL, STATE
+from muster.model.resource import DEPLOYMENTS, POD_GROUPS, PODS, Resource
 from tests.e2e.conftest import AdoptOnBare, InstallOnBare
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, alive, gates, open_scene, phase

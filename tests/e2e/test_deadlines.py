@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from muster.kube.resource import PODS
 from muster.model.names import GATE, QUEUE_LABEL
+from muster.model.resource import PODS
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, gates, has_condition
 from tests.support.manifests.applied import pytorch_job, ray_cluster

@@ -1,7 +1,7 @@
 """Gangs that change while they run: a member is replaced, a cluster grows, a job is suspended and resumed."""
 
-from muster.kube.resource import PODS
 from muster.model.names import GATE, QUEUE_LABEL
+from muster.model.resource import PODS
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, admitted, alive, gates, message, node_of, phase
 from tests.support.manifests.applied import pytorch_job, ray_cluster

@@ -16,9 +16,8 @@ import pytest
 
 from controller.events import REPORTING_CONTROLLER
 from hack.testbed import wait_for
-from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES
 from muster.model.names import GATE, QUEUE_LABEL, SCHEDULER_LABEL
-from muster.observe.resources import resource_of
+from muster.model.resource import EVENTS, POD_GROUPS, PODS, QUEUES
 from muster.workloads.ray_parents import RAY_JOB
 from tests.support.cluster.grants import account, grant, on
 from tests.support.cluster.propagation import await_right
@@ -207,7 +206,7 @@ def test_a_ray_job_is_followed_to_its_cluster(scene: Scene, muster_command: Must
     plain = explained(muster_command, "rayjob/train")
     assert (plain["workload"]["kind"], plain["state"]) == ("RayCluster", "NotManaged")
     assert "does not ask for gang scheduling" in plain["message"]
-    scene.delete(resource_of(RAY_JOB), "train")
+    scene.delete(RAY_JOB.resource, "train")
     gone = muster_command("explain", "rayjob/train")
     assert (gone.returncode, gone.stderr) == (
         2,
@@ -223,7 +222,7 @@ def test_a_ray_job_is_followed_to_its_cluster(scene: Scene, muster_command: Must
     assert entry["workload"]["name"].startswith("labelled-")
     assert (entry["scheduling"]["queue"], entry["needs"]["cpu"]) == (queue, "3")
     assert explained(muster_command, "--ledger", "rayjob/labelled")["holders"][0]["name"] == "holder"
-    scene.delete(resource_of(RAY_JOB), "labelled")
+    scene.delete(RAY_JOB.resource, "labelled")
 
 
 def test_kubectl_finds_muster(scene: Scene, two: str, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Queues whose gangs are held only until they are whole, or not at all."""
 
-from muster.kube.resource import PODS, QUEUES
 from muster.model.names import GANG, GANG_SIZE, GATE, GATE_MODE, GROUP_NAME, QUEUE_LABEL
+from muster.model.resource import PODS, QUEUES
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, gates, node_of
 from tests.support.manifests import applied

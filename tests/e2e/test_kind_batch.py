@@ -6,10 +6,9 @@ import pytest
 
 from hack.testbed import Testbed
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.names import GANG, GATE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.model.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.times import seconds_of
-from muster.observe.resources import resource_of
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.trainer import TRAIN_JOB
 from tests.e2e.conftest import Resident
@@ -38,7 +37,7 @@ pytestmark = pytest.mark.part("operators")
 _NUDGES = 12
 # Long enough for muster to see the pods before the time is nearly over, on a busy machine, too.
 _LIMIT = 70
-_KINDS = (resource_of(JOB_SET), resource_of(TRAIN_JOB))
+_KINDS = (JOB_SET.resource, TRAIN_JOB.resource)
 
 
 @pytest.fixture(scope="module")
@@ -177,14 +176,14 @@ def test_a_jobset_whose_first_wave_is_over_is_a_gang_of_what_is_left(batch: Scen
     del waves["metadata"]["labels"]
     batch.apply(waves)
     _await_of(batch, "waves", old=1)
-    batch.patch(resource_of(JOB_SET), "waves", {"metadata": {"labels": {QUEUE_LABEL: queue}}})
+    batch.patch(JOB_SET.resource, "waves", {"metadata": {"labels": {QUEUE_LABEL: queue}}})
     batch.await_event("waves", "NotManaged")
     batch.annotate(PODS, *(pod["metadata"]["name"] for pod in batch.pods()), **{RUN_SECONDS: "0"})
     batch.wait("the second wave to run", lambda: [phase(pod) for pod in _of(batch, "waves")] == ["Running"] * 2)
 
-    batch.patch(resource_of(JOB_SET), "waves", {"spec": {"suspend": True}})
+    batch.patch(JOB_SET.resource, "waves", {"spec": {"suspend": True}})
     batch.wait("all to go", lambda: not any(map(alive, batch.pods())))
-    batch.patch(resource_of(JOB_SET), "waves", {"spec": {"suspend": False}})
+    batch.patch(JOB_SET.resource, "waves", {"spec": {"suspend": False}})
     batch.wait("it to run again", lambda: len(_of(batch, "waves")) == 2)
     batch.await_state("waves", "Running")
     _await_of(batch, "waves", new=2)
@@ -227,7 +226,7 @@ def test_a_later_wave_waits_for_room_as_a_whole(batch: Scene) -> None:
     _end_role(batch, "waves", "prepare")
     batch.wait("word of it", lambda: "no room yet for cpu 3 more" in message(batch.pod_group("waves")))
     assert [gates(pod) for pod in _of_role(batch, "waves", "train")] == [[GATE]] * 3
-    batch.delete(resource_of(JOB_SET), "other")
+    batch.delete(JOB_SET.resource, "other")
     batch.wait("it to run", lambda: [phase(pod) for pod in _of_role(batch, "waves", "train")] == ["Running"] * 3)
     batch.assert_never_above({"cpu": "3"})
 
@@ -274,7 +273,7 @@ def test_with_exclusive_placement_leaders_start_together_and_followers_join_them
     batch.create(exclusive("second"))
     batch.await_gated("second", 2)
     assert message(batch.await_state("second", "WaitingForQuota")).startswith("needs cpu 4;")
-    batch.delete(resource_of(JOB_SET), "first")
+    batch.delete(JOB_SET.resource, "first")
     batch.await_running("second", 4)
     batch.assert_never_above({"cpu": "5"})
 
@@ -297,7 +296,7 @@ def test_the_time_limits_of_its_jobs_bound_a_jobset_from_their_start(batch: Scen
     assert abs(ends - (began + _LIMIT)) <= 1
     batch.wait(
         "the JobSet to fail",
-        lambda: has_condition(batch.recorder.get(resource_of(JOB_SET), "late") or {}, "Failed"),
+        lambda: has_condition(batch.recorder.get(JOB_SET.resource, "late") or {}, "Failed"),
     )
     batch.wait("its pods to go", lambda: not batch.pods("late"))
 
@@ -309,13 +308,13 @@ def test_a_suspended_jobset_gives_its_place_back_and_queues_again(batch: Scene) 
     batch.await_running("first", 2)
     batch.apply(job_set("second", queue, work))
     batch.await_gated("second", 2)
-    batch.patch(resource_of(JOB_SET), "first", {"spec": {"suspend": True}})
+    batch.patch(JOB_SET.resource, "first", {"spec": {"suspend": True}})
     batch.await_running("second", 2)
     batch.await_state("first", "Suspended")
-    batch.patch(resource_of(JOB_SET), "first", {"spec": {"suspend": False}})
+    batch.patch(JOB_SET.resource, "first", {"spec": {"suspend": False}})
     batch.wait("the first to wait", lambda: [node_of(pod) for pod in batch.pods("first")] == ["", ""])
     batch.await_state("first", "WaitingForQuota")
-    batch.delete(resource_of(JOB_SET), "second")
+    batch.delete(JOB_SET.resource, "second")
     batch.await_running("first", 2)
     batch.assert_never_above({"cpu": "3"})
 

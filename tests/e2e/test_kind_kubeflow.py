@@ -4,7 +4,6 @@ import pytest
 
 from hack.testbed import Testbed
 from muster.model.names import QUEUE_LABEL
-from muster.observe.resources import resource_of
 from muster.workloads import Kind
 from muster.workloads.kubeflow import JAX_JOB, PADDLE_JOB, XGBOOST_JOB
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
@@ -47,7 +46,7 @@ def _job(kind: Kind, name: str, specs: Manifest, queue: str) -> Manifest:
 def test_jobs_wait_run_and_end_as_gangs(
     testbed: Testbed, kind: Kind, field: str, container: str, roles: dict[str, int]
 ) -> None:
-    with open_scene(testbed, f"kind-{kind.plural}", kinds=(resource_of(kind),)) as scene:
+    with open_scene(testbed, f"kind-{kind.plural}", kinds=(kind.resource,)) as scene:
         queue = scene.queue(cpu="5")
         specs = {field: {role: _replica(container, count) for role, count in roles.items()}}
         goes_through_its_life(

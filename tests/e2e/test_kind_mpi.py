@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from hack.testbed import Testbed
-from muster.kube.resource import PODS
 from muster.model.names import GATE
-from muster.observe.resources import resource_of
+from muster.model.resource import PODS
 from muster.workloads.mpi import MPI_JOB
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.recorder import JOBS, Manifest
@@ -16,7 +15,7 @@ from tests.support.manifests.applied import FAIL_AFTER_SECONDS, RUN_SECONDS
 
 pytestmark = pytest.mark.part("operators")
 
-_MPI_JOBS = resource_of(MPI_JOB)
+_MPI_JOBS = MPI_JOB.resource
 # kwok ends the pods of any Job at once, unless told otherwise.
 _GOES_ON = {"annotations": {RUN_SECONDS: "3600"}}
 

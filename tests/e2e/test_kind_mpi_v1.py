@@ -6,7 +6,6 @@ import pytest
 
 from hack.testbed import Testbed
 from muster.model.names import QUEUE_LABEL
-from muster.observe.resources import resource_of
 from muster.workloads.kubeflow import MPI_JOB_V1
 from tests.e2e.conftest import Resident
 from tests.support.cluster.added_operators import add_operators
@@ -52,7 +51,7 @@ def mpi_v1(added_operators: Testbed, resident: Resident) -> Iterator[Testbed]:
 
 def test_launcher_and_workers_are_one_gang(mpi_v1: Testbed) -> None:
     """The launcher is a pod of the job itself, with a container more, which brings kubectl and counts."""
-    with open_scene(mpi_v1, "kind-mpi-v1", kinds=(resource_of(MPI_JOB_V1),)) as scene:
+    with open_scene(mpi_v1, "kind-mpi-v1", kinds=(MPI_JOB_V1.resource,)) as scene:
         queue = scene.queue(cpu="4")
         goes_through_its_life(scene, lambda name: _mpi_job(name, queue), pods=3)
         group = scene.pod_group("second")["spec"]

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from hack.testbed import Testbed
-from muster.kube.resource import POD_GROUPS, PODS, Resource
 from muster.model.names import GANG, GANG_SIZE, GANG_TIME_LIMIT, QUEUE_LABEL
+from muster.model.resource import POD_GROUPS, PODS, Resource
 from muster.model.times import seconds_of
 from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.cluster.scene import Scene, admitted, has_condition, open_scene

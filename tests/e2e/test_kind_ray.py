@@ -8,11 +8,10 @@ import pytest
 
 from hack.testbed import Testbed
 from hack.testbed.versions import chosen
-from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.names import ADMITTED_AT, PATIENCE, QUEUE_LABEL
+from muster.model.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.times import seconds_of
-from muster.observe.resources import resource_of
-from muster.observe.terminating import GONE_IN
+from muster.planning.run_times import GONE_IN
 from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from tests.support.cluster.ray_dashboards import RayDashboards
 from tests.support.cluster.recorder import JOBS, RAY_CLUSTERS, Manifest
@@ -31,7 +30,7 @@ _LIMIT = 90
 def ray(testbed: Testbed, muster: object, request: pytest.FixtureRequest) -> Iterator[Scene]:
     """A scene in which all kinds of Ray are on record."""
     del muster
-    kinds = [resource_of(kind) for kind in (RAY_JOB, RAY_SERVICE)]
+    kinds = [kind.resource for kind in (RAY_JOB, RAY_SERVICE)]
     name = request.node.name.removeprefix("test_")
     with open_scene(testbed, name, kinds=(*kinds, RAY_CLUSTERS, JOBS)) as scene:
         yield scene
@@ -92,7 +91,7 @@ def _ray_service(name: str, queue: str, workers: int = 2) -> Manifest:
 
 def _says(scene: Scene, job: str) -> str:
     """KubeRay's word for how far a RayJob is."""
-    found = scene.recorder.get(resource_of(RAY_JOB), job) or {}
+    found = scene.recorder.get(RAY_JOB.resource, job) or {}
     return str(found.get("status", {}).get("jobDeploymentStatus", ""))
 
 
@@ -102,7 +101,7 @@ def _active_of(service: Manifest) -> str:
 
 def _active(scene: Scene, service: str) -> str:
     """The RayCluster that serves for a RayService."""
-    return _active_of(scene.recorder.get(resource_of(RAY_SERVICE), service) or {})
+    return _active_of(scene.recorder.get(RAY_SERVICE.resource, service) or {})
 
 
 def _clusters_of(scene: Scene, owner: str) -> list[str]:
@@ -157,16 +156,16 @@ def test_a_ray_job_waits_and_runs_and_a_suspended_one_queues_again(ray: Scene) -
     ray.await_state(second, "WaitingForQuota")
     assert ray.await_event("second", "WaitingForQuota").startswith(f'RayCluster "{_cluster_of(second)}": needs cpu 3 ')
 
-    ray.patch(resource_of(RAY_JOB), "first", {"spec": {"suspend": True}})
+    ray.patch(RAY_JOB.resource, "first", {"spec": {"suspend": True}})
     ray.await_running(second, 3)
     ray.wait("the first's PodGroup to go", lambda: ray.recorder.get(POD_GROUPS, first) is None)
 
-    ray.patch(resource_of(RAY_JOB), "first", {"spec": {"suspend": False}})
+    ray.patch(RAY_JOB.resource, "first", {"spec": {"suspend": False}})
     again = _gang_of(ray, "first", but=first)
     assert again != first
     ray.await_gated(again, 3)
     ray.await_state(again, "WaitingForQuota")
-    ray.delete(resource_of(RAY_JOB), "second")
+    ray.delete(RAY_JOB.resource, "second")
     ray.await_running(again, 3)
     for gang in (first, second, again):
         ray.assert_started_together(gang, 3)
@@ -267,7 +266,7 @@ def test_behind_a_time_limit_of_a_ray_job_a_start_is_promised(ray: Scene, dashbo
     _behind_a_time_limit(ray, "starts by ")
     promise = re.search(r"starts by ([0-9-]+) ([0-9:]+) UTC", message(ray.pod_group("ray-large-pg")))
     assert promise is not None
-    status = (ray.recorder.get(resource_of(RAY_JOB), "first") or {})["status"]
+    status = (ray.recorder.get(RAY_JOB.resource, "first") or {})["status"]
     began, latest = seconds_of(status["startTime"]), seconds_of(f"{promise[1]}T{promise[2]}:00Z")
     gone = 30 + GONE_IN
     assert began is not None
@@ -341,11 +340,11 @@ def test_the_next_cluster_of_a_ray_service_waits_for_room_and_takes_over(ray: Sc
     ray.create(_ray_service("neighbour", queue, workers=1))
     ray.await_running(_gang_of(ray, "neighbour"), 2)
 
-    ray.patch(resource_of(RAY_SERVICE), "shop", {"spec": {"rayClusterConfig": {"rayVersion": "2.53.0"}}})
+    ray.patch(RAY_SERVICE.resource, "shop", {"spec": {"rayClusterConfig": {"rayVersion": "2.53.0"}}})
     new = _gang_of(ray, "shop", but=old)
     ray.await_gated(new, 3)
     ray.await_state(new, "WaitingForQuota")
-    ray.delete(resource_of(RAY_SERVICE), "neighbour")
+    ray.delete(RAY_SERVICE.resource, "neighbour")
     ray.await_running(new, 3)
     ray.wait("its applications", lambda: dashboards.starts_applications(_cluster_of(new)))
     ray.create(_ray_service("next", queue))
@@ -360,7 +359,7 @@ def test_the_next_cluster_of_a_ray_service_waits_for_room_and_takes_over(ray: Sc
     ray.recorder.settle()
     taken_over = next(
         seen.version
-        for seen in ray.recorder.history(resource_of(RAY_SERVICE))
+        for seen in ray.recorder.history(RAY_SERVICE.resource)
         if _active_of(seen.object) == _cluster_of(new)
     )
     gone = next(
@@ -391,9 +390,9 @@ def test_the_jobs_of_a_ray_cron_job_queue_one_after_another(
             },
         }
     )
-    jobs = resource_of(RAY_JOB)
+    jobs = RAY_JOB.resource
     ray.wait("two jobs", lambda: len(ray.recorder.now(jobs)) > 1)
-    ray.patch(resource_of(RAY_CRON_JOB), "often", {"spec": {"suspend": True}})
+    ray.patch(RAY_CRON_JOB.resource, "often", {"spec": {"suspend": True}})
     ray.recorder.settle()
     gangs = {_gang_of(ray, name): name for name in (job["metadata"]["name"] for job in ray.recorder.now(jobs))}
     first = _runs_alone(ray, gangs)

@@ -3,8 +3,8 @@
 import pytest
 
 from hack.testbed import Testbed
-from muster.kube.resource import PODS
 from muster.model.names import QUEUE_LABEL
+from muster.model.resource import PODS
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS
 from tests.support.cluster.scene import Scene, node_of, open_scene
 from tests.support.manifests.applied import RUN_SECONDS, ray_cluster, volcano_job

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from hack.testbed import Testbed
-from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.gang_states import GangState
 from muster.model.names import (
     GROUP_NAME,
@@ -19,6 +18,7 @@ from muster.model.names import (
     SCHEDULER_LABEL,
     UNPLACED_AFTER,
 )
+from muster.model.resource import POD_GROUPS, PODS, QUEUES
 from tests.support.cluster.propagation import await_accepted
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, open_scene

@@ -9,8 +9,8 @@ import pytest
 from hack.testbed import wait_for
 from hack.testbed.muster import MusterInstall
 from hack.testbed.process import Process
-from muster.kube.resource import POD_GROUPS, PODS, Resource
 from muster.model.names import GANG, GANG_SIZE, QUEUE_LABEL
+from muster.model.resource import POD_GROUPS, PODS, Resource
 from tests.support.cluster.grants import bind, grant, on, user
 from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import PATIENCE, Scene

@@ -3,8 +3,8 @@
 import pytest
 
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import EVENTS, PODS, Resource
 from muster.model.names import NUDGE, QUEUE_LABEL
+from muster.model.resource import EVENTS, PODS, Resource
 from tests.support.cluster.nudges import assert_soon, assert_steady, nudges, version_now
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import PATIENCE, Scene

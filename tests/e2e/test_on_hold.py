@@ -1,7 +1,7 @@
 """Queues and workloads on hold, on the real cluster: what does not start, what is said, and that it goes on."""
 
-from muster.kube.resource import QUEUES
 from muster.model.names import QUEUE_LABEL, QUEUEING
+from muster.model.resource import QUEUES
 from tests.support.cli.in_process import muster
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, message, state

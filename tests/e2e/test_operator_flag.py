@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from hack.testbed import Testbed
-from muster.kube.resource import PODS
+from muster.model.resource import PODS
 from tests.support.cluster.recorder import PYTORCH_JOBS, Manifest
 from tests.support.cluster.scene import Scene, alive, open_scene, phase
 from tests.support.manifests.applied import RUN_SECONDS, pytorch_job

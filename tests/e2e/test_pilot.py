@@ -7,8 +7,8 @@ import pytest
 
 from hack.testbed import Testbed
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS
 from muster.model.names import GANG, QUEUE_LABEL
+from muster.model.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS
 from tests.e2e.conftest import AdoptOnBare, InstallOnBare
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, gates, open_scene, phase

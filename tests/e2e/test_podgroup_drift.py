@@ -2,8 +2,8 @@
 
 from itertools import pairwise
 
-from muster.kube.resource import POD_GROUPS
 from muster.model.names import GATE, QUEUE_LABEL
+from muster.model.resource import POD_GROUPS
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, gates, has_condition, message, phase
 from tests.support.manifests.applied import pytorch_job, ray_cluster

@@ -1,7 +1,7 @@
 """A PyTorchJob that asks for its gang in `runPolicy.schedulingPolicy` (issue 3, 4.2)."""
 
-from muster.kube.resource import PODS
 from muster.model.names import GATE
+from muster.model.resource import PODS
 from tests.support.cluster.recorder import PYTORCH_JOBS
 from tests.support.cluster.scene import Scene, admitted, gates, message, node_of
 from tests.support.manifests.applied import pytorch_job

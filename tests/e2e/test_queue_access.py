@@ -3,8 +3,8 @@
 import pytest
 
 from hack.testbed.api import Answer
-from muster.kube.resource import NAMESPACES, QUEUES
 from muster.model.names import NAMESPACE_SELECTOR, QUEUE_LABEL
+from muster.model.resource import NAMESPACES, QUEUES
 from tests.support.cluster.grants import grant, on, revoke, user
 from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import RAY_CLUSTERS

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from hack.testbed import Testbed
-from muster.kube.resource import POD_GROUPS
 from muster.model.names import QUEUE_LABEL
+from muster.model.resource import POD_GROUPS
 from tests.support.cluster.propagation import await_said
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, message, open_scene, phase

@@ -2,8 +2,8 @@
 
 import pytest
 
-from muster.kube.resource import QUEUES
 from muster.model.names import QUEUE_LABEL
+from muster.model.resource import QUEUES
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, message, phase
 from tests.support.manifests import applied

@@ -1,7 +1,7 @@
 """How gangs wait in a real queue: strictly, with patience, closed, lowered and raised, and past one that is nowhere."""
 
-from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.model.names import MANAGED, PASSED_SINCE, PATIENCE, QUEUE_LABEL, QUEUEING, RESERVES, UNPLACED_AFTER
+from muster.model.resource import POD_GROUPS, QUEUES
 from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, admitted, gates, message, node_of, phase, state

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from hack.testbed import Testbed
-from muster.kube.resource import PODS, QUEUES
 from muster.model.names import BOUND, PREEMPTION, RECLAIM, TASK_SPEC
+from muster.model.resource import PODS, QUEUES
 from tests.support.cluster.scene import Scene, alive, gates, node_of
 from tests.support.manifests import applied
 from tests.support.manifests.applied import PyTorchJob, pytorch_job

@@ -5,8 +5,8 @@ Refusals need none: they are in tests/apiserver/test_refusals.py.
 
 import json
 
-from muster.kube.resource import POD_GROUPS
 from muster.model.names import QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.resource import POD_GROUPS
 from tests.support.cluster.scene import Scene, gates, node_of
 from tests.support.manifests.applied import RayCluster, ray_cluster
 

@@ -7,8 +7,8 @@ import pytest
 
 from hack.testbed import Testbed
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import QUEUES
 from muster.model.names import QUEUE_LABEL
+from muster.model.resource import QUEUES
 from tests.support.cluster.scene import PATIENCE, Scene, admitted, gates, message, phase, state
 from tests.support.manifests.applied import ray_cluster
 

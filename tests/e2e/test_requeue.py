@@ -2,8 +2,8 @@
 
 import pytest
 
-from muster.kube.resource import POD_GROUPS, PODS
 from muster.model.names import GANG, GATE, QUEUE_LABEL, REQUEUE_AFTER, REQUEUED_AT
+from muster.model.resource import POD_GROUPS, PODS
 from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, admitted, gates, message, node_of, phase, state
 from tests.support.manifests.applied import PyTorchJob, RayCluster, pytorch_job, ray_cluster

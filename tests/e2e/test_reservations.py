@@ -6,8 +6,8 @@ import pytest
 
 from hack.testbed import Testbed
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import QUEUES
 from muster.model.names import PATIENCE
+from muster.model.resource import QUEUES
 from tests.support.cluster.leaders import replace_leader
 from tests.support.cluster.recorder import JOBS, PYTORCH_JOBS
 from tests.support.cluster.reservation_story import longer_than_said, reservation

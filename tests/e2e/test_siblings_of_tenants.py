@@ -1,7 +1,7 @@
 """A tenant with Kubernetes' role `edit` beside a full set of policies: what it writes takes no room of other queues."""
 
-from muster.kube.resource import POD_GROUPS, PODS
 from muster.model.names import GROUP_NAME, QUEUE_LABEL
+from muster.model.resource import POD_GROUPS, PODS
 from tests.support.cluster.grants import bind, grant, on, user
 from tests.support.cluster.objects import gates
 from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest

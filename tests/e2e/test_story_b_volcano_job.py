@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from hack.testbed import Testbed
-from muster.kube.resource import PODS, QUEUES
 from muster.model.names import GANG, GANG_SIZE, QUEUE_LABEL
+from muster.model.resource import PODS, QUEUES
 from tests.support.cluster.recorder import RAY_CLUSTERS, VOLCANO_JOBS, Manifest
 from tests.support.cluster.scene import Scene, alive, gates, open_scene, phase
 from tests.support.cluster.timeline import timeline

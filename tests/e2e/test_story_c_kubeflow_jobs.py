@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from hack.testbed import Testbed
-from muster.kube.resource import NAMESPACES, PODS, QUEUES
 from muster.model.names import BOUND, GATE, MANAGED, QUEUE_ANNOTATION
-from muster.observe.resources import resource_of
+from muster.model.resource import NAMESPACES, PODS, QUEUES
 from muster.workloads.kubeflow import TF_JOB
 from tests.support.cluster.propagation import await_said
 from tests.support.cluster.recorder import Manifest
@@ -42,7 +41,7 @@ def _tf_job(name: str, gpu: str = "1") -> Manifest:
 @pytest.mark.usefixtures("muster")
 def test_c1_a_tfjob_that_says_nothing_is_a_gang_where_its_namespace_is_opted_in(testbed: Testbed) -> None:
     """C1: the YAML is as without gang scheduling, with amounts in limits only. What can never run is refused."""
-    with open_scene(testbed, "story-c1", kinds=(resource_of(TF_JOB),)) as scene:
+    with open_scene(testbed, "story-c1", kinds=(TF_JOB.resource,)) as scene:
         queue = scene.queue(cpu="1", **{"nvidia.com/gpu": "1"})
         scene.annotate(NAMESPACES, scene.namespace, **{QUEUE_ANNOTATION: queue})
         scene.label(NAMESPACES, scene.namespace, **{MANAGED: "true"})

@@ -10,8 +10,8 @@ from fractions import Fraction
 import pytest
 
 from hack.testbed.operators import ray_sample
-from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.names import GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.resource import POD_GROUPS, PODS, QUEUES
 from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, admitted, gates, has_condition, message, node_of, phase
 from tests.support.cluster.timeline import shown, timeline

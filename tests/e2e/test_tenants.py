@@ -3,8 +3,8 @@
 import pytest
 
 from hack.testbed.api import Answer
-from muster.kube.resource import POD_GROUPS, PODS
 from muster.model.names import ADMITTED, GANG, GANG_SIZE, MANAGED_BY, MUSTER, QUEUE_LABEL
+from muster.model.resource import POD_GROUPS, PODS
 from tests.support.cluster.grants import bind, grant, on, user
 from tests.support.cluster.objects import alive, gates, message
 from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hack.testbed import Testbed
-from muster.kube.resource import PODS, QUEUES
 from muster.model.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
+from muster.model.resource import PODS, QUEUES
 from tests.e2e.conftest import InstallOnBare
 from tests.support.cluster.creations import Creations
 from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest

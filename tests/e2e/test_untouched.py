@@ -7,8 +7,8 @@ import pytest
 
 from hack.testbed import Testbed
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.names import GANG, QUEUE_LABEL
+from muster.model.resource import EVENTS, POD_GROUPS, PODS
 from tests.e2e.conftest import InstallOnBare
 from tests.support.cluster.nudges import assert_soon, version_now
 from tests.support.cluster.recorder import DEPLOYMENTS, JOBS, PYTORCH_JOBS, RAY_CLUSTERS, VOLCANO_JOBS, Manifest

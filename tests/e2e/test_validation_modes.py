@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from muster.kube.resource import POD_GROUPS, QUEUES
 from muster.model.names import QUEUE_LABEL
+from muster.model.resource import POD_GROUPS, QUEUES
 from tests.e2e.conftest import Resident
 from tests.support.cluster.propagation import await_said
 from tests.support.cluster.scene import Scene

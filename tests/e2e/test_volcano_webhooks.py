@@ -9,7 +9,6 @@ import pytest
 
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
-from muster.kube.resource import MUTATING_WEBHOOKS, NAMESPACES, POD_GROUPS, QUEUES
 from muster.model.names import (
     GANG,
     GATE,
@@ -19,6 +18,7 @@ from muster.model.names import (
     QUEUEING,
     SCHEDULER_LABEL,
 )
+from muster.model.resource import MUTATING_WEBHOOKS, NAMESPACES, POD_GROUPS, QUEUES
 from tests.support.cli.in_process import muster as muster_command
 from tests.support.cluster.claim_terms import GANG_QUEUES
 from tests.support.cluster.gang_queues import serving_gang_queues

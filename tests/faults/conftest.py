@@ -6,7 +6,7 @@ import pytest
 
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
-from muster.kube.resource import NAMESPACES
+from muster.model.resource import NAMESPACES
 from tests.support.cluster.verbs import own_name
 from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.faults.things import THINGS, Things, definition, watched_from_now_on

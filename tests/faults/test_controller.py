@@ -9,8 +9,8 @@ from aiohttp import web
 from hack.testbed import Testbed
 from hack.testbed.api import answers
 from hack.testbed.site import kubeconfig_text
-from muster.kube.resource import LEASES, NODES, PODS
-from muster.observe.cluster import Cluster
+from muster.cluster.cluster import Cluster
+from muster.model.resource import LEASES, NODES, PODS
 from tests.support.faults.apiserver import FaultyApiserver, eventually, only
 from tests.support.faults.things import Things
 

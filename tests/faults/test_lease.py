@@ -19,7 +19,7 @@ from hack.testbed import Process, Testbed, wait_for
 from muster.kube.client import Client
 from muster.kube.errors import Unreachable
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
-from muster.kube.resource import LEASES, Resource
+from muster.model.resource import LEASES, Resource
 from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, hang, reset
 from tests.support.faults.leader import CONFIG_MAPS
 from tests.support.faults.things import THINGS, Things, through

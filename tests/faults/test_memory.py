@@ -8,9 +8,9 @@ from hack.bench.watch import pod
 from hack.testbed import Testbed, wait_for
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from muster.kube.resource import PODS
 from muster.kube.store import Store
 from muster.model.objects import Pod
+from muster.model.resource import PODS
 from tests.support.faults.things import Things
 
 PODS_HERE, PODS_OF_THE_PROMISE, BYTES_OF_THE_PROMISE = 500, 5000, 60 * 2**20

@@ -9,7 +9,7 @@ import pytest
 
 from hack.testbed import Testbed, wait_for
 from muster.kube.client import Client
-from muster.kube.resource import SECRETS
+from muster.model.resource import SECRETS
 from tests.support.cluster.grants import account, grant
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.things import THINGS, Things, watching

@@ -21,8 +21,8 @@ from hack.testbed.api import Api
 from hack.testbed.archive import PAUSE
 from hack.testbed.node import NODE
 from hack.testbed.nodes import FAKE, REAL
-from muster.kube.resource import LEASES, PODS
 from muster.model.names import QUEUE_LABEL
+from muster.model.resource import LEASES, PODS
 from tests.support.chart.network_policies import Peer, let_through
 from tests.support.cluster.admission_stream import CONNECTIONS, ENOUGH, Stream, admitted
 from tests.support.cluster.helm_release import NAMESPACE, WITHIN, Release, restarts

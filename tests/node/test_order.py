@@ -19,8 +19,8 @@ from hack.testbed import Testbed, wait_for
 from hack.testbed.node import NODE as REAL_NODE
 from hack.testbed.nodes import FAKE
 from muster import __version__
-from muster.kube.resource import PODS
 from muster.model.names import ADMITTED_FOR, GANG, GANG_SIZE, GATE, QUEUE_LABEL
+from muster.model.resource import PODS
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.creations import ENOUGH, Creations
 from tests.support.cluster.former_versions import FORMER_VERSIONS, UNRELEASED, rights

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hack.testbed import Testbed, wait_for
-from muster.kube.resource import QUEUES
+from muster.model.resource import QUEUES
 from tests.support.cli.browser import window
 from tests.support.cluster import proxied_page
 from tests.support.cluster.grants import grant, user

@@ -8,9 +8,9 @@ import pytest
 
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import MusterInstall, install
-from muster.kube.resource import PODS
 from muster.model.names import GATE, NUDGE, QUEUE_LABEL, SCHEDULER_LABEL
 from muster.model.objects import convert
+from muster.model.resource import PODS
 from muster.schedulers import named
 from tests.e2e.conftest import VALUES
 from tests.support.cluster import pair_stories

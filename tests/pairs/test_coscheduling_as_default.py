@@ -6,8 +6,8 @@ import pytest
 
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
-from muster.kube.resource import PODS
 from muster.model.names import QUEUE_LABEL
+from muster.model.resource import PODS
 from tests.e2e.conftest import VALUES
 from tests.support.cluster.backends import cluster, member
 from tests.support.cluster.objects import gates, node_of

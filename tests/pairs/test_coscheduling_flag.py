@@ -6,9 +6,8 @@ import pytest
 
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
-from muster.kube.resource import PODS
 from muster.model.names import ADMITTED, GANG, GROUP_NAME, MANAGED_BY, QUEUE_LABEL, STATE
-from muster.observe.resources import resource_of
+from muster.model.resource import PODS
 from muster.workloads.kubeflow import MPI_JOB_V1
 from tests.e2e.conftest import VALUES
 from tests.support.cluster.backends import cluster
@@ -24,7 +23,7 @@ FLAG = f"--gang-scheduler-name={SCHEDULER}"
 PAIR = {"schedulers": "{coscheduling}", "queues.source": "muster"}
 POD_GROUP = "scheduling.x-k8s.io/pod-group"
 JOB_NAME = "training.kubeflow.org/job-name"
-MPI_JOBS = resource_of(MPI_JOB_V1)
+MPI_JOBS = MPI_JOB_V1.resource
 
 
 @pytest.fixture(scope="module")

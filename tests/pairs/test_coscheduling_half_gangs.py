@@ -10,9 +10,8 @@ import pytest
 
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
-from muster.kube.resource import PODS
 from muster.model.names import GANG
-from muster.observe.resources import resource_of
+from muster.model.resource import PODS
 from muster.workloads.jobset import JOB_SET
 from tests.e2e.conftest import VALUES
 from tests.support.cluster.backends import (
@@ -36,7 +35,7 @@ PAIR = {"schedulers": "{coscheduling}", "queues.source": "muster"}
 POD_GROUP = "scheduling.x-k8s.io/pod-group"
 # While a tenth of a group or less finds no node, this scheduler lets the others wait at Permit.
 CREW, ROOM = 10, 9
-JOB_SETS = resource_of(JOB_SET)
+JOB_SETS = JOB_SET.resource
 
 
 @pytest.fixture(scope="module")

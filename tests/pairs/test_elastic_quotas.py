@@ -7,9 +7,9 @@ import pytest
 
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
-from muster.kube.resource import ELASTIC_QUOTAS, PODS
 from muster.model.gang_states import GangState
 from muster.model.names import GATE, QUEUE_LABEL
+from muster.model.resource import ELASTIC_QUOTAS, PODS
 from tests.e2e.conftest import VALUES
 from tests.support.cluster.backends import bound, cluster, elastic_quota, member
 from tests.support.cluster.objects import gates, message

@@ -7,8 +7,8 @@ import pytest
 
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import MusterInstall, install
-from muster.kube.resource import PODS, PRIORITY_CLASSES
 from muster.model.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
+from muster.model.resource import PODS, PRIORITY_CLASSES
 from tests.e2e.conftest import VALUES
 from tests.support.cluster import pair_stories
 from tests.support.cluster.backends import cluster

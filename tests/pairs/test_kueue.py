@@ -9,9 +9,9 @@ import pytest
 
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
-from muster.kube.resource import PODS
 from muster.model.gang_states import GangState
 from muster.model.names import GATE, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.resource import PODS
 from tests.e2e.conftest import VALUES
 from tests.support.cluster.backends import (
     CLUSTER_QUEUES,

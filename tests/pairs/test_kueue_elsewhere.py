@@ -6,7 +6,7 @@ import pytest
 
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
-from muster.kube.resource import PODS
+from muster.model.resource import PODS
 from muster.schedulers import named
 from tests.e2e.conftest import VALUES
 from tests.support.cluster.backends import RESOURCE_FLAVORS, bound, cluster, resource_flavor

@@ -6,8 +6,8 @@ import pytest
 
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import MusterInstall, install
-from muster.kube.resource import NAMESPACES, PODS
 from muster.model.names import ADMITTER, QUEUE_LABEL
+from muster.model.resource import NAMESPACES, PODS
 from tests.e2e.conftest import VALUES
 from tests.support.cluster.backends import cluster
 from tests.support.cluster.objects import alive, message

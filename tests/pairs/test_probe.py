@@ -12,7 +12,7 @@ import pytest
 from hack.testbed import PATIENCE, Nodes, Testbed, wait_for
 from hack.testbed.muster import install, probe_of_helm_test
 from muster.cli.doctor.probe import LABEL
-from muster.kube.resource import PODS
+from muster.model.resource import PODS
 from tests.support.cli.doctor import Doctor
 from tests.support.cluster.backends import NATIVE_POD_GROUPS
 from tests.support.cluster.scene import open_scene

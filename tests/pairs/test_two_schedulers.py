@@ -6,8 +6,8 @@ import pytest
 
 from hack.testbed import Nodes, Testbed
 from hack.testbed.muster import install
-from muster.kube.resource import NAMESPACES, PODS
 from muster.model.names import QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.resource import NAMESPACES, PODS
 from tests.e2e.conftest import VALUES
 from tests.support.cluster.objects import alive, gates
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene

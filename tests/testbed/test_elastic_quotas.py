@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from hack.testbed import Nodes, Testbed
-from muster.kube.resource import ELASTIC_QUOTAS, PODS
 from muster.model.objects import convert
+from muster.model.resource import ELASTIC_QUOTAS, PODS
 from muster.resources.amounts import parse_resources
 from muster.resources.elastic_quotas import ElasticQuota, NamespaceLimits, limit_of
 from tests.support.cluster.backends import cluster, elastic_quota, scheduled

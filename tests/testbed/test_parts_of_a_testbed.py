@@ -9,7 +9,7 @@ import pytest
 from hack.testbed import CommandError, Testbed, wait_for
 from hack.testbed.crds import crd_files, read_crd
 from hack.testbed.parts import select
-from muster.kube.resource import PODS
+from muster.model.resource import PODS
 from tests.support.cluster.recorder import Recorder
 from tests.support.cluster.scene import PATIENCE, phase
 

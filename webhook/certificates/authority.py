@@ -21,8 +21,8 @@ from cryptography.x509 import Certificate
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
-from muster.kube.resource import SECRETS
 from muster.model.objects import LocalObject, ObjectMeta, decode
+from muster.model.resource import SECRETS
 from muster.process.certificates import Certificates, InvalidCertificateError, Lives, made_at
 from webhook.certificates.bundles import CertificateEvents, ChangedMeanwhileError, Configuration, in_all, in_any
 from webhook.certificates.rotation import ROTATE, RotationStep, Situation, next_step

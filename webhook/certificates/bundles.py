@@ -23,8 +23,8 @@ from cryptography.x509 import Certificate
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.events import EventSource, Regarding
-from muster.kube.resource import EVENTS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from muster.model.objects import LocalObject, ObjectMeta, decode
+from muster.model.resource import EVENTS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from muster.process.certificates import authorities_in
 
 logger = logging.getLogger(__name__)

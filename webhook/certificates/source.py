@@ -20,9 +20,9 @@ from cryptography.x509 import Certificate
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
-from muster.kube.resource import Resource
 from muster.kube.store import Store
 from muster.model.objects import PartialObjectMetadata
+from muster.model.resource import Resource
 from muster.process.certificates import InvalidCertificateError, KeyPair, authorities_in, server_context, valid_at
 from webhook.certificates.bundles import CONFIGURATIONS, Bundles, CertificateEvents, WebhookActivation, in_all
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from muster.cluster.queues import view_of
+from muster.cluster.stores import ClusterStores
 from muster.gangs.gang import Gang
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import Membership, membership
@@ -20,8 +22,6 @@ from muster.kube.reflector import Reflector
 from muster.kube.store import Change
 from muster.model.keep import Keep
 from muster.model.objects import InvalidObjectError, Job, ObjectMeta, OwnerReference, PartialObjectMetadata, Queue
-from muster.observe.cluster_stores import ClusterStores
-from muster.observe.queues import view_of
 from muster.queueing.queue_tree import QueueTree
 from muster.resources.amounts import Resources, parse_resources
 from muster.workloads import Decoded, Kind

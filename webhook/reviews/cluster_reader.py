@@ -9,11 +9,13 @@ from functools import partial
 from typing import TypeVar
 
 from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
+from muster.cluster.alive import has_living_owner
+from muster.cluster.kueue_objects import CLUSTER_QUEUES, LOCAL_QUEUES
+from muster.cluster.queues import view_of
 from muster.gangs.gang import Gang
 from muster.gangs.intent import Defaults, Intent, Surroundings
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
-from muster.kube.resource import JOBS, NAMESPACES, PRIORITY_CLASSES, Resource
 from muster.kube.store import HasMetadata
 from muster.model.modes import GateMode
 from muster.model.objects import (
@@ -26,10 +28,7 @@ from muster.model.objects import (
     PriorityClass,
     decode,
 )
-from muster.observe.alive import has_living_owner
-from muster.observe.kueue_objects import CLUSTER_QUEUES, LOCAL_QUEUES
-from muster.observe.queues import view_of
-from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
+from muster.model.resource import JOBS, NAMESPACES, PRIORITY_CLASSES, Resource
 from muster.queueing.queue_tree import Place, QueueTree, labels_of
 from muster.queueing.queue_view import ROOT
 from muster.resources.amounts import Resources
@@ -148,11 +147,11 @@ class ClusterReader:
         known = None if live else self.cache.workload(namespace, owner)
         if known is not None:
             return Found(known[1])
-        return await self._of_uid(resource_of(kind), owner, self.cache.workload_type(kind), namespace)
+        return await self._of_uid(kind.resource, owner, self.cache.workload_type(kind), namespace)
 
     async def workload(self, kind: Kind, namespace: str, name: str) -> Decoded | None:
         """The workload of that name, read now."""
-        found: Decoded | None = await self._read(resource_of(kind), name, kind.decoded, namespace)
+        found: Decoded | None = await self._read(kind.resource, name, kind.decoded, namespace)
         return found
 
     async def _of_uid(
@@ -180,7 +179,7 @@ class ClusterReader:
             return None
         source = reference.source
         return self.cache.origin(reference) or await self._read(
-            resource_of_source(source), reference.name, source.decoded, reference.namespace or None
+            source.resource, reference.name, source.decoded, reference.namespace or None
         )
 
     async def made(self, kind: Kind, decoded: Decoded) -> Decoded | None:
@@ -222,7 +221,7 @@ class ClusterReader:
         """The PodGroup of a gang, read now."""
         scheduler = intent.gang_scheduler
         name = scheduler.group_name(gang.name, gang.uid)
-        return await self._read(pod_groups_of(scheduler), name, scheduler.pod_groups, gang.namespace)
+        return await self._read(scheduler.resource, name, scheduler.pod_groups, gang.namespace)
 
     async def pinned_scheduler(self, template: GangTemplate) -> GangTemplate:
         """The template with the scheduler that has a PodGroup of this workload already, read now.
@@ -316,7 +315,7 @@ class ClusterReader:
             for _ in range(_DEEPEST_QUEUE):
                 view = tree.get(name)
                 if view is None and name and (name != ROOT or not cache.queues.synced):
-                    view = view_of(await self._read(queues_of(source), name, source.decoded))
+                    view = view_of(await self._read(source.resource, name, source.decoded))
                     tree = tree.having(view) if view else tree
                 if view is None:
                     break
@@ -345,7 +344,7 @@ class ClusterReader:
         try:
             async with self.review.timeout(), asyncio.timeout(seconds):
                 for scheduler in self.defaults.schedulers.values():
-                    read, resource = partial(of_queues, scheduler.pod_groups), pod_groups_of(scheduler)
+                    read, resource = partial(of_queues, scheduler.pod_groups), scheduler.resource
                     try:
                         found += (await list_all(self.cache.client, resource, read, deadline=seconds)).items
                     except ApiError as error:

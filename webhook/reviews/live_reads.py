@@ -16,9 +16,9 @@ from typing import Any, Generic, TypeVar
 
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.kube.resource import Resource
 from muster.model.names import is_object_name
 from muster.model.objects import decode
+from muster.model.resource import Resource
 from webhook.server.limits import ActiveReview, Refused
 
 T = TypeVar("T")

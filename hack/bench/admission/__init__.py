@@ -42,7 +42,7 @@ from hack.testbed.muster import install
 from hack.testbed.paths import cache_root
 from hack.testbed.pki import Authority, write_pair
 from hack.testbed.toolchain import find_go
-from muster.kube.resource import PODS, QUEUES
+from muster.model.resource import PODS, QUEUES
 
 _NAME = "muster-webhook.muster-system.svc"
 _PATH = "/mutate/pods"

@@ -9,7 +9,7 @@ from hack.bench.control_plane import RAY_CLUSTERS
 from hack.testbed import Testbed
 from hack.testbed.api import Api
 from muster.kube.client import Client
-from muster.kube.resource import PODS
+from muster.model.resource import PODS
 
 # Where no webhook is asked, where one in Go, and where muster's.
 NAMESPACES = ("none", "go", "muster")

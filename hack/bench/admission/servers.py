@@ -16,9 +16,9 @@ from prometheus_client import CollectorRegistry
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from muster.kube.resource import PODS
 from muster.model.keep import Keep
 from muster.model.objects import Pod
+from muster.model.resource import PODS
 from muster.process.lifecycle import tune_gc
 from webhook.metrics import Metrics
 from webhook.reviews.cluster_cache import ClusterCache

@@ -21,9 +21,8 @@ from muster.cli.plan.reading import PATIENCE
 from muster.cli.ui import lasting, listed
 from muster.kube.client import Client
 from muster.kube.errors import ApiError, Unreachable
-from muster.kube.resource import PODS, Resource
 from muster.model.objects import InvalidObjectError, Pod, decode
-from muster.observe.resources import pod_groups_of
+from muster.model.resource import PODS, Resource
 from muster.schedulers import GangScheduler
 
 LABEL = "muster.dev/probe"
@@ -75,7 +74,7 @@ class _Probe:
 
     async def _look(self) -> GangProbe:
         start = GangProbe(self.scheduler.name, self.namespace)
-        groups = pod_groups_of(self.scheduler)
+        groups = self.scheduler.resource
         try:
             await self._create(groups, self.name, {"schedulingPolicy": {"gang": {"minCount": 2}}})
         except ApiError as error:

@@ -21,7 +21,17 @@ from muster.kube.burst import burst
 from muster.kube.client import Client
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.listing import list_all
-from muster.kube.resource import (
+from muster.model.names import GANG, GATE, GROUP_NAME, MANAGED, MESSAGE, NAMESPACE_NAME, STATE
+from muster.model.objects import (
+    ConfigMap,
+    InvalidObjectError,
+    LocalObject,
+    Namespace,
+    PartialObjectMetadata,
+    Pod,
+    decode,
+)
+from muster.model.resource import (
     ACCESS_REVIEWS,
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
@@ -37,18 +47,7 @@ from muster.kube.resource import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from muster.model.names import GANG, GATE, GROUP_NAME, MANAGED, MESSAGE, NAMESPACE_NAME, STATE
-from muster.model.objects import (
-    ConfigMap,
-    InvalidObjectError,
-    LocalObject,
-    Namespace,
-    PartialObjectMetadata,
-    Pod,
-    decode,
-)
 from muster.model.times import seconds_of
-from muster.observe.resources import pod_groups_of, queues_of
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.schedulers import PRODUCTS, GangScheduler, gang_name, named
@@ -257,7 +256,7 @@ async def look(client: Client, namespace: str) -> Sight:
         "bindings": listed(client, ADMISSION_POLICY_BINDINGS, Binding, label_selector=LABELS),
         "accounts": accounts_of(client, installed, deployments),
         "served": served_kinds(client),
-        "queues": listed(client, queues_of(source), QueueSeen),
+        "queues": listed(client, source.resource, QueueSeen),
         "members": _members(client, schedulers),
         "groups": _groups(client, schedulers),
         "pod_answer": try_out(client, PODS, POD, namespace, left_out),
@@ -360,7 +359,7 @@ async def _groups(client: Client, schedulers: Mapping[str, GangScheduler]) -> tu
 
     found: list[Group] = []
     for scheduler in schedulers.values():
-        of_one = await read_all(client, pod_groups_of(scheduler), partial(read, scheduler))
+        of_one = await read_all(client, scheduler.resource, partial(read, scheduler))
         if isinstance(of_one, Unseen):
             return of_one
         found += of_one

@@ -33,17 +33,17 @@ from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, is_q
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, load
 from muster.cli.ui import as_long_as_read, print_data
 from muster.cli.when import ExpectedStarts
+from muster.cluster.observe import observe
 from muster.gangs.gang import Gang, gang_of
 from muster.gangs.intent import Intent, find_intent
 from muster.kube.errors import ApiError
-from muster.kube.resource import BadNameError
 from muster.model.gang_states import GangState
 from muster.model.names import GATE
 from muster.model.objects import InvalidObjectError, Pod
+from muster.model.resource import BadNameError
 from muster.model.texts import printable
-from muster.observe.candidates import candidate
-from muster.observe.observing import observe
-from muster.observe.view import Mark, View
+from muster.planning.candidate import candidate
+from muster.planning.snapshot import Mark, View
 from muster.queueing.ledger import Decision, GangKey, queue_not_found
 from muster.resources.amounts import Resources, as_text, minus, parse_resources
 from muster.validation.not_managed import why_not_managed

@@ -9,14 +9,13 @@ from __future__ import annotations
 from muster.admitters import Admitter
 from muster.cli.explain.subjects import Subject
 from muster.cli.snapshot import ClusterSnapshot, load_namespace, load_store
+from muster.cluster.kueue_objects import KUEUE_WORKLOADS
+from muster.cluster.stores import Watched
 from muster.gangs.intent import find_intent
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.model.names import GANG
 from muster.model.objects import InvalidObjectError, decode
-from muster.observe.cluster_stores import Watched
-from muster.observe.kueue_objects import KUEUE_WORKLOADS
-from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.schedulers import GangScheduler
 from muster.workloads import GANG_KINDS, kind_of_owner
 from muster.workloads.owners import OwnerWalk
@@ -36,7 +35,7 @@ async def load_gang(client: Client, subject: Subject, snapshot: ClusterSnapshot)
     await load_namespace(client, meta.namespace, snapshot)
     await _load_owners(client, subject, snapshot)
     await _load_origin(client, subject, snapshot)
-    wanted = {queues_of(snapshot.defaults.queue_source)}
+    wanted = {snapshot.defaults.queue_source.resource}
     if Admitter.KUEUE in snapshot.defaults.admitters:
         wanted.add(KUEUE_WORKLOADS)
     for watched in cluster.watched():
@@ -67,7 +66,7 @@ async def _load_owners(client: Client, subject: Subject, snapshot: ClusterSnapsh
         if kind is None or kind not in cluster.workloads:
             return
         if cluster.workload(meta.namespace, owner) is None:
-            watched = Watched(resource_of(kind), kind.decoded, cluster.workloads[kind])
+            watched = Watched(kind.resource, kind.decoded, cluster.workloads[kind])
             await _load(client, watched, owner.name, meta.namespace, snapshot)
         found = cluster.workload(meta.namespace, owner)
         if found is None:
@@ -80,7 +79,7 @@ async def _load_origin(client: Client, subject: Subject, snapshot: ClusterSnapsh
     reference = subject.kind.origin.of(subject.decoded) if subject.kind.origin else None
     if reference is not None:
         source = reference.source
-        watched = Watched(resource_of_source(source), source.decoded, snapshot.cluster.sources[source])
+        watched = Watched(source.resource, source.decoded, snapshot.cluster.sources[source])
         await _load(client, watched, reference.name, reference.namespace if source.namespaced else None, snapshot)
 
 
@@ -90,7 +89,7 @@ async def _load_pod_group(client: Client, subject: Subject, snapshot: ClusterSna
     name = scheduler.group_name(subject.gang_name, meta.uid if subject.kind.owns_pod_group else "")
     if name:
         store = snapshot.cluster.pod_groups.of(scheduler.name)
-        watched = Watched(pod_groups_of(scheduler), scheduler.pod_groups, store)
+        watched = Watched(scheduler.resource, scheduler.pod_groups, store)
         await _load(client, watched, name, meta.namespace, snapshot)
 
 

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from muster.cli.explain.subjects import HOW_TO_READ, Subject
 from muster.cli.snapshot import ClusterSnapshot
+from muster.cluster.owners import asks_to_wait
 from muster.gangs.intent import Intent
-from muster.kube.resource import PODS
 from muster.model.gang_states import GangState
 from muster.model.names import GANG, GATE, MESSAGE, STATE, UNNAMED_SCHEDULERS
 from muster.model.objects import InvalidObjectError
-from muster.observe.holds import asks_to_wait, held_back
-from muster.observe.messages import at_rest, in_the_way, left_alone
-from muster.observe.phases import gate_in
-from muster.observe.resources import pod_groups_of, resource_of_source
-from muster.observe.view import OnHold, View
+from muster.model.resource import PODS
+from muster.planning.messages import at_rest, in_the_way, left_alone
+from muster.planning.phase import gate_in, held_back
+from muster.planning.snapshot import OnHold, View
 from muster.queueing.ledger import Decision
 from muster.queueing.queue_tree import QueueTree
 from muster.workloads import Workload
@@ -37,7 +36,7 @@ def unreadable_origin(subject: Subject, visible: ClusterSnapshot) -> tuple[str, 
     """State and message of a workload that is made from an object which this user may not read; None for others."""
     origin = subject.kind.origin
     reference = origin.of(subject.decoded) if origin else None
-    if reference is None or resource_of_source(reference.source).full_name not in visible.unreadable:
+    if reference is None or reference.source.resource.full_name not in visible.unreadable:
         return None
     what = f'{reference.source.kind} "{reference.name}"'
     return "", f"{what} cannot be read with your permissions, and the controller has not reported a state yet"
@@ -47,7 +46,7 @@ def _hidden_group(view: View, intent: Intent | None, visible: ClusterSnapshot) -
     """Whether the gang may have a PodGroup that this user may not read."""
     if view.pod_group is not None or intent is None:
         return False
-    return pod_groups_of(intent.gang_scheduler).full_name in visible.unreadable
+    return intent.gang_scheduler.resource.full_name in visible.unreadable
 
 
 def state_of(

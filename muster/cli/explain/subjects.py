@@ -12,7 +12,6 @@ from muster.cli.snapshot import ClusterSnapshot
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
-from muster.kube.resource import EVENTS, PODS, Resource
 from muster.model.objects import (
     InvalidObjectError,
     LocalObject,
@@ -23,8 +22,8 @@ from muster.model.objects import (
     TimedCondition,
     decode,
 )
+from muster.model.resource import EVENTS, PODS, Resource
 from muster.model.times import seconds_of
-from muster.observe.resources import resource_of
 from muster.workloads import KINDS, Decoded, Kind, kind_of, owner_of
 
 _OF_MUSTER = "muster.dev/controller"
@@ -139,7 +138,7 @@ async def find(client: Client, named: ObjectName, namespace: str | None, visible
     """
     if namespace is not None:
         return await _find_in(client, named, namespace, visible)
-    resources = pod_groups_meant(named.kind) or [resource_of(kind) for kind in kinds_of(named.kind)]
+    resources = pod_groups_meant(named.kind) or [kind.resource for kind in kinds_of(named.kind)]
     namespaces: set[str] = set()
     refused: UnknownSubjectError | None = None
     for resource in resources:
@@ -228,7 +227,7 @@ async def _get(client: Client, resource: Resource, name: str, namespace: str) ->
 
 
 async def _subjects(client: Client, kind: Kind, name: str, namespace: str, visible: ClusterSnapshot) -> list[Subject]:
-    decoded: Decoded = decode(await _get(client, resource_of(kind), name, namespace), kind.decoded)
+    decoded: Decoded = decode(await _get(client, kind.resource, name, namespace), kind.decoded)
     return await _subjects_of(client, kind, decoded, visible)
 
 
@@ -245,7 +244,7 @@ async def _subjects_of(
     found = [
         subject
         for one in made_by(kind)
-        for made in await _allowed(client, resource_of(one), one.decoded, namespace, visible)
+        for made in await _allowed(client, one.resource, one.decoded, namespace, visible)
         if made.metadata.controller and made.metadata.controller.uid == decoded.metadata.uid
         # As listed: an object that is deleted in the meantime must not hide the others.
         for subject in await _subjects_of(client, one, made, visible, (*makers, (kind, decoded)))

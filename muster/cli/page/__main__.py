@@ -24,8 +24,8 @@ from muster.cli.snapshot import ClusterSnapshot, followed
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.kube.resource import SELF_REVIEWS
 from muster.model.objects import LocalObject, decode
+from muster.model.resource import SELF_REVIEWS
 from muster.model.selectors import Selector
 from muster.process.event_loop import Turns
 from muster.process.health import serve_health

@@ -17,7 +17,7 @@ from muster.cli.snapshot import LedgerSnapshot
 from muster.cli.ui import amounts, rounded
 from muster.cli.when import ExpectedStarts, expected_words
 from muster.model.gang_states import GangState
-from muster.observe.view import View
+from muster.planning.snapshot import View
 from muster.queueing.ledger import GangKey
 from muster.resources.amounts import Resources, as_text, largest, minus
 from muster.resources.quantity import ZERO

@@ -19,7 +19,7 @@ from muster.cli.when import when_lines
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.model.times import seconds_of
-from muster.observe.view import View
+from muster.planning.snapshot import View
 from muster.queueing.ledger import GangKey
 from muster.workloads import Decoded
 

@@ -22,14 +22,13 @@ from muster.gangs.intent import Defaults, is_managed
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
-from muster.kube.resource import POD_GROUPS, PRIORITY_CLASSES, Resource
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.gang_states import GangState
 from muster.model.names import GANG, STATE
 from muster.model.objects import InvalidObjectError, ObjectMeta, PartialObjectMetadata, PodGroup, Queue, decode
+from muster.model.resource import POD_GROUPS, PRIORITY_CLASSES, Resource
 from muster.model.strictness import Validation, read_validation
 from muster.model.texts import printable
-from muster.observe.resources import pod_groups_of, queues_of, resource_of, resource_of_source
 from muster.queueing.queue_tree import QueueTree, exceeding, labels_of
 from muster.queueing.queue_view import ROOT, read_queue
 from muster.queueing.sources import QUEUE_SOURCES
@@ -73,7 +72,7 @@ class Audit:
     @property
     def queue_kind(self) -> Resource:
         """The kind of the queues that count."""
-        return queues_of(self.defaults.queue_source)
+        return self.defaults.queue_source.resource
 
     @property
     def queues(self) -> QueueAudit:
@@ -88,7 +87,7 @@ class Audit:
         try:
             group = decode(raw, scheduler.pod_groups)
         except InvalidObjectError as error:
-            self.note(f"skipping malformed {pod_groups_of(scheduler).full_name}: {error}")
+            self.note(f"skipping malformed {scheduler.resource.full_name}: {error}")
             return
         if scheduler.group != POD_GROUPS.group:
             self.queues.saw(group)
@@ -135,7 +134,7 @@ class Audit:
         if plain or self._context(meta).around.unselected or not is_judged(meta):
             return
         origin = kind.origin.of(decoded) if kind.origin else None
-        if origin is not None and resource_of_source(origin.source) in self.unlisted:
+        if origin is not None and origin.source.resource in self.unlisted:
             self.note(f"skipping each {kind.kind} with a {origin.source.kind}: you cannot list these")
             return
         verdict = judge(kind, decoded, self._context(meta))
@@ -146,7 +145,7 @@ class Audit:
         try:
             meta = decode(raw, PartialObjectMetadata).metadata
         except InvalidObjectError:
-            self.note(f"skipping malformed {resource_of(kind).full_name}: {error}")
+            self.note(f"skipping malformed {kind.resource.full_name}: {error}")
             return
         if is_managed(meta, SchedulingPolicy(), self._context(meta).around):
             self._enter_workload(kind, meta, (Finding(Reason.INVALID, error.field, str(error)),), ())
@@ -282,7 +281,7 @@ async def _look(arguments: argparse.Namespace, validation: Validation) -> Audit:
         groups = {one.group: one for one in (PRODUCTS["volcano"](), *audit.defaults.schedulers.values())}
         for scheduler in groups.values():
             read = partial(audit.read_pod_group, scheduler)
-            await _each(client, pod_groups_of(scheduler), read, arguments.namespace, audit)
+            await _each(client, scheduler.resource, read, arguments.namespace, audit)
         if arguments.namespace is None and audit.queue_kind not in audit.unlisted:
             # A second time: the checks need the PodGroups of each queue.
             await _each(client, audit.queue_kind, audit.read_queue, None, audit)
@@ -291,7 +290,7 @@ async def _look(arguments: argparse.Namespace, validation: Validation) -> Audit:
             def workload(raw: bytes, kind: Kind = kind) -> None:
                 audit.read(kind, raw)
 
-            await _each(client, resource_of(kind), workload, arguments.namespace, audit)
+            await _each(client, kind.resource, workload, arguments.namespace, audit)
         return audit
 
 

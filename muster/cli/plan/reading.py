@@ -22,7 +22,7 @@ from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
-from muster.kube.resource import (
+from muster.model.resource import (
     ELASTIC_QUOTAS,
     LIMIT_RANGES,
     NAMESPACES,
@@ -31,7 +31,6 @@ from muster.kube.resource import (
     RUNTIME_CLASSES,
     Resource,
 )
-from muster.observe.resources import queues_of, resource_of_source
 from muster.workloads import SOURCES
 
 PATIENCE = 15.0
@@ -53,8 +52,8 @@ async def learn_all(
     `unlisted` is called for each kind that cannot be listed, `unread` for each malformed object; an exception of
     theirs ends the read.
     """
-    sources = [resource_of_source(source) for source in SOURCES]
-    queues = queues_of(known.queue_source)
+    sources = [source.resource for source in SOURCES]
+    queues = known.queue_source.resource
     elastic = (ELASTIC_QUOTAS,) if elastic_quotas else ()
     others = (PRIORITY_CLASSES, NAMESPACES, LIMIT_RANGES, RESOURCE_QUOTAS, RUNTIME_CLASSES, *elastic, *sources)
     for resource in (queues, *others):

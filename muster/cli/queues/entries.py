@@ -11,8 +11,8 @@ from muster.cli.ui import aligned, amounts, draws, width
 from muster.cli.when import basis_of, starts_by
 from muster.model.names import MESSAGE, STATE
 from muster.model.times import minute_of, seconds_of
-from muster.observe.messages import in_the_way
-from muster.observe.view import View
+from muster.planning.messages import in_the_way
+from muster.planning.snapshot import View
 from muster.queueing.entries import EntryKey
 from muster.queueing.queue_view import ROOT
 from muster.queueing.reservations import Reservation

@@ -25,9 +25,9 @@ from muster.kube.burst import burst
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
-from muster.kube.resource import PODS
 from muster.model.names import GANG, GATE, label_value
 from muster.model.objects import Pod
+from muster.model.resource import PODS
 from muster.model.texts import printable
 
 _NOT_ALL, _CANNOT_ASK = 1, 2

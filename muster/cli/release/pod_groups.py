@@ -20,11 +20,10 @@ from muster.kube.burst import burst
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
-from muster.kube.resource import Resource
 from muster.model.names import GANG, GROUP_NAME, MANAGED_BY, MUSTER, TASK_SPEC, WORKLOAD, queue_named
 from muster.model.objects import InvalidObjectError, OwnerReference, Pod, PodGroup, decode
+from muster.model.resource import Resource
 from muster.model.texts import printable
-from muster.observe.resources import pod_groups_of
 from muster.schedulers import GangScheduler, gang_name
 
 
@@ -78,7 +77,7 @@ class _Repair:
             return True
         lists = partial(list_objects, namespace=self.namespace) if self.namespace else list_objects
         try:
-            listed = await lists(self.client, pod_groups_of(scheduler), scheduler.pod_groups)
+            listed = await lists(self.client, scheduler.resource, scheduler.pod_groups)
         except ApiError as error:
             self._fail(f"cannot list PodGroups: {error}; pods keep waiting that lack theirs, or a part of their gang")
             # Without its CRD there is no PodGroup, and none can be made.
@@ -96,7 +95,7 @@ class _Repair:
         """Whether the gang's PodGroup is as it should be by now."""
         if group is not None and is_whole(group, members):
             return True
-        resource, gang = pod_groups_of(scheduler), f"{namespace}/{name}"
+        resource, gang = scheduler.resource, f"{namespace}/{name}"
         if group is not None and not self.loosens:
             count = f"{len(members)} of {group.spec.min_member}"
             print_line(f"{gang}: its scheduler waits for the rest of its pods: {count} are there")

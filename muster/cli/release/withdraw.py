@@ -21,9 +21,9 @@ from muster.cli.ui import asks, confirmed, counted, print_line
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
-from muster.kube.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from muster.model.names import GANG, GATE
 from muster.model.objects import PartialObjectMetadata, Pod
+from muster.model.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from muster.model.texts import printable
 
 _NOT_ALL, _CANNOT = 1, 2

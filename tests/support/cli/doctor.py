@@ -16,7 +16,7 @@ from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
 from muster.cli import main
-from muster.kube.resource import LEASES
+from muster.model.resource import LEASES
 from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests.applied import queue
 

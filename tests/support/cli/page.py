@@ -11,7 +11,7 @@ from muster.cli.page.guard import Door
 from muster.cli.page.server import Listeners
 from muster.cli.page.state import PageState
 from muster.cli.snapshot import ClusterSnapshot, Followed
-from muster.observe.cluster import Cluster
+from muster.cluster.cluster import Cluster
 from tests.support.faults.apiserver import FaultyApiserver, failure
 
 SECRET = "the-secret-of-tests"  # noqa: S105 - of tests

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TypedDict
 
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES
-from muster.kube.resource import ELASTIC_QUOTAS, Resource
+from muster.model.resource import ELASTIC_QUOTAS, Resource
 from tests.support.cluster.objects import Manifest, node_of
 
 COSCHEDULING_POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", "PodGroup")

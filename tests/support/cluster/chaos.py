@@ -12,10 +12,9 @@ from functools import partial
 from hack.testbed import PATIENCE, Testbed, TestbedError
 from hack.testbed.muster import MusterInstall, install
 from hack.testbed.parts import PARTS
-from muster.kube.resource import PODS
 from muster.model.names import GANG, GATE, QUEUE_LABEL
 from muster.model.objects import convert
-from muster.observe.resources import pod_groups_of
+from muster.model.resource import PODS
 from muster.schedulers import GangScheduler
 from tests.support.cluster.chaos_plan import CONTROLLERS, Planned, Step, plan
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
@@ -240,7 +239,7 @@ def _assert_nobody_started_in_part(scene: Scene, scheduler: GangScheduler) -> No
     """
     least: dict[str, list[tuple[int, int]]] = {}
     appeared_in_a_gap = set()
-    for seen in scene.recorder.history(pod_groups_of(scheduler)):
+    for seen in scene.recorder.history(scheduler.resource):
         owner = seen.object["metadata"]["ownerReferences"][0]["uid"]
         if seen.after_a_gap and owner not in least:
             appeared_in_a_gap.add(owner)

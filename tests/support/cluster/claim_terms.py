@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from muster.kube.resource import POD_GROUPS, QUEUES, Resource
 from muster.model.names import GANG_SPEC, GATE_MODE, GROUP_NAME, PREEMPTION, UNPLACED_AFTER, label_value
-from muster.observe.resources import pod_groups_of, queues_of
+from muster.model.resource import POD_GROUPS, QUEUES, Resource
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import SCHEDULERS
 from tests.support.cluster.objects import Manifest, annotations_of
 
-ALL_POD_GROUPS = frozenset(map(pod_groups_of, SCHEDULERS.values()))
+ALL_POD_GROUPS = frozenset(one.resource for one in SCHEDULERS.values())
 """The PodGroups of all gang schedulers."""
-GANG_QUEUES = queues_of(QUEUE_SOURCES["muster"])
+GANG_QUEUES = QUEUE_SOURCES["muster"].resource
 """muster's own queues."""
 ALL_QUEUES = frozenset({QUEUES, GANG_QUEUES})
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
-from muster.kube.resource import NAMESPACES, PODS
+from muster.model.resource import NAMESPACES, PODS
 from tests.support.cluster.objects import Manifest
 from tests.support.cluster.verbs import PATIENCE, Verbs, make_namespace, own_name
 from tests.support.manifests import applied, owner_chains

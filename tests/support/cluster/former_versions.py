@@ -2,7 +2,7 @@
 
 Every version that was released is kept (`hack.release.kept`). Before them there is one that was not: the chart of an
 early day, and this checkout with another version and an older wire format: beside a gang's admission it does not write
-for what it was given (`muster.observe.admitted_terms`), which is how muster once was. Since its code is today's, it
+for what it was given (`muster.planning.record`), which is how muster once was. Since its code is today's, it
 reads what the early chart gives no right to: `rights` does.
 """
 
@@ -23,7 +23,7 @@ _PACKED = ("muster", "webhook", "controller", "requirements", "pyproject.toml", 
 _EDITS = (
     ("pyproject.toml", f'version = "{__version__}"', f'version = "{UNRELEASED}"'),
     ("muster/__init__.py", f'__version__ = "{__version__}"', f'__version__ = "{UNRELEASED}"'),
-    ("muster/observe/admitted_terms.py", '    return text if len(text) <= _LONGEST else ""\n', '    return ""\n'),
+    ("muster/planning/record.py", '    return text if len(text) <= _LONGEST else ""\n', '    return ""\n'),
 )
 
 

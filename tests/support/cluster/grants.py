@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hack.testbed.api import Api
-from muster.kube.resource import Resource
+from muster.model.resource import Resource
 
 _GROUP = "rbac.authorization.k8s.io"
 _PATH = f"/apis/{_GROUP}/v1"

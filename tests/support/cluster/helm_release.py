@@ -11,7 +11,7 @@ from urllib.parse import quote
 from hack.testbed import PATIENCE, Testbed
 from hack.testbed.nodes import REAL
 from hack.testbed.site import cgroup_name
-from muster.kube.resource import PODS
+from muster.model.resource import PODS
 
 CHART = Path(__file__).parents[3] / "charts" / "muster"
 NAMESPACE = "muster-system"

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hack.testbed import Testbed
-from muster.kube.resource import NAMESPACES, Resource
 from muster.model.names import ADMITTER, SCHEDULER_LABEL
-from muster.observe.resources import pod_groups_of
+from muster.model.resource import NAMESPACES, Resource
 from muster.schedulers import named
 from tests.support.cluster.backends import (
     CLUSTER_QUEUES,
@@ -34,7 +33,7 @@ FLAVOR = "plain"
 def open_kueue_scene(testbed: Testbed, name: str, product: str = "volcano", **quota: str) -> Iterator[Scene]:
     """Make such a namespace with this name, in a cluster whose gangs this scheduler places."""
     (scheduler,) = named(product).values()
-    kinds = (RAY_CLUSTERS, PYTORCH_JOBS, RAY_JOBS, WORKLOADS, pod_groups_of(scheduler))
+    kinds = (RAY_CLUSTERS, PYTORCH_JOBS, RAY_JOBS, WORKLOADS, scheduler.resource)
     with open_scene(testbed, name, kinds, made=Scene if product == "volcano" else PairScene) as scene:
         if isinstance(scene, PairScene):
             scene.product = product

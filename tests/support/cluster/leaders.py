@@ -2,7 +2,7 @@
 
 from hack.testbed import PATIENCE, Process, wait_for
 from hack.testbed.muster import MusterInstall
-from muster.kube.resource import LEASES
+from muster.model.resource import LEASES
 
 
 def leader(muster: MusterInstall) -> Process:

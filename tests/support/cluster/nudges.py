@@ -6,8 +6,8 @@ Not in seconds: a busy machine is slow at everything. Operators that would wait 
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from muster.kube.resource import PODS, Resource
 from muster.model.names import NUDGE
+from muster.model.resource import PODS, Resource
 from tests.support.cluster.recorder import Manifest
 from tests.support.cluster.scene import Scene
 

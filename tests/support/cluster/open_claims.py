@@ -32,8 +32,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.names import ADMITTED_FOR, ADMITTER, GATE, GATE_MODE, PREEMPTION, QUEUE_LABEL, UNPLACED_AFTER
+from muster.model.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.times import duration_of
 from muster.resources.quantity import parse_quantity
 from tests.support.cluster.claim_terms import ALL_POD_GROUPS, ALL_QUEUES, Terms, asked_of, gang_of_group, settings_of

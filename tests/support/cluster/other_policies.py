@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from hack.testbed.api import Api
-from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS
+from muster.model.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS
 from tests.support.chart.templates import template
 
 _KINDS = {one.kind: one for one in (ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS)}

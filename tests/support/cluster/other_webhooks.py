@@ -15,7 +15,7 @@ from typing import Any
 from hack.testbed import wait_for
 from hack.testbed.api import Api
 from hack.testbed.pki import Authority, write_pair
-from muster.kube.resource import MUTATING_WEBHOOKS, PODS
+from muster.model.resource import MUTATING_WEBHOOKS, PODS
 from tests.support.cluster.desk import PATIENCE, Manifest
 from tests.support.manifests import applied
 

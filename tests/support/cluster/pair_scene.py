@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from hack.testbed import Testbed, wait_for
-from muster.kube.resource import PODS, Resource
 from muster.model.objects import PodGroup, convert
-from muster.observe.resources import pod_groups_of
+from muster.model.resource import PODS, Resource
 from muster.schedulers import named
 from tests.support.cluster.claim_terms import GANG_QUEUES
 from tests.support.cluster.objects import alive, node_of, state
@@ -46,7 +45,7 @@ class PairScene(Scene):
         (scheduler,) = named(self.product).values()
         found = [
             group
-            for group in self.recorder.now(pod_groups_of(scheduler))
+            for group in self.recorder.now(scheduler.resource)
             if scheduler.gang_name(convert(group, PodGroup).metadata) == name
             and "deletionTimestamp" not in group["metadata"]
         ]
@@ -97,7 +96,7 @@ def open_pair_scene(
     if queues == "muster":
         wait_for("GangQueues to be served", lambda: testbed.api()("GET", GANG_QUEUES.path()).ok)
         kinds = (*kinds, GANG_QUEUES)
-    with open_scene(testbed, name, (*kinds, pod_groups_of(scheduler)), gaps=gaps, made=PairScene) as scene:
+    with open_scene(testbed, name, (*kinds, scheduler.resource), gaps=gaps, made=PairScene) as scene:
         assert isinstance(scene, PairScene)
         scene.product = product
         yield scene

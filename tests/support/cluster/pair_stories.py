@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from muster.kube.resource import PODS, PRIORITY_CLASSES
 from muster.model.names import ADMITTED_FOR, GANG_SPEC, GATE, GROUP_NAME, MANAGED_BY
-from muster.observe.resources import pod_groups_of
+from muster.model.resource import PODS, PRIORITY_CLASSES
 from muster.schedulers import named
 from tests.support.cluster.grants import bind, grant, on, user
 from tests.support.cluster.objects import gates, message, state
@@ -92,7 +91,7 @@ def closed_queue(scene: PairScene) -> None:
 def tenant_moves_nothing(scene: PairScene) -> None:
     """Who has the role `edit` and may write PodGroups, and their status, moves no running gang out of its queue."""
     (scheduler,) = named(scene.product).values()
-    groups, spec = pod_groups_of(scheduler), dict(scheduler.loosened)
+    groups, spec = scheduler.resource, dict(scheduler.loosened)
     bind(scene.api, "edit", "edit", user(_TENANT), namespace=scene.namespace)
     may = [on(groups, "*"), on(groups, "*", subresource="status")]
     grant(scene.api, "writes", may, user(_TENANT), namespace=scene.namespace)

@@ -9,8 +9,8 @@ from typing import Self
 
 from hack.testbed import wait_for
 from hack.testbed.api import Answer, Api
-from muster.kube.resource import PODS
 from muster.model.names import GATE
+from muster.model.resource import PODS
 from tests.support.cluster.background import Meanwhile
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 

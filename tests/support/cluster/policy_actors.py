@@ -3,8 +3,8 @@
 import uuid
 
 from hack.testbed.api import Answer
-from muster.kube.resource import POD_GROUPS, PODS, Resource
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL, TASK_SPEC
+from muster.model.resource import POD_GROUPS, PODS, Resource
 from tests.support.cluster.objects import Manifest
 from tests.support.cluster.verbs import Verbs
 from tests.support.manifests import applied

@@ -19,7 +19,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from hack.testbed import PATIENCE, Testbed, TestbedError, wait_for
-from muster.kube.resource import EVENTS, POD_GROUPS, PODS, QUEUES, Resource
+from muster.model.resource import EVENTS, POD_GROUPS, PODS, QUEUES, Resource
 
 Manifest = dict[str, Any]
 

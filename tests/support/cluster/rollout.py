@@ -5,7 +5,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from hack.testbed import wait_for
-from muster.kube.resource import LEASES, PODS
+from muster.model.resource import LEASES, PODS
 from tests.support.cluster.helm_release import NAMESPACE, Release, is_ready
 from tests.support.cluster.recorder import Manifest, Recorder, State
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from http import HTTPStatus
 
 from hack.testbed import Testbed, wait_for
-from muster.kube.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES, RESOURCE_QUOTAS, Resource
 from muster.model.names import GATE, QUEUE_LABEL
+from muster.model.resource import EVENTS, NAMESPACES, POD_GROUPS, PODS, QUEUES, RESOURCE_QUOTAS, Resource
 from muster.resources.quantity import Quantity, parse_quantity
 from tests.support.cluster.judge import Judge
 from tests.support.cluster.objects import (

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from muster.kube.resource import EVENTS, POD_GROUPS, PODS
 from muster.model.names import GANG
+from muster.model.resource import EVENTS, POD_GROUPS, PODS
 from tests.support.cluster.objects import gang_of, has_condition, node_of, phase, state
 from tests.support.cluster.recorder import Manifest, State
 from tests.support.cluster.scene import Scene

@@ -6,7 +6,7 @@ import ssl
 from cryptography import x509
 
 from hack.testbed.api import Api
-from muster.kube.resource import SECRETS
+from muster.model.resource import SECRETS
 from muster.process.certificates import Certificates, InvalidCertificateError, authorities_in
 from webhook.certificates.bundles import CONFIGURATIONS
 

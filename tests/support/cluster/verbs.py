@@ -11,7 +11,7 @@ from functools import partial
 
 from hack.testbed import PATIENCE, TestbedError, wait_for
 from hack.testbed.api import Answer, Api
-from muster.kube.resource import NAMESPACES, Resource
+from muster.model.resource import NAMESPACES, Resource
 from tests.support.cluster.objects import Manifest
 from tests.support.manifests.applied import PyTorchJob, RayCluster
 

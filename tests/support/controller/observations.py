@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from controller import gangs
-from muster.observe.observing import observe
-from muster.observe.view import View
+from muster.cluster.observe import observe
+from muster.planning.snapshot import View
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
 

@@ -22,10 +22,10 @@ from muster.admitters import Admitter, KueueWorkload
 from muster.gangs.history import History
 from muster.kube.errors import ApiError
 from muster.kube.events import Regarding
-from muster.kube.resource import POD_GROUPS, Resource
 from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTED
 from muster.model.objects import Namespace, ObjectMeta, OwnerReference, PodGroup, Queue
+from muster.model.resource import POD_GROUPS, Resource
 from muster.queueing.ledger import GangKey
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.schedulers import SCHEDULERS, GangScheduler

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 
 from muster.admitters import Admitter, KueueWorkload
+from muster.cluster.cluster import Cluster
+from muster.cluster.pod_defaults import Added
+from muster.cluster.unmanaged_pods import UnmanagedPods
 from muster.kube.store import Store
 from muster.model.names import GANG
 from muster.model.objects import Namespace, Pod, PriorityClass, Queue
-from muster.observe.cluster import Cluster
-from muster.observe.pod_defaults import Added
-from muster.observe.unmanaged_pods import UnmanagedPods
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass

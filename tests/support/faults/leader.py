@@ -14,8 +14,8 @@ from controller.fenced_writes import NotLeaderError, Writer
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
-from muster.kube.resource import Resource
 from muster.kube.workqueue import WorkQueue, work
+from muster.model.resource import Resource
 from muster.process.lifecycle import stop_signal
 
 logger = logging.getLogger("leader")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from muster.kube.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOKS
 from muster.model.names import ADMITTED, GATE
+from muster.model.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, VALIDATING_WEBHOOKS
 from tests.support.cluster.propagation import await_said
 from tests.support.cluster.scene import Scene
 from tests.support.manifests import applied

@@ -12,9 +12,9 @@ from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.config import Connection
 from muster.kube.reflector import Reflector
-from muster.kube.resource import Resource
 from muster.kube.store import Change, Store
 from muster.model.objects import LocalObject, ObjectMeta
+from muster.model.resource import Resource
 from tests.support.cluster.verbs import Verbs
 from tests.support.faults.apiserver import FaultyApiserver
 

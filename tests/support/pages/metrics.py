@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.metrics import MetricWrapperBase
 
 from controller.metrics import Metrics, TermMetrics
-from muster.observe.cluster import Cluster
+from muster.cluster.cluster import Cluster
 from muster.process.event_loop import Turns
 from muster.process.metrics import LoopTurns, Watches
 from webhook.certificates.authority import CertificateManager

@@ -8,9 +8,9 @@ from typing import Any
 
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
-from muster.kube.resource import POD_GROUPS, PODS, Resource
 from muster.model.objects import Namespace, Pod, PriorityClass, Queue
 from muster.model.projection import Projection
+from muster.model.resource import POD_GROUPS, PODS, Resource
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.workloads import SOURCES, kind_of
 from tests.support.controller.stores import fill_added, fill_outsiders

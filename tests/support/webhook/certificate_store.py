@@ -19,7 +19,7 @@ from aiohttp import web
 from cryptography.x509 import Certificate
 
 from muster.kube.errors import ApiError
-from muster.kube.resource import Resource
+from muster.model.resource import Resource
 from muster.process.certificates import Certificates, KeyPair, authorities_in
 from tests.support.manifests.observed import JSON, as_client
 from webhook.certificates.authority import CertificateManager, RotationTiming

@@ -4,11 +4,11 @@ import pytest
 
 from controller.admission_queue import AdmissionQueue
 from controller.sweeps import Sweeps
+from muster.cluster.observe import observe
 from muster.model.names import QUEUE_LABEL
 from muster.model.objects import Queue
-from muster.observe.expectations import Expectations
-from muster.observe.observing import observe
-from muster.observe.view import Mark
+from muster.planning.expectations import Expectations
+from muster.planning.snapshot import Mark
 from muster.queueing.entries import EntryKey
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recorded_queue import RecordedQueue

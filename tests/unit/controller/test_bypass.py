@@ -6,7 +6,7 @@ import pytest
 
 from controller import bypass
 from muster.model.times import text_of
-from muster.observe.expectations import Expectations
+from muster.planning.expectations import Expectations
 from muster.queueing.entries import Claim, EntryKey
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView

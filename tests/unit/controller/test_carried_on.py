@@ -2,9 +2,9 @@
 
 import pytest
 
+from muster.cluster.observe import observe
+from muster.cluster.triggers import GangTriggers
 from muster.model.names import MANAGED
-from muster.observe.observing import observe
-from muster.observe.triggers import GangTriggers
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.ray_parents import RAY_JOB, RAY_SERVICE

@@ -3,8 +3,8 @@
 import pytest
 
 from controller import gangs
-from muster.observe.observing import observe
-from muster.observe.view import View
+from muster.cluster.observe import observe
+from muster.planning.snapshot import View
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import RUNS, gang, harness, running, small_behind_large
 from tests.support.controller.recording_client import Harness

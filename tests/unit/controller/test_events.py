@@ -8,8 +8,8 @@ from controller.events import Announcer, Budget
 from controller.fenced_writes import NotLeaderError, Writer
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.events import Regarding
-from muster.kube.resource import POD_GROUPS, Resource
 from muster.model.names import MESSAGE
+from muster.model.resource import POD_GROUPS, Resource
 from tests.support.controller.recording_client import Harness, RecordingClient, nobody
 from tests.support.controller.two_gangs import demo
 from tests.support.manifests.observed import GROUP, JSON, as_client, pod_group, queue

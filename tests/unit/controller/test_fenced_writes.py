@@ -6,7 +6,7 @@ import pytest
 
 from controller.fenced_writes import NotLeaderError, Writer
 from muster.kube.errors import ApiError
-from muster.kube.resource import PODS
+from muster.model.resource import PODS
 
 
 class SlowClient:

@@ -3,8 +3,8 @@
 from typing import Any
 
 from muster.kube.errors import ApiError
-from muster.kube.resource import Resource
 from muster.model.names import ADMITTED, MESSAGE, STATE
+from muster.model.resource import Resource
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.stores import workload_store

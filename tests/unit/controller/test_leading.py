@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry
 from controller import __main__ as process
 from controller.metrics import Metrics, TermMetrics
 from controller.reconciler import Reconciler
-from muster.kube.resource import POD_GROUPS
 from muster.kube.workqueue import WorkQueue
 from muster.model.objects import Queue
+from muster.model.resource import POD_GROUPS
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import FaultyApiserver, eventually, failure, listing, only, reply
 from tests.support.manifests.observed import DEFAULTS, made, queue

@@ -8,11 +8,11 @@ from prometheus_client import CollectorRegistry
 from controller.events import Announcer
 from controller.fenced_writes import Writer
 from controller.metrics import Metrics, TermMetrics
+from muster.cluster.cluster import Cluster
 from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTED_AT, ADMITTER, GANG, GANG_SIZE, GATE, GROUP_NAME, RUNS_AT_MOST, STATE
 from muster.model.objects import PodGroup, Queue
 from muster.model.times import text_of
-from muster.observe.cluster import Cluster
 from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
 from muster.workloads.kubeflow import PYTORCH_JOB

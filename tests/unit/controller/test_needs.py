@@ -6,7 +6,7 @@ import pytest
 
 from muster.model.names import ADMITTED_FOR, MESSAGE, STATE
 from muster.model.objects import PodGroupSpec
-from muster.observe.admitted_terms import AdmittedTerms, carried, granted
+from muster.planning.record import AdmittedTerms, carried, granted
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, amounts, queue, ray_cluster, ray_pod, workers
 

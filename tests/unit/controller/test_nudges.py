@@ -13,9 +13,9 @@ from controller.touches import Touches, TouchSchedule
 from controller.work import Work
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import HOLD, NUDGE
-from muster.observe.expectations import Expectations
-from muster.observe.ledger_entry import Standing
-from muster.observe.phases import Phase
+from muster.planning.expectations import Expectations
+from muster.planning.phase import Phase
+from muster.planning.plan import Standing
 from muster.queueing.ledger import GangKey
 from tests.support.controller.observations import touches_and_looks
 from tests.support.controller.recording_client import Harness

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from muster.cluster.observe import observe
 from muster.model.names import STATE
-from muster.observe.observing import observe
 from muster.queueing.ledger import GangKey
 from muster.workloads.kubeflow import PYTORCH_JOB
 from tests.support.controller.recording_client import Harness

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from muster.kube.resource import POD_GROUPS, PODS, QUEUES, Resource
 from muster.model.names import (
     ADMITTED,
     ADMITTED_FOR,
@@ -20,6 +19,7 @@ from muster.model.names import (
     QUEUE_LABEL,
     UNPLACED_AFTER,
 )
+from muster.model.resource import POD_GROUPS, PODS, QUEUES, Resource
 from tests.support.cluster.backends import COSCHEDULING_POD_GROUPS, NATIVE_POD_GROUPS
 from tests.support.cluster.claim_terms import GANG_QUEUES
 from tests.support.cluster.open_claims import opened_above

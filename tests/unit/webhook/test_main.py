@@ -16,7 +16,7 @@ from aiohttp import web
 from hack.testbed.ports import free_port
 from hack.testbed.site import kubeconfig_text
 from hack.testbed.waiting import PATIENCE
-from muster.kube.resource import QUEUES
+from muster.model.resource import QUEUES
 from muster.process.certificates import issue
 from tests.support.faults.apiserver import FaultyApiserver, failure, hang, listing, only, reply, stream
 from webhook.__main__ import main

@@ -14,12 +14,11 @@ from muster.cli.plan.manifests import Document
 from muster.cli.plan.text import print_audit
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
-from muster.kube.resource import PRIORITY_CLASSES, QUEUES
 from muster.model.findings import Severity
 from muster.model.names import GROUP_NAME, STATE
+from muster.model.resource import PRIORITY_CLASSES, QUEUES
 from muster.model.selectors import Selector, parse_selector
 from muster.model.strictness import Validation, read_validation
-from muster.observe.resources import resource_of_source
 from muster.schedulers import PRODUCTS
 from muster.workloads import kind_of
 from muster.workloads.ray import RAY_CLUSTER
@@ -378,7 +377,7 @@ def test_a_workload_whose_runtime_may_not_be_listed_is_skipped_and_not_refused()
     """The runtime may exist; where the kind can be listed, a missing one is a refusal."""
     forbidden = ApiError(403, "Forbidden", "no")
     audit = Audit(Defaults())
-    audit.cannot_list(resource_of_source(CLUSTER_TRAINING_RUNTIME), forbidden)
+    audit.cannot_list(CLUSTER_TRAINING_RUNTIME.resource, forbidden)
     for one in (audit, missing := Audit(Defaults())):
         one.read(TRAIN_JOB, as_json(train_job()).encode())
     assert found(missing) == [("train", "deny", "TrainingRuntimeNotFound")]

@@ -12,8 +12,8 @@ from muster.cli.settings import read_settings
 from muster.cli.snapshot import ClusterSnapshot, load
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
-from muster.kube.resource import ELASTIC_QUOTAS, Resource
 from muster.model.findings import Reason
+from muster.model.resource import ELASTIC_QUOTAS, Resource
 from tests.support.cli.command import Command
 from tests.support.cli.connections import kubeconfig
 from tests.support.faults.apiserver import FaultyApiserver, failure, listing, only, reply

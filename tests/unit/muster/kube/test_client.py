@@ -8,8 +8,8 @@ from aiohttp import web
 from hack.testbed.waiting import PATIENCE
 from muster.kube.client import ApiError, Client, OversizedLine, Unreachable, WatchIdle
 from muster.kube.config import ConfigError, Connection
-from muster.kube.resource import POD_GROUPS, PODS, QUEUES
 from muster.kube.transport import _CONNECTIONS
+from muster.model.resource import POD_GROUPS, PODS, QUEUES
 from tests.support.faults.apiserver import (
     Answer,
     FaultyApiserver,

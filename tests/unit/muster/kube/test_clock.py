@@ -6,7 +6,7 @@ import pytest
 
 from muster.kube.client import Client
 from muster.kube.clock import ServerClock
-from muster.kube.resource import PODS
+from muster.model.resource import PODS
 from tests.support.faults.apiserver import FaultyApiserver, reply
 
 SECOND = dt.timedelta(seconds=1)

@@ -15,9 +15,9 @@ from muster.kube.burst import burst
 from muster.kube.client import ApiError, Client, Unreachable, WatchIdle
 from muster.kube.config import Connection
 from muster.kube.reflector import Reflector
-from muster.kube.resource import PODS
 from muster.kube.store import Store
 from muster.model.objects import Pod
+from muster.model.resource import PODS
 from tests.support.faults.apiserver import (
     FaultyApiserver,
     eventually,

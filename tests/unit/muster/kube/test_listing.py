@@ -8,7 +8,7 @@ from aiohttp import web
 from muster.kube.client import MAX_PAGE_BYTES, Client
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.listing import Pages, list_all, list_into
-from muster.kube.resource import PODS
+from muster.model.resource import PODS
 from tests.support.faults.apiserver import FaultyApiserver, failure, html, listing, manifest, reply
 from tests.support.faults.loop_clock import LoopClock
 

@@ -11,9 +11,9 @@ from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.config import Connection
 from muster.kube.reflector import Reflector
-from muster.kube.resource import PODS
 from muster.kube.store import Store
 from muster.model.objects import Pod
+from muster.model.resource import PODS
 from tests.support.faults.apiserver import (
     Answer,
     FaultyApiserver,

@@ -12,9 +12,9 @@ from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
-from muster.kube.resource import SECRETS
 from muster.kube.store import Store
 from muster.model.objects import LocalObject, ObjectMeta
+from muster.model.resource import SECRETS
 from muster.process.certificates import issue
 from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, hang, listing, manifest, reply, stream
 

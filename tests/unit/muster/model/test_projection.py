@@ -17,16 +17,16 @@ import pytest
 
 import muster
 from muster.admitters import Admitter
+from muster.cluster.cluster import Cluster
+from muster.cluster.stores import Watched
 from muster.kube.reflector import Reflector
-from muster.kube.resource import NODES, PODS
 from muster.kube.store import Store
 from muster.model.keep import Keep, copied
 from muster.model.large_objects import MOST_CONTAINERS
 from muster.model.names import READ_KEYS
 from muster.model.objects import InvalidObjectError, Node, Pod, PodGroup, decode
 from muster.model.projection import Projection
-from muster.observe.cluster import Cluster
-from muster.observe.cluster_stores import Watched
+from muster.model.resource import NODES, PODS
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.pod_requests import check_size, pod_requests
 from muster.schedulers import SCHEDULERS

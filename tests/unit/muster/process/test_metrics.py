@@ -8,10 +8,9 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 import muster
 from hack.testbed.ports import free_port
 from muster.kube.reflector import Reflector
-from muster.kube.resource import QUEUES
 from muster.kube.store import Store
 from muster.model.objects import Queue
-from muster.observe.resources import resource_of
+from muster.model.resource import QUEUES
 from muster.process.health import serve_health
 from muster.process.metrics import Watches, new_registry
 from muster.workloads.kubeflow import MPI_JOB_V1
@@ -75,6 +74,6 @@ def test_two_versions_of_a_kind_are_one_resource() -> None:
     """Prometheus refuses a page with the same series twice; a cluster serves one version of MPIJob."""
     registry = CollectorRegistry()
     kinds = (MPI_JOB, MPI_JOB_V1)
-    Watches([Reflector(as_client(OneList()), resource_of(kind), kind.decoded, Store()) for kind in kinds], registry)
+    Watches([Reflector(as_client(OneList()), kind.resource, kind.decoded, Store()) for kind in kinds], registry)
     text = generate_latest(registry).decode()
     assert text.count('muster_watch_objects{resource="mpijobs.kubeflow.org"}') == 1

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from muster.cluster.observe import observe
 from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, find_intent
 from muster.model.objects import Pod, convert
-from muster.observe.observing import observe
-from muster.observe.pod_groups import desired
-from muster.observe.view import View
+from muster.planning.pod_group import desired
+from muster.planning.snapshot import View
 from muster.queueing.ledger import GangKey
 from muster.schedulers import gang_name, named
 from muster.validation.workload import Context

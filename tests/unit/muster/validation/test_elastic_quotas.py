@@ -3,9 +3,9 @@
 import pytest
 
 from muster.admitters import Admitter
+from muster.cluster.elastic_quotas import ElasticQuotas
 from muster.gangs.intent import Defaults
 from muster.model.findings import Reason
-from muster.observe.elastic_quotas import ElasticQuotas
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.schedulers import named
 from muster.validation.workload import Context

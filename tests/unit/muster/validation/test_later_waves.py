@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from muster.admitters import Admitter
+from muster.cluster.elastic_quotas import ElasticQuotas
 from muster.gangs.intent import Defaults
 from muster.model.findings import Reason
 from muster.model.modes import GateMode
-from muster.observe.elastic_quotas import ElasticQuotas
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.resources.elastic_quotas import ElasticQuota

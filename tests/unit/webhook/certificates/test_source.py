@@ -15,8 +15,8 @@ from cryptography.x509 import Certificate
 
 from hack.testbed.waiting import PATIENCE
 from muster.kube.errors import ApiError
-from muster.kube.resource import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from muster.model.objects import Namespace
+from muster.model.resource import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from muster.process.certificates import Certificates, Lives, issue
 from tests.support.faults.apiserver import eventually
 from tests.support.manifests.observed import as_client

@@ -4,8 +4,8 @@ import pytest
 
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError, Unreachable
-from muster.kube.resource import ELASTIC_QUOTAS
 from muster.model.findings import Reason, Severity
+from muster.model.resource import ELASTIC_QUOTAS
 from muster.model.strictness import Validation
 from muster.schedulers import named
 from tests.support.manifests.observed import (

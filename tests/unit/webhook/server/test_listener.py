@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from prometheus_client import CollectorRegistry
 
 from hack.testbed import waiting
-from muster.kube.resource import Resource
+from muster.model.resource import Resource
 from muster.process.certificates import issue, server_context
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.loop_clock import LoopClock

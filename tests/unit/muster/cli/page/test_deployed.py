@@ -7,7 +7,7 @@ import pytest
 
 from muster.cli.page.__main__ import listening, main, read_secret, viewer
 from muster.cli.page.guard import Door, refusal
-from muster.observe.cluster import Cluster
+from muster.cluster.cluster import Cluster
 from tests.support.cli.page import SECRET, served
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import FaultyApiserver, reply

@@ -6,8 +6,8 @@ import re
 import pytest
 
 from muster.cli.page import gang
+from muster.cluster.cluster import Cluster
 from muster.model.names import HOLD
-from muster.observe.cluster import Cluster
 from tests.support.cli.page import Served, served
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import failure, hang, listing, only, reply

@@ -10,7 +10,7 @@ from hack.testbed.waiting import PATIENCE
 from muster.cli.page import server
 from muster.cli.page.state import PageState
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, in_background
-from muster.observe.cluster import Cluster
+from muster.cluster.cluster import Cluster
 from muster.workloads import kind_of
 from tests.support.cli.page import served
 from tests.support.controller.stores import filled, workload_store

@@ -10,8 +10,8 @@ from aiohttp import web
 
 from muster.cli.page.command import loopback
 from muster.cli.page.guard import HEADERS, Door, refusal
+from muster.cluster.cluster import Cluster
 from muster.kube.errors import ApiError
-from muster.observe.cluster import Cluster
 from tests.support.cli.page import SECRET, served
 from tests.support.controller.stores import filled
 from tests.support.examples import examples

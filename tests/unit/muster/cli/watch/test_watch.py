@@ -14,11 +14,11 @@ from muster.cli.queues.history import History
 from muster.cli.queues.screen import Screen
 from muster.cli.queues.watch import PlainDisplay, display
 from muster.cli.snapshot import ClusterSnapshot, Followed
+from muster.cluster.cluster import Cluster
 from muster.model.names import MESSAGE, STATE
 from muster.model.objects import PodGroup
 from muster.model.texts import printable
 from muster.model.times import minute_of
-from muster.observe.cluster import Cluster
 from muster.queueing.entries import Claim
 from muster.queueing.ledger import EndKind, GangKey, Run
 from tests.support.cli.command import Command

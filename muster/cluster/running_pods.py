@@ -1,0 +1,73 @@
+"""What the running pods of gangs ask for together, kept by the events of pods: else each would have to be looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+
+from muster.cluster.gang_keys import gangs_of_pod
+from muster.kube.store import Change
+from muster.kube.stores import Stores
+from muster.model.objects import InvalidObjectError, Pod
+from muster.queueing.ledger import GangKey
+from muster.queueing.usage import Amounts, amounts_of
+from muster.resources.amounts import Resources
+from muster.resources.quantity import Quantity
+
+
+class RunningPods:
+    """The running pods of each gang, by namespace; `asked_by` gives what a pod asks for.
+
+    Where nothing is known of `pods` yet it begins with the first question about a namespace, and a look at all of them.
+    """
+
+    def __init__(self, pods: Stores[Pod], asked_by: Callable[[Pod], Resources], *, begin: bool) -> None:
+        """With `begin` all namespaces are followed from now on, while there are no pods."""
+        self._asked_by = asked_by
+        self._store = pods
+        self._everywhere = begin
+        self._followed: set[str] = set()
+        self._pods: dict[str, tuple[Collection[GangKey], Amounts]] = {}
+        self._gangs: dict[str, dict[GangKey, dict[str, int]]] = {}
+        self._sums: dict[str, dict[str, int]] = {}
+        pods.subscribe(self._changed)
+
+    def _changed(self, change: Change[Pod]) -> None:
+        """Count a pod as it is now."""
+        if not (self._everywhere or change.object.metadata.namespace in self._followed):
+            return
+        known = self._pods.pop(change.object.metadata.uid, None)
+        if known is not None:
+            self._add(*known, sign=-1)
+        pod = change.new
+        if pod is not None and pod.running:
+            with suppress(InvalidObjectError):
+                now = tuple(gangs_of_pod(pod)), amounts_of(self._asked_by(pod))
+                self._pods[pod.metadata.uid] = now
+                self._add(*now)
+
+    def _add(self, gangs: Collection[GangKey], amounts: Amounts, *, sign: int = 1) -> None:
+        for gang in gangs:
+            of_namespace = self._gangs.setdefault(gang.namespace, {})
+            for sums in (of_namespace.setdefault(gang, {}), self._sums.setdefault(gang.namespace, {})):
+                for name, amount in amounts:
+                    sums[name] = sums.get(name, 0) + sign * amount
+            if not any(of_namespace[gang].values()):
+                # Gangs and namespaces come and go.
+                del of_namespace[gang]
+                if not of_namespace:
+                    del self._gangs[gang.namespace], self._sums[gang.namespace]
+
+    def of(self, namespace: str, gangs: AbstractSet[GangKey]) -> Resources:
+        """What the running pods of these gangs of a namespace ask for; of nearly all that run there, as it is meant."""
+        if not self._everywhere and namespace not in self._followed:
+            self._followed.add(namespace)
+            for pod in self._store.values():
+                if pod.metadata.namespace == namespace:
+                    self._changed(Change("added", None, pod))
+        running, sums = self._gangs.get(namespace, {}), dict(self._sums.get(namespace, {}))
+        for other in running.keys() - gangs:
+            for name, amount in running[other].items():
+                sums[name] -= amount
+        return {name: Quantity(amount) for name, amount in sums.items()}

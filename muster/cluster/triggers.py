@@ -1,0 +1,204 @@
+"""Which gangs a change in the stores is about: each of them is told of, so that it is looked at again.
+
+A gang may be told of in vain, and never too seldom: nothing else has it looked at again. What may concern thousands of
+gangs is told of as one, to be gone through later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from muster.admitters import KueueWorkload
+from muster.cluster.cluster import Cluster
+from muster.cluster.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
+from muster.cluster.owners import asks_to_wait
+from muster.kube.store import Change
+from muster.model.names import ADMITTER, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER
+from muster.model.objects import Namespace, Node, ObjectMeta, Pod, PodGroup
+from muster.model.resource import NODES
+from muster.queueing.ledger import GangKey
+from muster.workloads import GANG_KINDS, WATCHED_KINDS, Decoded, Kind, Reference, Source
+from muster.workloads.owners import MOST_OWNERS
+
+Gangs = Callable[[Hashable, Iterable[GangKey | None]], None]
+
+
+class GangTriggers:
+    """Tells `gang` of every gang that a change of the cluster is about, and `gangs` of what may be thousands.
+
+    These are told of by what they have in common, which is the same for the same gangs, and their keys; None stands for
+    one that is not concerned.
+    """
+
+    def __init__(self, cluster: Cluster, gang: Callable[[GangKey], None], gangs: Gangs) -> None:
+        self._cluster = cluster
+        self._gang = gang
+        self._gangs = gangs
+
+    def subscribe(self) -> None:
+        """Hear of all changes from now on."""
+        cluster = self._cluster
+        cluster.added.subscribe(self._counted_again)
+        cluster.priority_classes.subscribe(lambda _: self._counted_again(None))
+        cluster.namespaces.subscribe(self._namespace_changed)
+        cluster.pods.subscribe(self._pod_changed)
+        cluster.unmanaged_pods.subscribe(self._gang)
+        cluster.pod_groups.subscribe(self._group_changed)
+        cluster.nodes.subscribe(self._node_changed)
+        cluster.nodes.when_synced(lambda: self._gangs(NODES, cluster.gangs_on_no_node()))
+        for kind in GANG_KINDS:
+            self._cluster.workloads[kind].subscribe(self._workload_told(kind))
+            self._cluster.workloads[kind].subscribe(self._successor_changed)
+        for kind in WATCHED_KINDS:
+            if kind not in GANG_KINDS:
+                self._cluster.workloads[kind].subscribe(self._maker_told(kind))
+                self._cluster.workloads[kind].subscribe(self._hold_changed)
+                self._cluster.workloads[kind].subscribe(self._words_changed)
+        cluster.kueue.workloads.subscribe(self._kueue_changed)
+        for kind in GANG_KINDS:
+            if kind.origin is not None:
+                self._cluster.workloads[kind.origin.makes].subscribe(self._making_changed)
+        for source, found in self._cluster.sources.items():
+            found.subscribe(self._source_told(source))
+
+    # --- pods, PodGroups, nodes, namespaces ---------------------------------------------------------------------------
+
+    def _pod_changed(self, change: Change[Pod]) -> None:
+        for pod in (change.old, change.new):
+            for key in gangs_of_pod(pod) if pod else ():
+                self._gang(key)
+
+    def _group_changed(self, change: Change[PodGroup]) -> None:
+        self._gang(gang_of_group(change.object))
+
+    def _node_changed(self, change: Change[Node]) -> None:
+        """The gangs of a node that comes, goes, takes no more pods, or takes some again."""
+        before, now = (one.takes_pods if one is not None else None for one in (change.old, change.new))
+        # Until all nodes are listed pods count on any.
+        if before != now and (now is False or self._cluster.nodes.synced):
+            for pod in self._cluster.pods_on(change.object.metadata.name):
+                for key in gangs_of_pod(pod):
+                    self._gang(key)
+
+    def _namespace_changed(self, change: Change[Namespace]) -> None:
+        if _words(change.old) != _words(change.new):
+            self._counted_again(change.object.metadata.name)
+
+    def _counted_again(self, namespace: str | None) -> None:
+        """All gangs of a namespace, of all namespaces where it is None."""
+        each = self._cluster.each_gang()
+        self._gangs(namespace, (key if namespace in (None, key.namespace) else None for key in each))
+
+    # --- workloads, and what they are made by and from ----------------------------------------------------------------
+
+    def _workload_told(self, kind: Kind) -> Callable[[Change[Decoded]], None]:
+        def changed(change: Change[Decoded]) -> None:
+            if not _reads_the_same(change):
+                for key in gang_of_workload(kind)(change.object):
+                    self._gang(key)
+
+        return changed
+
+    def _successor_changed(self, change: Change[Decoded]) -> None:
+        """The gang that carries on the work, when the workload that carried it on is gone."""
+        meta = change.object.metadata
+        found = self._cluster.workload(meta.namespace, meta.controller) if meta.controller else None
+        if found is not None and (change.new is None or meta.deletion_timestamp):
+            kind, maker = found
+            for name in kind.carried_on_by(maker):
+                self._gang(GangKey(meta.namespace, kind.pod_group_name(name)))
+
+    def _maker_told(self, kind: Kind) -> Callable[[Change[Decoded]], None]:
+        """The gangs of what carries on the work: which of them does may have changed."""
+
+        def changed(change: Change[Decoded]) -> None:
+            meta = change.object.metadata
+            before, now = (kind.carried_on_by(one) if one else () for one in (change.old, change.new))
+            if before != now:
+                for name in {*before, *now} - {""}:
+                    self._gang(GangKey(meta.namespace, kind.pod_group_name(name)))
+
+        return changed
+
+    def _hold_changed(self, change: Change[Decoded]) -> None:
+        """The gangs of a namespace, when something there that makes workloads is put on hold, or resumed."""
+        before, now = (one is not None and asks_to_wait(one.metadata) for one in (change.old, change.new))
+        if before != now:
+            self._counted_again(change.object.metadata.namespace)
+
+    def _words_changed(self, change: Change[Decoded]) -> None:
+        """The gangs of what a maker has made, when it says something else: its words are theirs, too."""
+        before, now = (_said(one.metadata) if one is not None else ({}, "") for one in (change.old, change.new))
+        if before != now:
+            for key in self._made_by(change.object.metadata, MOST_OWNERS):
+                self._gang(key)
+
+    def _made_by(self, maker: ObjectMeta, levels: int) -> Iterator[GangKey]:
+        """The gangs of what the maker has made, itself or through others."""
+        for kind in WATCHED_KINDS if levels else ():
+            for one in self._cluster.made_by(kind, maker.uid):
+                if kind in GANG_KINDS:
+                    yield from gang_of_workload(kind)(one)
+                else:
+                    yield from self._made_by(one.metadata, levels - 1)
+
+    def _making_changed(self, change: Change[Decoded]) -> None:
+        """The gang of a workload, when what its operator makes of it is there, or is gone."""
+        meta = change.object.metadata
+        found = self._cluster.workload(meta.namespace, meta.controller) if meta.controller else None
+        if found is not None and (change.old is None or change.new is None or meta.deletion_timestamp):
+            for key in gang_of_workload(found[0])(found[1]):
+                self._gang(key)
+
+    def _kueue_changed(self, change: Change[KueueWorkload]) -> None:
+        """The gangs of the object that Kueue has decided on, and of the workloads and pods that it has made."""
+        for uid in change.object.owners:
+            for key in {key for pod in self._cluster.pods.by_index("job", uid) for key in gangs_of_pod(pod)}:
+                self._gang(key)
+            for kind in GANG_KINDS:
+                store = self._cluster.workloads[kind]
+                for one in (*store.by_index("uid", uid), *store.by_index("maker", uid)):
+                    self._gang(GangKey(one.metadata.namespace, kind.pod_group_name(one.metadata.name)))
+
+    def _source_told(self, source: Source) -> Callable[[Change[Any]], None]:
+        """The gangs of the workloads that are made from what has changed."""
+
+        def changed(change: Change[Any]) -> None:
+            meta = change.object.metadata
+            reference = Reference(source, meta.namespace, meta.name)
+            self._gangs(reference, self._made_from(reference))
+
+        return changed
+
+    def _made_from(self, reference: Reference) -> Iterator[GangKey | None]:
+        for kind, store in self._cluster.workloads.items():
+            if kind.origin is not None and reference.source in kind.origin.sources:
+                for workload in store.values():
+                    meta = workload.metadata
+                    made = kind.origin.of(workload) == reference
+                    yield GangKey(meta.namespace, kind.pod_group_name(meta.name)) if made else None
+
+
+def _said(maker: ObjectMeta) -> tuple[object, ...]:
+    """What the maker of a workload says of its gang."""
+    return maker.labels, maker.annotations.get(QUEUE_ANNOTATION, "")
+
+
+def _reads_the_same(change: Change[Decoded]) -> bool:
+    """True if nothing that muster reads has changed: operators write a status again for each pod of a workload."""
+    old: Any = change.old
+    new: Any = change.new
+    if old is None or new is None:
+        return False
+    meta = msgspec.structs.replace(new.metadata, resource_version=old.metadata.resource_version)
+    return bool(meta == old.metadata and msgspec.structs.replace(new, metadata=old.metadata) == old)
+
+
+def _words(namespace: Namespace | None) -> tuple[object, ...]:
+    """What a namespace says of its gangs."""
+    meta = namespace.metadata if namespace else ObjectMeta()
+    # By its labels queues are open to it.
+    return meta.labels, *(meta.annotations.get(key, "") for key in (QUEUE_ANNOTATION, GATE_MODE, SCHEDULER, ADMITTER))

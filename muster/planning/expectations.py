@@ -1,0 +1,433 @@
+"""What a leader remembers of a gang: writes that the watches may not show yet, and the last message.
+
+Nothing here is needed after a restart. It bridges the moments in which the cluster is ahead of its watches, and tells
+muster's own writes from changes that others made to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import NamedTuple
+
+import msgspec
+
+from muster.admitters import Admitter
+from muster.gangs.history import Lineage
+from muster.gangs.start_errors import PlannedStart
+from muster.kube.errors import ApiError
+from muster.model.gang_states import BEFORE_ADMISSION
+from muster.model.names import MESSAGE, STATE
+from muster.model.objects import OwnerReference, PodGroup, PodGroupSpec
+from muster.model.times import seconds_of, text_of
+from muster.planning.candidate import candidate, gang_and_intent, passed_since, requested
+from muster.planning.opening import being_opened
+from muster.planning.pod_group import Repairs, desired, newer
+from muster.planning.readiness import Unready, followed
+from muster.planning.record import admitted_for, units_of, with_need, without_units
+from muster.planning.snapshot import Mark, Member, View
+from muster.queueing.ledger import Candidate, GangKey
+from muster.resources.amounts import total
+from muster.workloads import Decoded
+
+# Attempts of a write that fails; in each the client tries again for up to ten seconds.
+_ATTEMPTS = 3
+# Seconds until it is tried again after that; doubled each time, up to so many.
+_FIRST, _LONGEST = 30.0, 120.0
+
+
+class Part(Enum):
+    """What is written for a gang."""
+
+    POD_GROUP = auto()
+    MARK = auto()
+    GATE = auto()
+
+
+@dataclass(slots=True)
+class Refused:
+    """The last write that was not taken, until it is; times are monotonic.
+
+    `about` is what it was refused for: with another PodGroup, or without that pod, the next attempt may succeed.
+    `words` name the object and quote the apiserver. A gang with an `until` stands in no line; it is when the write is
+    tried again. `fails` tells that the apiserver did not refuse it, and may fail for others, too.
+    """
+
+    part: Part | None = None
+    about: object = None
+    words: str = ""
+    until: float | None = None
+    fails: bool = False
+    times: int = 0
+    failures: int = 0
+
+    def wait(self, now: float) -> float:
+        """Seconds for which nothing is tried."""
+        return max(0.0, self.until - now) if self.until is not None else 0.0
+
+    def out(self, now: float) -> bool:
+        """True if the gang stands in no line: nor does it while the write is tried, where that needs no room."""
+        return self.until is not None and (self.part is not Part.MARK or self.until > now)
+
+    def note(self, part: Part, about: object, words: str, error: ApiError, now: float) -> None:
+        """It was not taken, the first time or again."""
+        if part is not self.part:
+            self.times = self.failures = 0
+        self.part, self.about, self.words = part, about, words
+        self.failures += 1
+        self.fails = not error.refused or error.conflict
+        if not self.fails or self.failures >= _ATTEMPTS:
+            self.until = now + min(_FIRST * 2.0**self.times, _LONGEST)
+            self.times = min(self.times + 1, 10)
+
+    def taken(self, part: Part) -> None:
+        """A write of this part was taken."""
+        if part is self.part:
+            self.part, self.about, self.words, self.until, self.fails = None, None, "", None, False
+            self.times = self.failures = 0
+
+    def come_back(self) -> None:
+        """The gang stands in line again, and the write is tried in its turn."""
+        self.until = None
+
+    def shown(self, view: View) -> None:
+        """The gang as it is there now."""
+        match self.part:
+            case Part.MARK if version_of(view.pod_group) != self.about:
+                self.come_back()
+            case Part.POD_GROUP if manifest_of(view) != self.about:
+                self.come_back()
+            case Part.GATE if all(member.pod.metadata.uid != self.about for member in view.members):
+                self.come_back()
+
+
+def version_of(group: PodGroup | None) -> str:
+    """The version of a PodGroup, "" of none."""
+    return group.metadata.resource_version if group is not None else ""
+
+
+def manifest_of(view: View) -> bytes:
+    """What the workload says in the gang's PodGroup, to compare."""
+    return b"" if view.gang is None else msgspec.json.encode(desired(view, admitted=False).manifest)
+
+
+# Seconds after which a PodGroup that was written, and that the watch does not show, is gone again.
+_WATCH_PATIENCE = 5.0
+# Seconds without another open pod after which no user is taken to be opening a gang, pod by pod.
+_OPENING = 5.0
+
+
+SILENCE = 5.0
+"""Seconds for which a gang may lack pods before it is reported."""
+DOUBLINGS = 6
+"""How often the time doubles after which a gang gives its place back that never finds a node."""
+
+
+class Runs(NamedTuple):
+    """An admitted gang: the UID of its workload, its lineage and queue, since when it runs, and what made it."""
+
+    uid: str
+    lineage: Lineage
+    queue: str
+    since: float
+    maker: OwnerReference | None
+
+
+def _by(view: View) -> str:
+    """The admitter of the gang, as its mark names it."""
+    return "" if view.admitter is Admitter.LEDGER else str(view.admitter)
+
+
+@dataclass(slots=True)
+class Expectations:
+    """What a leader remembers of one gang."""
+
+    workload: str = ""
+    """The UID of the workload that was seen last."""
+    unplaced_since: float = 0.0
+    """Since when no member has had a node (wall clock, seconds): infinity while one has, 0 where none ever had.
+
+    Of a gang that another leader admitted the pods tell it, at the first look."""
+    waiting: dict[str, float] = field(default_factory=dict)
+    """Since when each open member has been without a node, by UID."""
+    mark: Mark = field(default_factory=Mark)
+    """What was decided."""
+    written: PodGroup | None = None
+    """The PodGroup as the last write left it; None where the watch has caught up."""
+    terms: PodGroupSpec | None = None
+    """What muster said last in the PodGroup's spec."""
+    units: frozenset[str] | None = None
+    """The units beyond its minimum that are being opened (`muster.planning.opening`); None before the first look."""
+    opened: set[str] = field(default_factory=set)
+    """UIDs of pods whose gates were opened, and that the watch may still show as held."""
+    tried: set[str] = field(default_factory=set)
+    """UIDs of pods whose gates were being opened when a write failed: any of them may be open."""
+    opened_elsewhere: tuple[int, float] = (0, 0.0)
+    """How many members are open that muster did not open, and since when there are so many (monotonic)."""
+    assembling_since: float | None = None
+    """Since when pods have been missing, on a clock that never goes back; None where none is missing."""
+    warned_of: float | None = None
+    """The end of the time limit in the last warning (wall clock)."""
+    patient_until: float | None = None
+    """The end of its patience, while that is still to come (wall clock)."""
+    unanswered: float = float("-inf")
+    """When a write of the mark or of a gate ended that may have been carried out all the same (monotonic)."""
+    unseen_since: float | None = None
+    """Since when the watch has not shown a PodGroup that was written."""
+    repairs: Repairs = field(default_factory=Repairs)
+    """When the PodGroup's spec may be written again over others' changes."""
+    words: Repairs = field(default_factory=Repairs)
+    """When its annotations may be written again."""
+    reported: tuple[str, str] = ("", "")
+    """The last state and message that it was to say."""
+    notes: str = ""
+    """The notes that were last reported in addition to the state."""
+    plain_pods: bool = False
+    """True if the watch has shown plain pods of it: what it says of them now is not what it has not read yet."""
+    withdrawn: bool = False
+    """True if its user was told that held pods stay held."""
+    kept_class: str = ""
+    """What its user was told of the priority class that its pods keep."""
+    unready: dict[str, Unready] = field(default_factory=dict)
+    """Its pods that have nodes and are not ready, by UID (`muster.planning.readiness`)."""
+    not_ready: str = ""
+    """What its user was told of them."""
+    refused: Refused = field(default_factory=Refused)
+    """A write that the apiserver does not take."""
+    requeues: int = 0
+    """How often the gang gave its place back since its pods last had nodes, as far as it matters (`DOUBLINGS`)."""
+    yielded: bool = False
+    """True if it gave back the room of what cannot be opened, and has none for it again yet."""
+    planned: PlannedStart | None = None
+    """Its start by its reservations; None for a gang that has had none."""
+    runs_about: str = ""
+    """The estimates of its run time, before its PodGroup says them."""
+    runs: Runs | None = None
+    """Its run since it was admitted, as it is recorded at its end (`controller.history`)."""
+
+    def assembling_for(self, now: float) -> float:
+        """Seconds for which the gang has lacked pods; 0 for one that has them, or is new. `now` never goes back."""
+        return 0.0 if self.assembling_since is None else now - self.assembling_since
+
+    def lacks_pods(self, now: float) -> bool:
+        """True if the gang has lacked pods for longer than operators need to make them."""
+        return self.assembling_for(now) >= SILENCE
+
+    def expire_unseen_write(self, now: float, *, shown: bool) -> float:
+        """Trust a written PodGroup that the watch does not show only for as long as the watch may be behind.
+
+        Returns the seconds for which it is still trusted, 0 where there is none; `now` is monotonic.
+        """
+        if self.written is None or shown:
+            self.unseen_since = None
+            return 0.0
+        if self.unseen_since is None:
+            self.unseen_since = now
+        left = self.unseen_since + _WATCH_PATIENCE - now
+        if left <= 0:
+            self.written = self.unseen_since = None
+        return max(left, 0.0)
+
+    def release_in_progress(self, view: View, now: float) -> float:
+        """Seconds for which another program may still be opening the gang; `now` is monotonic.
+
+        `muster release` opens a gang that waits pod by pod: by the first of them it would be admitted as a gang of one.
+        """
+        said = view.pod_group.metadata.annotations.get(STATE) if view.pod_group is not None else None
+        open_ = len(view.open)
+        waited = said in BEFORE_ADMISSION and view.uid not in (view.marked_for, self.mark.admitted)
+        if not waited or not 0 < open_ < len(view.members):
+            self.opened_elsewhere = (0, 0.0)
+            return 0.0
+        if self.opened_elsewhere[0] != open_:
+            self.opened_elsewhere = open_, now
+        return max(0.0, self.opened_elsewhere[1] + _OPENING - now)
+
+    @property
+    def decided(self) -> Mark:
+        """What was decided, with the estimates of its run time."""
+        return replace(self.mark, runs_about=self.runs_about)
+
+    @property
+    def unready_since(self) -> float | None:
+        """Since when a member that has a node has not been ready; None where there is none."""
+        return min((one.since for one in self.unready.values()), default=None)
+
+    def terms_for(self, decoded: Decoded | None) -> PodGroupSpec | None:
+        """What muster wrote last into the PodGroup of this workload; None for another one."""
+        return self.terms if decoded is not None and decoded.metadata.uid == self.workload else None
+
+    def update(self, view: View, gated: AbstractSet[str], now: float) -> str:
+        """Forget what the watch shows by now, and what was decided for a former workload of the name.
+
+        `gated` are the UIDs of the gang's pods that the watch shows as held, `now` is the time of day. Gives the UID
+        of the former workload, "" where the same one is there.
+        """
+        self.opened &= gated
+        self.tried &= gated
+        first = self.units is None
+        if self.units is None:
+            self.units = units_of(view.mark, view.uid)
+        self.refused.shown(view)
+        open_ = (member.pod for member in view.members if not member.held and not member.pod.spec.node_name)
+        self.waiting = {pod.metadata.uid: self.waiting.get(pod.metadata.uid, now) for pod in open_}
+        self.unready = followed(view.members, self.unready, now)
+        self.written = None if view.pod_group is not self.written else self.written
+        former = ""
+        if view.kind is not None:
+            plain = not view.kind.owns_pod_group
+            self.plain_pods = plain and (self.plain_pods or bool(view.members))
+        if view.decoded is not None and self.workload != view.decoded.metadata.uid:
+            if self.workload:
+                self.mark, self.reported, self.unplaced_since, self.runs_about = Mark(), ("", ""), 0.0, ""
+                self.refused, self.yielded, self.planned = Refused(), False, None
+                if view.kind is None or view.kind.owns_pod_group:
+                    # Not of plain pods: another of them is the oldest now, and the gang is the same.
+                    self.terms, self.assembling_since, self.warned_of = None, None, None
+            former, self.workload = self.workload, view.decoded.metadata.uid
+        if not view.placed_nowhere:
+            self.unplaced_since = float("inf")
+        elif self.unplaced_since == float("inf"):
+            self.unplaced_since = now
+        elif first and view.uid and view.marked_for == view.uid:
+            self.unplaced_since = nowhere_since(view, now)
+        return former
+
+    def record_admission(self, view: View, now: float) -> View:
+        """Remember that a gang that waits is admitted now (wall clock), and for what; gives the view with that."""
+        if self.terms is not None:
+            # It has room for what left it before, too.
+            need = total((candidate(view, self.mark).need, view.left))
+            self.terms = with_need(self.terms, need, requested(view), gang_and_intent(view)[0].roles)
+        by, self.yielded = _by(view), False
+        self.mark = Mark(view.uid, text_of(now), admitted_for=admitted_for(self.terms), admitter=by)
+        self.reported = ("", "")
+        return replace(view, terms=self.terms, believed=True)
+
+    def record_running(self, view: View, wave: Candidate | None, now: float) -> Mark:
+        """What was decided of the gang while it is admitted, `now` of the wall clock; it is remembered.
+
+        Its next `wave`, where that waits, may be passed as a gang may.
+        """
+        before = view.mark if view.marked_for == view.uid else Mark(view.uid, admitter=_by(view))
+        since, drain_after = passed_since(view, self.mark, wave.queue if wave else "")
+        where = wave.queue if wave and since else ""
+        # Without a time that can be read its minute would never be over: it begins now, and the next words say so.
+        known = (view.mark.admitted_at, self.mark.admitted_at)
+        at = next((text for text in known if seconds_of(text) is not None), text_of(now))
+        terms = admitted_for(self.terms, self.units or ())
+        passed = {"passed_since": since, "passed_in": where, "drain_after": drain_after}
+        self.mark = replace(before, admitted_at=at, admitted_for=terms, **passed)
+        return self.mark
+
+    def yield_room(self, view: View, now: float) -> float:
+        """Give up the room of a gang whose writes are not taken: all of it where nothing is open.
+
+        A write without an answer may have been carried out: gives the seconds until the watch would have shown that,
+        and the room is kept so long. `now` is monotonic.
+        """
+        if (left := self.unanswered + _WATCH_PATIENCE - now) > 0:
+            return left
+        self.yielded = True
+        self.tried.clear()
+        if not view.open:
+            self.record_waiting(view)
+        return 0.0
+
+    def record_open_units(self, view: View, more: frozenset[str]) -> None:
+        """Remember which units of an admitted gang are being opened: `more`, and those that are not all open yet."""
+        roles = view.gang.roles if view.gang else ()
+        self.units = more | being_opened(view.members, roles, self.units or ()).keys()
+
+    def record_unmanaged(self, view: View) -> Mark:
+        """What was decided of the gang while its workload is left alone; it is remembered.
+
+        What it was admitted for is kept while any of it runs: it may come back into muster's hands, and as no more.
+        """
+        marks = (self.mark, view.mark) if view.uid and view.open else ()
+        self.mark = without_units(next((mark for mark in marks if mark.admitted == view.uid), Mark()))
+        if self.mark == Mark():
+            self.terms = None
+        return self.mark
+
+    def record_waiting(self, view: View) -> Mark:
+        """What was decided of the gang while it is not admitted; it is remembered.
+
+        Nobody passes one that is on hold: its patience begins when it is back in line.
+        """
+        queue = view.intent.queue if view.intent else ""
+        since, drain_after = passed_since(view, self.mark, queue if view.on_hold_by is None else "")
+        self.mark = Mark(
+            passed_since=since,
+            passed_in=queue if since else "",
+            drain_after=drain_after,
+            requeued_at=view.mark.requeued_at or self.mark.requeued_at,
+        )
+        return self.mark
+
+
+class ExpectationsByGang:
+    """The memories of all gangs of a leader's term, and the one place where they are made and dropped."""
+
+    def __init__(self) -> None:
+        self._of: dict[GangKey, Expectations] = {}
+
+    @property
+    def gangs(self) -> int:
+        """Of how many gangs something is remembered."""
+        return len(self._of)
+
+    def of(self, key: GangKey) -> Expectations:
+        """The memory of a gang; an empty one where there was none."""
+        return self._of.setdefault(key, Expectations())
+
+    def seen(self, key: GangKey) -> Expectations:
+        """As `of`, and nothing is kept of a gang that was unknown."""
+        return self._of.get(key) or Expectations()
+
+    def begin(self, key: GangKey, group: PodGroup) -> None:
+        """Start with the PodGroup as it was listed, the younger one of two; the watch may be behind it.
+
+        What it says stays said: thousands of gangs whose numbers have changed are told so in their turn.
+        """
+        if newer(self.seen(key).written, group) is not group:
+            return
+        said = group.metadata.annotations
+        self._of[key] = Expectations(written=group, reported=(said.get(STATE, ""), said.get(MESSAGE, "")))
+
+    def record_bypass(self, key: GangKey, queue: str, now: float, drain_after: str) -> None:
+        """Note that a smaller gang passed this one in the queue, `now` of the wall clock; the first time counts.
+
+        The queue drains for it after `drain_after`, where that is known and the queue does not say.
+        """
+        memory = self.of(key)
+        if memory.mark.passed_in != queue:
+            passed = {"passed_since": text_of(now), "passed_in": queue, "drain_after": drain_after}
+            memory.mark = replace(memory.mark, **passed)
+
+    def forget(self, key: GangKey, *, ending: bool) -> Expectations:
+        """Drop the memory of a gang that is gone and give it; pods that the watch still shows as held stay known.
+
+        While some of its pods are still `ending`, it stays known that this leader sees plain pods go.
+        """
+        memory = self._of.pop(key, Expectations())
+        seen_go = ending and memory.plain_pods
+        if memory.opened or seen_go:
+            self._of[key] = Expectations(opened=memory.opened, plain_pods=seen_go)
+        return memory
+
+
+def nowhere_since(view: View, now: float) -> float:
+    """Since when no member of a gang has had a node, as far as its pods show a leader that sees it first.
+
+    Pods that were made after its admission came in the place of others, which may have run until then. Where none are
+    left, the last may just have gone. In seconds of the wall clock, as `now` is.
+    """
+    if view.open:
+        return min(map(_made, view.open))
+    return max(map(_made, view.members), default=now)
+
+
+def _made(member: Member) -> float:
+    return seconds_of(member.pod.metadata.creation_timestamp) or 0.0

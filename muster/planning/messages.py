@@ -1,0 +1,259 @@
+"""What is said of a gang: the sentences that need more than a number from the ledger."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from muster.admitters import KueueAnswer, reverted
+from muster.kube.errors import ApiError
+from muster.model.gang_states import GangState
+from muster.model.objects import Pod
+from muster.model.times import text_of
+from muster.planning.opening import Opening
+from muster.planning.plan import Standing
+from muster.planning.pod_group import deferred, desired
+from muster.planning.snapshot import View
+from muster.queueing.verdicts import Decision
+from muster.resources.amounts import Resources, describe, total
+from muster.schedulers import SCHEDULERS
+from muster.workloads import Workload
+
+# How many pods a sentence names.
+_NAMED = 3
+# Words of kube-scheduler, and of all schedulers that are made from it.
+_OF_NODES = "nodes are available"
+# What Volcano binds pods to that name it and no PodGroup: it makes one by the UID of their owner.
+_VOLCANOS_OWN = "podgroup-"
+
+
+def of_the_scheduler(view: View) -> str:
+    """Why the scheduler finds no place, in its own words."""
+    of_group = view.pod_group.status.conditions if view.pod_group else ()
+    words = next((one.message for one in reversed(of_group) if one.type == "Unschedulable" and one.message), "")
+    conditions = [one for member in view.members for one in member.pod.status.conditions if one.type == "PodScheduled"]
+    of_pods = [one.message for one in conditions if one.message]
+    # One pod tells why there is no node for it; the others of its group may only tell of the group.
+    words = words or next((text for text in of_pods if _OF_NODES in text), of_pods[0] if of_pods else "")
+    return f"the scheduler finds no place: {words or 'it has said nothing yet'}"
+
+
+def at_rest(workload: Workload, kueue: KueueAnswer | None = None) -> tuple[GangState, str]:
+    """State and sentence for a workload that has ended, or is suspended, by whom `kueue` tells where Kueue admits."""
+    if workload.finished:
+        return GangState.FINISHED, "the workload has ended"
+    if kueue is not None and not kueue.admitted:
+        return of_kueue(kueue), kueue.message
+    if kueue is not None and kueue.workload is not None:
+        return GangState.SUSPENDED, f"the workload is suspended; {reverted(kueue.workload.metadata.name)}"
+    return GangState.SUSPENDED, "the workload is suspended"
+
+
+def of_kueue(kueue: KueueAnswer) -> GangState:
+    """The state of a gang that Kueue has not admitted."""
+    return GangState.EXCEEDS_KUEUE_QUOTA if kueue.never else GangState.WAITING_FOR_KUEUE
+
+
+def not_by_kueue(kueue: KueueAnswer) -> str:
+    """Why a gang does not start whose pods are there, and that Kueue has not admitted."""
+    waits = kueue.workload is not None and not kueue.workload.holds("Evicted")
+    return f"{kueue.message}; it was resumed by hand, and Kueue suspends it again" if waits else kueue.message
+
+
+def taken_back(until: float) -> str:
+    """When Kueue takes its quota back from a gang whose pods are not ready (seconds of the wall clock)."""
+    return f"Kueue takes its quota back at {text_of(until)[:19]}Z if its pods are not ready by then"
+
+
+def too_large(view: View) -> str:
+    """Why a gang that was admitted queues again: all its pods are new, and ask for more."""
+    needs = describe(view.gang.min_resources if view.gang else {})
+    return f"all its pods were replaced and need {needs}, which is more than it was admitted for"
+
+
+def lacking(view: View) -> str:
+    """Which pods the gang still lacks."""
+    if view.gang is None:
+        return ""
+    missing = []
+    for role in view.gang.roles:
+        there = sum(member.role == role.name for member in view.members)
+        if there < role.minimum:
+            missing.append(f"{role.name} {there} of {role.minimum}")
+    words = f"waiting for its pods: {', '.join(missing)}"
+    return words if view.on_hold_by is None else f"{words}; {view.on_hold_by.sentence}"
+
+
+def admitted(view: View, standing: Standing, holds: str, more: str) -> tuple[GangState, str]:
+    """State and sentence for an admitted gang; `holds` names its claim and queue, `more` has further notes."""
+    waiting = beyond(standing.opening, standing.stuck, standing.on_hold) if standing.opening is not None else ""
+    message = holds + waiting + more
+    if later := deferred(view):
+        message += f"; {later}"
+    if standing.soft and not (view.members and not view.open):
+        return GangState.UNSCHEDULABLE, f"{message}; {of_the_scheduler(view)}"
+    return (GangState.RUNNING if _runs(view) else GangState.ADMITTED), message
+
+
+def _runs(view: View) -> bool:
+    """True if the gang runs: as its scheduler says it of the PodGroup, or else as its pods show."""
+    phase = view.pod_group.status.phase if view.pod_group is not None else ""
+    if phase or view.gang is None:
+        return phase == "Running"
+    running = Counter([member.role for member in view.members if member.pod.running])
+    return all(running[role.name] >= role.minimum for role in view.gang.roles)
+
+
+def beyond(opening: Opening, stuck: Resources, on_hold: Decision | None = None) -> str:
+    """Which pods of a gang that is admitted still wait, and for what; "" where none does.
+
+    `stuck` is what its opened pods ask for that have found no node for too long; `on_hold` why no more may start.
+    """
+    words = f"; the scheduler finds no place for {describe(stuck)} of it, which others may use" if stuck else ""
+    if opening.surplus:
+        names = _named([member.pod for member in opening.surplus])
+        more = f"{describe(total(one.requests for one in opening.surplus))} more ({names})"
+        if on_hold is not None:
+            words += f"; {more} do not start: {on_hold.message}"
+        else:
+            after = opening.after_minimum
+            words += f"; {more} come when its minimum has nodes" if after else f"; no room yet for {more}"
+    lacking = ", ".join(f"{count} of {role}" for role, count in opening.lacking.items())
+    return f"{words}; what starts together lacks pods: {lacking}" if lacking else words
+
+
+def notes(view: View) -> str:
+    """Notes for the owner of a gang in addition to its state, while pods of it are held; "" for none."""
+    words = ""
+    if view.withdrawn and view.intent is not None:
+        words = f'; the workload asks for nothing any more, and what is held stays in queue "{view.intent.queue}"'
+    if kept := kept_class(view):
+        words += f"; {kept}"
+    if view.kueue is not None and view.kueue.awaited_until is not None:
+        words += f"; {taken_back(view.kueue.awaited_until)}"
+    if view.next_run:
+        named = _named(view.next_run)
+        words += f"; another Job of the same gang waits until it has ended ({named}): give each Job a gang of its own"
+    if view.holds and view.left:
+        words += f"; pods that left it, or take long to end, still hold {describe(view.left)}"
+    if view.holds and view.unmanaged_pods and not view.left_alone:
+        words += f"; pods that came without muster open nothing ({_named(view.unmanaged_pods)})"
+    return words
+
+
+def kept_class(view: View) -> str:
+    """The note for an owner of held pods that asks for another priority class; "" where the pods have it."""
+    if not view.asked_class or view.gang is None:
+        return ""
+    roles = {role.name for role in view.gang.roles if not role.priority_class}
+    held = (member.pod.spec.priority_class_name for member in view.members if member.held and member.role in roles)
+    kept = next((name for name in held if name != view.asked_class), None)
+    if kept is None:
+        return ""
+    made_with = f'priority class "{kept}"' if kept else "no priority class"
+    again = "delete the workload and apply it again"
+    return f'its pods keep what they were made with, {made_with}; for "{view.asked_class}" {again}'
+
+
+def not_ready(view: View, reasons: Mapping[str, str]) -> str:
+    """Which pods have a node and are not ready for too long (`reasons` by UID); "" where none is."""
+    # A gang may have thousands of members, and mostly none is named.
+    pods = [member.pod for member in view.members if member.pod.metadata.uid in reasons] if reasons else []
+    if not pods:
+        return ""
+    named = [f"{pod.metadata.name}: {reasons[pod.metadata.uid]}" for pod in pods[:_NAMED]]
+    more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
+    return f"{len(pods)} of its {len(view.members)} pods have nodes and are not ready ({', '.join(named)}{more})"
+
+
+def given_back(view: View, after: str, reasons: Mapping[str, str]) -> str:
+    """Why a gang gives its place back `after` so long; `reasons` as for `not_ready`."""
+    if view.placed_nowhere:
+        return f"no pod found a node within {after}, so that the place is given back; {of_the_scheduler(view)}"
+    return f"{not_ready(view, reasons)} after {after}, so that the place is given back and its pods are deleted"
+
+
+def still_held(view: View) -> str:
+    """The note for an owner of held pods that takes back what they were made for."""
+    count = sum(member.held for member in view.members)
+    stays = f'what is held ({count} pods) stays in queue "{view.intent.queue if view.intent else ""}" as last asked for'
+    return (
+        f"the workload asks for nothing any more, but {stays}: "
+        "delete the workload and apply it again, or name another queue to wait there"
+    )
+
+
+def in_the_way(view: View) -> tuple[GangState, str]:
+    """State and sentence for a gang whose PodGroup's name is taken by one that muster did not make."""
+    if not view.members and view.unmanaged_pods:
+        return _came_without(view)
+    # Not every scheduler's PodGroup has the gang's name.
+    name = view.pod_group.metadata.name if view.pod_group is not None else view.key.name
+    message = f'a PodGroup "{name}" that muster did not make is in the way; delete or rename it'
+    return GangState.FOREIGN_POD_GROUP, message
+
+
+def left_alone(view: View) -> tuple[GangState, str]:
+    """State and sentence for a workload that asks for nothing any more, or has pods that came without muster."""
+    if view.gang is None and not view.error:
+        return GangState.NOT_MANAGED, "the workload has opted out of muster"
+    return _came_without(view)
+
+
+def _came_without(view: View) -> tuple[GangState, str]:
+    names = (scheduler.bound_to(pod) for pod in view.unmanaged_pods for scheduler in SCHEDULERS.values())
+    bound = {name for name in names if name and not name.startswith(_VOLCANOS_OWN)}
+    if bound:
+        return (
+            GangState.EXTERNAL,
+            f'its pods came bound to the PodGroup "{min(bound)}"; muster leaves them to who made it',
+        )
+    named = _named(view.unmanaged_pods)
+    return GangState.NOT_MANAGED, f"left alone until the pods are gone that came without muster: {named}"
+
+
+def _named(pods: Sequence[Pod]) -> str:
+    """The first pods by name, and how many more there are."""
+    named = ", ".join(pod.metadata.name for pod in pods[:_NAMED])
+    return named + (f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else "")
+
+
+def to_a_maker(view: View, message: str) -> str:
+    """The message of a gang for the maker of its workload, which may have made others."""
+    if view.kind is None or view.decoded is None or not view.kind.owns_pod_group:
+        return f'gang "{view.key.name}": {message}'
+    return f'{view.kind.kind} "{view.decoded.metadata.name}": {message}'
+
+
+def to_a_rival(view: View) -> str:
+    """What another workload is told whose pods are bound to this gang's PodGroup."""
+    owner = f'{view.kind.kind} "{view.decoded.metadata.name}"' if view.kind and view.decoded else "another workload"
+    waits = "this workload waits until the other is gone; rename one of them"
+    return f'the PodGroup "{view.key.name}" belongs to {owner}; {waits}'
+
+
+def without_pod_group(view: View, error: ApiError) -> str:
+    """Why a gang has no PodGroup, or not the one that it should have."""
+    scheduler = view.intent.gang_scheduler if view.intent is not None else None
+    if error.not_found and scheduler is not None:
+        return f"the apiserver serves no {scheduler.api_version}"
+    what = "was refused" if error.refused else "cannot be written"
+    return f'PodGroup "{desired(view, admitted=False).group.metadata.name}" {what}: {error.message}'
+
+
+def unmarked(view: View, error: ApiError) -> str:
+    """For a gang when nothing can be written on its PodGroup."""
+    what = "its state" if view.open else "it may start, but its admission"
+    return f"{what} cannot be written on its PodGroup: {error.message}"
+
+
+def shut(pods: Sequence[Pod], error: ApiError) -> str:
+    """Which pods cannot be opened, and why, in the apiserver's words."""
+    what = "the gate of pod" if len(pods) == 1 else "the gates of pods"
+    return f"{what} {_named(pods)} cannot be taken off: {error.message}"
+
+
+def set_aside(view: View, refusal: str) -> str:
+    """For a gang that stands in no line because the apiserver does not take what is written for it."""
+    left = "what is open keeps its room, and others may take the rest" if view.open else "others start before it"
+    return f"{refusal}; {left}"

@@ -1,0 +1,413 @@
+"""Enters a gang into the ledger as what it is: the one place where a view becomes a claim or a candidate.
+
+Three steps: what others hold under the gang's name, its phase and what follows from that, and one entry. All of it is
+synchronous, so that nothing changes between looking and entering. The same code enters a gang that is reconciled, and
+all gangs at the beginning of a leader's term.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
+from typing import NamedTuple
+
+from muster.gangs.gang import Role, priority_value
+from muster.model.modes import GateMode
+from muster.model.objects import RUNNING
+from muster.model.times import duration_of, seconds_of
+from muster.planning.candidate import (
+    candidate,
+    limited,
+    passed_since,
+    preempts,
+    priority_held,
+    queue_counted,
+    waiting_since,
+)
+from muster.planning.claim import Grant, asked_by_others, departed, grant_of, left_over, spare, still_leaving
+from muster.planning.expectations import DOUBLINGS, Expectations
+from muster.planning.opening import Opening, plan_opening, plan_pause, rest_of_units
+from muster.planning.phase import Phase, Place, gate_in, held_back, lost_in, on_hold_itself, place_of
+from muster.planning.pod_group import Wanted, scheduler_of
+from muster.planning.record import units_of
+from muster.planning.run_times import end_of, lasts, run_of
+from muster.planning.snapshot import Pause, View
+from muster.planning.unplaced import unplaced
+from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, Growth
+from muster.queueing.ledger import Ledger
+from muster.queueing.usage import Amounts, amounts_of
+from muster.queueing.verdicts import Decision
+from muster.resources.amounts import NOTHING, Resources, largest, minus, smallest, total
+
+_HELD = attrgetter("held")
+# For a gang on whose objects this process has written nothing.
+_NOTHING = Expectations()
+_STAYING = frozenset({Phase.FOREIGN, Phase.RELEASED, Phase.NOT_MANAGED, Phase.INVALID})
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a gang stands after it was entered into the ledger."""
+
+    phase: Phase
+    changed: bool = False
+    """True if entering it changed anything for the others of its queue."""
+    opening: Opening | None = None
+    """Which of its gates to open now; None where it is not admitted."""
+    softens: float | None = None
+    """When more of its claim turns soft (seconds of the wall clock); None where nothing of it is without a node."""
+    soft: bool = False
+    """True if none of its pods has a node, and their time is over; its whole claim is soft where claims ever are."""
+    stuck: Resources = field(default_factory=dict)
+    """What of its claim is soft while some of its pods have nodes."""
+    requeues: float | None = None
+    """When it is to give its place back (seconds of the wall clock); None where its user asks for none of that."""
+    gate: GateMode = GateMode.QUEUE
+    """What holds it back while it waits."""
+    lost: bool = False
+    """True if the queue for which it waits does not exist, or not for its namespace."""
+    growth: Growth | None = None
+    """What more it would hold, and may not for want of room; None for nothing."""
+    wanted: Wanted | None = None
+    """The PodGroup of an admitted gang, where it was worked out to know what was granted."""
+    on_hold: Decision | None = None
+    """Why nothing more of it may start, whatever is free; None where it, and its queue, may go on."""
+    wave: Candidate | None = None
+    """The next wave of an admitted gang, where that waits for room."""
+    yields: bool = False
+    """True if it holds what is open of it and nothing more, after the rest could not be opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Moment:
+    """What a gang is planned by, other than what the cluster shows of it."""
+
+    expects: Expectations
+    """What its leader has done, and the cluster may not show yet."""
+    now: float
+    """Seconds of the wall clock."""
+    may_grow: bool = True
+    """True if the gang may claim more than it holds."""
+
+    @property
+    def refused(self) -> bool:
+        """True if the apiserver does not take a write for the gang: it waits in no line, and keeps none behind it."""
+        return self.expects.refused.out(self.now)
+
+
+class _Outlook(NamedTuple):
+    """Where the gang will stand, and what the ledger is to keep of it; `next_claim` is its claim with its next wave."""
+
+    standing: Standing
+    entry: Claim | Candidate | None = None
+    next_claim: Resources | None = None
+    refused: Collection[Resources] = ()
+
+
+class _Limit:
+    """Gives whether the gang may hold so much of a queue; what its pods that are being deleted hold is its own.
+
+    It may hold nothing more where it is `stopped`: its queue is not there, or one of the two is on hold.
+    `refused` are the claims for which it lacks room.
+    """
+
+    def __init__(
+        self, view: View, queue: str, gate: GateMode, ledger: Ledger, moment: _Moment, *, stopped: bool
+    ) -> None:
+        self.refused: dict[Amounts, Resources] = {}
+        self._growth = Growth(view.key, queue, limited=limited(view))
+        self._gate = gate
+        self._ledger = ledger
+        self._moment = moment
+        self._stopped = stopped
+
+    def __call__(self, claim: Resources) -> bool:
+        if self._stopped:
+            return False
+        if self._moment.may_grow and self._gate is not GateMode.QUEUE:
+            return True
+        # Pods are alike: while a gang is looked at nothing changes, and what was refused stays so.
+        amounts = amounts_of(claim)
+        if amounts in self.refused:
+            return False
+        if self._moment.may_grow and self._ledger.fits_more(self._growth, claim, self._moment.now):
+            return True
+        self.refused[amounts] = claim
+        return False
+
+
+def enter_ledger(
+    view: View, ledger: Ledger, expects: Expectations = _NOTHING, *, now: float, may_grow: bool = True
+) -> Standing:
+    """Enter the gang as it stands, after what others hold under its name: it may use what those leave.
+
+    `now` is of the wall clock. It claims no more than it holds where it may not grow: not before all gangs are in the
+    ledger, for what seems free may be another's.
+    """
+    moment = _Moment(expects, now, may_grow=may_grow)
+    key = view.key
+    place, held_in = place_of(view, ledger.tree, moment.expects.decided), _held_in(view, ledger)
+    queue = held_in or queue_counted(view)
+    was_in = ledger.queue_of(key.former) or held_in or view.former_queue or queue
+    goes_from = ledger.queue_of(key.leaving) or held_in or view.leaving_queue or queue
+    # Of an admitted gang it is a part of its claim.
+    left = view.left if place.phase is Phase.ADMITTED else {}
+    others = view.former if left else total((view.former, view.left))
+    former = _unless_empty(key.former, was_in, others, until=view.former_until)
+    # Each entry has as much of what runs, of pods that are no members, as it claims.
+    former, running = _with_running(former, view.running)
+    changed = _put(ledger, key.former, former)
+    bound, running = _with_running(_by_others(view, ledger, queue), running)
+    changed |= _put(ledger, key.bound, bound)
+    if not view.leaving:
+        # What they held is free by now.
+        changed |= ledger.forget(key.leaving)
+    standing, entry, next_claim, refused = _outlook(view, place, ledger, moment)
+    held = entry if isinstance(entry, Claim) else None
+    elsewhere = held is not None and held.queue != goes_from
+    rest = view.leaving if elsewhere else still_leaving(view, standing.opening, left, held.resources if held else {})
+    last = _unless_empty(key.leaving, goes_from, rest, priority_held(view), until=view.leaving_until)
+    last, running = _with_running(last, running)
+    if held:
+        members = [one.requests for one in view.members if one.pod.status.phase == RUNNING]
+        entry = replace(held, running=total((running, *members)))
+    changed |= _put(ledger, key, entry)
+    next_wave = None
+    if held and next_claim:
+        # A soft claim is nothing to begin with.
+        soft = standing.soft and ledger.soft(key, moment.now)
+        need = next_claim if soft else minus(next_claim, held.resources)
+        passed, drain_after = passed_since(view, moment.expects.decided, held.queue)
+        next_wave = Candidate(
+            *(key.wave, held.queue, held.priority, held.since, need),
+            passed_since=seconds_of(passed),
+            drain_after=duration_of(drain_after),
+            begun=True,
+            limited=limited(view),
+            preempts=preempts(view),
+            run=run_of(view, moment.expects.decided),
+        )
+    changed |= _put(ledger, key.leaving, last)
+    changed |= _put(ledger, key.wave, next_wave)
+    growth = None
+    if held and refused:
+        has = held.resources if elsewhere else total((held.resources, rest))
+        more = tuple((claim, amounts_of(minus(claim, has))) for claim in refused)
+        growth = Growth(key, held.queue, held.priority, held.since, limited(view), more)
+    return replace(standing, changed=standing.changed or changed, growth=growth, wave=next_wave)
+
+
+def _held_in(view: View, ledger: Ledger) -> str:
+    """The queue in which the ledger has a claim of the gang; "" where it has none."""
+    return "" if ledger.holds(view.key) is None else ledger.queue_of(view.key) or ""
+
+
+def _queue_counted(view: View, ledger: Ledger) -> str:
+    """The queue in which what runs of the gang counts: where it counted before, whatever is said of it by now."""
+    return _held_in(view, ledger) or queue_counted(view)
+
+
+def _by_others(view: View, ledger: Ledger, queue: str) -> Claim | None:
+    """What pods hold that others bound to the PodGroup, and what a PodGroup of others reserves in its own queue."""
+    if view.pod_group is None or view.ours:
+        return _unless_empty(view.key.bound, queue, view.placed)
+    asked = {} if _shut_out(view, ledger) else asked_by_others(view, view.pod_group)
+    if not (view.placed or asked):
+        return None
+    priority = priority_held(view)
+    return Claim(view.key.bound, view.pod_group.queue, view.placed, priority, lasts=lasts(view), asked=asked)
+
+
+def _shut_out(view: View, ledger: Ledger) -> bool:
+    """True if a PodGroup that is not muster's names a queue that is not there for its namespace."""
+    if view.pod_group is None or view.ours or ledger.tree.get(view.pod_group.queue) is None:
+        return False
+    return not ledger.tree.open_to(view.pod_group.queue, view.namespace)
+
+
+def waits_for_a_node(view: View, standing: Standing) -> bool:
+    """True if the scheduler may place the gang and has placed nothing of it, and others may not pass it yet."""
+    return standing.phase is Phase.ADMITTED and not standing.soft and bool(view.open) and view.placed_nowhere
+
+
+def _put(ledger: Ledger, key: EntryKey, entry: Claim | Candidate | None) -> bool:
+    """Let the ledger keep this under the key, and nothing else; True when that changed anything for others."""
+    if entry is None:
+        return ledger.forget(key)
+    return ledger.wait(entry) if isinstance(entry, Candidate) else ledger.hold(entry)
+
+
+def _unless_empty(
+    key: EntryKey, queue: str, resources: Resources, priority: int = 0, until: float | None = None
+) -> Claim | None:
+    end = End(until, 0.0, EndKind.ENFORCED) if until is not None else None
+    return Claim(key, queue, resources, priority, end=end) if resources else None
+
+
+def _with_running(claim: Claim | None, running: Resources) -> tuple[Claim | None, Resources]:
+    """The claim with as much of what runs as it has resources, and the rest of that."""
+    if claim is None:
+        return None, running
+    part = smallest(running, claim.resources)
+    return replace(claim, running=part), minus(running, part)
+
+
+def _outlook(view: View, place: Place, ledger: Ledger, moment: _Moment) -> _Outlook:
+    """What the gang is, and what the ledger is to keep of it."""
+    match place.phase:
+        case Phase.ADMITTED:
+            return _admitted(view, ledger, moment)
+        case Phase.WAITING:
+            # The ledger knows no gang that waits for no quota, and no gang that may get none now.
+            queue = view.intent.queue if view.intent else ""
+            hold = held_back(view, ledger.tree, queue, place.gate, lost=place.lost)
+            stopped = place.lost or moment.refused or on_hold_itself(view, hold)
+            queues = place.gate is GateMode.QUEUE and not stopped
+            waits = candidate(view, moment.expects.decided) if queues else None
+            return _Outlook(Standing(place.phase, gate=place.gate, lost=place.lost, on_hold=hold), waits)
+        case Phase.NOT_MANAGED if view.holds:
+            return _left_alone(view, place, ledger, moment)
+        case Phase.ASSEMBLING if place.lost:
+            return _Outlook(Standing(place.phase, lost=True))
+    claim = left_over(view, place.phase, moment.expects.decided.admitted)
+    # The last pods of a workload that is gone, or has ended, are on their way out.
+    stays = place.phase in _STAYING and lasts(view)
+    queue, priority = _queue_counted(view, ledger), priority_held(view)
+    entry = Claim(view.key, queue, claim, priority, lasts=stays, running=NOTHING) if claim else None
+    return _Outlook(Standing(place.phase, lost=place.phase is Phase.FOREIGN and _shut_out(view, ledger)), entry)
+
+
+def _left_alone(view: View, place: Place, ledger: Ledger, moment: _Moment) -> _Outlook:
+    """A workload that ran before it was muster's, and has held pods all the same.
+
+    They were made before the webhook had seen the others. They are no gang any more and do not wait for each other; but
+    they go into the queue for which they are bound, and take no more of it than there is.
+    """
+    if place.lost and not view.open:
+        return _Outlook(Standing(place.phase, lost=True))
+    running = total(member.requests for member in view.open)
+    base = largest(left_over(view, place.phase, moment.expects.decided.admitted), running)
+    queue, end = _queue_counted(view, ledger), end_of(view, moment.expects.decided, moment.now)
+    entry = Claim(
+        *(view.key, queue, base, priority_held(view), waiting_since(view)),
+        lasts=lasts(view),
+        running=NOTHING,
+        end=end,
+    )
+    # First what it has: as one that waits it would be in its own way.
+    changed = _put(ledger, view.key, entry)
+    hold = held_back(view, ledger.tree, entry.queue, place.gate, lost=place.lost)
+    stopped = place.lost or moment.refused or hold is not None
+    limit = _Limit(view, entry.queue, place.gate, ledger, moment, stopped=stopped)
+    opening = plan_opening(view.members, (), base, limit)
+    standing = Standing(place.phase, changed, opening, gate=place.gate, on_hold=hold)
+    return _Outlook(standing, replace(entry, resources=opening.claim), refused=limit.refused.values())
+
+
+def _admitted(view: View, ledger: Ledger, moment: _Moment) -> _Outlook:
+    """A gang that was admitted: what of it may open now, and what it holds with that."""
+    expects = moment.expects
+    queue = _queue_counted(view, ledger)
+    grant, wanted = grant_of(view, unmarked=_unmarked(view, ledger, moment, queue), queue=queue)
+    lost = lost_in(view, ledger.tree, grant.queue)
+    gate = gate_in(view, ledger.tree, grant.queue)
+    hold = held_back(view, ledger.tree, grant.queue, gate, lost=lost)
+    limit = _Limit(view, grant.queue, gate, ledger, moment, stopped=lost or hold is not None)
+    units = units_of(view.mark, view.uid) if expects.units is None else expects.units
+    opening = _opening(view, grant, gate, limit, units=units, tried=expects.tried)
+    yields = expects.yielded and (moment.refused or not limit(opening.claim))
+    if yields:
+        running = total((departed(view, grant.claim), *(member.requests for member in view.open)))
+        opening = Opening((), running, tuple(filter(_HELD, view.members)))
+    base = opening.claim if yields else grant.claim
+    grace = ledger.tree.settings(grant.queue).unplaced_after
+    unused = unplaced(view, opening, base, expects, grace=grace, now=moment.now)
+    enforced = scheduler_of(view).enforces_limits
+    entry = Claim(
+        view.key,
+        grant.queue,
+        opening.claim,
+        priority=priority_value(grant.priority_class, view.priorities),
+        since=waiting_since(view),
+        # Where the scheduler bounds no queue, gangs that pass this one would overfill it as soon as it finds its nodes.
+        soft=unused.soft if enforced else NOTHING,
+        # What it has lost comes again, and is opened without being asked for room.
+        idle=not opening.members and not view.open and bool(opening.next_claim),
+        lasts=lasts(view),
+        spare=spare(view, grant.roles) if scheduler_of(view).reclaims else NOTHING,
+        end=end_of(view, expects.decided, moment.now),
+    )
+    # A gang that finds no node again and again would otherwise have its pods deleted and made without end.
+    after = None if view.requeue_after is None else view.requeue_after * 2 ** min(expects.requeues, DOUBLINGS)
+    useless = unused.since if expects.unready_since is None or not view.requeues_unready else expects.unready_since
+    standing = Standing(
+        Phase.ADMITTED,
+        opening=opening,
+        softens=unused.softens,
+        soft=unused.wholly,
+        stuck={} if unused.wholly or not enforced else unused.soft,
+        requeues=None if useless is None or after is None else useless + after,
+        wanted=wanted,
+        on_hold=hold,
+        yields=yields,
+    )
+    waits = gate is GateMode.QUEUE and not lost and not moment.refused and not on_hold_itself(view, hold)
+    next_claim = opening.next_claim if waits else None
+    return _Outlook(standing, entry, next_claim, limit.refused.values())
+
+
+def _opening(
+    view: View,
+    grant: Grant,
+    gate: GateMode,
+    may_hold: Callable[[Resources], bool],
+    *,
+    units: AbstractSet[str],
+    tried: AbstractSet[str],
+) -> Opening:
+    """What to open of an admitted gang: nothing while Kueue takes it back, and its minimums first after evictions.
+
+    `units` beyond the minimum keep the room that they were given, and so do the pods that a write has `tried` to open:
+    any of them may be open.
+    """
+    again = [member for member in view.members if member.held and member.pod.metadata.uid in tried]
+    rest, left = [*rest_of_units(view.members, grant.roles, units), *again], departed(view, grant.claim)
+    if view.kueue is not None and not view.kueue.admitted:
+        return plan_pause(view.members, (), grant.claim, may_hold, granted=rest, left=left)
+    if view.pause is not Pause.NONE:
+        roles = grant.roles if view.pause is Pause.SURPLUS else ()
+        # What the gang was admitted for has room for the followers of its first wave.
+        later = [role for role in grant.roles if role.together]
+        return plan_pause(view.members, roles, grant.claim, may_hold, view.ended, granted=rest, keeps=later, left=left)
+    if not scheduler_of(view).role_minimums and not _minimum_placed(view, grant.roles):
+        # With more pods than its minimum before it, the scheduler would take any of them: workers without their head.
+        plan = plan_pause(
+            *(view.members, grant.roles, grant.claim, may_hold, view.ended), granted=rest, keeps=grant.roles, left=left
+        )
+        return replace(plan, after_minimum=True)
+    roles = grant.roles
+    if gate is GateMode.OFF:
+        roles, rest = tuple(replace(role, together=False, unit=None) for role in roles), again
+    return plan_opening(view.members, roles, grant.claim, may_hold, view.ended, granted=rest, left=left)
+
+
+def _minimum_placed(view: View, roles: tuple[Role, ...]) -> bool:
+    """True if as many pods of each role as the gang needs have nodes, or have finished.
+
+    What has succeeded is known from its workload, too: the pods of a former wave need not be kept.
+    """
+    placed, ended = Counter(member.role for member in view.members if member.pod.spec.node_name), Counter(view.ended)
+    return all(placed[role.name] + max(ended[role.name], role.done) >= role.minimum for role in roles)
+
+
+def _unmarked(view: View, ledger: Ledger, moment: _Moment, queue: str) -> bool:
+    """True if members are open, and nothing tells that muster gave the gang room for more than these.
+
+    Its PodGroup was deleted while no replica led, or pods were bound past muster: all the others have to find room.
+    """
+    if not view.open or view.uid in (view.marked_for, moment.expects.decided.admitted):
+        return False
+    return gate_in(view, ledger.tree, queue) is GateMode.QUEUE

@@ -1,0 +1,177 @@
+"""What a gang was admitted for, as an annotation of its PodGroup that policies keep: the next leader reads it there.
+
+The PodGroup's spec says the same, but others may write PodGroups, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+import msgspec
+
+from muster.gangs.gang import Role
+from muster.model.names import ADMITTED_FOR
+from muster.model.objects import InvalidObjectError, LocalObject, PodGroup, PodGroupSpec, ResourceList, convert, decode
+from muster.planning.snapshot import Mark, View
+from muster.resources.amounts import (
+    Resources,
+    as_text,
+    largest,
+    minus,
+    parse_resources,
+    part_of,
+    positive,
+    times,
+    total,
+    within,
+)
+from muster.resources.quantity import ZERO
+
+# All annotations of an object may have 256 KiB together; for a workload of thousands of roles its spec counts.
+_LONGEST = 16_384
+
+
+class AdmittedTerms(PodGroupSpec, frozen=True):
+    """What muster wrote into a PodGroup's spec, and what the gang `needs` where its pods request more.
+
+    `requests` are what the pods of a role requested together where that is more than by their template: what others add
+    to them comes back with their replacements.
+    """
+
+    needs: ResourceList = msgspec.field(default_factory=dict)
+    requests: dict[str, ResourceList] = msgspec.field(default_factory=dict)
+
+
+class _Written(LocalObject, frozen=True, omit_defaults=True):
+    """The part that stays while the gang is admitted; all names but the last three are the spec's own."""
+
+    min_member: int = 0
+    min_task_member: dict[str, int] = msgspec.field(default_factory=dict)
+    min_resources: ResourceList = msgspec.field(default_factory=dict)
+    queue: str = ""
+    priority_class_name: str = ""
+    needs: ResourceList = msgspec.field(default_factory=dict)
+    requests: dict[str, ResourceList] = msgspec.field(default_factory=dict)
+    opening_units: tuple[str, ...] = ()
+
+
+def with_need(
+    spec: PodGroupSpec, need: Resources, requested: Mapping[str, Resources], roles: Iterable[Role]
+) -> AdmittedTerms:
+    """The terms of a gang that is admitted now and needs these resources; its roles have so much `requested`."""
+    said = _claim(spec.min_resources)
+    more = any(amount > said.get(name, ZERO) for name, amount in need.items())
+    beyond: dict[str, ResourceList] = {
+        role.name: {**as_text(requested[role.name])}
+        for role in roles
+        if not within(requested[role.name], times(role.requests, role.minimum + role.reserved))
+    }
+    return _terms(spec, need if more else {}, beyond)
+
+
+def carried(spec: PodGroupSpec, before: PodGroupSpec | None) -> PodGroupSpec:
+    """The terms of an admitted gang whose PodGroup has this spec by now; what it needs beyond the spec still counts.
+
+    Of fewer pods it needs less beyond it, in proportion.
+    """
+    if not isinstance(before, AdmittedTerms) or not (before.needs or before.requests):
+        return spec
+    said, now = _claim(before.min_resources), _claim(spec.min_resources)
+    owed, owed_now = before.min_task_member, spec.min_task_member
+    more = positive(minus(_claim(before.needs), said))
+    beyond = part_of(more, sum(owed_now.values()), max(1, sum(owed.values())))
+    kept: dict[str, ResourceList] = {
+        role: {**as_text(part_of(_claim(one), owed_now.get(role, 0), owed.get(role, 0)))}
+        for role, one in before.requests.items()
+    }
+    return _terms(spec, total((now, beyond)) if before.needs else {}, kept)
+
+
+def as_admitted(role: Role, said: PodGroupSpec) -> Role:
+    """The role with the minimum with which its gang was admitted, and with what its pods requested then if recorded."""
+    owed = said.min_task_member.get(role.name, 0)
+    least, found = min(role.minimum, owed), said.requests.get(role.name) if isinstance(said, AdmittedTerms) else None
+    if found is None:
+        return replace(role, minimum=least)
+    return replace(role, minimum=least, granted=part_of(_claim(found), least + role.reserved, owed + role.reserved))
+
+
+def granted(said: PodGroupSpec) -> Resources:
+    """What a gang was admitted for: what its workload declares, or what its pods request."""
+    return largest(_claim(said.min_resources), _claim(said.needs) if isinstance(said, AdmittedTerms) else {})
+
+
+def _terms(spec: PodGroupSpec, needs: Resources, requests: dict[str, ResourceList]) -> AdmittedTerms:
+    fields = {name: getattr(spec, name) for name in PodGroupSpec.__struct_fields__}
+    return AdmittedTerms(**fields, needs={**as_text(needs)}, requests=requests)
+
+
+def _claim(said: ResourceList) -> Resources:
+    try:
+        return parse_resources(said, path="needs")
+    except InvalidObjectError:
+        return {}
+
+
+def admitted_for(spec: PodGroupSpec | None, units: Iterable[str] = ()) -> str:
+    """The annotation's text: JSON, the same for the same terms; "" where there are none, or too many to write.
+
+    `units` are those beyond the minimum that are being opened (`muster.planning.opening`).
+    """
+    if spec is None:
+        return ""
+    written = convert(msgspec.to_builtins(spec), _Written)
+    text = _text(msgspec.structs.replace(written, opening_units=tuple(sorted(units))))
+    # Without the terms everything would be doubtful, without the units only what is opened at this moment.
+    text = text if len(text) <= _LONGEST else _text(written)
+    return text if len(text) <= _LONGEST else ""
+
+
+def _text(written: _Written) -> str:
+    return msgspec.json.encode(written, order="deterministic").decode()
+
+
+def units_of(mark: Mark, uid: str) -> frozenset[str]:
+    """The units that are being opened, by the mark of this workload."""
+    if not uid or mark.admitted != uid or not mark.admitted_for:
+        return frozenset()
+    try:
+        return frozenset(decode(mark.admitted_for, _Written).opening_units)
+    except InvalidObjectError:
+        return frozenset()
+
+
+def without_units(mark: Mark) -> Mark:
+    """The mark of a gang that keeps no room for units which were being opened."""
+    if not units_of(mark, mark.admitted):
+        return mark
+    written = decode(mark.admitted_for, _Written)
+    return replace(mark, admitted_for=_text(msgspec.structs.replace(written, opening_units=())))
+
+
+def terms_of(view: View) -> PodGroupSpec | None:
+    """What muster said in the gang's PodGroup: as this leader remembers it, else as the annotation has it.
+
+    None where it is not known: the gang is not admitted, or was by a muster that wrote no annotation.
+    """
+    return view.terms if view.terms is not None else recorded_terms(view)
+
+
+def recorded_queue(group: PodGroup | None) -> str:
+    """The queue for which the gang of a PodGroup was admitted, whatever its workload was; "" where no mark tells."""
+    said = group.metadata.annotations.get(ADMITTED_FOR, "") if group is not None else ""
+    try:
+        return decode(said, _Written).queue if said else ""
+    except InvalidObjectError:
+        return ""
+
+
+def recorded_terms(view: View) -> PodGroupSpec | None:
+    """As `terms_of`, by the annotation alone: it is behind what this leader knows until that is written."""
+    if not view.mark.admitted_for or not view.uid or view.marked_for != view.uid:
+        return None
+    try:
+        return decode(view.mark.admitted_for, AdmittedTerms)
+    except InvalidObjectError:
+        return None
