@@ -30,13 +30,13 @@ async def decide(term: Term, work: Work) -> bool:
     if queue.lost.enter_before(work.key, term.ledger.queue_of(work.key)):
         return False
     term.quota_use.notice(work.key.namespace)
-    decision = queue.decide(work.view, work.plan, now)
+    decision = queue.decide(work.snapshot, work.plan, now)
     if decision is None:
         return False
     if not decision.fits:
         await _report_wait(term, work, decision, now)
         return False
-    if not await still_admits(term, work.view):
+    if not await still_admits(term, work.snapshot):
         return False
     await _admit(term, work, decision.message, now)
     return True
@@ -54,7 +54,7 @@ async def _report_wait(term: Term, work: Work, decision: Decision, now: float) -
     in_line = term.ledger.candidate(work.key) is not None
     if in_line and expects.reported[0] == decision.state and not queue.consume_refresh(work.key):
         message = expects.reported[1]
-    await pod_groups.report(term, work, expects.record_waiting(work.view), decision.state, message)
+    await pod_groups.report(term, work, expects.record_waiting(work.snapshot), decision.state, message)
 
 
 def _note_start(term: Term, work: Work, now: float) -> None:
@@ -74,13 +74,13 @@ async def _admit(term: Term, work: Work, message: str, now: float) -> None:
     expects, metrics = work.expects, term.metrics
     passed = bypass.bypassed_by(term, work.key, now)
     # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
-    before, work.view = expects.mark, expects.record_admission(work.view, now)
-    work.plan = plan(term, work.view)
+    before, work.snapshot = expects.record, expects.record_admission(work.snapshot, now)
+    work.plan = plan(term, work.snapshot)
     bypass.record_in_ledger(term, passed, now)
     # Both at once: where a gate is refused, which is rare, the mark is taken off again.
     tried, marked = await asyncio.gather(
         try_gates(term, work.plan.opening.members if work.plan.opening is not None else (), expects),
-        pod_groups.write_mark(term, work, expects.mark, GangState.ADMITTED, message),
+        pod_groups.write_record(term, work, expects.record, GangState.ADMITTED, message),
         return_exceptions=True,
     )
     if isinstance(marked, ApiError) and not marked.refused:
@@ -89,16 +89,16 @@ async def _admit(term: Term, work: Work, message: str, now: float) -> None:
         bypass.record(term, passed, now)
         raise marked
     if failed := marked or tried:
-        expects.mark = before
+        expects.record = before
         plan(term, observe_gang(term, work.key))
         bypass.take_back(term, passed)
         raise failed
     bypass.record(term, passed, now)
-    term.reporter.report(work.view, GangState.ADMITTED, message, term.clock.now())
+    term.reporter.report(work.snapshot, GangState.ADMITTED, message, term.clock.now())
     if expects.planned is not None:
         metrics.started(expects.planned, now)
         expects.planned = None
     queue = term.ledger.queue_of(work.key) or ""
     # Where no queue bounds the gang it may name any: users who make workloads must not be able to make series.
-    metrics.admitted(queue if term.ledger.tree.get(queue) else "", now - (work.view.since or now))
+    metrics.admitted(queue if term.ledger.tree.get(queue) else "", now - (work.snapshot.since or now))
     work.has_written()

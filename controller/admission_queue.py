@@ -19,10 +19,10 @@ from muster.planning.candidate import candidate, queue_held
 from muster.planning.expectations import Expectations
 from muster.planning.messages import not_by_kueue, of_kueue
 from muster.planning.phase import lost_in
-from muster.planning.plan import Standing, enter_ledger
+from muster.planning.plan import GangPlan, plan_gang
 from muster.planning.pod_group import claim_of, scheduler_of
 from muster.planning.record import recorded_queue
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.entries import Claim, Order
 from muster.queueing.growth import GrowthQueue
 from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
@@ -52,8 +52,8 @@ class AdmissionQueue:
 
     def set_queue(self, queue: Queue) -> bool:
         """Add or update a queue; nothing starts in a queue that cannot be read. True when anything changed."""
-        view = view_of(queue)
-        return self.ledger.drop_queue(queue.metadata.name) if view is None else self.ledger.set_queue(view)
+        snapshot = view_of(queue)
+        return self.ledger.drop_queue(queue.metadata.name) if snapshot is None else self.ledger.set_queue(snapshot)
 
     def terms(self, queue: str) -> tuple[object, ...]:
         """The settings of a queue that concern more than the gangs that wait there.
@@ -61,20 +61,24 @@ class AdmissionQueue:
         They concern gangs of other queues, gangs that are not in the ledger, or admitted ones: its namespaces, its
         parent, its gate mode, whether it is on hold, and when its unplaced gangs let others past.
         """
-        view = self.ledger.tree.get(queue)
-        return (view.gate, view.namespaces, view.parent, view.on_hold, view.unplaced_after) if view else ()
+        snapshot = self.ledger.tree.get(queue)
+        return (
+            (snapshot.gate, snapshot.namespaces, snapshot.parent, snapshot.on_hold, snapshot.unplaced_after)
+            if snapshot
+            else ()
+        )
 
     def bound(self, nodes: Resources | None) -> None:
         """Admit no more than the nodes can hold, or with None whatever the queues allow."""
         if self.ledger.bound(nodes):
             self.wake_all()
 
-    def enter(self, view: View, expects: Expectations, *, may_grow: bool = True) -> Standing:
+    def enter(self, snapshot: GangSnapshot, expects: Expectations, *, may_grow: bool = True) -> GangPlan:
         """Enter the gang as it stands, without waking other gangs."""
-        standing = enter_ledger(view, self.ledger, expects, now=self._now(), may_grow=may_grow)
-        self._growing.enter(view.key, standing.growth)
-        self.lost.note(view.key, queue_held(view) if standing.lost else None)
-        return standing
+        plan = plan_gang(snapshot, self.ledger, expects, now=self._now(), may_grow=may_grow)
+        self._growing.enter(snapshot.key, plan.growth)
+        self.lost.note(snapshot.key, queue_held(snapshot) if plan.lost else None)
+        return plan
 
     def record_unreadable(self, key: GangKey, group: PodGroup | None) -> None:
         """Enter a gang when only its PodGroup can be read: it may be running, and hold what that asks for."""
@@ -88,42 +92,42 @@ class AdmissionQueue:
         self._growing.enter(key, None)
         self.lost.note(key, None)
 
-    def record(self, view: View, expects: Expectations) -> Standing:
+    def record(self, snapshot: GangSnapshot, expects: Expectations) -> GangPlan:
         """Enter the gang as it stands, and wake the gangs of its subtree when anything changed for them."""
-        before = {self.ledger.queue_of(key) for key in view.key.all}
-        turn = self._turns_to_grow.pop(view.key, None)
-        standing = self.enter(view, expects)
-        if standing.changed:
-            for queue in before | {self.ledger.queue_of(key) for key in view.key.all}:
+        before = {self.ledger.queue_of(key) for key in snapshot.key.all}
+        turn = self._turns_to_grow.pop(snapshot.key, None)
+        plan = self.enter(snapshot, expects)
+        if plan.changed:
+            for queue in before | {self.ledger.queue_of(key) for key in snapshot.key.all}:
                 if queue is not None:
-                    self.wake(queue, but=view.key)
-            if standing.wave is not None:
+                    self.wake(queue, but=snapshot.key)
+            if plan.wave is not None:
                 # In line it may have what it could not take without standing there.
-                self._queue.add(view.key)
+                self._queue.add(snapshot.key)
         if turn is not None:
             # Whatever it took or left: what there is may be enough for the next.
             with _for_its_own_gangs(turn[0]):
-                self._let_grow(turn[0], turn[1], but=view.key)
-        return standing
+                self._let_grow(turn[0], turn[1], but=snapshot.key)
+        return plan
 
-    def decide(self, view: View, standing: Standing, now: float) -> Decision | None:
+    def decide(self, snapshot: GangSnapshot, plan: GangPlan, now: float) -> Decision | None:
         """The ledger's decision on a waiting gang; None where it has none."""
-        if standing.lost and view.intent is not None:
-            return queue_not_found(view.intent.queue)
-        if view.kueue is not None and not view.kueue.admitted:
-            return Decision(fits=False, state=of_kueue(view.kueue), message=not_by_kueue(view.kueue))
-        if standing.gate is GateMode.ASSEMBLE and standing.on_hold is None:
-            admitted = "Kueue has admitted it, and " if view.kueue is not None else ""
+        if plan.lost and snapshot.intent is not None:
+            return queue_not_found(snapshot.intent.queue)
+        if snapshot.kueue is not None and not snapshot.kueue.admitted:
+            return Decision(fits=False, state=of_kueue(snapshot.kueue), message=not_by_kueue(snapshot.kueue))
+        if plan.gate is GateMode.ASSEMBLE and plan.on_hold is None:
+            admitted = "Kueue has admitted it, and " if snapshot.kueue is not None else ""
             return Decision(fits=True, state=GangState.ADMITTED, message=f"{admitted}all its pods are there")
-        return self.ledger.decide(view.key, now) or standing.on_hold
+        return self.ledger.decide(snapshot.key, now) or plan.on_hold
 
-    def refusal(self, view: View) -> Decision | None:
+    def refusal(self, snapshot: GangSnapshot) -> Decision | None:
         """Why a gang can never start, however much is free; None when it can."""
-        if view.intent is not None and lost_in(view, self.ledger.tree, view.intent.queue):
-            return queue_not_found(view.intent.queue)
-        if view.admitter is not Admitter.LEDGER and not scheduler_of(view).enforces_limits:
+        if snapshot.intent is not None and lost_in(snapshot, self.ledger.tree, snapshot.intent.queue):
+            return queue_not_found(snapshot.intent.queue)
+        if snapshot.admitter is not Admitter.LEDGER and not scheduler_of(snapshot).enforces_limits:
             return None
-        return self.ledger.refusal(candidate(view, view.mark), self._now())
+        return self.ledger.refusal(candidate(snapshot, snapshot.record), self._now())
 
     def leave(self, key: GangKey) -> None:
         """Remove the gang, and wake the gangs that waited with it."""

@@ -22,7 +22,7 @@ from muster.model.gang_states import GangState
 from muster.planning.candidate import candidate
 from muster.planning.expectations import SILENCE, Expectations
 from muster.planning.messages import lacking
-from muster.planning.snapshot import Mark, View
+from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.queueing.ledger import GangKey
 from muster.workloads import PLAIN_POD
 
@@ -63,34 +63,34 @@ class Assembling:
 
         Raises ApiError, and NotLeaderError.
         """
-        view, expects, now = work.view, work.expects, self._term.clock.now()
+        snapshot, expects, now = work.snapshot, work.expects, self._term.clock.now()
         if expects.assembling_since is None:
             expects.assembling_since = now
         if (wait := SILENCE - expects.assembling_for(now)) > 0:
             work.again(wait)
             return
-        pod_defaults, gives = self._term.cluster.added.of(view.key.namespace), _gives(view)
+        pod_defaults, gives = self._term.cluster.added.of(snapshot.key.namespace), _gives(snapshot)
         shortage = None
-        if pod_defaults.quotas and view.gang is not None and view.intent is not None:
-            order = candidate(view, expects.mark).order
-            if view.on_hold_by is not None:
+        if pod_defaults.quotas and snapshot.gang is not None and snapshot.intent is not None:
+            order = candidate(snapshot, expects.record).order
+            if snapshot.on_hold_by is not None:
                 # It would not start with the pods that others give up for it.
                 order = order._replace(urgency=sys.maxsize)
-            shortage = self._shares.look(view, pod_defaults, order, gives=gives)
-        words = lacking(view)
+            shortage = self._shares.look(snapshot, pod_defaults, order, gives=gives)
+        words = lacking(snapshot)
         if shortage is not None:
             words = f"{words}; {shortage.words}"
             work.again(_LOOK_AGAIN)
         message = words + expects.notes
-        await pod_groups.report(self._term, work, expects.record_waiting(view), GangState.ASSEMBLING, message)
-        if shortage is not None and shortage.yields is not None and view.members:
+        await pod_groups.report(self._term, work, expects.record_waiting(snapshot), GangState.ASSEMBLING, message)
+        if shortage is not None and shortage.yields is not None and snapshot.members:
             await self._give_back(work, shortage)
 
     async def _give_back(self, work: Work, shortage: Shortage) -> None:
         """Delete the gang's pods when it is time, and have those made that the other gang lacks."""
-        term, view, expects = self._term, work.view, work.expects
-        now, after = term.clock.now(), view.requeue_after or 0.0
-        given = self._given.setdefault(view.key, _Given(next=now + after - expects.assembling_for(now)))
+        term, snapshot, expects = self._term, work.snapshot, work.expects
+        now, after = term.clock.now(), snapshot.requeue_after or 0.0
+        given = self._given.setdefault(snapshot.key, _Given(next=now + after - expects.assembling_for(now)))
         if given.next > now:
             work.again(given.next - now)
             return
@@ -102,20 +102,20 @@ class Assembling:
                 f"it has lacked pods for {int(expects.assembling_for(now))} s; what it holds of ResourceQuota "
                 f'"{shortage.quota}" is given back to gang "{first.name if first else ""}"'
             )
-            mark = Mark(requeued_at=requeued_at(view, term.clock.wall()))
-            await pod_groups.write_mark(term, work, mark, GangState.REQUEUED, message)
-            expects.mark = mark
-            term.reporter.report(replace(view, pod_group=expects.written), GangState.REQUEUED, message, now)
+            record = AdmissionRecord(requeued_at=requeued_at(snapshot, term.clock.wall()))
+            await pod_groups.write_record(term, work, record, GangState.REQUEUED, message)
+            expects.record = record
+            term.reporter.report(replace(snapshot, pod_group=expects.written), GangState.REQUEUED, message, now)
         # At once: an operator that works on one gang after another would have made these again first each time.
         touched = [self._touches.touch_workload(observe_gang(term, first))] if first is not None else []
-        await asyncio.gather(delete_unplaced(term.writer, view.members), *touched)
+        await asyncio.gather(delete_unplaced(term.writer, snapshot.members), *touched)
         work.again(given.next - now)
 
 
-def _gives(view: View) -> bool:
+def _gives(snapshot: GangSnapshot) -> bool:
     """True if its workload asks to give back what the gang cannot use, and its operator makes deleted pods again.
 
     To a Job a pod that is deleted is one that failed.
     """
-    again = view.kind is not None and view.kind is not PLAIN_POD and not view.kind.pods_of_jobs
-    return again and view.requeue_after is not None
+    again = snapshot.kind is not None and snapshot.kind is not PLAIN_POD and not snapshot.kind.pods_of_jobs
+    return again and snapshot.requeue_after is not None

@@ -14,14 +14,14 @@ from muster.workloads.model import TimeLimit
 
 def deadline_words(term: Term, work: Work, state: GangState) -> str:
     """Return the message for a limit that is near, else ""; `state` is the state in which the gang waits."""
-    view, now = work.view, term.clock.wall()
-    limit = view.workload.deadline if view.workload else None
+    snapshot, now = work.snapshot, term.clock.wall()
+    limit = snapshot.workload.deadline if snapshot.workload else None
     if limit is None or limit.ends is None or limit.near is None:
         return ""
     if limit.ends <= now:
-        if view.pod_group and view.pod_group.metadata.annotations.get(STATE) != state:
+        if snapshot.pod_group and snapshot.pod_group.metadata.annotations.get(STATE) != state:
             # No gang waits behind it any more.
-            term.admission.wake(term.ledger.queue_of(view.key) or "", but=view.key)
+            term.admission.wake(term.ledger.queue_of(snapshot.key) or "", but=snapshot.key)
         return ""
     if now < limit.near:
         work.again(limit.near - now)
@@ -34,7 +34,7 @@ def deadline_words(term: Term, work: Work, state: GangState) -> str:
 
 def check_kueue(term: Term, work: Work) -> None:
     """Warn before Kueue takes its quota back from a gang whose pods are not ready."""
-    kueue, now, timeout = work.view.kueue, term.clock.wall(), term.defaults.kueues_timeout
+    kueue, now, timeout = work.snapshot.kueue, term.clock.wall(), term.defaults.kueues_timeout
     ends = kueue.awaited_until if kueue is not None else None
     near = TimeLimit("", "", ends - timeout, timeout).near if ends is not None else None
     if ends is None or near is None or ends <= now:
@@ -47,7 +47,7 @@ def check_kueue(term: Term, work: Work) -> None:
 
 def check_run(term: Term, work: Work) -> None:
     """Report once that an admitted gang runs longer than its user said; nothing ends it."""
-    end, now = said_end(work.view, work.expects.mark), term.clock.wall()
+    end, now = said_end(work.snapshot, work.expects.record), term.clock.wall()
     if end is None:
         return
     # A program that is told to stop then has a moment for that.
@@ -64,4 +64,4 @@ def _warn(term: Term, work: Work, ends: float, words: str, state: GangState = Ga
     if work.expects.warned_of != ends:
         work.expects.warned_of = ends
         term.admission.request_refresh(work.key)
-        term.reporter.emit(work.view, state, words)
+        term.reporter.emit(work.snapshot, state, words)

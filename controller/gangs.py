@@ -8,19 +8,19 @@ from controller.term import Term
 from muster.cluster.observe import observe
 from muster.planning.candidate import queue_held
 from muster.planning.phase import Phase
-from muster.planning.plan import Standing
+from muster.planning.plan import GangPlan
 from muster.planning.pod_group import newer
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 
 logger = logging.getLogger(__name__)
 
 
-def observe_gang(term: Term, key: GangKey) -> View:
+def observe_gang(term: Term, key: GangKey) -> GangSnapshot:
     """Return the gang as the stores show it, with the writes that the watches may not show yet."""
     expects = term.expectations.seen(key)
     # A leader that takes over believes the marks. Later one counts that it wrote, or for which the gang holds room.
-    believed = term.taking_over or bool(expects.mark.admitted) or term.ledger.holds(key) is not None
+    believed = term.taking_over or bool(expects.record.admitted) or term.ledger.holds(key) is not None
     return observe(
         key,
         term.cluster,
@@ -32,14 +32,14 @@ def observe_gang(term: Term, key: GangKey) -> View:
     )
 
 
-def plan(term: Term, view: View) -> Standing:
+def plan(term: Term, snapshot: GangSnapshot) -> GangPlan:
     """Plan the gang as it stands, enter it into the ledger so, and wake the gangs for which that changes anything."""
-    was_lost = view.key in term.admission.lost
-    expects = term.expectations.seen(view.key)
-    standing = term.admission.record(view, expects)
+    was_lost = snapshot.key in term.admission.lost
+    expects = term.expectations.seen(snapshot.key)
+    standing = term.admission.record(snapshot, expects)
     expects.yielded = expects.yielded and (standing.yields or standing.phase is not Phase.ADMITTED)
     if was_lost and not standing.lost:
-        found(term, queue_held(view))
+        found(term, queue_held(snapshot))
     return standing
 
 

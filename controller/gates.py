@@ -23,7 +23,7 @@ from muster.model.resource import PODS
 from muster.planning import messages
 from muster.planning.expectations import Expectations, Part
 from muster.planning.record import units_of
-from muster.planning.snapshot import Mark, Member
+from muster.planning.snapshot import AdmissionRecord, Member
 from muster.resources.amounts import describe
 
 # A gang may have thousands of members.
@@ -37,52 +37,56 @@ async def open_gates(term: Term, work: Work, *, tried: bool = False) -> None:
 
     Where more than one pod is to be opened that was not `tried`, that is tried first.
     """
-    now, opens, expects, view = term.clock.now(), work.plan.opening, work.expects, work.view
+    now, opens, expects, snapshot = term.clock.now(), work.plan.opening, work.expects, work.snapshot
     holds = describe(term.ledger.holds(work.key) or {})
-    holds += ", admitted by Kueue" if view.kueue else f' of queue "{term.ledger.queue_of(work.key)}"'
+    holds += ", admitted by Kueue" if snapshot.kueue else f' of queue "{term.ledger.queue_of(work.key)}"'
     before = expects.units
-    expects.record_open_units(view, opens.units if opens is not None else frozenset())
-    mark = expects.record_running(view, work.plan.wave, now)
+    expects.record_open_units(snapshot, opens.units if opens is not None else frozenset())
+    record = expects.record_running(snapshot, work.plan.wave, now)
     if opens is not None and opens.members:
         if opens.grows:
             expects.unplaced_since = now
             bypass.record(term, bypass.bypassed_by(term, work.key, now, growth=opens.growth), now)
-        if not await _write_mark(term, work, mark, holds, before):
+        if not await _write_record(term, work, record, holds, before):
             return
         if len(opens.members) > 1 and not tried:
             await try_gates(term, opens.members, expects)
         term.evictions.opened(work.key, await take_off(term, opens.members, expects))
         if expects.units:
-            view = work.view
-            seen = (one._replace(held=one.held and one.pod.metadata.uid not in expects.opened) for one in view.members)
-            expects.record_open_units(replace(view, members=tuple(seen)), frozenset())
-            expects.record_running(view, work.plan.wave, now)
+            snapshot = work.snapshot
+            seen = (
+                one._replace(held=one.held and one.pod.metadata.uid not in expects.opened) for one in snapshot.members
+            )
+            expects.record_open_units(replace(snapshot, members=tuple(seen)), frozenset())
+            expects.record_running(snapshot, work.plan.wave, now)
     for due in (work.plan.requeues, None if work.plan.soft else work.plan.softens):
         work.again(None if due is None else due - now)
-    state, message = messages.admitted(work.view, work.plan, holds, expects.notes)
-    await pod_groups.report(term, work, expects.mark, state, message)
+    state, message = messages.admitted(work.snapshot, work.plan, holds, expects.notes)
+    await pod_groups.report(term, work, expects.record, state, message)
 
 
-async def _write_mark(term: Term, work: Work, mark: Mark, holds: str, before: frozenset[str] | None) -> bool:
+async def _write_record(
+    term: Term, work: Work, record: AdmissionRecord, holds: str, before: frozenset[str] | None
+) -> bool:
     """Write the mark where it is new; False where it is to be written later, and nothing may be opened until then.
 
     `before` are the units that were being opened so far.
     """
-    expects, view = work.expects, work.view
-    units = (expects.units or frozenset()) - units_of(view.mark, view.uid)
-    if view.marked_for == view.uid and not units:
+    expects, snapshot = work.expects, work.snapshot
+    units = (expects.units or frozenset()) - units_of(snapshot.record, snapshot.uid)
+    if snapshot.marked_for == snapshot.uid and not units:
         return True
     said = GangState.ADMITTED, holds
-    if view.marked_for == view.uid:
-        said = messages.admitted(view, work.plan, holds, expects.notes)
+    if snapshot.marked_for == snapshot.uid:
+        said = messages.admitted(snapshot, work.plan, holds, expects.notes)
     try:
-        written = await pod_groups.write(term, work, mark, *said)
+        written = await pod_groups.write(term, work, record, *said)
     except ApiError as error:
         # Otherwise it is not known whether the mark is there: the room stays taken until the next round writes it.
         expects.units = before if error.refused else expects.units
         expects.unanswered = expects.unanswered if error.refused else term.clock.now()
         raise
-    if written or (view.open and not units):
+    if written or (snapshot.open and not units):
         return True
     # Others take the mark away again and again, so that it is written later. Without it a leader that dies between two
     # gates would leave a part of the gang, or of a unit, open alone.

@@ -23,7 +23,7 @@ from muster.planning.candidate import queue_held
 from muster.planning.expectations import Expectations, Runs
 from muster.planning.phase import Phase
 from muster.planning.run_times import lasts, lineage
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class RunTimes:
         self._cluster = cluster
         self._history = history
 
-    def follow(self, view: View, phase: Phase, expects: Expectations, now: float) -> None:
+    def follow(self, snapshot: GangSnapshot, phase: Phase, expects: Expectations, now: float) -> None:
         """Note that an admitted gang runs, and record for how long it ran when it has run to its end.
 
         One that was deleted, suspended or queued again has not; nor is anything known of one that ended while another
@@ -49,38 +49,40 @@ class RunTimes:
             return
         ran = expects.runs
         if phase is Phase.ADMITTED:
-            marked = view.mark if view.marked_for == view.uid else expects.mark
+            marked = snapshot.record if snapshot.marked_for == snapshot.uid else expects.record
             since = seconds_of(marked.admitted_at)
             if since is None or (ran is not None and ran.since == since):
                 return
-            maker = view.decoded.metadata.controller if view.decoded is not None else None
-            expects.runs = Runs(view.uid, lineage(view), queue_held(view), since, maker)
+            maker = snapshot.decoded.metadata.controller if snapshot.decoded is not None else None
+            expects.runs = Runs(snapshot.uid, lineage(snapshot), queue_held(snapshot), since, maker)
             return
         expects.runs = None
-        if ran is not None and self._has_ended(view, phase, ran):
+        if ran is not None and self._has_ended(snapshot, phase, ran):
             self._history.record(ran.lineage, ran.queue, now - ran.since)
 
-    def _has_ended(self, view: View, phase: Phase, ran: Runs) -> bool:
+    def _has_ended(self, snapshot: GangSnapshot, phase: Phase, ran: Runs) -> bool:
         if phase is Phase.INACTIVE:
-            return view.uid == ran.uid and view.workload is not None and view.workload.finished
+            return snapshot.uid == ran.uid and snapshot.workload is not None and snapshot.workload.finished
         # A RayJob that has ended takes its cluster along.
-        made = self._cluster.workload(view.key.namespace, ran.maker) if phase is Phase.GONE and ran.maker else None
+        made = self._cluster.workload(snapshot.key.namespace, ran.maker) if phase is Phase.GONE and ran.maker else None
         with suppress(InvalidObjectError):
             return made is not None and made[0].read(made[1]).finished
         return False
 
-    def expect(self, view: View, expects: Expectations, *, renew: bool = False) -> None:
+    def expect(self, snapshot: GangSnapshot, expects: Expectations, *, renew: bool = False) -> None:
         """Note the estimates of a gang that waits: those of its PodGroup; where it says none, or to `renew`, new ones.
 
         An admitted gang keeps those with which it started.
         """
         if self._history is None:
             return
-        expects.runs_about = (view.mark.runs_about if view.ours else "") or expects.runs_about
-        known = view.mark.admitted or (expects.runs_about and not renew)
-        if known or view.intent is None or not view.members or lasts(view):
+        expects.runs_about = (snapshot.record.runs_about if snapshot.ours else "") or expects.runs_about
+        known = snapshot.record.admitted or (expects.runs_about and not renew)
+        if known or snapshot.intent is None or not snapshot.members or lasts(snapshot):
             return
-        expects.runs_about = " ".join(map(duration_text, self._history.estimates(lineage(view), view.intent.queue)))
+        expects.runs_about = " ".join(
+            map(duration_text, self._history.estimates(lineage(snapshot), snapshot.intent.queue))
+        )
 
     def drain_after(self, queue: str) -> str:
         """When a queue drains for a gang that is passed, by its runs; "" where too little is known of them."""

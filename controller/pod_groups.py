@@ -30,7 +30,7 @@ from muster.planning.pod_group import (
     while_assembling,
 )
 from muster.planning.record import carried, terms_of
-from muster.planning.snapshot import Mark
+from muster.planning.snapshot import AdmissionRecord
 from muster.schedulers import scheduler_of_group
 
 logger = logging.getLogger(__name__)
@@ -41,17 +41,17 @@ _BEHIND = 5.0
 
 async def keep(term: Term, work: Work) -> bool:
     """Have the gang's PodGroup be as its phase wants it; False where there is none, and is to be none yet."""
-    view, expects = work.view, work.expects
-    if view.pod_group is None and not _may_be_made(term, work):
+    snapshot, expects = work.snapshot, work.expects
+    if snapshot.pod_group is None and not _may_be_made(term, work):
         return False
     try:
-        wanted = work.plan.wanted or desired(view, admitted=work.admitted)
+        wanted = work.plan.wanted or desired(snapshot, admitted=work.admitted)
         if work.plan.phase is Phase.ASSEMBLING:
-            wanted = while_assembling(view, wanted)
-        expects.terms = carried(wanted.group.spec, terms_of(view) if work.admitted else None)
+            wanted = while_assembling(snapshot, wanted)
+        expects.terms = carried(wanted.group.spec, terms_of(snapshot) if work.admitted else None)
         if work.plan.soft or work.plan.lost or expects.lacks_pods(term.clock.now()):
-            wanted = unreserved(view, wanted)
-        work.view = replace(view, terms=expects.terms)
+            wanted = unreserved(snapshot, wanted)
+        work.snapshot = replace(snapshot, terms=expects.terms)
         await ensure(term, work, wanted)
     except ApiError as error:
         if error.conflict:
@@ -61,16 +61,16 @@ async def keep(term: Term, work: Work) -> bool:
             if work.plan.phase is Phase.WAITING:
                 return False
         else:
-            words = messages.without_pod_group(view, error)
-            expects.refused.note(Part.POD_GROUP, manifest_of(view), words, error, term.clock.now())
+            words = messages.without_pod_group(snapshot, error)
+            expects.refused.note(Part.POD_GROUP, manifest_of(snapshot), words, error, term.clock.now())
         raise
     expects.refused.taken(Part.POD_GROUP)
-    return work.view.pod_group is not None
+    return work.snapshot.pod_group is not None
 
 
 async def ensure(term: Term, work: Work, wanted: Wanted) -> None:
     """Have the PodGroup be as it should."""
-    before, expects = work.view.pod_group, work.expects
+    before, expects = work.snapshot.pod_group, work.expects
     if before is not None and up_to_date(before, wanted):
         return
     manifest, now = wanted.manifest, term.clock.now()
@@ -93,17 +93,17 @@ async def _apply(term: Term, wanted: Wanted, group: PodGroup | None) -> PodGroup
     return decode(await term.writer.apply(resource, body, field_manager=WORKLOAD_MANAGER), type(wanted.group))
 
 
-async def report(term: Term, work: Work, mark: Mark, state: GangState, message: str) -> None:
+async def report(term: Term, work: Work, record: AdmissionRecord, state: GangState, message: str) -> None:
     """Bring annotations and events up to date; nothing is written when nothing changed."""
-    view = work.view
-    if view.pod_group is not None and view.ours and not annotations_match(view, mark, state, message):
-        await write(term, work, mark, state, message)
-    term.reporter.report(view, state, message, term.clock.now())
+    snapshot = work.snapshot
+    if snapshot.pod_group is not None and snapshot.ours and not annotations_match(snapshot, record, state, message):
+        await write(term, work, record, state, message)
+    term.reporter.report(snapshot, state, message, term.clock.now())
 
 
-async def write(term: Term, work: Work, mark: Mark, state: GangState, message: str) -> bool:
+async def write(term: Term, work: Work, record: AdmissionRecord, state: GangState, message: str) -> bool:
     """Have the PodGroup say what was decided, and why; False where it is to be written later."""
-    words, now, expects = annotations_of(mark, state, message), term.clock.now(), work.expects
+    words, now, expects = annotations_of(record, state, message), term.clock.now(), work.expects
     # Whatever becomes of the write: a gang has its turn for other numbers once, and they are written until they are
     # there.
     expects.reported = str(state), message
@@ -111,21 +111,21 @@ async def write(term: Term, work: Work, mark: Mark, state: GangState, message: s
     if wait > 0:
         work.again(wait)
         return False
-    await write_mark(term, work, mark, state, message)
+    await write_record(term, work, record, state, message)
     expects.words.note(words, now)
     work.has_written()
     return True
 
 
-async def write_mark(term: Term, work: Work, mark: Mark, state: GangState, message: str) -> None:
+async def write_record(term: Term, work: Work, record: AdmissionRecord, state: GangState, message: str) -> None:
     """Write it at once, with the gang's estimated run time, and remember where that is not taken."""
-    view, expects = work.view, work.expects
-    term.run_times.expect(view, expects, renew=state in BEFORE_ADMISSION)
-    mark = replace(mark, runs_about=expects.runs_about if mark.admitted or state in BEFORE_ADMISSION else "")
+    snapshot, expects = work.snapshot, work.expects
+    term.run_times.expect(snapshot, expects, renew=state in BEFORE_ADMISSION)
+    record = replace(record, runs_about=expects.runs_about if record.admitted or state in BEFORE_ADMISSION else "")
     try:
-        expects.written = await term.reporter.mark(view, mark, state, message)
+        expects.written = await term.reporter.record(snapshot, record, state, message)
     except ApiError as error:
-        about, words = version_of(view.pod_group), messages.unmarked(view, error)
+        about, words = version_of(snapshot.pod_group), messages.unmarked(snapshot, error)
         expects.refused.note(Part.MARK, about, words, error, term.clock.now())
         raise
     expects.refused.taken(Part.MARK)
@@ -137,7 +137,7 @@ async def delete(term: Term, work: Work, *, gone: bool = False) -> None:
     Of plain pods that this leader has seen, and whose watch says that they are `gone`, it need not: the apiserver
     would look through all pods of the namespace for each gang that ends.
     """
-    group = work.view.pod_group
+    group = work.snapshot.pod_group
     if group is None or group.metadata.deletion_timestamp:
         return
     meta = group.metadata
@@ -155,15 +155,15 @@ async def leave(term: Term, work: Work, pods: Collection[Pod]) -> None:
     The PodGroup of a workload is deleted with its owner. The PodGroup of plain pods has no owner: it is deleted
     with the last pod that has a node, and waits for no others, for they hold nothing.
     """
-    view = work.view
-    if not view.ours or view.pod_group is None or view.group_owner is not None:
+    snapshot = work.snapshot
+    if not snapshot.ours or snapshot.pod_group is None or snapshot.group_owner is not None:
         return
     goes = all(pod.metadata.deletion_timestamp and not pod.spec.node_name for pod in pods)
     # Kubernetes keeps its own PodGroups while pods name them, those of the next gang of the name among them.
-    at_once = goes and not view.pod_group.metadata.finalizers
-    if view.mark.admitted and not at_once and not view.members:
+    at_once = goes and not snapshot.pod_group.metadata.finalizers
+    if snapshot.record.admitted and not at_once and not snapshot.members:
         # Its room is given away, and pods that come while the last of these end are to wait as any others do.
-        await write(term, work, Mark(), GangState.FINISHED, "its pods are being deleted")
+        await write(term, work, AdmissionRecord(), GangState.FINISHED, "its pods are being deleted")
     if at_once or not pods:
         await delete(term, work, gone=work.expects.plain_pods)
 
@@ -174,13 +174,13 @@ def _may_be_made(term: Term, work: Work) -> bool:
     And not in a queue with others below it (one there stops the whole cluster under Volcano's capacity plugin), nor
     where there is none for it: Volcano would keep room for it in a queue that is not its own.
     """
-    view = work.view
-    refusal = term.admission.refusal(view) if view.members and not work.admitted else None
+    snapshot = work.snapshot
+    refusal = term.admission.refusal(snapshot) if snapshot.members and not work.admitted else None
     if refusal is None or refusal.state not in (GangState.QUEUE_NOT_LEAF, GangState.QUEUE_NOT_FOUND):
-        return bool(view.members)
+        return bool(snapshot.members)
     # Its time runs, too.
     message = refusal.message + deadline_words(term, work, refusal.state)
-    term.reporter.report(view, refusal.state, message, term.clock.now())
+    term.reporter.report(snapshot, refusal.state, message, term.clock.now())
     return False
 
 
@@ -189,11 +189,11 @@ def _is_for_its_queue(term: Term, work: Work) -> bool:
 
     A gang that waits stays in line for it, and comes again when the queue has changed.
     """
-    decision = term.admission.refusal(work.view)
+    decision = term.admission.refusal(work.snapshot)
     if decision is None or decision.state not in (GangState.QUEUE_NOT_FOUND, GangState.QUEUE_CLOSED):
         return False
     message = decision.message
     if work.plan.phase is Phase.WAITING:
         message += deadline_words(term, work, decision.state)
-    term.reporter.report(work.view, decision.state, message, term.clock.now())
+    term.reporter.report(work.snapshot, decision.state, message, term.clock.now())
     return True

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from muster.gangs.gang import charge_of
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.entries import Order
 from muster.queueing.ledger import GangKey
 from muster.resources.amounts import Resources, describe, times, total, within
@@ -79,22 +79,22 @@ class Shares:
             if not shares:
                 del self._shares[quota]
 
-    def look(self, view: View, pod_defaults: PodDefaults, order: Order, *, gives: bool) -> Shortage | None:
+    def look(self, snapshot: GangSnapshot, pod_defaults: PodDefaults, order: Order, *, gives: bool) -> Shortage | None:
         """The quota that refuses the gang's next pod, and other gangs that lack pods for it; None where none does."""
-        self.forget(view.key)
-        missing, limits = _missing(view, pod_defaults)
+        self.forget(snapshot.key)
+        missing, limits = _missing(snapshot, pod_defaults)
         found = short_of(pod_defaults.quotas, missing[0][0]) if missing else None
         if found is None:
             return None
         quota, left = found
-        key = view.key.namespace, quota.metadata.name
-        held = total((charge(total(member.requests for member in view.members), len(view.members)), limits))
+        key = snapshot.key.namespace, quota.metadata.name
+        held = total((charge(total(member.requests for member in snapshot.members), len(snapshot.members)), limits))
         lacks = total(times(pod.amounts, count) for pod, count in missing)
         shares = self._shares.setdefault(key, {})
-        own = shares[view.key] = _Share(order, held, lacks, gives)
-        self._quota_of[view.key] = key
+        own = shares[snapshot.key] = _Share(order, held, lacks, gives)
+        self._quota_of[snapshot.key] = key
         asks = missing[0][0].amounts
-        others = [one for one in shares if one != view.key]
+        others = [one for one in shares if one != snapshot.key]
         if not others:
             return Shortage(quota.metadata.name, asks, left)
         rival = min(others, key=lambda one: shares[one].order)
@@ -110,15 +110,15 @@ def _helps(first: _Share, left: Resources, shares: Iterable[_Share]) -> bool:
     return within({name: first.lacks[name] for name in left if name in first.lacks}, total((left, given)))
 
 
-def _missing(view: View, pod_defaults: PodDefaults) -> tuple[list[tuple[PodCharge, int]], Resources]:
+def _missing(snapshot: GangSnapshot, pod_defaults: PodDefaults) -> tuple[list[tuple[PodCharge, int]], Resources]:
     """The pods that the gang lacks, role by role, and the limits of those that are there, as quotas count both."""
-    if view.gang is None or view.workload is None:
+    if snapshot.gang is None or snapshot.workload is None:
         return [], {}
-    there = Counter(member.role for member in view.members)
+    there = Counter(member.role for member in snapshot.members)
     missing, limits = [], []
-    for role in view.gang.roles:
-        if spec := view.workload.role(role.name):
-            pod = charge_of(spec, view.intent, pod_defaults)
+    for role in snapshot.gang.roles:
+        if spec := snapshot.workload.role(role.name):
+            pod = charge_of(spec, snapshot.intent, pod_defaults)
             of_pod = {key: amount for key, amount in pod.amounts.items() if key in LIMITS}
             limits.append(times(of_pod, there[role.name]))
             if role.minimum > there[role.name]:

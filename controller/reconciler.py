@@ -38,7 +38,7 @@ from muster.planning.plan import waits_for_a_node
 from muster.planning.pod_group import RESERVING, desired, relaxed_pod_group, shown, unreserved
 from muster.planning.readiness import ready_in, too_long
 from muster.planning.record import without_units
-from muster.planning.snapshot import Mark
+from muster.planning.snapshot import AdmissionRecord
 from muster.queueing.ledger import GangKey, queue_not_found
 from muster.queueing.queue_view import ROOT
 from muster.resources.amounts import Resources
@@ -206,72 +206,72 @@ class Reconciler:
         behind = expects.expire_unseen_write(
             term.clock.now(), shown=shown(term.cluster.pod_group(key), expects.written)
         )
-        view = observe_gang(term, key)
+        snapshot = observe_gang(term, key)
         ours = expects.opened | expects.tried
         pods = term.cluster.pods_of(key) if ours else ()
         gated = {pod.metadata.uid for pod in pods if pod.metadata.uid in ours and pod.gated(GATE)}
-        term.reporter.forget(expects.update(view, gated, term.clock.now()))
-        term.run_times.expect(view, expects)
-        work = Work(view, plan(term, view), expects)
+        term.reporter.forget(expects.update(snapshot, gated, term.clock.now()))
+        term.run_times.expect(snapshot, expects)
+        work = Work(snapshot, plan(term, snapshot), expects)
         work.again(behind or None)
         return work
 
     def _record(self, work: Work) -> None:
         """Record how the gang stands now: its run, how often it is looked at, and what is over."""
-        term, view, expects, phase = self.term, work.view, work.expects, work.plan.phase
-        term.run_times.follow(view, phase, expects, term.clock.now())
+        term, snapshot, expects, phase = self.term, work.snapshot, work.expects, work.plan.phase
+        term.run_times.follow(snapshot, phase, expects, term.clock.now())
         assembling = phase is Phase.ASSEMBLING
-        needed = view.gang.min_member if assembling and view.gang is not None else 0
+        needed = snapshot.gang.min_member if assembling and snapshot.gang is not None else 0
         pods = term.cluster.pods_of(work.key)
-        self._pace.record(work.key, len(pods) + len(view.unmanaged_pods), needed=needed)
+        self._pace.record(work.key, len(pods) + len(snapshot.unmanaged_pods), needed=needed)
         if not assembling:
             self._assembling.over(work.key, expects)
         if not work.admitted:
             # What is no admitted gang keeps no room for what was begun: others may have taken it.
             expects.units = frozenset()
             expects.tried.clear()
-        elif expects.requeues and view.open and not view.unplaced and not expects.unready:
+        elif expects.requeues and snapshot.open and not snapshot.unplaced and not expects.unready:
             expects.requeues = 0
         work.again(look_again_in(pods, term.clock.wall()))
 
     def _report_notes(self, work: Work) -> None:
         """Report what is to be known other than the gang's state: deadlines, rivals, pods that do not become ready."""
-        term, view, now = self.term, work.view, self.term.clock.now()
+        term, snapshot, now = self.term, work.snapshot, self.term.clock.now()
         deadlines.check_kueue(term, work)
         if work.admitted:
             deadlines.check_run(term, work)
         shut_out = work.plan.lost and work.plan.phase is Phase.FOREIGN
-        term.reporter.report_rivals(view, now, shut_out=shut_out)
-        slow = work.expects.unready, now, term.ledger.tree.settings(queue_held(view)).unplaced_after
-        if term.reporter.report_notes(view, work.expects, too_long(*slow)) or work.plan.changed:
+        term.reporter.report_rivals(snapshot, now, shut_out=shut_out)
+        slow = work.expects.unready, now, term.ledger.tree.settings(queue_held(snapshot)).unplaced_after
+        if term.reporter.report_notes(snapshot, work.expects, too_long(*slow)) or work.plan.changed:
             term.admission.request_refresh(work.key)
         work.again(ready_in(*slow))
 
     def _wait(self, work: Work) -> None:
         """Have the gang looked at again when a wait is over: after evictions, or for a write that was refused."""
         term = self.term
-        term.evictions.unplaced(work.key, waits=waits_for_a_node(work.view, work.plan))
+        term.evictions.unplaced(work.key, waits=waits_for_a_node(work.snapshot, work.plan))
         work.again(term.evictions.wait(work.key) or None)
         work.again(work.expects.refused.wait(term.clock.now()) or None)
 
     def _observe_again(self, work: Work) -> None:
         """Observe and plan again if the gang has changed: a touch takes up to ten seconds where a webhook is away."""
-        if (seen := observe_gang(self.term, work.key)) != work.view:
-            work.view, work.plan = seen, plan(self.term, seen)
+        if (seen := observe_gang(self.term, work.key)) != work.snapshot:
+            work.snapshot, work.plan = seen, plan(self.term, seen)
 
     async def _carry_out(self, work: Work) -> None:
         """Take the step of the gang's phase."""
-        term, view = self.term, work.view
+        term, snapshot = self.term, work.snapshot
         match work.plan.phase:
             case Phase.GONE:
                 await self._forget(work)
             case Phase.FOREIGN:
-                if view.members or (view.unmanaged_pods and view.gang is not None):
-                    term.reporter.report(view, *messages.in_the_way(view), term.clock.now())
+                if snapshot.members or (snapshot.unmanaged_pods and snapshot.gang is not None):
+                    term.reporter.report(snapshot, *messages.in_the_way(snapshot), term.clock.now())
             case Phase.STALE:
                 await pod_groups.delete(term, work)
             case Phase.INVALID:
-                await pod_groups.report(term, work, without_units(view.mark), GangState.INVALID, view.error)
+                await pod_groups.report(term, work, without_units(snapshot.record), GangState.INVALID, snapshot.error)
             case Phase.RELEASED | Phase.NOT_MANAGED:
                 await self._release(work)
             case Phase.INACTIVE:
@@ -290,13 +290,13 @@ class Reconciler:
             return
         try:
             if out and refused.part is Part.GATE:
-                await try_gates(term, [member for member in work.view.members if member.held], expects)
+                await try_gates(term, [member for member in work.snapshot.members if member.held], expects)
                 refused.come_back()
             else:
                 await self._take_step(work)
         except ApiError:
             if refused.wait(term.clock.now()) > 0:
-                work.view = observe_gang(term, work.key)
+                work.snapshot = observe_gang(term, work.key)
                 await self._set_aside.keep(work, write=True)
             raise
         if out and not refused.out(term.clock.now()):
@@ -304,8 +304,8 @@ class Reconciler:
 
     async def _take_step(self, work: Work) -> None:
         """Keep the gang's PodGroup as it should be, and take the step of its phase."""
-        term, view, expects = self.term, work.view, work.expects
-        opened_elsewhere = expects.release_in_progress(view, term.clock.now())
+        term, snapshot, expects = self.term, work.snapshot, work.expects
+        opened_elsewhere = expects.release_in_progress(snapshot, term.clock.now())
         if work.admitted and opened_elsewhere > 0:
             work.again(opened_elsewhere)
             return
@@ -319,77 +319,77 @@ class Reconciler:
                 if await admission.decide(term, work):
                     await open_gates(term, work, tried=True)
             case Phase.REQUEUED:
-                since = work.view.mark.requeued_at or expects.mark.requeued_at
-                await delete_unplaced(term.writer, given_back(work.view, since))
+                since = work.snapshot.record.requeued_at or expects.record.requeued_at
+                await delete_unplaced(term.writer, given_back(work.snapshot, since))
             case Phase.ADMITTED if requeues is not None and requeues <= term.clock.now():
                 await self._requeue(work)
-            case _ if opening is None or not opening.members or await still_admits(term, work.view):
+            case _ if opening is None or not opening.members or await still_admits(term, work.snapshot):
                 await open_gates(term, work)
 
     async def _release(self, work: Work) -> None:
         """Leave a workload alone: its PodGroup asks for nothing, and pods that are held go as there is room."""
-        term, view, expects, opening = self.term, work.view, work.expects, work.plan.opening
+        term, snapshot, expects, opening = self.term, work.snapshot, work.expects, work.plan.opening
         refused, now = expects.refused, term.clock.now()
         if refused.out(now) and refused.wait(now) <= 0:
             self._set_aside.come_back(work.key)
             return
-        mark = expects.record_unmanaged(view)
-        state, message = messages.left_alone(view)
-        if work.plan.lost and view.members:
-            state, message = GangState.QUEUE_NOT_FOUND, queue_not_found(queue_held(view)).message
-        elif view.members:
-            await pod_groups.ensure(term, work, relaxed_pod_group(view))
+        record = expects.record_unmanaged(snapshot)
+        state, message = messages.left_alone(snapshot)
+        if work.plan.lost and snapshot.members:
+            state, message = GangState.QUEUE_NOT_FOUND, queue_not_found(queue_held(snapshot)).message
+        elif snapshot.members:
+            await pod_groups.ensure(term, work, relaxed_pod_group(snapshot))
             if opening is not None:
                 if opening.members:
                     await take_off(term, opening.members, expects)
                 message += messages.beyond(opening, {}, work.plan.on_hold)
             message += f"; {refused.words}" if refused.words else ""
         # A workload that asks for nothing, and has nothing of muster's, is left alone.
-        if work.view.pod_group is not None or view.gang is not None or work.plan.lost:
-            await pod_groups.report(term, work, mark, state, message)
+        if work.snapshot.pod_group is not None or snapshot.gang is not None or work.plan.lost:
+            await pod_groups.report(term, work, record, state, message)
 
     async def _requeue(self, work: Work) -> None:
         """Give back a place that the gang cannot use, as its workload asks for: the mark goes first, then its pods.
 
         Its operator replaces them, held by the gate, and the gang queues again behind those that waited since.
         """
-        term, view, expects = self.term, work.view, work.expects
-        asked = view.decoded.metadata.annotations[REQUEUE_AFTER].partition(",")[0] if view.decoded else ""
+        term, snapshot, expects = self.term, work.snapshot, work.expects
+        asked = snapshot.decoded.metadata.annotations[REQUEUE_AFTER].partition(",")[0] if snapshot.decoded else ""
         asked = f"{2**expects.requeues} times {asked}" if expects.requeues else asked
         expects.requeues = min(expects.requeues + 1, DOUBLINGS)
-        message = messages.given_back(view, asked, {uid: one.reason for uid, one in expects.unready.items()})
-        mark = Mark(requeued_at=requeued_at(view, term.clock.wall()))
-        await pod_groups.write_mark(term, work, mark, GangState.REQUEUED, message)
-        expects.mark = mark
+        message = messages.given_back(snapshot, asked, {uid: one.reason for uid, one in expects.unready.items()})
+        record = AdmissionRecord(requeued_at=requeued_at(snapshot, term.clock.wall()))
+        await pod_groups.write_record(term, work, record, GangState.REQUEUED, message)
+        expects.record = record
         work.has_written()
-        term.reporter.report(work.view, GangState.REQUEUED, message, term.clock.now())
-        plan(term, work.view)
-        await delete_unplaced(term.writer, given_back(work.view, mark.requeued_at))
+        term.reporter.report(work.snapshot, GangState.REQUEUED, message, term.clock.now())
+        plan(term, work.snapshot)
+        await delete_unplaced(term.writer, given_back(work.snapshot, record.requeued_at))
 
     async def _queue_again(self, work: Work) -> None:
         """Take the mark off a gang that has outgrown it: without that it waits, for what it asks for now."""
-        work.expects.mark = mark = Mark(requeued_at=work.view.mark.requeued_at)
-        await pod_groups.report(self.term, work, mark, GangState.REQUEUED, messages.too_large(work.view))
+        work.expects.record = record = AdmissionRecord(requeued_at=work.snapshot.record.requeued_at)
+        await pod_groups.report(self.term, work, record, GangState.REQUEUED, messages.too_large(work.snapshot))
 
     async def _finish(self, work: Work) -> None:
         """A finished or suspended workload gives its mark back, so that it queues again when it resumes."""
-        term, view = self.term, work.view
-        work.expects.mark = Mark()
-        if view.workload is None:
+        term, snapshot = self.term, work.snapshot
+        work.expects.record = AdmissionRecord()
+        if snapshot.workload is None:
             return
-        state, message = messages.at_rest(view.workload, view.kueue)
-        if view.pod_group is None:
+        state, message = messages.at_rest(snapshot.workload, snapshot.kueue)
+        if snapshot.pod_group is None:
             # What Kueue suspends from the beginning has no pods, and no PodGroup for them.
-            if view.kueue is not None and state is not GangState.FINISHED:
+            if snapshot.kueue is not None and state is not GangState.FINISHED:
                 report_wait(term, work, state, message)
             return
-        if not annotations_match(view, Mark(), state, message):
-            await pod_groups.report(term, work, Mark(), state, message)
+        if not annotations_match(snapshot, AdmissionRecord(), state, message):
+            await pod_groups.report(term, work, AdmissionRecord(), state, message)
             # Without the mark its place is free.
-            work.view = view = observe_gang(term, work.key)
-            plan(term, view)
-        if view.pod_group is not None and view.pod_group.status.phase in RESERVING:
-            await pod_groups.ensure(term, work, unreserved(view, desired(view, admitted=True)))
+            work.snapshot = snapshot = observe_gang(term, work.key)
+            plan(term, snapshot)
+        if snapshot.pod_group is not None and snapshot.pod_group.status.phase in RESERVING:
+            await pod_groups.ensure(term, work, unreserved(snapshot, desired(snapshot, admitted=True)))
 
     async def _forget(self, work: Work) -> None:
         """Clean up after a gang that is gone."""
@@ -405,5 +405,5 @@ class Reconciler:
         self._pace.forget(key)
         self._set_aside.forget(key)
         term.admission.forget(key)
-        if work.view.group_owner is not None:
-            term.reporter.forget(work.view.group_owner.uid)
+        if work.snapshot.group_owner is not None:
+            term.reporter.forget(work.snapshot.group_owner.uid)

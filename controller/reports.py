@@ -22,7 +22,7 @@ from muster.model.names import MANAGED_BY, MESSAGE, MUSTER, STATE
 from muster.model.objects import ObjectMeta, PodGroup, decode
 from muster.planning.expectations import Expectations
 from muster.planning.messages import kept_class, not_ready, notes, still_held, to_a_maker, to_a_rival
-from muster.planning.snapshot import Above, Mark, View
+from muster.planning.snapshot import Above, AdmissionRecord, GangSnapshot
 from muster.queueing.ledger import GangKey
 from muster.schedulers import scheduler_of_group
 from muster.workloads import Kind
@@ -80,18 +80,18 @@ class _Said:
         return 0.0
 
 
-def annotations_of(mark: Mark, state: GangState, message: str) -> dict[str, str]:
+def annotations_of(record: AdmissionRecord, state: GangState, message: str) -> dict[str, str]:
     """What was decided, and why, as annotations of the gang's PodGroup."""
-    return {**mark.annotations, STATE: str(state), MESSAGE: message}
+    return {**record.annotations, STATE: str(state), MESSAGE: message}
 
 
-def annotations_match(view: View, mark: Mark, state: GangState, message: str) -> bool:
+def annotations_match(snapshot: GangSnapshot, record: AdmissionRecord, state: GangState, message: str) -> bool:
     """True if the gang's PodGroup says what was decided, and why."""
-    group = view.pod_group
+    group = snapshot.pod_group
     if group is None or group.metadata.labels.get(STATE) != state:
         return False
     said = group.metadata.annotations
-    return view.mark == mark and (said.get(STATE), said.get(MESSAGE)) == (str(state), message)
+    return snapshot.record == record and (said.get(STATE), said.get(MESSAGE)) == (str(state), message)
 
 
 class Reporter:
@@ -134,18 +134,18 @@ class Reporter:
             else:
                 self._groupless.pop(key, None)
 
-    async def mark(self, view: View, mark: Mark, state: GangState, message: str) -> PodGroup:
+    async def record(self, snapshot: GangSnapshot, record: AdmissionRecord, state: GangState, message: str) -> PodGroup:
         """Write what was decided together with the state and the sentence for people.
 
         Gives the PodGroup as it is then. Raises ApiError, also when the PodGroup was replaced.
         """
-        group = view.pod_group
+        group = snapshot.pod_group
         if group is None:
-            raise ValueError(f"{view.key} has no PodGroup to mark")
-        resource, said = scheduler_of_group(group).resource, annotations_of(mark, state, message)
+            raise ValueError(f"{snapshot.key} has no PodGroup to mark")
+        resource, said = scheduler_of_group(group).resource, annotations_of(record, state, message)
         owned = group.metadata.applied_by(LEDGER_MANAGER).metadata.get("f:annotations") or {}
         # An apply takes away what its manager owns; a mark of another manager is made empty.
-        gone = [key for key in view.mark.annotations if key not in said] if owned else []
+        gone = [key for key in snapshot.record.annotations if key not in said] if owned else []
         others = {key: "" for key in gone if f"f:{key}" not in owned}
         body: dict[str, Any] = {
             "apiVersion": resource.api_version,
@@ -162,42 +162,42 @@ class Reporter:
         }
         return decode(await self._writer.apply(resource, body, field_manager=LEDGER_MANAGER), type(group))
 
-    def report_rivals(self, view: View, now: float, *, shut_out: bool) -> None:
+    def report_rivals(self, snapshot: GangSnapshot, now: float, *, shut_out: bool) -> None:
         """Tell the other workloads whose pods are bound to the gang's PodGroup that it is not theirs.
 
         A PodGroup of others that is `shut_out` names a queue that does not exist for its namespace.
         """
-        self._report_shut_out(view, shut_out=shut_out)
+        self._report_shut_out(snapshot, shut_out=shut_out)
         # The reports of rivals that are gone are dropped here; those of one whose pods come and go are kept.
-        rivals = {decoded.metadata.uid: (kind, decoded.metadata) for kind, decoded in view.rivals}
-        for uid, (kind, meta) in self._rivals.pop(view.key, {}).items():
+        rivals = {decoded.metadata.uid: (kind, decoded.metadata) for kind, decoded in snapshot.rivals}
+        for uid, (kind, meta) in self._rivals.pop(snapshot.key, {}).items():
             if uid not in rivals and self._cluster.has(kind, meta):
                 rivals[uid] = kind, meta
             elif uid not in rivals:
                 self.forget(uid)
         if rivals:
-            self._rivals[view.key] = rivals
-        if not view.ours:
+            self._rivals[snapshot.key] = rivals
+        if not snapshot.ours:
             return
-        for kind, decoded in view.rivals:
-            rival = replace(view, pod_group=None, kind=kind, decoded=decoded, above=Above(), intent=None)
-            self.report(rival, GangState.FOREIGN_POD_GROUP, to_a_rival(view), now)
+        for kind, decoded in snapshot.rivals:
+            rival = replace(snapshot, pod_group=None, kind=kind, decoded=decoded, above=Above(), intent=None)
+            self.report(rival, GangState.FOREIGN_POD_GROUP, to_a_rival(snapshot), now)
 
-    def _report_shut_out(self, view: View, *, shut_out: bool) -> None:
+    def _report_shut_out(self, snapshot: GangSnapshot, *, shut_out: bool) -> None:
         """Report, once, a foreign PodGroup in a queue that does not exist for its namespace.
 
         No webhook saw it, or none answered: the apiserver lets PodGroups in then. Logs are for the administrator of the
         queue.
         """
-        group = view.pod_group
+        group = snapshot.pod_group
         if not shut_out or group is None:
-            self._shut_out.discard(view.key)
-        elif view.key not in self._shut_out:
-            self._shut_out.add(view.key)
+            self._shut_out.discard(snapshot.key)
+        elif snapshot.key not in self._shut_out:
+            self._shut_out.add(snapshot.key)
             queue = group.queue
             logger.warning(
                 "%s: its PodGroup names queue %s, which does not exist for its namespace",
-                view.key,
+                snapshot.key,
                 queue,
                 extra={"event": "podgroup.queue"},
             )
@@ -205,38 +205,43 @@ class Reporter:
             message = f'queue "{queue}" does not exist; name an existing queue: no room is kept for this PodGroup'
             self._announcer.say(about, str(GangState.QUEUE_NOT_FOUND), message, warning=True)
 
-    def report_notes(self, view: View, expects: Expectations, unready: Mapping[str, str]) -> bool:
+    def report_notes(self, snapshot: GangSnapshot, expects: Expectations, unready: Mapping[str, str]) -> bool:
         """Report once what is to be known in addition to the state; True if the gang's message changes with it.
 
         That held pods keep what they were made for, or made with, and that pods are not ready for too long: `unready`
         has the reasons by UID.
         """
-        if view.withdrawn and not expects.withdrawn:
-            self.emit(view, GangState.STILL_HELD, still_held(view))
-        if (kept := kept_class(view)) and kept != expects.kept_class:
-            self.emit(view, GangState.STILL_HELD, kept)
-        words = not_ready(view, unready) if view.gang is not None else ""
+        if snapshot.withdrawn and not expects.withdrawn:
+            self.emit(snapshot, GangState.STILL_HELD, still_held(snapshot))
+        if (kept := kept_class(snapshot)) and kept != expects.kept_class:
+            self.emit(snapshot, GangState.STILL_HELD, kept)
+        words = not_ready(snapshot, unready) if snapshot.gang is not None else ""
         if words and not expects.not_ready:
-            self.emit(view, GangState.NOT_READY, words)
-        before, expects.withdrawn, expects.kept_class, expects.not_ready = expects.notes, view.withdrawn, kept, words
-        expects.notes = notes(view) + (f"; {words}" if words else "")
+            self.emit(snapshot, GangState.NOT_READY, words)
+        before, expects.withdrawn, expects.kept_class, expects.not_ready = (
+            expects.notes,
+            snapshot.withdrawn,
+            kept,
+            words,
+        )
+        expects.notes = notes(snapshot) + (f"; {words}" if words else "")
         return expects.notes != before
 
     def forget(self, uid: str) -> None:
         """Drop what was said of a workload that is gone."""
         self._said.pop(uid, None)
 
-    def report(self, view: View, state: GangState, message: str, now: float) -> float | None:
+    def report(self, snapshot: GangSnapshot, state: GangState, message: str, now: float) -> float | None:
         """Report it on the workload, its PodGroup and its makers, unless it was reported before.
 
         `now` is of a monotonic clock. Gives the seconds until it may be said where that is later, else None.
         """
-        if view.decoded is None or view.kind is None:
+        if snapshot.decoded is None or snapshot.kind is None:
             return None
-        meta, group = view.decoded.metadata, view.pod_group
-        found = self._found.get(view.key)
-        if found is not None and (group is None or not view.ours) and state not in _OF_OTHERS:
-            found[meta.uid] = (view.intent.queue if view.intent is not None else "", str(state))
+        meta, group = snapshot.decoded.metadata, snapshot.pod_group
+        found = self._found.get(snapshot.key)
+        if found is not None and (group is None or not snapshot.ours) and state not in _OF_OTHERS:
+            found[meta.uid] = (snapshot.intent.queue if snapshot.intent is not None else "", str(state))
         said = self._said.get(meta.uid)
         if said is None:
             # After a restart the annotations remember what was said before; the same state with other numbers waits.
@@ -245,25 +250,25 @@ class Reporter:
             said = self._said[meta.uid] = _Said(str(state), before.get(MESSAGE, ""), now) if known else _Said()
         due = said.due(state, message, now)
         if due == 0.0:
-            self.emit(view, state, message)
+            self.emit(snapshot, state, message)
         return due or None
 
-    def emit(self, view: View, state: GangState, message: str) -> None:
+    def emit(self, snapshot: GangSnapshot, state: GangState, message: str) -> None:
         """Write events on the workload, its PodGroup and its makers, whatever was reported before."""
-        if view.decoded is None or view.kind is None:
+        if snapshot.decoded is None or snapshot.kind is None:
             return
-        meta, group = view.decoded.metadata, view.pod_group
-        logger.info("%s %s: %s", view.key, state, message, extra={"event": "gang.state"})
-        api_version = view.kind.resource.api_version
-        about = [Regarding(api_version, view.kind.kind, meta.namespace, meta.name, meta.uid)]
-        if group is not None and view.ours:
+        meta, group = snapshot.decoded.metadata, snapshot.pod_group
+        logger.info("%s %s: %s", snapshot.key, state, message, extra={"event": "gang.state"})
+        api_version = snapshot.kind.resource.api_version
+        about = [Regarding(api_version, snapshot.kind.kind, meta.namespace, meta.name, meta.uid)]
+        if group is not None and snapshot.ours:
             about.append(_regarding(group))
         warning = state in _WARNINGS
         for one in about:
             self._announcer.say(one, str(state), message, warning=warning)
-        for maker in view.above.makers:
-            one = Regarding(maker.api_version, maker.kind, view.key.namespace, maker.name, maker.uid)
-            self._announcer.say_to_maker(one, str(state), to_a_maker(view, message), warning=warning)
+        for maker in snapshot.above.makers:
+            one = Regarding(maker.api_version, maker.kind, snapshot.key.namespace, maker.name, maker.uid)
+            self._announcer.say_to_maker(one, str(state), to_a_maker(snapshot, message), warning=warning)
 
 
 def _regarding(group: PodGroup) -> Regarding:

@@ -14,15 +14,15 @@ from muster.kube.burst import burst
 from muster.kube.errors import ApiError
 from muster.model.resource import PODS
 from muster.model.times import seconds_of, text_of
-from muster.planning.snapshot import Member, View
+from muster.planning.snapshot import GangSnapshot, Member
 
 
-def requeued_at(view: View, now: float) -> str:
+def requeued_at(snapshot: GangSnapshot, now: float) -> str:
     """The time at which the gang gives its place back, for its mark: never before one of its pods was made.
 
     By that time its replacements are known, and the clocks of the operator and of muster may differ.
     """
-    made = (seconds_of(member.pod.metadata.creation_timestamp) or 0.0 for member in view.members)
+    made = (seconds_of(member.pod.metadata.creation_timestamp) or 0.0 for member in snapshot.members)
     return text_of(max((now, *made)))
 
 

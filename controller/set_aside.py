@@ -28,23 +28,28 @@ class SetAside:
 
     async def keep(self, work: Work, *, write: bool) -> None:
         """Give back the gang's room, and report why: to `write` also on its PodGroup, where that is taken."""
-        term, view, expects = self._term, work.view, work.expects
-        if (doubt := expects.yield_room(view, term.clock.now())) > 0:
+        term, snapshot, expects = self._term, work.snapshot, work.expects
+        if (doubt := expects.yield_room(snapshot, term.clock.now())) > 0:
             work.again(doubt)
             return
         if expects.refused.fails:
-            self._failing.add(view.key)
-        state, message = GangState.INVALID, messages.set_aside(view, expects.refused.words)
-        mark = view.mark if view.open else expects.mark
-        plan(term, view)
-        if write and view.pod_group is not None and view.ours and not annotations_match(view, mark, state, message):
+            self._failing.add(snapshot.key)
+        state, message = GangState.INVALID, messages.set_aside(snapshot, expects.refused.words)
+        record = snapshot.record if snapshot.open else expects.record
+        plan(term, snapshot)
+        if (
+            write
+            and snapshot.pod_group is not None
+            and snapshot.ours
+            and not annotations_match(snapshot, record, state, message)
+        ):
             # It may be the very write that is not taken.
             with suppress(ApiError):
-                expects.written = await term.reporter.mark(view, mark, state, message)
+                expects.written = await term.reporter.record(snapshot, record, state, message)
                 if expects.refused.part is Part.MARK:
                     expects.refused.about = version_of(expects.written)
-                plan(term, observe_gang(term, view.key))
-        term.reporter.report(view, state, message, term.clock.now())
+                plan(term, observe_gang(term, snapshot.key))
+        term.reporter.report(snapshot, state, message, term.clock.now())
 
     def come_back(self, key: GangKey) -> None:
         """Have the gang wait in line again, and with it all for which the apiserver has failed: their order holds."""

@@ -29,7 +29,7 @@ from muster.model.objects import ObjectMeta
 from muster.model.resource import JOBS
 from muster.model.times import text_of
 from muster.planning.phase import Phase
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 from muster.schedulers import scheduler_of_group
 
@@ -142,10 +142,10 @@ class Touches:
 
     async def _nudge(self, work: Work) -> bool:
         """Touch the workload if its gang lacks pods; one that MultiKueue runs in another cluster lacks nothing here."""
-        view, clock = work.view, self._term.clock
-        elsewhere = view.workload is not None and view.workload.elsewhere
-        hears = view.kind is not None and view.kind.hears_touches and not elsewhere
-        if not (work.plan.phase in _WANTS_PODS and hears and view.short):
+        snapshot, clock = work.snapshot, self._term.clock
+        elsewhere = snapshot.workload is not None and snapshot.workload.elsewhere
+        hears = snapshot.kind is not None and snapshot.kind.hears_touches and not elsewhere
+        if not (work.plan.phase in _WANTS_PODS and hears and snapshot.short):
             self.nudges.forget(work.key)
             return False
         wait = self.nudges.wait(work.key, clock.now())
@@ -158,28 +158,28 @@ class Touches:
         else:
             self._under_way += 1
             try:
-                await self.touch_workload(view)
+                await self.touch_workload(snapshot)
             finally:
                 self._under_way -= 1
         work.again(self.nudges.wait(work.key, clock.now()))
         return sent
 
-    async def touch_workload(self, view: View) -> None:
+    async def touch_workload(self, snapshot: GangSnapshot) -> None:
         """Touch the workload at once, where its operator hears that. Raises NotLeaderError."""
-        if view.kind is None or view.decoded is None or not view.kind.hears_touches:
+        if snapshot.kind is None or snapshot.decoded is None or not snapshot.kind.hears_touches:
             return
         term = self._term
-        logger.info("%s lacks pods; nudging its operator", view.key, extra={"event": "nudge.sent"})
+        logger.info("%s lacks pods; nudging its operator", snapshot.key, extra={"event": "nudge.sent"})
         try:
             said = {NUDGE: text_of(term.clock.wall())}
-            meta: ObjectMeta = view.decoded.metadata
-            await term.writer.annotate(view.kind.resource, meta, said)
-            if view.kind.pods_of_jobs:
-                selector = f"{view.kind.pod_label}={meta.name}"
+            meta: ObjectMeta = snapshot.decoded.metadata
+            await term.writer.annotate(snapshot.kind.resource, meta, said)
+            if snapshot.kind.pods_of_jobs:
+                selector = f"{snapshot.kind.pod_label}={meta.name}"
                 await self._touch_jobs(await term.reads.short_jobs(meta.namespace, selector), said)
         except ApiError as error:
             # The operator tries again by itself, later.
-            logger.warning("%s: failed to nudge its operator: %s", view.key, error, extra={"event": "nudge.failed"})
+            logger.warning("%s: failed to nudge its operator: %s", snapshot.key, error, extra={"event": "nudge.failed"})
 
     async def _touch_jobs(self, jobs: Sequence[ObjectMeta], said: Mapping[str, str]) -> None:
         """Touch some of the Jobs; one that cannot be, for it is gone perhaps, keeps the others from nothing.
@@ -202,9 +202,9 @@ class Touches:
 
     async def _wake(self, work: Work) -> bool:
         """Touch the PodGroup of an admitted gang whose open pods lack nodes, for a scheduler that hears that alone."""
-        view, group, clock = work.view, work.view.pod_group, self._term.clock
-        hears = view.intent is not None and view.intent.gang_scheduler.hears_groups_alone
-        if group is None or not (work.admitted and hears and view.ours and view.unplaced):
+        snapshot, group, clock = work.snapshot, work.snapshot.pod_group, self._term.clock
+        hears = snapshot.intent is not None and snapshot.intent.gang_scheduler.hears_groups_alone
+        if group is None or not (work.admitted and hears and snapshot.ours and snapshot.unplaced):
             self.wakes.forget(work.key)
             return False
         wait = self.wakes.wait(work.key, clock.now())

@@ -7,8 +7,8 @@ from math import inf
 
 from muster.planning.expectations import Expectations
 from muster.planning.phase import Phase
-from muster.planning.plan import Standing
-from muster.planning.snapshot import View
+from muster.planning.plan import GangPlan
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 
 
@@ -16,9 +16,9 @@ from muster.queueing.ledger import GangKey
 class Work:
     """One reconcile of a gang."""
 
-    view: View
+    snapshot: GangSnapshot
     """The gang as the cluster shows it, with the writes of this reconcile."""
-    plan: Standing
+    plan: GangPlan
     """What is planned for it."""
     expects: Expectations
     """What its leader expects, and the watches may not show yet."""
@@ -28,7 +28,7 @@ class Work:
     @property
     def key(self) -> GangKey:
         """The gang."""
-        return self.view.key
+        return self.snapshot.key
 
     @property
     def admitted(self) -> bool:
@@ -42,4 +42,4 @@ class Work:
 
     def has_written(self) -> None:
         """The PodGroup is as the last write left it."""
-        self.view = replace(self.view, pod_group=self.expects.written)
+        self.snapshot = replace(self.snapshot, pod_group=self.expects.written)

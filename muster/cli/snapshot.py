@@ -29,9 +29,9 @@ from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decod
 from muster.model.resource import ELASTIC_QUOTAS, NAMESPACES, NODES, PODS
 from muster.planning.candidate import candidate
 from muster.planning.phase import lost_in
-from muster.planning.plan import enter_ledger
+from muster.planning.plan import plan_gang
 from muster.planning.pod_group import scheduler_of
-from muster.planning.snapshot import Mark, View
+from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
 from muster.queueing.queue_view import ROOT, read_queue
 from muster.queueing.sources import QUEUE_SOURCES
@@ -123,14 +123,14 @@ class ClusterSnapshot:
         quota_use.begin()
         for key in self.cluster.gangs():
             view = snapshot.views[key] = observe(key, self.cluster, self.defaults, now=snapshot.now)
-            enter_ledger(view, snapshot.ledger, now=snapshot.now, may_grow=False)
+            plan_gang(view, snapshot.ledger, now=snapshot.now, may_grow=False)
             refusal = self._kept_out(view, snapshot)
             if refusal is not None:
                 snapshot.kept_out[key] = refusal
             yield
         quota_use.count()
 
-    def _kept_out(self, view: View, snapshot: LedgerSnapshot) -> Decision | None:
+    def _kept_out(self, view: GangSnapshot, snapshot: LedgerSnapshot) -> Decision | None:
         """Why held pods get no PodGroup, and so no recorded state: their queue takes no gangs. Else None."""
         if view.pod_group is not None or view.gang is None or view.intent is None or view.left_alone:
             return None
@@ -140,10 +140,10 @@ class ClusterSnapshot:
             return queue_not_found(view.intent.queue)
         if view.admitter is not Admitter.LEDGER and not scheduler_of(view).enforces_limits:
             return None
-        refusal = snapshot.ledger.refusal(candidate(view, Mark()), snapshot.now)
+        refusal = snapshot.ledger.refusal(candidate(view, AdmissionRecord()), snapshot.now)
         return refusal if refusal is not None and refusal.state in _WITHOUT_GROUP else None
 
-    def is_lost(self, view: View, queue: str, ledger: Ledger) -> bool:
+    def is_lost(self, view: GangSnapshot, queue: str, ledger: Ledger) -> bool:
         """Whether a queue is not there for the gang, as far as this user can know."""
         known = ledger.tree and self.cluster.namespaces.get("", view.key.namespace) is not None
         return bool(known) and lost_in(view, ledger.tree, queue)
@@ -159,7 +159,7 @@ class LedgerSnapshot:
     """The ledger, and the view of every gang in it; why those are `kept_out` for which no PodGroup is made."""
 
     ledger: Ledger
-    views: dict[GangKey, View]
+    views: dict[GangKey, GangSnapshot]
     now: float
     kept_out: dict[GangKey, Decision] = field(default_factory=dict)
 

@@ -12,25 +12,27 @@ from muster.cluster.kueue_objects import job_of_pod
 from muster.gangs.intent import Defaults
 from muster.model.names import KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError, Pod
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.workloads import PLAIN_POD, Decoded, Kind
 
 
-def admitter_of(view: View, cluster: Cluster, defaults: Defaults) -> Admitter:
+def admitter_of(snapshot: GangSnapshot, cluster: Cluster, defaults: Defaults) -> Admitter:
     """The admitter of the gang: the one that has admitted it, and before that the one that its namespace names."""
-    if view.uid and view.marked_for == view.uid:
-        return next((one for one in Admitter if one == view.mark.admitter), Admitter.LEDGER)
-    return chosen_admitter(cluster.namespace(view.key.namespace).annotations, defaults.admitters)
+    if snapshot.uid and snapshot.marked_for == snapshot.uid:
+        return next((one for one in Admitter if one == snapshot.record.admitter), Admitter.LEDGER)
+    return chosen_admitter(cluster.namespace(snapshot.key.namespace).annotations, defaults.admitters)
 
 
-def with_kueue(view: View, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: Defaults) -> View:
+def with_kueue(
+    snapshot: GangSnapshot, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: Defaults
+) -> GangSnapshot:
     """The view with what Kueue says, where Kueue admits the gang."""
-    if view.admitter is not Admitter.KUEUE:
-        return view
+    if snapshot.admitter is not Admitter.KUEUE:
+        return snapshot
     if kind is PLAIN_POD:
-        pods = [member.pod for member in view.members]
-        return replace(view, kueue=_of_pods(pods, cluster, defaults.kueues_timeout))
-    return replace(view, kueue=_said(kind, decoded, cluster, defaults.kueues_timeout))
+        pods = [member.pod for member in snapshot.members]
+        return replace(snapshot, kueue=_of_pods(pods, cluster, defaults.kueues_timeout))
+    return replace(snapshot, kueue=_said(kind, decoded, cluster, defaults.kueues_timeout))
 
 
 def _said(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> KueueAnswer:

@@ -28,7 +28,7 @@ from muster.planning.pod_group import newer
 from muster.planning.readiness import unready
 from muster.planning.record import granted, terms_of
 from muster.planning.run_times import with_limits
-from muster.planning.snapshot import Member, Pause, View
+from muster.planning.snapshot import GangSnapshot, Member, Pause
 from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
 from muster.resources.amounts import check_few, largest, total
@@ -53,29 +53,29 @@ def observe(
     now: float = 0.0,
     believed: bool = True,
     pause: Pause = Pause.NONE,
-) -> View:
+) -> GangSnapshot:
     """The gang as the stores show it, and with the writes that its leader `expects` the watches to show soon.
 
     `now` is of the wall clock. `believed` and `pause` as the view has them.
     """
     opened, group = expects.opened, newer(cluster.pod_group(key), expects.written)
-    view, others = _seen(View(key, group, (), believed=believed), cluster, defaults, opened)
-    finished = _finished(view, others)
+    snapshot, others = _seen(GangSnapshot(key, group, (), believed=believed), cluster, defaults, opened)
+    finished = _finished(snapshot, others)
     gone = leaving(cluster, others, now)
-    own, left, former = _no_members(view, others, gone, opened, now)
-    placed = _placed(view, others, gone)
+    own, left, former = _no_members(snapshot, others, gone, opened, now)
+    placed = _placed(snapshot, others, gone)
     # All at once: to copy a view takes as long as to read a pod.
     return replace(
-        view,
-        gang=_with_done(view, finished),
-        terms=expects.terms_for(view.decoded),
+        snapshot,
+        gang=_with_done(snapshot, finished),
+        terms=expects.terms_for(snapshot.decoded),
         pause=pause,
         priorities=cluster.priorities(),
         namespace=labels_of(cluster.namespace(key.namespace)),
         elastic_quotas=defaults.elastic_quotas,
         away=cluster.away,
-        ended=tuple(view.kind.role_of(pod) or "" for pod in finished) if view.kind else (),
-        follows=bool(view.kind and view.decoded and follows(cluster, view.kind, view.decoded)),
+        ended=tuple(snapshot.kind.role_of(pod) or "" for pod in finished) if snapshot.kind else (),
+        follows=bool(snapshot.kind and snapshot.decoded and follows(cluster, snapshot.kind, snapshot.decoded)),
         leaving=requests_of(cluster, own),
         leaving_queue=_queue_of(own),
         leaving_until=gone_by(own),
@@ -107,74 +107,74 @@ def read_ahead(key: GangKey, cluster: Cluster) -> Iterator[None]:
 
 
 def _no_members(
-    view: View, others: Iterable[Pod], gone: Iterable[Pod], opened: Collection[str], now: float
+    snapshot: GangSnapshot, others: Iterable[Pod], gone: Iterable[Pod], opened: Collection[str], now: float
 ) -> tuple[list[Pod], list[Pod], list[Pod]]:
     """The labelled pods, no members, that hold room: those that end soon, those that left it, and former ones."""
     own, left, former = [], [], []
-    foreign = view.pod_group is not None and not view.ours
+    foreign = snapshot.pod_group is not None and not snapshot.ours
     ending = {pod.metadata.uid for pod in gone}
     for pod in others:
         ends = pod.metadata.uid in ending
         if GANG not in pod.metadata.labels or not (ends or (pod.living and not _held(pod, opened))):
             continue
         soon = ends and ends_soon(pod, now)
-        if ends and _own(view, pod) and (foreign or soon):
+        if ends and _own(snapshot, pod) and (foreign or soon):
             own.append(pod)
-        elif not foreign and (_own(view, pod) or _was_member(view, pod, soon=soon)):
+        elif not foreign and (_own(snapshot, pod) or _was_member(snapshot, pod, soon=soon)):
             left.append(pod)
         else:
             former.append(pod)
     return own, left, former
 
 
-def _was_member(view: View, pod: Pod, *, soon: bool) -> bool:
+def _was_member(snapshot: GangSnapshot, pod: Pod, *, soon: bool) -> bool:
     """True if a pod that belongs to something else by now was made for this workload: since that is there.
 
     Plain pods are a gang whatever makes them. Where the age of a pod is not known it was a member of an admitted gang,
     unless it ends `soon`.
     """
     made = pod.metadata.creation_timestamp
-    if view.kind is PLAIN_POD or view.decoded is None:
+    if snapshot.kind is PLAIN_POD or snapshot.decoded is None:
         return True
     if not made:
-        return view.marked_for == view.uid and not soon
-    return made >= view.decoded.metadata.creation_timestamp
+        return snapshot.marked_for == snapshot.uid and not soon
+    return made >= snapshot.decoded.metadata.creation_timestamp
 
 
-def _finished(view: View, others: Iterable[Pod]) -> list[Pod]:
+def _finished(snapshot: GangSnapshot, others: Iterable[Pod]) -> list[Pod]:
     """The workload's pods that have ended, and stay."""
-    if view.decoded is None:
+    if snapshot.decoded is None:
         return []
     ended = [pod for pod in others if not pod.metadata.deletion_timestamp and not pod.living]
-    return _of_this_run(ended, view, view.decoded)
+    return _of_this_run(ended, snapshot, snapshot.decoded)
 
 
-def _placed(view: View, others: Iterable[Pod], gone: Iterable[Pod]) -> list[Pod]:
+def _placed(snapshot: GangSnapshot, others: Iterable[Pod], gone: Iterable[Pod]) -> list[Pod]:
     """The pods with nodes that others bound to the PodGroup."""
-    if view.pod_group is None:
+    if snapshot.pod_group is None:
         return []
     # One that has no node yet may never get one, and would keep room from others for ever.
     bound = [*(pod for pod in others if pod.living), *gone]
     return [pod for pod in bound if pod.spec.node_name and GANG not in pod.metadata.labels]
 
 
-def _of_this_run(pods: list[Pod], view: View, decoded: Decoded) -> list[Pod]:
+def _of_this_run(pods: list[Pod], snapshot: GangSnapshot, decoded: Decoded) -> list[Pod]:
     """Those of the pods that are the workload's; plain ones are of what makes the living ones, and of no former run."""
-    if view.kind is not PLAIN_POD:
+    if snapshot.kind is not PLAIN_POD:
         return [pod for pod in pods if owned(pod, decoded)]
-    makers = {member.pod.metadata.controller for member in view.members}
+    makers = {member.pod.metadata.controller for member in snapshot.members}
     return [pod for pod in pods if GANG_SIZE in pod.metadata.annotations and pod.metadata.controller in makers]
 
 
-def _with_done(view: View, finished: Iterable[Pod]) -> Gang | None:
+def _with_done(snapshot: GangSnapshot, finished: Iterable[Pod]) -> Gang | None:
     """The gang, which knows which of its pods a Job does not make again, as it does those that have failed."""
-    if view.gang is None or view.kind is None or not view.kind.pods_of_jobs:
-        return view.gang
-    done = Counter(view.kind.role_of(pod) for pod in finished if pod.status.phase == "Succeeded")
+    if snapshot.gang is None or snapshot.kind is None or not snapshot.kind.pods_of_jobs:
+        return snapshot.gang
+    done = Counter(snapshot.kind.role_of(pod) for pod in finished if pod.status.phase == "Succeeded")
     if not done:
-        return view.gang
-    roles = tuple(replace(role, done=max(role.done, done[role.name])) for role in view.gang.roles)
-    return replace(view.gang, roles=roles)
+        return snapshot.gang
+    roles = tuple(replace(role, done=max(role.done, done[role.name])) for role in snapshot.gang.roles)
+    return replace(snapshot.gang, roles=roles)
 
 
 def _queue_of(pods: Iterable[Pod]) -> str:
@@ -182,23 +182,25 @@ def _queue_of(pods: Iterable[Pod]) -> str:
     return next(filter(None, (queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in pods)), "")
 
 
-def _own(view: View, pod: Pod) -> bool:
+def _own(snapshot: GangSnapshot, pod: Pod) -> bool:
     """True if a pod belongs to the workload, or to a workload that is gone."""
-    mine = view.decoded is None or belongs(pod, view.decoded)
+    mine = snapshot.decoded is None or belongs(pod, snapshot.decoded)
     return mine and GANG in pod.metadata.labels
 
 
-def _seen(empty: View, cluster: Cluster, defaults: Defaults, opened: Collection[str]) -> tuple[View, list[Pod]]:
+def _seen(
+    empty: GangSnapshot, cluster: Cluster, defaults: Defaults, opened: Collection[str]
+) -> tuple[GangSnapshot, list[Pod]]:
     """The gang, and those of the pods bound to its PodGroup that are no members; `empty` is the view without pods."""
     key, group, pods = empty.key, empty.pod_group, cluster.pods_of(empty.key)
     found = workload_behind(key, cluster, filter(_labelled, pods), group)
     if found is None:
-        view = replace(empty, members=tuple(_orphans(cluster, list(filter(_labelled, pods)), opened)))
-        return view, [pod for pod in pods if not _labelled(pod)]
+        snapshot = replace(empty, members=tuple(_orphans(cluster, list(filter(_labelled, pods)), opened)))
+        return snapshot, [pod for pod in pods if not _labelled(pod)]
     kind, decoded = found
     members, others, error = _members(cluster, kind, decoded, pods, opened)
     rest = [pod for pod in others if _labelled(pod) and not belongs(pod, decoded)]
-    view = replace(
+    snapshot = replace(
         empty,
         members=tuple(members),
         kind=kind,
@@ -210,16 +212,16 @@ def _seen(empty: View, cluster: Cluster, defaults: Defaults, opened: Collection[
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
         on_hold_by=on_hold_by(cluster, kind, decoded, (member.pod.metadata for member in members)),
     )
-    speaks, around = _speaker(view, decoded), cluster.around(kind, decoded)
-    asks = is_managed(speaks.metadata, kind.policy(speaks), around) or view.holds
+    speaks, around = _speaker(snapshot, decoded), cluster.around(kind, decoded)
+    asks = is_managed(speaks.metadata, kind.policy(speaks), around) or snapshot.holds
     unmanaged: Iterable[Pod] = ()
     # Of a workload that is none of muster's business thousands of pods may come and go.
     if (asks or group is not None) and may_run_beside(decoded.metadata, cluster.namespace(key.namespace)):
         unmanaged = cluster.unmanaged_pods.of(kind, decoded.metadata)
-    view = replace(view, admitter=admitter_of(view, cluster, defaults), unmanaged_pods=tuple(unmanaged))
+    snapshot = replace(snapshot, admitter=admitter_of(snapshot, cluster, defaults), unmanaged_pods=tuple(unmanaged))
     if not error and asks:
-        view = _read(view, found, cluster, defaults, speaks=speaks, around=around)
-    return view, others
+        snapshot = _read(snapshot, found, cluster, defaults, speaks=speaks, around=around)
+    return snapshot, others
 
 
 def _labelled(pod: Pod) -> bool:
@@ -258,62 +260,64 @@ def _members(
 
 
 def _read(
-    view: View,
+    snapshot: GangSnapshot,
     found: tuple[Kind, Decoded],
     cluster: Cluster,
     defaults: Defaults,
     *,
     speaks: Decoded,
     around: Surroundings,
-) -> View:
+) -> GangSnapshot:
     """The view with what the workload asks for; `speaks` is the object that says so, `around` its surroundings."""
     kind, decoded = found
     try:
-        workload = _from_here(kind.read(cluster.whole(kind, speaks)), view)
-        workload = with_limits(_rest_of_job(workload, view, cluster), view)
+        workload = _from_here(kind.read(cluster.whole(kind, speaks)), snapshot)
+        workload = with_limits(_rest_of_job(workload, snapshot, cluster), snapshot)
         intent = find_intent(workload, defaults, around)
-        if intent is None and view.holds:
-            intent = last_asked(view, workload, around, cluster.priorities(), defaults)
-            view = replace(view, withdrawn=True)
+        if intent is None and snapshot.holds:
+            intent = last_asked(snapshot, workload, around, cluster.priorities(), defaults)
+            snapshot = replace(snapshot, withdrawn=True)
         gang = None
         if intent is not None:
-            asked = of_its_scheduler(intent, view, defaults)
-            view = replace(view, asked_class=asked.priority_class if asked.prioritise_pods else "")
-            intent = class_of_pods(asked, [member.pod for member in view.members], cluster.priorities())
+            asked = of_its_scheduler(intent, snapshot, defaults)
+            snapshot = replace(snapshot, asked_class=asked.priority_class if asked.prioritise_pods else "")
+            intent = class_of_pods(asked, [member.pod for member in snapshot.members], cluster.priorities())
             # A plain pod, which speaks for its gang, has been given already what it gets.
-            pod_defaults = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(view.key.namespace)
-            sorting = _sorting(workload, asked, intent, view, cluster.priorities())
+            pod_defaults = NOTHING_ADDED if kind is PLAIN_POD else cluster.added.of(snapshot.key.namespace)
+            sorting = _sorting(workload, asked, intent, snapshot, cluster.priorities())
             gang = gang_of(workload, sorting, cluster.priorities(), pod_defaults)
     except InvalidObjectError as problem:
-        return replace(view, error=str(problem))
+        return replace(snapshot, error=str(problem))
     if gang is not None and kind is PLAIN_POD:
-        first = sorted(view.members, key=lambda member: age(member.pod))[: gang.min_member]
+        first = sorted(snapshot.members, key=lambda member: age(member.pod))[: gang.min_member]
         # They need not be alike: what those ask for that are there says more than one of them; of those that crashed
         # it says nothing, and their places are kept.
-        kept = granted(said) if (said := terms_of(view)) else {}
+        kept = granted(said) if (said := terms_of(snapshot)) else {}
         gang = replace(gang, min_resources=largest(total(member.requests for member in first), kept))
         try:
             check_few(gang.min_resources, "its pods")
         except InvalidObjectError as problem:
-            return replace(view, error=str(problem))
-    view = replace(view, workload=workload, intent=intent, gang=gang)
-    return with_kueue(view, kind, decoded, cluster, defaults) if gang is not None else view
+            return replace(snapshot, error=str(problem))
+    snapshot = replace(snapshot, workload=workload, intent=intent, gang=gang)
+    return with_kueue(snapshot, kind, decoded, cluster, defaults) if gang is not None else snapshot
 
 
-def _speaker(view: View, decoded: Decoded) -> Decoded:
+def _speaker(snapshot: GangSnapshot, decoded: Decoded) -> Decoded:
     """The object that sets the gang's size and queue: the workload; for a plain gang that waits, one of its pods.
 
     Its maker may be edited to have it start at all, and a StatefulSet then replaces its pods one by one, each when the
     one before is ready: so the youngest pod of the maker of the oldest one says it.
     """
     maker = decoded.metadata.controller
-    if view.kind is not PLAIN_POD or maker is None or view.marked_for or view.open:
+    if snapshot.kind is not PLAIN_POD or maker is None or snapshot.marked_for or snapshot.open:
         return decoded
-    made = (member.pod for member in view.members if member.pod.metadata.controller == maker)
+    made = (member.pod for member in snapshot.members if member.pod.metadata.controller == maker)
     return max(made, key=age, default=decoded)
 
 
-def _sorting(workload: Workload, asked: Intent, lowered: Intent, view: View, priorities: Mapping[str, int]) -> Intent:
+def _sorting(
+    workload: Workload, asked: Intent, lowered: Intent, snapshot: GangSnapshot, priorities: Mapping[str, int]
+) -> Intent:
     """The intent by whose class the roles are sorted that name none, as they were when the webhook saw their pods.
 
     A template with a low class lowers the class of its gang, but not that of other roles' pods.
@@ -321,22 +325,22 @@ def _sorting(workload: Workload, asked: Intent, lowered: Intent, view: View, pri
     named = {role.name for role in workload.roles if role.template.spec.priority_class_name}
     if not named or lowered is asked:
         return lowered
-    return class_of_pods(asked, [member.pod for member in view.members if member.role not in named], priorities)
+    return class_of_pods(asked, [member.pod for member in snapshot.members if member.role not in named], priorities)
 
 
-def _from_here(workload: Workload, view: View) -> Workload:
+def _from_here(workload: Workload, snapshot: GangSnapshot) -> Workload:
     """The workload as a gang that starts now: a workload that comes in waves has the roles that are left to do.
 
     An admitted gang keeps the roles with which it was admitted, also when its first wave is over. Where nothing is done
     any more, its operator has begun again: it is a gang that starts now as soon as only new pods are there.
     """
-    wave = view.pod_group.spec.min_task_member if view.pod_group else {}
+    wave = snapshot.pod_group.spec.min_task_member if snapshot.pod_group else {}
     if not workload.remaining_roles:
-        from_new_pods = bool(view.members) and not view.open
-        if from_new_pods or not wave or not workload.kind.in_waves or view.marked_for != view.uid:
+        from_new_pods = bool(snapshot.members) and not snapshot.open
+        if from_new_pods or not wave or not workload.kind.in_waves or snapshot.marked_for != snapshot.uid:
             return workload
         return replace(workload, roles=_of_wave(workload.roles, wave))
-    if view.marked_for != view.uid and all(member.held for member in view.members):
+    if snapshot.marked_for != snapshot.uid and all(member.held for member in snapshot.members):
         return replace(workload, roles=workload.remaining_roles)
     left = {role.name: role.replicas for role in workload.remaining_roles}
     roles = [replace(role, done=role.replicas - left[role.name]) for role in workload.roles]
@@ -351,21 +355,25 @@ def _of_wave(roles: Collection[RoleSpec], wave: Collection[str]) -> tuple[RoleSp
     )
 
 
-def _rest_of_job(workload: Workload, view: View, cluster: Cluster) -> Workload:
+def _rest_of_job(workload: Workload, snapshot: GangSnapshot, cluster: Cluster) -> Workload:
     """A plain gang as one that starts now: of no more pods than its Job has left to complete.
 
     An admitted gang keeps the minimum with which it was admitted. Of pods of several makers, and where more have
     succeeded than the Job said it wants, it is not known how many are to come.
     """
-    pod = view.decoded
+    pod = snapshot.decoded
     completions, job = (completions_of(pod), pod.metadata.controller) if isinstance(pod, Pod) else (None, None)
     if completions is None or job is None:
         return workload
-    if {member.pod.metadata.controller for member in view.members} != {job}:
+    if {member.pod.metadata.controller for member in snapshot.members} != {job}:
         return workload
-    there = (one for one in cluster.pods_of(view.key) if one.metadata.controller == job)
+    there = (one for one in cluster.pods_of(snapshot.key) if one.metadata.controller == job)
     done = sum(one.status.phase == "Succeeded" and not one.metadata.deletion_timestamp for one in there)
-    granted_ = view.pod_group.spec.min_task_member.values() if view.pod_group and view.marked_for == view.uid else ()
+    granted_ = (
+        snapshot.pod_group.spec.min_task_member.values()
+        if snapshot.pod_group and snapshot.marked_for == snapshot.uid
+        else ()
+    )
     least = max(completions - done, sum(granted_))
     return of_size(workload, least) if 0 < done < completions and least < workload.roles[0].minimum else workload
 

@@ -12,21 +12,21 @@ from muster.gangs.gang import priority_value
 from muster.gangs.intent import Defaults, Intent, Surroundings, named_queue
 from muster.model.names import queue_named
 from muster.model.objects import InvalidObjectError, Pod
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.workloads import Workload
 
 
 def last_asked(
-    view: View, workload: Workload, around: Surroundings, priorities: Mapping[str, int], defaults: Defaults
+    snapshot: GangSnapshot, workload: Workload, around: Surroundings, priorities: Mapping[str, int], defaults: Defaults
 ) -> Intent:
     """The intent for which the held pods of a workload that asks for nothing any more were made.
 
     The pods name scheduler and class, which cannot be changed there. The queue is the queue of the PodGroup, unless
     the workload itself names another queue: then the gang waits in that queue.
     """
-    pods = [member.pod for member in view.members if member.held]
+    pods = [member.pod for member in snapshot.members if member.held]
     said = named_queue(workload, around)
-    of_group = view.pod_group.spec.queue if view.pod_group else ""
+    of_group = snapshot.pod_group.spec.queue if snapshot.pod_group else ""
     of_pods = next(filter(None, (queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in pods)), "")
     classes = {pod.spec.priority_class_name for pod in pods}
     named = (pod.spec.scheduler_name for pod in pods)
@@ -42,23 +42,25 @@ def last_asked(
     )
 
 
-def of_its_scheduler(intent: Intent, view: View, defaults: Defaults) -> Intent:
+def of_its_scheduler(intent: Intent, snapshot: GangSnapshot, defaults: Defaults) -> Intent:
     """The intent with the scheduler for which the gang's PodGroup was made: a workload keeps it for its life.
 
     Pods cannot change theirs, and two schedulers place no gang together. Raises InvalidObjectError where its pods name
     different ones all the same: they came while the webhook could not tell.
     """
-    if view.ours and not view.stale and view.pod_group is not None:
-        product = view.pod_group.scheduler
+    if snapshot.ours and not snapshot.stale and snapshot.pod_group is not None:
+        product = snapshot.pod_group.scheduler
         kept = next((one for one in defaults.schedulers.values() if one.product == product), None)
         if kept is not None and intent.gang_scheduler.product != product:
             intent = replace(intent, scheduler=kept.name, gang_scheduler=kept)
-    others = sorted({member.pod.spec.scheduler_name for member in view.members} - {intent.scheduler})
-    if others and view.holds:
+    others = sorted({member.pod.spec.scheduler_name for member in snapshot.members} - {intent.scheduler})
+    if others and snapshot.holds:
         problem = f"pods of the gang are for {others[0]}, and others for {intent.scheduler}; delete its pods"
         raise InvalidObjectError("spec.schedulerName", problem)
     scheduler = intent.gang_scheduler
-    if scheduler.counts_living and any(member.held and not scheduler.bound_to(member.pod) for member in view.members):
+    if scheduler.counts_living and any(
+        member.held and not scheduler.bound_to(member.pod) for member in snapshot.members
+    ):
         problem = "the apiserver dropped it: it needs the feature gate GenericWorkload and scheduling.k8s.io/v1beta1"
         raise InvalidObjectError("spec.schedulingGroup", problem)
     return intent

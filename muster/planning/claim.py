@@ -1,6 +1,6 @@
 """What a gang holds of its queue: by what was granted to it at admission, and by its existing pods.
 
-Pure functions of a view; `muster.planning.plan` enters what they give into the ledger.
+Pure functions of a snapshot; `muster.planning.plan` enters what they give into the ledger.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from muster.planning.opening import Opening
 from muster.planning.phase import Phase
 from muster.planning.pod_group import Wanted, claim_of, desired, of_what_is_open, own_claim
 from muster.planning.record import as_admitted, carried, granted, recorded_terms, terms_of
-from muster.planning.snapshot import Member, View
+from muster.planning.snapshot import GangSnapshot, Member
 from muster.resources.amounts import Resources, largest, minus, positive, times, total
 
 # Phases in which Volcano keeps room for a group that is not muster's.
@@ -34,100 +34,104 @@ class Grant:
     """Its roles with the minimums for which it was admitted; more is growth, and growth needs free quota."""
 
 
-def grant_of(view: View, *, unmarked: bool, queue: str) -> tuple[Grant, Wanted | None]:
+def grant_of(snapshot: GangSnapshot, *, unmarked: bool, queue: str) -> tuple[Grant, Wanted | None]:
     """What the gang was admitted for, and its PodGroup where that had to be worked out to know it.
 
     Anybody may write the PodGroup: of what it says only what muster wrote counts, and else what the workload says. Of a
     gang that is `unmarked` nothing tells that it was admitted: it was, in `queue`, for the pods that are open.
     """
     if unmarked:
-        view = replace(view, terms=of_what_is_open(view, queue))
-    if not unmarked and (view.terms is not None or view.pod_group is None):
-        return _until_recorded(view, _granted_by(view, view.terms)), None
-    wanted = desired(view, admitted=True)
-    return _until_recorded(view, _granted_by(view, carried(wanted.group.spec, terms_of(view)))), wanted
+        snapshot = replace(snapshot, terms=of_what_is_open(snapshot, queue))
+    if not unmarked and (snapshot.terms is not None or snapshot.pod_group is None):
+        return _until_recorded(snapshot, _granted_by(snapshot, snapshot.terms)), None
+    wanted = desired(snapshot, admitted=True)
+    return _until_recorded(snapshot, _granted_by(snapshot, carried(wanted.group.spec, terms_of(snapshot)))), wanted
 
 
-def _until_recorded(view: View, grant: Grant) -> Grant:
+def _until_recorded(snapshot: GangSnapshot, grant: Grant) -> Grant:
     """Of a gang that becomes smaller the room is free when its PodGroup says so, and no moment before.
 
     It may become larger again, and the next leader has nothing but the PodGroup to know for what it was admitted.
     """
-    said = recorded_terms(view)
+    said = recorded_terms(snapshot)
     return grant if said is None else replace(grant, claim=largest(grant.claim, granted(said)))
 
 
-def _granted_by(view: View, said: PodGroupSpec | None) -> Grant:
+def _granted_by(snapshot: GangSnapshot, said: PodGroupSpec | None) -> Grant:
     """The grant that muster wrote into the PodGroup (`said`), or the workload's own where muster wrote none yet."""
-    gang, intent = gang_and_intent(view)
+    gang, intent = gang_and_intent(snapshot)
     if said is None:
         return Grant(intent.queue, gang.min_resources, intent.priority_class, gang.roles)
     roles = tuple(as_admitted(role, said) for role in gang.roles)
     return Grant(said.queue, granted(said), said.priority_class_name, roles)
 
 
-def left_over(view: View, phase: Phase, marked: str) -> Resources:
+def left_over(snapshot: GangSnapshot, phase: Phase, marked: str) -> Resources:
     """What is held by the pods of a gang that neither waits nor is admitted, and kept for others of it."""
-    group, said = view.pod_group, terms_of(view)
-    running = total(member.requests for member in view.open)
+    group, said = snapshot.pod_group, terms_of(snapshot)
+    running = total(member.requests for member in snapshot.open)
     # Pods outlive a workload that is gone, suspended or ended until they are deleted, and use their requests.
-    if not _keeps_its_place(view, phase, marked):
+    if not _keeps_its_place(snapshot, phase, marked):
         return running
     if said is not None:
         return largest(granted(said), running)
-    return largest(own_claim(group), running) if group is not None and view.ours else running
+    return largest(own_claim(group), running) if group is not None and snapshot.ours else running
 
 
-def asked_by_others(view: View, group: PodGroup) -> Resources:
+def asked_by_others(snapshot: GangSnapshot, group: PodGroup) -> Resources:
     """What a PodGroup of others asks for in addition to its placed pods: Volcano keeps room for its minResources.
 
     Its owner writes these, and the phase, as they like: they count only as far as there is room.
     """
     if group.status.phase not in _HOLDING:
         return {}
-    return positive(minus(claim_of(group.spec), total((view.placed, *(member.requests for member in view.open)))))
+    return positive(
+        minus(claim_of(group.spec), total((snapshot.placed, *(member.requests for member in snapshot.open))))
+    )
 
 
-def _keeps_its_place(view: View, phase: Phase, marked: str) -> bool:
+def _keeps_its_place(snapshot: GangSnapshot, phase: Phase, marked: str) -> bool:
     """True if the gang keeps its grant; where its admission is to end, it keeps the grant until the mark is gone."""
     if phase is Phase.INVALID:
         # An edit that makes the numbers invalid ends no admission.
-        return bool(view.uid) and view.uid in (view.marked_for, marked)
+        return bool(snapshot.uid) and snapshot.uid in (snapshot.marked_for, marked)
     if phase in (Phase.RELEASED, Phase.NOT_MANAGED, Phase.FOREIGN, Phase.STALE):
         # It may become managed again, or have its own PodGroup again, with the same grant.
-        return bool(view.open) and view.uid in (view.marked_for, marked)
+        return bool(snapshot.open) and snapshot.uid in (snapshot.marked_for, marked)
     # Otherwise the mark would admit a suspended gang as soon as it is resumed.
-    return phase is Phase.OUTGROWN or (phase is Phase.INACTIVE and view.marked_for == view.uid and not _finished(view))
+    return phase is Phase.OUTGROWN or (
+        phase is Phase.INACTIVE and snapshot.marked_for == snapshot.uid and not _finished(snapshot)
+    )
 
 
-def _finished(view: View) -> bool:
-    return view.workload is not None and view.workload.finished
+def _finished(snapshot: GangSnapshot) -> bool:
+    return snapshot.workload is not None and snapshot.workload.finished
 
 
-def departed(view: View, base: Resources) -> Resources:
+def departed(snapshot: GangSnapshot, base: Resources) -> Resources:
     """What pods that have left an admitted gang hold of its claim; `base` is what it was admitted for.
 
     Of its terminating pods these are as many as are more than the gang: no pod is replaced twice while it terminates.
     """
-    if not view.leaving:
-        return view.left
-    running = total(member.requests for member in view.open)
-    return total((view.left, positive(minus(view.leaving, largest(base, running)))))
+    if not snapshot.leaving:
+        return snapshot.left
+    running = total(member.requests for member in snapshot.open)
+    return total((snapshot.left, positive(minus(snapshot.leaving, largest(base, running)))))
 
 
-def still_leaving(view: View, opening: Opening | None, left: Resources, held: Resources) -> Resources:
+def still_leaving(snapshot: GangSnapshot, opening: Opening | None, left: Resources, held: Resources) -> Resources:
     """What terminating pods use beyond what the gang has `held`; `held` already covers their replacements.
 
     It covers the pods that have `left` the gang, too.
     """
-    if not view.leaving:
+    if not snapshot.leaving:
         return {}
     joining = (member.requests for member in ((*opening.members, *opening.reserved) if opening else ()))
-    together = total((view.leaving, left, *(member.requests for member in view.open), *joining))
+    together = total((snapshot.leaving, left, *(member.requests for member in snapshot.open), *joining))
     return positive(minus(together, held))
 
 
-def spare(view: View, roles: Iterable[Role]) -> Resources:
+def spare(snapshot: GangSnapshot, roles: Iterable[Role]) -> Resources:
     """The least of it: whichever pods the scheduler chooses, it gets as much. Nothing of a gang that lacks any.
 
     `roles` have the minimums for which the gang was admitted. On a node that takes no pods no other gang would get the
@@ -137,11 +141,11 @@ def spare(view: View, roles: Iterable[Role]) -> Resources:
         return {}
     found = []
     for role in roles:
-        running = [one for one in view.members if one.role == role.name and one.pod.running]
-        beyond = len(running) + [*view.ended].count(role.name) - role.minimum
+        running = [one for one in snapshot.members if one.role == role.name and one.pod.running]
+        beyond = len(running) + [*snapshot.ended].count(role.name) - role.minimum
         if beyond < 0:
             return {}
-        may_go = [one for one in running if _may_go(one) and one.pod.spec.node_name not in view.away]
+        may_go = [one for one in running if _may_go(one) and one.pod.spec.node_name not in snapshot.away]
         if role.elastic and may_go:
             found.append(times(_least(may_go), min(beyond, len(may_go))))
     return total(found)

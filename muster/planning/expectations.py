@@ -26,7 +26,7 @@ from muster.planning.opening import being_opened
 from muster.planning.pod_group import Repairs, desired, newer
 from muster.planning.readiness import Unready, followed
 from muster.planning.record import admitted_for, units_of, with_need, without_units
-from muster.planning.snapshot import Mark, Member, View
+from muster.planning.snapshot import AdmissionRecord, GangSnapshot, Member
 from muster.queueing.ledger import Candidate, GangKey
 from muster.resources.amounts import total
 from muster.workloads import Decoded
@@ -91,14 +91,14 @@ class Refused:
         """The gang stands in line again, and the write is tried in its turn."""
         self.until = None
 
-    def shown(self, view: View) -> None:
+    def shown(self, snapshot: GangSnapshot) -> None:
         """The gang as it is there now."""
         match self.part:
-            case Part.MARK if version_of(view.pod_group) != self.about:
+            case Part.MARK if version_of(snapshot.pod_group) != self.about:
                 self.come_back()
-            case Part.POD_GROUP if manifest_of(view) != self.about:
+            case Part.POD_GROUP if manifest_of(snapshot) != self.about:
                 self.come_back()
-            case Part.GATE if all(member.pod.metadata.uid != self.about for member in view.members):
+            case Part.GATE if all(member.pod.metadata.uid != self.about for member in snapshot.members):
                 self.come_back()
 
 
@@ -107,9 +107,9 @@ def version_of(group: PodGroup | None) -> str:
     return group.metadata.resource_version if group is not None else ""
 
 
-def manifest_of(view: View) -> bytes:
+def manifest_of(snapshot: GangSnapshot) -> bytes:
     """What the workload says in the gang's PodGroup, to compare."""
-    return b"" if view.gang is None else msgspec.json.encode(desired(view, admitted=False).manifest)
+    return b"" if snapshot.gang is None else msgspec.json.encode(desired(snapshot, admitted=False).manifest)
 
 
 # Seconds after which a PodGroup that was written, and that the watch does not show, is gone again.
@@ -134,9 +134,9 @@ class Runs(NamedTuple):
     maker: OwnerReference | None
 
 
-def _by(view: View) -> str:
+def _by(snapshot: GangSnapshot) -> str:
     """The admitter of the gang, as its mark names it."""
-    return "" if view.admitter is Admitter.LEDGER else str(view.admitter)
+    return "" if snapshot.admitter is Admitter.LEDGER else str(snapshot.admitter)
 
 
 @dataclass(slots=True)
@@ -151,7 +151,7 @@ class Expectations:
     Of a gang that another leader admitted the pods tell it, at the first look."""
     waiting: dict[str, float] = field(default_factory=dict)
     """Since when each open member has been without a node, by UID."""
-    mark: Mark = field(default_factory=Mark)
+    record: AdmissionRecord = field(default_factory=AdmissionRecord)
     """What was decided."""
     written: PodGroup | None = None
     """The PodGroup as the last write left it; None where the watch has caught up."""
@@ -229,15 +229,15 @@ class Expectations:
             self.written = self.unseen_since = None
         return max(left, 0.0)
 
-    def release_in_progress(self, view: View, now: float) -> float:
+    def release_in_progress(self, snapshot: GangSnapshot, now: float) -> float:
         """Seconds for which another program may still be opening the gang; `now` is monotonic.
 
         `muster release` opens a gang that waits pod by pod: by the first of them it would be admitted as a gang of one.
         """
-        said = view.pod_group.metadata.annotations.get(STATE) if view.pod_group is not None else None
-        open_ = len(view.open)
-        waited = said in BEFORE_ADMISSION and view.uid not in (view.marked_for, self.mark.admitted)
-        if not waited or not 0 < open_ < len(view.members):
+        said = snapshot.pod_group.metadata.annotations.get(STATE) if snapshot.pod_group is not None else None
+        open_ = len(snapshot.open)
+        waited = said in BEFORE_ADMISSION and snapshot.uid not in (snapshot.marked_for, self.record.admitted)
+        if not waited or not 0 < open_ < len(snapshot.members):
             self.opened_elsewhere = (0, 0.0)
             return 0.0
         if self.opened_elsewhere[0] != open_:
@@ -245,9 +245,9 @@ class Expectations:
         return max(0.0, self.opened_elsewhere[1] + _OPENING - now)
 
     @property
-    def decided(self) -> Mark:
+    def decided(self) -> AdmissionRecord:
         """What was decided, with the estimates of its run time."""
-        return replace(self.mark, runs_about=self.runs_about)
+        return replace(self.record, runs_about=self.runs_about)
 
     @property
     def unready_since(self) -> float | None:
@@ -258,7 +258,7 @@ class Expectations:
         """What muster wrote last into the PodGroup of this workload; None for another one."""
         return self.terms if decoded is not None and decoded.metadata.uid == self.workload else None
 
-    def update(self, view: View, gated: AbstractSet[str], now: float) -> str:
+    def update(self, snapshot: GangSnapshot, gated: AbstractSet[str], now: float) -> str:
         """Forget what the watch shows by now, and what was decided for a former workload of the name.
 
         `gated` are the UIDs of the gang's pods that the watch shows as held, `now` is the time of day. Gives the UID
@@ -268,60 +268,64 @@ class Expectations:
         self.tried &= gated
         first = self.units is None
         if self.units is None:
-            self.units = units_of(view.mark, view.uid)
-        self.refused.shown(view)
-        open_ = (member.pod for member in view.members if not member.held and not member.pod.spec.node_name)
+            self.units = units_of(snapshot.record, snapshot.uid)
+        self.refused.shown(snapshot)
+        open_ = (member.pod for member in snapshot.members if not member.held and not member.pod.spec.node_name)
         self.waiting = {pod.metadata.uid: self.waiting.get(pod.metadata.uid, now) for pod in open_}
-        self.unready = followed(view.members, self.unready, now)
-        self.written = None if view.pod_group is not self.written else self.written
+        self.unready = followed(snapshot.members, self.unready, now)
+        self.written = None if snapshot.pod_group is not self.written else self.written
         former = ""
-        if view.kind is not None:
-            plain = not view.kind.owns_pod_group
-            self.plain_pods = plain and (self.plain_pods or bool(view.members))
-        if view.decoded is not None and self.workload != view.decoded.metadata.uid:
+        if snapshot.kind is not None:
+            plain = not snapshot.kind.owns_pod_group
+            self.plain_pods = plain and (self.plain_pods or bool(snapshot.members))
+        if snapshot.decoded is not None and self.workload != snapshot.decoded.metadata.uid:
             if self.workload:
-                self.mark, self.reported, self.unplaced_since, self.runs_about = Mark(), ("", ""), 0.0, ""
+                self.record, self.reported, self.unplaced_since, self.runs_about = AdmissionRecord(), ("", ""), 0.0, ""
                 self.refused, self.yielded, self.planned = Refused(), False, None
-                if view.kind is None or view.kind.owns_pod_group:
+                if snapshot.kind is None or snapshot.kind.owns_pod_group:
                     # Not of plain pods: another of them is the oldest now, and the gang is the same.
                     self.terms, self.assembling_since, self.warned_of = None, None, None
-            former, self.workload = self.workload, view.decoded.metadata.uid
-        if not view.placed_nowhere:
+            former, self.workload = self.workload, snapshot.decoded.metadata.uid
+        if not snapshot.placed_nowhere:
             self.unplaced_since = float("inf")
         elif self.unplaced_since == float("inf"):
             self.unplaced_since = now
-        elif first and view.uid and view.marked_for == view.uid:
-            self.unplaced_since = nowhere_since(view, now)
+        elif first and snapshot.uid and snapshot.marked_for == snapshot.uid:
+            self.unplaced_since = nowhere_since(snapshot, now)
         return former
 
-    def record_admission(self, view: View, now: float) -> View:
-        """Remember that a gang that waits is admitted now (wall clock), and for what; gives the view with that."""
+    def record_admission(self, snapshot: GangSnapshot, now: float) -> GangSnapshot:
+        """Remember that a gang that waits is admitted now (wall clock), and for what; gives the snapshot with that."""
         if self.terms is not None:
             # It has room for what left it before, too.
-            need = total((candidate(view, self.mark).need, view.left))
-            self.terms = with_need(self.terms, need, requested(view), gang_and_intent(view)[0].roles)
-        by, self.yielded = _by(view), False
-        self.mark = Mark(view.uid, text_of(now), admitted_for=admitted_for(self.terms), admitter=by)
+            need = total((candidate(snapshot, self.record).need, snapshot.left))
+            self.terms = with_need(self.terms, need, requested(snapshot), gang_and_intent(snapshot)[0].roles)
+        by, self.yielded = _by(snapshot), False
+        self.record = AdmissionRecord(snapshot.uid, text_of(now), admitted_for=admitted_for(self.terms), admitter=by)
         self.reported = ("", "")
-        return replace(view, terms=self.terms, believed=True)
+        return replace(snapshot, terms=self.terms, believed=True)
 
-    def record_running(self, view: View, wave: Candidate | None, now: float) -> Mark:
+    def record_running(self, snapshot: GangSnapshot, wave: Candidate | None, now: float) -> AdmissionRecord:
         """What was decided of the gang while it is admitted, `now` of the wall clock; it is remembered.
 
         Its next `wave`, where that waits, may be passed as a gang may.
         """
-        before = view.mark if view.marked_for == view.uid else Mark(view.uid, admitter=_by(view))
-        since, drain_after = passed_since(view, self.mark, wave.queue if wave else "")
+        before = (
+            snapshot.record
+            if snapshot.marked_for == snapshot.uid
+            else AdmissionRecord(snapshot.uid, admitter=_by(snapshot))
+        )
+        since, drain_after = passed_since(snapshot, self.record, wave.queue if wave else "")
         where = wave.queue if wave and since else ""
         # Without a time that can be read its minute would never be over: it begins now, and the next words say so.
-        known = (view.mark.admitted_at, self.mark.admitted_at)
+        known = (snapshot.record.admitted_at, self.record.admitted_at)
         at = next((text for text in known if seconds_of(text) is not None), text_of(now))
         terms = admitted_for(self.terms, self.units or ())
         passed = {"passed_since": since, "passed_in": where, "drain_after": drain_after}
-        self.mark = replace(before, admitted_at=at, admitted_for=terms, **passed)
-        return self.mark
+        self.record = replace(before, admitted_at=at, admitted_for=terms, **passed)
+        return self.record
 
-    def yield_room(self, view: View, now: float) -> float:
+    def yield_room(self, snapshot: GangSnapshot, now: float) -> float:
         """Give up the room of a gang whose writes are not taken: all of it where nothing is open.
 
         A write without an answer may have been carried out: gives the seconds until the watch would have shown that,
@@ -331,40 +335,42 @@ class Expectations:
             return left
         self.yielded = True
         self.tried.clear()
-        if not view.open:
-            self.record_waiting(view)
+        if not snapshot.open:
+            self.record_waiting(snapshot)
         return 0.0
 
-    def record_open_units(self, view: View, more: frozenset[str]) -> None:
+    def record_open_units(self, snapshot: GangSnapshot, more: frozenset[str]) -> None:
         """Remember which units of an admitted gang are being opened: `more`, and those that are not all open yet."""
-        roles = view.gang.roles if view.gang else ()
-        self.units = more | being_opened(view.members, roles, self.units or ()).keys()
+        roles = snapshot.gang.roles if snapshot.gang else ()
+        self.units = more | being_opened(snapshot.members, roles, self.units or ()).keys()
 
-    def record_unmanaged(self, view: View) -> Mark:
+    def record_unmanaged(self, snapshot: GangSnapshot) -> AdmissionRecord:
         """What was decided of the gang while its workload is left alone; it is remembered.
 
         What it was admitted for is kept while any of it runs: it may come back into muster's hands, and as no more.
         """
-        marks = (self.mark, view.mark) if view.uid and view.open else ()
-        self.mark = without_units(next((mark for mark in marks if mark.admitted == view.uid), Mark()))
-        if self.mark == Mark():
+        marks = (self.record, snapshot.record) if snapshot.uid and snapshot.open else ()
+        self.record = without_units(
+            next((record for record in marks if record.admitted == snapshot.uid), AdmissionRecord())
+        )
+        if self.record == AdmissionRecord():
             self.terms = None
-        return self.mark
+        return self.record
 
-    def record_waiting(self, view: View) -> Mark:
+    def record_waiting(self, snapshot: GangSnapshot) -> AdmissionRecord:
         """What was decided of the gang while it is not admitted; it is remembered.
 
         Nobody passes one that is on hold: its patience begins when it is back in line.
         """
-        queue = view.intent.queue if view.intent else ""
-        since, drain_after = passed_since(view, self.mark, queue if view.on_hold_by is None else "")
-        self.mark = Mark(
+        queue = snapshot.intent.queue if snapshot.intent else ""
+        since, drain_after = passed_since(snapshot, self.record, queue if snapshot.on_hold_by is None else "")
+        self.record = AdmissionRecord(
             passed_since=since,
             passed_in=queue if since else "",
             drain_after=drain_after,
-            requeued_at=view.mark.requeued_at or self.mark.requeued_at,
+            requeued_at=snapshot.record.requeued_at or self.record.requeued_at,
         )
-        return self.mark
+        return self.record
 
 
 class ExpectationsByGang:
@@ -402,9 +408,9 @@ class ExpectationsByGang:
         The queue drains for it after `drain_after`, where that is known and the queue does not say.
         """
         memory = self.of(key)
-        if memory.mark.passed_in != queue:
+        if memory.record.passed_in != queue:
             passed = {"passed_since": text_of(now), "passed_in": queue, "drain_after": drain_after}
-            memory.mark = replace(memory.mark, **passed)
+            memory.record = replace(memory.record, **passed)
 
     def forget(self, key: GangKey, *, ending: bool) -> Expectations:
         """Drop the memory of a gang that is gone and give it; pods that the watch still shows as held stay known.
@@ -418,15 +424,15 @@ class ExpectationsByGang:
         return memory
 
 
-def nowhere_since(view: View, now: float) -> float:
+def nowhere_since(snapshot: GangSnapshot, now: float) -> float:
     """Since when no member of a gang has had a node, as far as its pods show a leader that sees it first.
 
     Pods that were made after its admission came in the place of others, which may have run until then. Where none are
     left, the last may just have gone. In seconds of the wall clock, as `now` is.
     """
-    if view.open:
-        return min(map(_made, view.open))
-    return max(map(_made, view.members), default=now)
+    if snapshot.open:
+        return min(map(_made, snapshot.open))
+    return max(map(_made, snapshot.members), default=now)
 
 
 def _made(member: Member) -> float:

@@ -11,9 +11,9 @@ from muster.model.gang_states import GangState
 from muster.model.objects import Pod
 from muster.model.times import text_of
 from muster.planning.opening import Opening
-from muster.planning.plan import Standing
+from muster.planning.plan import GangPlan
 from muster.planning.pod_group import deferred, desired
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.verdicts import Decision
 from muster.resources.amounts import Resources, describe, total
 from muster.schedulers import SCHEDULERS
@@ -27,11 +27,13 @@ _OF_NODES = "nodes are available"
 _VOLCANOS_OWN = "podgroup-"
 
 
-def of_the_scheduler(view: View) -> str:
+def of_the_scheduler(snapshot: GangSnapshot) -> str:
     """Why the scheduler finds no place, in its own words."""
-    of_group = view.pod_group.status.conditions if view.pod_group else ()
+    of_group = snapshot.pod_group.status.conditions if snapshot.pod_group else ()
     words = next((one.message for one in reversed(of_group) if one.type == "Unschedulable" and one.message), "")
-    conditions = [one for member in view.members for one in member.pod.status.conditions if one.type == "PodScheduled"]
+    conditions = [
+        one for member in snapshot.members for one in member.pod.status.conditions if one.type == "PodScheduled"
+    ]
     of_pods = [one.message for one in conditions if one.message]
     # One pod tells why there is no node for it; the others of its group may only tell of the group.
     words = words or next((text for text in of_pods if _OF_NODES in text), of_pods[0] if of_pods else "")
@@ -65,43 +67,43 @@ def taken_back(until: float) -> str:
     return f"Kueue takes its quota back at {text_of(until)[:19]}Z if its pods are not ready by then"
 
 
-def too_large(view: View) -> str:
+def too_large(snapshot: GangSnapshot) -> str:
     """Why a gang that was admitted queues again: all its pods are new, and ask for more."""
-    needs = describe(view.gang.min_resources if view.gang else {})
+    needs = describe(snapshot.gang.min_resources if snapshot.gang else {})
     return f"all its pods were replaced and need {needs}, which is more than it was admitted for"
 
 
-def lacking(view: View) -> str:
+def lacking(snapshot: GangSnapshot) -> str:
     """Which pods the gang still lacks."""
-    if view.gang is None:
+    if snapshot.gang is None:
         return ""
     missing = []
-    for role in view.gang.roles:
-        there = sum(member.role == role.name for member in view.members)
+    for role in snapshot.gang.roles:
+        there = sum(member.role == role.name for member in snapshot.members)
         if there < role.minimum:
             missing.append(f"{role.name} {there} of {role.minimum}")
     words = f"waiting for its pods: {', '.join(missing)}"
-    return words if view.on_hold_by is None else f"{words}; {view.on_hold_by.sentence}"
+    return words if snapshot.on_hold_by is None else f"{words}; {snapshot.on_hold_by.sentence}"
 
 
-def admitted(view: View, standing: Standing, holds: str, more: str) -> tuple[GangState, str]:
+def admitted(snapshot: GangSnapshot, plan: GangPlan, holds: str, more: str) -> tuple[GangState, str]:
     """State and sentence for an admitted gang; `holds` names its claim and queue, `more` has further notes."""
-    waiting = beyond(standing.opening, standing.stuck, standing.on_hold) if standing.opening is not None else ""
+    waiting = beyond(plan.opening, plan.stuck, plan.on_hold) if plan.opening is not None else ""
     message = holds + waiting + more
-    if later := deferred(view):
+    if later := deferred(snapshot):
         message += f"; {later}"
-    if standing.soft and not (view.members and not view.open):
-        return GangState.UNSCHEDULABLE, f"{message}; {of_the_scheduler(view)}"
-    return (GangState.RUNNING if _runs(view) else GangState.ADMITTED), message
+    if plan.soft and not (snapshot.members and not snapshot.open):
+        return GangState.UNSCHEDULABLE, f"{message}; {of_the_scheduler(snapshot)}"
+    return (GangState.RUNNING if _runs(snapshot) else GangState.ADMITTED), message
 
 
-def _runs(view: View) -> bool:
+def _runs(snapshot: GangSnapshot) -> bool:
     """True if the gang runs: as its scheduler says it of the PodGroup, or else as its pods show."""
-    phase = view.pod_group.status.phase if view.pod_group is not None else ""
-    if phase or view.gang is None:
+    phase = snapshot.pod_group.status.phase if snapshot.pod_group is not None else ""
+    if phase or snapshot.gang is None:
         return phase == "Running"
-    running = Counter([member.role for member in view.members if member.pod.running])
-    return all(running[role.name] >= role.minimum for role in view.gang.roles)
+    running = Counter([member.role for member in snapshot.members if member.pod.running])
+    return all(running[role.name] >= role.minimum for role in snapshot.gang.roles)
 
 
 def beyond(opening: Opening, stuck: Resources, on_hold: Decision | None = None) -> str:
@@ -122,93 +124,94 @@ def beyond(opening: Opening, stuck: Resources, on_hold: Decision | None = None) 
     return f"{words}; what starts together lacks pods: {lacking}" if lacking else words
 
 
-def notes(view: View) -> str:
+def notes(snapshot: GangSnapshot) -> str:
     """Notes for the owner of a gang in addition to its state, while pods of it are held; "" for none."""
     words = ""
-    if view.withdrawn and view.intent is not None:
-        words = f'; the workload asks for nothing any more, and what is held stays in queue "{view.intent.queue}"'
-    if kept := kept_class(view):
+    if snapshot.withdrawn and snapshot.intent is not None:
+        words = f'; the workload asks for nothing any more, and what is held stays in queue "{snapshot.intent.queue}"'
+    if kept := kept_class(snapshot):
         words += f"; {kept}"
-    if view.kueue is not None and view.kueue.awaited_until is not None:
-        words += f"; {taken_back(view.kueue.awaited_until)}"
-    if view.next_run:
-        named = _named(view.next_run)
+    if snapshot.kueue is not None and snapshot.kueue.awaited_until is not None:
+        words += f"; {taken_back(snapshot.kueue.awaited_until)}"
+    if snapshot.next_run:
+        named = _named(snapshot.next_run)
         words += f"; another Job of the same gang waits until it has ended ({named}): give each Job a gang of its own"
-    if view.holds and view.left:
-        words += f"; pods that left it, or take long to end, still hold {describe(view.left)}"
-    if view.holds and view.unmanaged_pods and not view.left_alone:
-        words += f"; pods that came without muster open nothing ({_named(view.unmanaged_pods)})"
+    if snapshot.holds and snapshot.left:
+        words += f"; pods that left it, or take long to end, still hold {describe(snapshot.left)}"
+    if snapshot.holds and snapshot.unmanaged_pods and not snapshot.left_alone:
+        words += f"; pods that came without muster open nothing ({_named(snapshot.unmanaged_pods)})"
     return words
 
 
-def kept_class(view: View) -> str:
+def kept_class(snapshot: GangSnapshot) -> str:
     """The note for an owner of held pods that asks for another priority class; "" where the pods have it."""
-    if not view.asked_class or view.gang is None:
+    if not snapshot.asked_class or snapshot.gang is None:
         return ""
-    roles = {role.name for role in view.gang.roles if not role.priority_class}
-    held = (member.pod.spec.priority_class_name for member in view.members if member.held and member.role in roles)
-    kept = next((name for name in held if name != view.asked_class), None)
+    roles = {role.name for role in snapshot.gang.roles if not role.priority_class}
+    held = (member.pod.spec.priority_class_name for member in snapshot.members if member.held and member.role in roles)
+    kept = next((name for name in held if name != snapshot.asked_class), None)
     if kept is None:
         return ""
     made_with = f'priority class "{kept}"' if kept else "no priority class"
     again = "delete the workload and apply it again"
-    return f'its pods keep what they were made with, {made_with}; for "{view.asked_class}" {again}'
+    return f'its pods keep what they were made with, {made_with}; for "{snapshot.asked_class}" {again}'
 
 
-def not_ready(view: View, reasons: Mapping[str, str]) -> str:
+def not_ready(snapshot: GangSnapshot, reasons: Mapping[str, str]) -> str:
     """Which pods have a node and are not ready for too long (`reasons` by UID); "" where none is."""
     # A gang may have thousands of members, and mostly none is named.
-    pods = [member.pod for member in view.members if member.pod.metadata.uid in reasons] if reasons else []
+    pods = [member.pod for member in snapshot.members if member.pod.metadata.uid in reasons] if reasons else []
     if not pods:
         return ""
     named = [f"{pod.metadata.name}: {reasons[pod.metadata.uid]}" for pod in pods[:_NAMED]]
     more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
-    return f"{len(pods)} of its {len(view.members)} pods have nodes and are not ready ({', '.join(named)}{more})"
+    return f"{len(pods)} of its {len(snapshot.members)} pods have nodes and are not ready ({', '.join(named)}{more})"
 
 
-def given_back(view: View, after: str, reasons: Mapping[str, str]) -> str:
+def given_back(snapshot: GangSnapshot, after: str, reasons: Mapping[str, str]) -> str:
     """Why a gang gives its place back `after` so long; `reasons` as for `not_ready`."""
-    if view.placed_nowhere:
-        return f"no pod found a node within {after}, so that the place is given back; {of_the_scheduler(view)}"
-    return f"{not_ready(view, reasons)} after {after}, so that the place is given back and its pods are deleted"
+    if snapshot.placed_nowhere:
+        return f"no pod found a node within {after}, so that the place is given back; {of_the_scheduler(snapshot)}"
+    return f"{not_ready(snapshot, reasons)} after {after}, so that the place is given back and its pods are deleted"
 
 
-def still_held(view: View) -> str:
+def still_held(snapshot: GangSnapshot) -> str:
     """The note for an owner of held pods that takes back what they were made for."""
-    count = sum(member.held for member in view.members)
-    stays = f'what is held ({count} pods) stays in queue "{view.intent.queue if view.intent else ""}" as last asked for'
+    count = sum(member.held for member in snapshot.members)
+    queue = snapshot.intent.queue if snapshot.intent else ""
+    stays = f'what is held ({count} pods) stays in queue "{queue}" as last asked for'
     return (
         f"the workload asks for nothing any more, but {stays}: "
         "delete the workload and apply it again, or name another queue to wait there"
     )
 
 
-def in_the_way(view: View) -> tuple[GangState, str]:
+def in_the_way(snapshot: GangSnapshot) -> tuple[GangState, str]:
     """State and sentence for a gang whose PodGroup's name is taken by one that muster did not make."""
-    if not view.members and view.unmanaged_pods:
-        return _came_without(view)
+    if not snapshot.members and snapshot.unmanaged_pods:
+        return _came_without(snapshot)
     # Not every scheduler's PodGroup has the gang's name.
-    name = view.pod_group.metadata.name if view.pod_group is not None else view.key.name
+    name = snapshot.pod_group.metadata.name if snapshot.pod_group is not None else snapshot.key.name
     message = f'a PodGroup "{name}" that muster did not make is in the way; delete or rename it'
     return GangState.FOREIGN_POD_GROUP, message
 
 
-def left_alone(view: View) -> tuple[GangState, str]:
+def left_alone(snapshot: GangSnapshot) -> tuple[GangState, str]:
     """State and sentence for a workload that asks for nothing any more, or has pods that came without muster."""
-    if view.gang is None and not view.error:
+    if snapshot.gang is None and not snapshot.error:
         return GangState.NOT_MANAGED, "the workload has opted out of muster"
-    return _came_without(view)
+    return _came_without(snapshot)
 
 
-def _came_without(view: View) -> tuple[GangState, str]:
-    names = (scheduler.bound_to(pod) for pod in view.unmanaged_pods for scheduler in SCHEDULERS.values())
+def _came_without(snapshot: GangSnapshot) -> tuple[GangState, str]:
+    names = (scheduler.bound_to(pod) for pod in snapshot.unmanaged_pods for scheduler in SCHEDULERS.values())
     bound = {name for name in names if name and not name.startswith(_VOLCANOS_OWN)}
     if bound:
         return (
             GangState.EXTERNAL,
             f'its pods came bound to the PodGroup "{min(bound)}"; muster leaves them to who made it',
         )
-    named = _named(view.unmanaged_pods)
+    named = _named(snapshot.unmanaged_pods)
     return GangState.NOT_MANAGED, f"left alone until the pods are gone that came without muster: {named}"
 
 
@@ -218,32 +221,36 @@ def _named(pods: Sequence[Pod]) -> str:
     return named + (f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else "")
 
 
-def to_a_maker(view: View, message: str) -> str:
+def to_a_maker(snapshot: GangSnapshot, message: str) -> str:
     """The message of a gang for the maker of its workload, which may have made others."""
-    if view.kind is None or view.decoded is None or not view.kind.owns_pod_group:
-        return f'gang "{view.key.name}": {message}'
-    return f'{view.kind.kind} "{view.decoded.metadata.name}": {message}'
+    if snapshot.kind is None or snapshot.decoded is None or not snapshot.kind.owns_pod_group:
+        return f'gang "{snapshot.key.name}": {message}'
+    return f'{snapshot.kind.kind} "{snapshot.decoded.metadata.name}": {message}'
 
 
-def to_a_rival(view: View) -> str:
+def to_a_rival(snapshot: GangSnapshot) -> str:
     """What another workload is told whose pods are bound to this gang's PodGroup."""
-    owner = f'{view.kind.kind} "{view.decoded.metadata.name}"' if view.kind and view.decoded else "another workload"
+    owner = (
+        f'{snapshot.kind.kind} "{snapshot.decoded.metadata.name}"'
+        if snapshot.kind and snapshot.decoded
+        else "another workload"
+    )
     waits = "this workload waits until the other is gone; rename one of them"
-    return f'the PodGroup "{view.key.name}" belongs to {owner}; {waits}'
+    return f'the PodGroup "{snapshot.key.name}" belongs to {owner}; {waits}'
 
 
-def without_pod_group(view: View, error: ApiError) -> str:
+def without_pod_group(snapshot: GangSnapshot, error: ApiError) -> str:
     """Why a gang has no PodGroup, or not the one that it should have."""
-    scheduler = view.intent.gang_scheduler if view.intent is not None else None
+    scheduler = snapshot.intent.gang_scheduler if snapshot.intent is not None else None
     if error.not_found and scheduler is not None:
         return f"the apiserver serves no {scheduler.api_version}"
     what = "was refused" if error.refused else "cannot be written"
-    return f'PodGroup "{desired(view, admitted=False).group.metadata.name}" {what}: {error.message}'
+    return f'PodGroup "{desired(snapshot, admitted=False).group.metadata.name}" {what}: {error.message}'
 
 
-def unmarked(view: View, error: ApiError) -> str:
+def unmarked(snapshot: GangSnapshot, error: ApiError) -> str:
     """For a gang when nothing can be written on its PodGroup."""
-    what = "its state" if view.open else "it may start, but its admission"
+    what = "its state" if snapshot.open else "it may start, but its admission"
     return f"{what} cannot be written on its PodGroup: {error.message}"
 
 
@@ -253,7 +260,7 @@ def shut(pods: Sequence[Pod], error: ApiError) -> str:
     return f"{what} {_named(pods)} cannot be taken off: {error.message}"
 
 
-def set_aside(view: View, refusal: str) -> str:
+def set_aside(snapshot: GangSnapshot, refusal: str) -> str:
     """For a gang that stands in no line because the apiserver does not take what is written for it."""
-    left = "what is open keeps its room, and others may take the rest" if view.open else "others start before it"
+    left = "what is open keeps its room, and others may take the rest" if snapshot.open else "others start before it"
     return f"{refusal}; {left}"

@@ -37,13 +37,13 @@ def being_opened(members: Sequence[Member], roles: Iterable[Role], granted: Coll
         if name := unit_of(member, units.get(member.role)):
             hosts.setdefault((member.role, name), []).append(member)
     begun = ((mark_of_unit(one), one) for one in hosts.values() if any(host.held for host in one))
-    return {mark: one for mark, one in begun if mark in granted}
+    return {record: one for record, one in begun if record in granted}
 
 
 def rest_of_units(members: Sequence[Member], roles: Iterable[Role], granted: Collection[str]) -> list[Member]:
     """The held hosts of units that were `granted` room."""
     units = being_opened(members, roles, granted)
-    return [host for mark in sorted(units) for host in units[mark] if host.held]
+    return [host for record in sorted(units) for host in units[record] if host.held]
 
 
 _OPEN_FIRST = attrgetter("held", "pod.metadata.name")

@@ -1,4 +1,4 @@
-"""Enters a gang into the ledger as what it is: the one place where a view becomes a claim or a candidate.
+"""Enters a gang into the ledger as what it is: the one place where a snapshot becomes a claim or a candidate.
 
 Three steps: what others hold under the gang's name, its phase and what follows from that, and one entry. All of it is
 synchronous, so that nothing changes between looking and entering. The same code enters a gang that is reconciled, and
@@ -34,7 +34,7 @@ from muster.planning.phase import Phase, Place, gate_in, held_back, lost_in, on_
 from muster.planning.pod_group import Wanted, scheduler_of
 from muster.planning.record import units_of
 from muster.planning.run_times import end_of, lasts, run_of
-from muster.planning.snapshot import Pause, View
+from muster.planning.snapshot import GangSnapshot, Pause
 from muster.planning.unplaced import unplaced
 from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, Growth
 from muster.queueing.ledger import Ledger
@@ -49,7 +49,7 @@ _STAYING = frozenset({Phase.FOREIGN, Phase.RELEASED, Phase.NOT_MANAGED, Phase.IN
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class GangPlan:
     """Where a gang stands after it was entered into the ledger."""
 
     phase: Phase
@@ -101,7 +101,7 @@ class _Moment:
 class _Outlook(NamedTuple):
     """Where the gang will stand, and what the ledger is to keep of it; `next_claim` is its claim with its next wave."""
 
-    standing: Standing
+    plan: GangPlan
     entry: Claim | Candidate | None = None
     next_claim: Resources | None = None
     refused: Collection[Resources] = ()
@@ -115,10 +115,10 @@ class _Limit:
     """
 
     def __init__(
-        self, view: View, queue: str, gate: GateMode, ledger: Ledger, moment: _Moment, *, stopped: bool
+        self, snapshot: GangSnapshot, queue: str, gate: GateMode, ledger: Ledger, moment: _Moment, *, stopped: bool
     ) -> None:
         self.refused: dict[Amounts, Resources] = {}
-        self._growth = Growth(view.key, queue, limited=limited(view))
+        self._growth = Growth(snapshot.key, queue, limited=limited(snapshot))
         self._gate = gate
         self._ledger = ledger
         self._moment = moment
@@ -139,56 +139,58 @@ class _Limit:
         return False
 
 
-def enter_ledger(
-    view: View, ledger: Ledger, expects: Expectations = _NOTHING, *, now: float, may_grow: bool = True
-) -> Standing:
+def plan_gang(
+    snapshot: GangSnapshot, ledger: Ledger, expects: Expectations = _NOTHING, *, now: float, may_grow: bool = True
+) -> GangPlan:
     """Enter the gang as it stands, after what others hold under its name: it may use what those leave.
 
     `now` is of the wall clock. It claims no more than it holds where it may not grow: not before all gangs are in the
     ledger, for what seems free may be another's.
     """
     moment = _Moment(expects, now, may_grow=may_grow)
-    key = view.key
-    place, held_in = place_of(view, ledger.tree, moment.expects.decided), _held_in(view, ledger)
-    queue = held_in or queue_counted(view)
-    was_in = ledger.queue_of(key.former) or held_in or view.former_queue or queue
-    goes_from = ledger.queue_of(key.leaving) or held_in or view.leaving_queue or queue
+    key = snapshot.key
+    place, held_in = place_of(snapshot, ledger.tree, moment.expects.decided), _held_in(snapshot, ledger)
+    queue = held_in or queue_counted(snapshot)
+    was_in = ledger.queue_of(key.former) or held_in or snapshot.former_queue or queue
+    goes_from = ledger.queue_of(key.leaving) or held_in or snapshot.leaving_queue or queue
     # Of an admitted gang it is a part of its claim.
-    left = view.left if place.phase is Phase.ADMITTED else {}
-    others = view.former if left else total((view.former, view.left))
-    former = _unless_empty(key.former, was_in, others, until=view.former_until)
+    left = snapshot.left if place.phase is Phase.ADMITTED else {}
+    others = snapshot.former if left else total((snapshot.former, snapshot.left))
+    former = _unless_empty(key.former, was_in, others, until=snapshot.former_until)
     # Each entry has as much of what runs, of pods that are no members, as it claims.
-    former, running = _with_running(former, view.running)
+    former, running = _with_running(former, snapshot.running)
     changed = _put(ledger, key.former, former)
-    bound, running = _with_running(_by_others(view, ledger, queue), running)
+    bound, running = _with_running(_by_others(snapshot, ledger, queue), running)
     changed |= _put(ledger, key.bound, bound)
-    if not view.leaving:
+    if not snapshot.leaving:
         # What they held is free by now.
         changed |= ledger.forget(key.leaving)
-    standing, entry, next_claim, refused = _outlook(view, place, ledger, moment)
+    plan, entry, next_claim, refused = _outlook(snapshot, place, ledger, moment)
     held = entry if isinstance(entry, Claim) else None
     elsewhere = held is not None and held.queue != goes_from
-    rest = view.leaving if elsewhere else still_leaving(view, standing.opening, left, held.resources if held else {})
-    last = _unless_empty(key.leaving, goes_from, rest, priority_held(view), until=view.leaving_until)
+    rest = (
+        snapshot.leaving if elsewhere else still_leaving(snapshot, plan.opening, left, held.resources if held else {})
+    )
+    last = _unless_empty(key.leaving, goes_from, rest, priority_held(snapshot), until=snapshot.leaving_until)
     last, running = _with_running(last, running)
     if held:
-        members = [one.requests for one in view.members if one.pod.status.phase == RUNNING]
+        members = [one.requests for one in snapshot.members if one.pod.status.phase == RUNNING]
         entry = replace(held, running=total((running, *members)))
     changed |= _put(ledger, key, entry)
     next_wave = None
     if held and next_claim:
         # A soft claim is nothing to begin with.
-        soft = standing.soft and ledger.soft(key, moment.now)
+        soft = plan.soft and ledger.soft(key, moment.now)
         need = next_claim if soft else minus(next_claim, held.resources)
-        passed, drain_after = passed_since(view, moment.expects.decided, held.queue)
+        passed, drain_after = passed_since(snapshot, moment.expects.decided, held.queue)
         next_wave = Candidate(
             *(key.wave, held.queue, held.priority, held.since, need),
             passed_since=seconds_of(passed),
             drain_after=duration_of(drain_after),
             begun=True,
-            limited=limited(view),
-            preempts=preempts(view),
-            run=run_of(view, moment.expects.decided),
+            limited=limited(snapshot),
+            preempts=preempts(snapshot),
+            run=run_of(snapshot, moment.expects.decided),
         )
     changed |= _put(ledger, key.leaving, last)
     changed |= _put(ledger, key.wave, next_wave)
@@ -196,41 +198,43 @@ def enter_ledger(
     if held and refused:
         has = held.resources if elsewhere else total((held.resources, rest))
         more = tuple((claim, amounts_of(minus(claim, has))) for claim in refused)
-        growth = Growth(key, held.queue, held.priority, held.since, limited(view), more)
-    return replace(standing, changed=standing.changed or changed, growth=growth, wave=next_wave)
+        growth = Growth(key, held.queue, held.priority, held.since, limited(snapshot), more)
+    return replace(plan, changed=plan.changed or changed, growth=growth, wave=next_wave)
 
 
-def _held_in(view: View, ledger: Ledger) -> str:
+def _held_in(snapshot: GangSnapshot, ledger: Ledger) -> str:
     """The queue in which the ledger has a claim of the gang; "" where it has none."""
-    return "" if ledger.holds(view.key) is None else ledger.queue_of(view.key) or ""
+    return "" if ledger.holds(snapshot.key) is None else ledger.queue_of(snapshot.key) or ""
 
 
-def _queue_counted(view: View, ledger: Ledger) -> str:
+def _queue_counted(snapshot: GangSnapshot, ledger: Ledger) -> str:
     """The queue in which what runs of the gang counts: where it counted before, whatever is said of it by now."""
-    return _held_in(view, ledger) or queue_counted(view)
+    return _held_in(snapshot, ledger) or queue_counted(snapshot)
 
 
-def _by_others(view: View, ledger: Ledger, queue: str) -> Claim | None:
+def _by_others(snapshot: GangSnapshot, ledger: Ledger, queue: str) -> Claim | None:
     """What pods hold that others bound to the PodGroup, and what a PodGroup of others reserves in its own queue."""
-    if view.pod_group is None or view.ours:
-        return _unless_empty(view.key.bound, queue, view.placed)
-    asked = {} if _shut_out(view, ledger) else asked_by_others(view, view.pod_group)
-    if not (view.placed or asked):
+    if snapshot.pod_group is None or snapshot.ours:
+        return _unless_empty(snapshot.key.bound, queue, snapshot.placed)
+    asked = {} if _shut_out(snapshot, ledger) else asked_by_others(snapshot, snapshot.pod_group)
+    if not (snapshot.placed or asked):
         return None
-    priority = priority_held(view)
-    return Claim(view.key.bound, view.pod_group.queue, view.placed, priority, lasts=lasts(view), asked=asked)
+    priority = priority_held(snapshot)
+    return Claim(
+        snapshot.key.bound, snapshot.pod_group.queue, snapshot.placed, priority, lasts=lasts(snapshot), asked=asked
+    )
 
 
-def _shut_out(view: View, ledger: Ledger) -> bool:
+def _shut_out(snapshot: GangSnapshot, ledger: Ledger) -> bool:
     """True if a PodGroup that is not muster's names a queue that is not there for its namespace."""
-    if view.pod_group is None or view.ours or ledger.tree.get(view.pod_group.queue) is None:
+    if snapshot.pod_group is None or snapshot.ours or ledger.tree.get(snapshot.pod_group.queue) is None:
         return False
-    return not ledger.tree.open_to(view.pod_group.queue, view.namespace)
+    return not ledger.tree.open_to(snapshot.pod_group.queue, snapshot.namespace)
 
 
-def waits_for_a_node(view: View, standing: Standing) -> bool:
+def waits_for_a_node(snapshot: GangSnapshot, plan: GangPlan) -> bool:
     """True if the scheduler may place the gang and has placed nothing of it, and others may not pass it yet."""
-    return standing.phase is Phase.ADMITTED and not standing.soft and bool(view.open) and view.placed_nowhere
+    return plan.phase is Phase.ADMITTED and not plan.soft and bool(snapshot.open) and snapshot.placed_nowhere
 
 
 def _put(ledger: Ledger, key: EntryKey, entry: Claim | Candidate | None) -> bool:
@@ -255,95 +259,95 @@ def _with_running(claim: Claim | None, running: Resources) -> tuple[Claim | None
     return replace(claim, running=part), minus(running, part)
 
 
-def _outlook(view: View, place: Place, ledger: Ledger, moment: _Moment) -> _Outlook:
+def _outlook(snapshot: GangSnapshot, place: Place, ledger: Ledger, moment: _Moment) -> _Outlook:
     """What the gang is, and what the ledger is to keep of it."""
     match place.phase:
         case Phase.ADMITTED:
-            return _admitted(view, ledger, moment)
+            return _admitted(snapshot, ledger, moment)
         case Phase.WAITING:
             # The ledger knows no gang that waits for no quota, and no gang that may get none now.
-            queue = view.intent.queue if view.intent else ""
-            hold = held_back(view, ledger.tree, queue, place.gate, lost=place.lost)
-            stopped = place.lost or moment.refused or on_hold_itself(view, hold)
+            queue = snapshot.intent.queue if snapshot.intent else ""
+            hold = held_back(snapshot, ledger.tree, queue, place.gate, lost=place.lost)
+            stopped = place.lost or moment.refused or on_hold_itself(snapshot, hold)
             queues = place.gate is GateMode.QUEUE and not stopped
-            waits = candidate(view, moment.expects.decided) if queues else None
-            return _Outlook(Standing(place.phase, gate=place.gate, lost=place.lost, on_hold=hold), waits)
-        case Phase.NOT_MANAGED if view.holds:
-            return _left_alone(view, place, ledger, moment)
+            waits = candidate(snapshot, moment.expects.decided) if queues else None
+            return _Outlook(GangPlan(place.phase, gate=place.gate, lost=place.lost, on_hold=hold), waits)
+        case Phase.NOT_MANAGED if snapshot.holds:
+            return _left_alone(snapshot, place, ledger, moment)
         case Phase.ASSEMBLING if place.lost:
-            return _Outlook(Standing(place.phase, lost=True))
-    claim = left_over(view, place.phase, moment.expects.decided.admitted)
+            return _Outlook(GangPlan(place.phase, lost=True))
+    claim = left_over(snapshot, place.phase, moment.expects.decided.admitted)
     # The last pods of a workload that is gone, or has ended, are on their way out.
-    stays = place.phase in _STAYING and lasts(view)
-    queue, priority = _queue_counted(view, ledger), priority_held(view)
-    entry = Claim(view.key, queue, claim, priority, lasts=stays, running=NOTHING) if claim else None
-    return _Outlook(Standing(place.phase, lost=place.phase is Phase.FOREIGN and _shut_out(view, ledger)), entry)
+    stays = place.phase in _STAYING and lasts(snapshot)
+    queue, priority = _queue_counted(snapshot, ledger), priority_held(snapshot)
+    entry = Claim(snapshot.key, queue, claim, priority, lasts=stays, running=NOTHING) if claim else None
+    return _Outlook(GangPlan(place.phase, lost=place.phase is Phase.FOREIGN and _shut_out(snapshot, ledger)), entry)
 
 
-def _left_alone(view: View, place: Place, ledger: Ledger, moment: _Moment) -> _Outlook:
+def _left_alone(snapshot: GangSnapshot, place: Place, ledger: Ledger, moment: _Moment) -> _Outlook:
     """A workload that ran before it was muster's, and has held pods all the same.
 
     They were made before the webhook had seen the others. They are no gang any more and do not wait for each other; but
     they go into the queue for which they are bound, and take no more of it than there is.
     """
-    if place.lost and not view.open:
-        return _Outlook(Standing(place.phase, lost=True))
-    running = total(member.requests for member in view.open)
-    base = largest(left_over(view, place.phase, moment.expects.decided.admitted), running)
-    queue, end = _queue_counted(view, ledger), end_of(view, moment.expects.decided, moment.now)
+    if place.lost and not snapshot.open:
+        return _Outlook(GangPlan(place.phase, lost=True))
+    running = total(member.requests for member in snapshot.open)
+    base = largest(left_over(snapshot, place.phase, moment.expects.decided.admitted), running)
+    queue, end = _queue_counted(snapshot, ledger), end_of(snapshot, moment.expects.decided, moment.now)
     entry = Claim(
-        *(view.key, queue, base, priority_held(view), waiting_since(view)),
-        lasts=lasts(view),
+        *(snapshot.key, queue, base, priority_held(snapshot), waiting_since(snapshot)),
+        lasts=lasts(snapshot),
         running=NOTHING,
         end=end,
     )
     # First what it has: as one that waits it would be in its own way.
-    changed = _put(ledger, view.key, entry)
-    hold = held_back(view, ledger.tree, entry.queue, place.gate, lost=place.lost)
+    changed = _put(ledger, snapshot.key, entry)
+    hold = held_back(snapshot, ledger.tree, entry.queue, place.gate, lost=place.lost)
     stopped = place.lost or moment.refused or hold is not None
-    limit = _Limit(view, entry.queue, place.gate, ledger, moment, stopped=stopped)
-    opening = plan_opening(view.members, (), base, limit)
-    standing = Standing(place.phase, changed, opening, gate=place.gate, on_hold=hold)
-    return _Outlook(standing, replace(entry, resources=opening.claim), refused=limit.refused.values())
+    limit = _Limit(snapshot, entry.queue, place.gate, ledger, moment, stopped=stopped)
+    opening = plan_opening(snapshot.members, (), base, limit)
+    plan = GangPlan(place.phase, changed, opening, gate=place.gate, on_hold=hold)
+    return _Outlook(plan, replace(entry, resources=opening.claim), refused=limit.refused.values())
 
 
-def _admitted(view: View, ledger: Ledger, moment: _Moment) -> _Outlook:
+def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlook:
     """A gang that was admitted: what of it may open now, and what it holds with that."""
     expects = moment.expects
-    queue = _queue_counted(view, ledger)
-    grant, wanted = grant_of(view, unmarked=_unmarked(view, ledger, moment, queue), queue=queue)
-    lost = lost_in(view, ledger.tree, grant.queue)
-    gate = gate_in(view, ledger.tree, grant.queue)
-    hold = held_back(view, ledger.tree, grant.queue, gate, lost=lost)
-    limit = _Limit(view, grant.queue, gate, ledger, moment, stopped=lost or hold is not None)
-    units = units_of(view.mark, view.uid) if expects.units is None else expects.units
-    opening = _opening(view, grant, gate, limit, units=units, tried=expects.tried)
+    queue = _queue_counted(snapshot, ledger)
+    grant, wanted = grant_of(snapshot, unmarked=_unmarked(snapshot, ledger, moment, queue), queue=queue)
+    lost = lost_in(snapshot, ledger.tree, grant.queue)
+    gate = gate_in(snapshot, ledger.tree, grant.queue)
+    hold = held_back(snapshot, ledger.tree, grant.queue, gate, lost=lost)
+    limit = _Limit(snapshot, grant.queue, gate, ledger, moment, stopped=lost or hold is not None)
+    units = units_of(snapshot.record, snapshot.uid) if expects.units is None else expects.units
+    opening = _opening(snapshot, grant, gate, limit, units=units, tried=expects.tried)
     yields = expects.yielded and (moment.refused or not limit(opening.claim))
     if yields:
-        running = total((departed(view, grant.claim), *(member.requests for member in view.open)))
-        opening = Opening((), running, tuple(filter(_HELD, view.members)))
+        running = total((departed(snapshot, grant.claim), *(member.requests for member in snapshot.open)))
+        opening = Opening((), running, tuple(filter(_HELD, snapshot.members)))
     base = opening.claim if yields else grant.claim
     grace = ledger.tree.settings(grant.queue).unplaced_after
-    unused = unplaced(view, opening, base, expects, grace=grace, now=moment.now)
-    enforced = scheduler_of(view).enforces_limits
+    unused = unplaced(snapshot, opening, base, expects, grace=grace, now=moment.now)
+    enforced = scheduler_of(snapshot).enforces_limits
     entry = Claim(
-        view.key,
+        snapshot.key,
         grant.queue,
         opening.claim,
-        priority=priority_value(grant.priority_class, view.priorities),
-        since=waiting_since(view),
+        priority=priority_value(grant.priority_class, snapshot.priorities),
+        since=waiting_since(snapshot),
         # Where the scheduler bounds no queue, gangs that pass this one would overfill it as soon as it finds its nodes.
         soft=unused.soft if enforced else NOTHING,
         # What it has lost comes again, and is opened without being asked for room.
-        idle=not opening.members and not view.open and bool(opening.next_claim),
-        lasts=lasts(view),
-        spare=spare(view, grant.roles) if scheduler_of(view).reclaims else NOTHING,
-        end=end_of(view, expects.decided, moment.now),
+        idle=not opening.members and not snapshot.open and bool(opening.next_claim),
+        lasts=lasts(snapshot),
+        spare=spare(snapshot, grant.roles) if scheduler_of(snapshot).reclaims else NOTHING,
+        end=end_of(snapshot, expects.decided, moment.now),
     )
     # A gang that finds no node again and again would otherwise have its pods deleted and made without end.
-    after = None if view.requeue_after is None else view.requeue_after * 2 ** min(expects.requeues, DOUBLINGS)
-    useless = unused.since if expects.unready_since is None or not view.requeues_unready else expects.unready_since
-    standing = Standing(
+    after = None if snapshot.requeue_after is None else snapshot.requeue_after * 2 ** min(expects.requeues, DOUBLINGS)
+    useless = unused.since if expects.unready_since is None or not snapshot.requeues_unready else expects.unready_since
+    plan = GangPlan(
         Phase.ADMITTED,
         opening=opening,
         softens=unused.softens,
@@ -354,13 +358,13 @@ def _admitted(view: View, ledger: Ledger, moment: _Moment) -> _Outlook:
         on_hold=hold,
         yields=yields,
     )
-    waits = gate is GateMode.QUEUE and not lost and not moment.refused and not on_hold_itself(view, hold)
+    waits = gate is GateMode.QUEUE and not lost and not moment.refused and not on_hold_itself(snapshot, hold)
     next_claim = opening.next_claim if waits else None
-    return _Outlook(standing, entry, next_claim, limit.refused.values())
+    return _Outlook(plan, entry, next_claim, limit.refused.values())
 
 
 def _opening(
-    view: View,
+    snapshot: GangSnapshot,
     grant: Grant,
     gate: GateMode,
     may_hold: Callable[[Resources], bool],
@@ -373,41 +377,49 @@ def _opening(
     `units` beyond the minimum keep the room that they were given, and so do the pods that a write has `tried` to open:
     any of them may be open.
     """
-    again = [member for member in view.members if member.held and member.pod.metadata.uid in tried]
-    rest, left = [*rest_of_units(view.members, grant.roles, units), *again], departed(view, grant.claim)
-    if view.kueue is not None and not view.kueue.admitted:
-        return plan_pause(view.members, (), grant.claim, may_hold, granted=rest, left=left)
-    if view.pause is not Pause.NONE:
-        roles = grant.roles if view.pause is Pause.SURPLUS else ()
+    again = [member for member in snapshot.members if member.held and member.pod.metadata.uid in tried]
+    rest, left = [*rest_of_units(snapshot.members, grant.roles, units), *again], departed(snapshot, grant.claim)
+    if snapshot.kueue is not None and not snapshot.kueue.admitted:
+        return plan_pause(snapshot.members, (), grant.claim, may_hold, granted=rest, left=left)
+    if snapshot.pause is not Pause.NONE:
+        roles = grant.roles if snapshot.pause is Pause.SURPLUS else ()
         # What the gang was admitted for has room for the followers of its first wave.
         later = [role for role in grant.roles if role.together]
-        return plan_pause(view.members, roles, grant.claim, may_hold, view.ended, granted=rest, keeps=later, left=left)
-    if not scheduler_of(view).role_minimums and not _minimum_placed(view, grant.roles):
+        return plan_pause(
+            snapshot.members, roles, grant.claim, may_hold, snapshot.ended, granted=rest, keeps=later, left=left
+        )
+    if not scheduler_of(snapshot).role_minimums and not _minimum_placed(snapshot, grant.roles):
         # With more pods than its minimum before it, the scheduler would take any of them: workers without their head.
         plan = plan_pause(
-            *(view.members, grant.roles, grant.claim, may_hold, view.ended), granted=rest, keeps=grant.roles, left=left
+            *(snapshot.members, grant.roles, grant.claim, may_hold, snapshot.ended),
+            granted=rest,
+            keeps=grant.roles,
+            left=left,
         )
         return replace(plan, after_minimum=True)
     roles = grant.roles
     if gate is GateMode.OFF:
         roles, rest = tuple(replace(role, together=False, unit=None) for role in roles), again
-    return plan_opening(view.members, roles, grant.claim, may_hold, view.ended, granted=rest, left=left)
+    return plan_opening(snapshot.members, roles, grant.claim, may_hold, snapshot.ended, granted=rest, left=left)
 
 
-def _minimum_placed(view: View, roles: tuple[Role, ...]) -> bool:
+def _minimum_placed(snapshot: GangSnapshot, roles: tuple[Role, ...]) -> bool:
     """True if as many pods of each role as the gang needs have nodes, or have finished.
 
     What has succeeded is known from its workload, too: the pods of a former wave need not be kept.
     """
-    placed, ended = Counter(member.role for member in view.members if member.pod.spec.node_name), Counter(view.ended)
+    placed, ended = (
+        Counter(member.role for member in snapshot.members if member.pod.spec.node_name),
+        Counter(snapshot.ended),
+    )
     return all(placed[role.name] + max(ended[role.name], role.done) >= role.minimum for role in roles)
 
 
-def _unmarked(view: View, ledger: Ledger, moment: _Moment, queue: str) -> bool:
+def _unmarked(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment, queue: str) -> bool:
     """True if members are open, and nothing tells that muster gave the gang room for more than these.
 
     Its PodGroup was deleted while no replica led, or pods were bound past muster: all the others have to find room.
     """
-    if not view.open or view.uid in (view.marked_for, moment.expects.decided.admitted):
+    if not snapshot.open or snapshot.uid in (snapshot.marked_for, moment.expects.decided.admitted):
         return False
-    return gate_in(view, ledger.tree, queue) is GateMode.QUEUE
+    return gate_in(snapshot, ledger.tree, queue) is GateMode.QUEUE

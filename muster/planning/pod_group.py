@@ -13,7 +13,7 @@ from muster.gangs.gang import Gang
 from muster.model.names import MANAGED_BY, MUSTER, queue_named
 from muster.model.objects import InvalidObjectError, PodGroup, PodGroupSpec, convert
 from muster.planning.record import terms_of
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.resources.amounts import Resources, as_text, parse_resources, times, total
 from muster.resources.quantity import ZERO
 from muster.schedulers import SCHEDULERS, GangScheduler, asked, group_metadata, owner_reference, scheduler_of_group
@@ -42,7 +42,7 @@ def _wanted(scheduler: GangScheduler, manifest: dict[str, Any]) -> Wanted:
     return Wanted(manifest, convert(manifest, scheduler.pod_groups))
 
 
-def desired(view: View, *, admitted: bool) -> Wanted:
+def desired(snapshot: GangSnapshot, *, admitted: bool) -> Wanted:
     """The PodGroup of a gang that has workload, intent and gang.
 
     While the gang is admitted its numbers never rise (Volcano would block the replacement of a crashed member) and its
@@ -50,25 +50,25 @@ def desired(view: View, *, admitted: bool) -> Wanted:
     what muster wrote, as far as it is remembered or a mark tells; of a PodGroup without that mark, as far as muster's
     field manager owns it, and else as the workload says.
     """
-    if view.gang is None or view.intent is None or view.workload is None:
-        raise ValueError(f"{view.key} has no gang to make a PodGroup for")
-    scheduler, group, spec = view.intent.gang_scheduler, view.pod_group, asked(view.gang, view.intent)
-    terms = terms_of(view)
+    if snapshot.gang is None or snapshot.intent is None or snapshot.workload is None:
+        raise ValueError(f"{snapshot.key} has no gang to make a PodGroup for")
+    scheduler, group, spec = snapshot.intent.gang_scheduler, snapshot.pod_group, asked(snapshot.gang, snapshot.intent)
+    terms = terms_of(snapshot)
     if admitted and terms is not None:
-        spec = _frozen(spec, view.gang, terms, {})
+        spec = _frozen(spec, snapshot.gang, terms, {})
     # Without both it is a relaxed one, of a time in which the workload was left alone.
     elif admitted and group is not None and (group.spec.min_task_member or group.spec.min_resources):
-        spec = _frozen(spec, view.gang, group.spec, group.metadata.applied_by(WORKLOAD_MANAGER).spec)
+        spec = _frozen(spec, snapshot.gang, group.spec, group.metadata.applied_by(WORKLOAD_MANAGER).spec)
     if scheduler.counts_living:
-        due, done = sum(spec.min_task_member.values()), sum(role in spec.min_task_member for role in view.ended)
+        due, done = sum(spec.min_task_member.values()), sum(role in spec.min_task_member for role in snapshot.ended)
         # What has failed and was made again is there twice.
-        living = sum(member.role in spec.min_task_member for member in view.members)
+        living = sum(member.role in spec.min_task_member for member in snapshot.members)
         spec = structs.replace(spec, min_member=max(1, due - min(done, max(due - living, 0))))
     if group is not None and not spec.min_resources:
         # What an apply leaves of a map that loses its last key is null, which the CRD refuses.
         spec = structs.replace(spec, min_resources=dict.fromkeys(group.spec.min_resources, "0"))
-    metadata = group_metadata(view.gang, view.workload)
-    return _wanted(scheduler, scheduler.manifest(spec, metadata, view.workload.policy))
+    metadata = group_metadata(snapshot.gang, snapshot.workload)
+    return _wanted(scheduler, scheduler.manifest(spec, metadata, snapshot.workload.policy))
 
 
 def _frozen(spec: PodGroupSpec, gang: Gang, now: PodGroupSpec, owned: Mapping[str, Any]) -> PodGroupSpec:
@@ -119,30 +119,31 @@ def _least(gang: Gang, owed: Mapping[str, int]) -> Resources:
     return {name: min(amount, needed[name]) for name, amount in gang.min_resources.items() if name in needed}
 
 
-def of_what_is_open(view: View, queue: str) -> PodGroupSpec:
+def of_what_is_open(snapshot: GangSnapshot, queue: str) -> PodGroupSpec:
     """What a gang in `queue` counts as admitted for where only open members tell that it was: these alone."""
-    if view.gang is None or view.intent is None:
-        raise ValueError(f"{view.key} has no gang")
+    if snapshot.gang is None or snapshot.intent is None:
+        raise ValueError(f"{snapshot.key} has no gang")
     counts = {
-        role.name: min(role.minimum, sum(member.role == role.name for member in view.open)) for role in view.gang.roles
+        role.name: min(role.minimum, sum(member.role == role.name for member in snapshot.open))
+        for role in snapshot.gang.roles
     }
     return PodGroupSpec(
         min_member=max(1, sum(counts.values())),
         min_task_member={name: count for name, count in counts.items() if count},
-        min_resources={**as_text(total(member.requests for member in view.open))},
-        queue=queue or view.intent.queue,
-        priority_class_name=view.intent.priority_class,
+        min_resources={**as_text(total(member.requests for member in snapshot.open))},
+        queue=queue or snapshot.intent.queue,
+        priority_class_name=snapshot.intent.priority_class,
     )
 
 
-def unreserved(view: View, wanted: Wanted) -> Wanted:
+def unreserved(snapshot: GangSnapshot, wanted: Wanted) -> Wanted:
     """The PodGroup for a gang for which no room is to be kept: it cannot use any, or its workload is at rest.
 
     Volcano keeps room for the minResources of every group that is Inqueue but for what its held pods ask for, and none
     leaves that phase before it is placed: it would hold up gangs that muster admits.
     """
     spec = wanted.manifest["spec"]
-    scheduler = view.intent.gang_scheduler if view.intent else None
+    scheduler = snapshot.intent.gang_scheduler if snapshot.intent else None
     if scheduler is None or not scheduler.keeps_room:
         return wanted
     # Zeros, as in `desired`.
@@ -150,60 +151,64 @@ def unreserved(view: View, wanted: Wanted) -> Wanted:
     return _wanted(scheduler, {**wanted.manifest, "spec": {**spec, "minResources": zeros}})
 
 
-def while_assembling(view: View, wanted: Wanted) -> Wanted:
+def while_assembling(snapshot: GangSnapshot, wanted: Wanted) -> Wanted:
     """The PodGroup of a gang that lacks pods: of plain pods, which come one by one, it keeps the minResources it has.
 
     Each pod would change them, and be a write of its own; they are written when all pods are there.
     """
-    if view.pod_group is None or view.kind is None or view.kind.owns_pod_group:
+    if snapshot.pod_group is None or snapshot.kind is None or snapshot.kind.owns_pod_group:
         return wanted
-    spec, said = wanted.manifest["spec"], view.pod_group.spec.min_resources
+    spec, said = wanted.manifest["spec"], snapshot.pod_group.spec.min_resources
     if not said or "minResources" not in spec:
         return wanted
-    return _wanted(scheduler_of(view), {**wanted.manifest, "spec": {**spec, "minResources": dict(said)}})
+    return _wanted(scheduler_of(snapshot), {**wanted.manifest, "spec": {**spec, "minResources": dict(said)}})
 
 
-def deferred(view: View) -> str:
+def deferred(snapshot: GangSnapshot) -> str:
     """What the workload says by now and an admitted gang's PodGroup cannot follow, in words; "" where it has."""
-    if view.gang is None or view.intent is None or view.pod_group is None:
+    if snapshot.gang is None or snapshot.intent is None or snapshot.pod_group is None:
         return ""
-    now = view.pod_group.spec
+    now = snapshot.pod_group.spec
     changes = []
-    if view.intent.queue != now.queue:
-        changes.append(f'queue "{view.intent.queue}"')
-    if view.intent.priority_class != now.priority_class_name:
-        changes.append(f'priority "{view.intent.priority_class}"' if view.intent.priority_class else "no priority")
-    if view.gang.min_member > now.min_member:
-        changes.append(f"minMember {view.gang.min_member}")
+    if snapshot.intent.queue != now.queue:
+        changes.append(f'queue "{snapshot.intent.queue}"')
+    if snapshot.intent.priority_class != now.priority_class_name:
+        changes.append(
+            f'priority "{snapshot.intent.priority_class}"' if snapshot.intent.priority_class else "no priority"
+        )
+    if snapshot.gang.min_member > now.min_member:
+        changes.append(f"minMember {snapshot.gang.min_member}")
     return f"from its next admission on: {', '.join(changes)}" if changes else ""
 
 
-def relaxed_pod_group(view: View) -> Wanted:
+def relaxed_pod_group(snapshot: GangSnapshot) -> Wanted:
     """A PodGroup that holds no pod back: for bound pods whose workload is no gang any more."""
-    if view.decoded is None or view.kind is None:
-        raise ValueError(f"{view.key} has no workload to make a PodGroup for")
-    api_version = view.kind.resource.api_version
-    owners = [owner_reference(api_version, view.kind, view.decoded.metadata)] if view.kind.owns_pod_group else []
-    of_group = view.pod_group.spec.queue if view.pod_group else ""
-    pods = (member.pod.metadata for member in view.members)
+    if snapshot.decoded is None or snapshot.kind is None:
+        raise ValueError(f"{snapshot.key} has no workload to make a PodGroup for")
+    api_version = snapshot.kind.resource.api_version
+    owners = (
+        [owner_reference(api_version, snapshot.kind, snapshot.decoded.metadata)] if snapshot.kind.owns_pod_group else []
+    )
+    of_group = snapshot.pod_group.spec.queue if snapshot.pod_group else ""
+    pods = (member.pod.metadata for member in snapshot.members)
     queues = (queue_named(meta.labels, meta.annotations) for meta in pods)
     metadata = {
-        "name": view.key.name,
-        "namespace": view.key.namespace,
+        "name": snapshot.key.name,
+        "namespace": snapshot.key.namespace,
         "labels": {MANAGED_BY: MUSTER},
         "ownerReferences": owners,
     }
-    scheduler, queue = scheduler_of(view), of_group or next((queue for queue in queues if queue), "default")
+    scheduler, queue = scheduler_of(snapshot), of_group or next((queue for queue in queues if queue), "default")
     return _wanted(scheduler, scheduler.relaxed_pod_group(queue, metadata))
 
 
-def scheduler_of(view: View) -> GangScheduler:
+def scheduler_of(snapshot: GangSnapshot) -> GangScheduler:
     """The scheduler of a gang: by its PodGroup where there is one, then by its workload, then by its pods."""
-    if view.pod_group is not None:
-        return scheduler_of_group(view.pod_group)
-    if view.intent is not None:
-        return view.intent.gang_scheduler
-    named = (member.pod.spec.scheduler_name for member in view.members)
+    if snapshot.pod_group is not None:
+        return scheduler_of_group(snapshot.pod_group)
+    if snapshot.intent is not None:
+        return snapshot.intent.gang_scheduler
+    named = (member.pod.spec.scheduler_name for member in snapshot.members)
     return SCHEDULERS[next((name for name in named if name in SCHEDULERS), "volcano")]
 
 
@@ -279,15 +284,15 @@ def _digest(manifest: dict[str, Any]) -> int:
     return hash(msgspec.json.encode(manifest))
 
 
-def outgrown(view: View, said: PodGroupSpec) -> bool:
+def outgrown(snapshot: GangSnapshot, said: PodGroupSpec) -> bool:
     """True if the templates ask for more by now, for as many pods, than the gang was admitted for.
 
     What a user wrote in place of that (`schedulingPolicy.minResources`) is believed.
     """
-    if view.gang is None or view.workload is None or view.workload.policy.min_resources is not None:
+    if snapshot.gang is None or snapshot.workload is None or snapshot.workload.policy.min_resources is not None:
         return False
     claim = claim_of(said)
-    needs = _least(view.gang, said.min_task_member)
+    needs = _least(snapshot.gang, said.min_task_member)
     return any(amount > claim.get(name, ZERO) for name, amount in needs.items())
 
 

@@ -13,7 +13,7 @@ import msgspec
 from muster.gangs.gang import Role
 from muster.model.names import ADMITTED_FOR
 from muster.model.objects import InvalidObjectError, LocalObject, PodGroup, PodGroupSpec, ResourceList, convert, decode
-from muster.planning.snapshot import Mark, View
+from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.resources.amounts import (
     Resources,
     as_text,
@@ -132,30 +132,30 @@ def _text(written: _Written) -> str:
     return msgspec.json.encode(written, order="deterministic").decode()
 
 
-def units_of(mark: Mark, uid: str) -> frozenset[str]:
+def units_of(record: AdmissionRecord, uid: str) -> frozenset[str]:
     """The units that are being opened, by the mark of this workload."""
-    if not uid or mark.admitted != uid or not mark.admitted_for:
+    if not uid or record.admitted != uid or not record.admitted_for:
         return frozenset()
     try:
-        return frozenset(decode(mark.admitted_for, _Written).opening_units)
+        return frozenset(decode(record.admitted_for, _Written).opening_units)
     except InvalidObjectError:
         return frozenset()
 
 
-def without_units(mark: Mark) -> Mark:
+def without_units(record: AdmissionRecord) -> AdmissionRecord:
     """The mark of a gang that keeps no room for units which were being opened."""
-    if not units_of(mark, mark.admitted):
-        return mark
-    written = decode(mark.admitted_for, _Written)
-    return replace(mark, admitted_for=_text(msgspec.structs.replace(written, opening_units=())))
+    if not units_of(record, record.admitted):
+        return record
+    written = decode(record.admitted_for, _Written)
+    return replace(record, admitted_for=_text(msgspec.structs.replace(written, opening_units=())))
 
 
-def terms_of(view: View) -> PodGroupSpec | None:
+def terms_of(snapshot: GangSnapshot) -> PodGroupSpec | None:
     """What muster said in the gang's PodGroup: as this leader remembers it, else as the annotation has it.
 
     None where it is not known: the gang is not admitted, or was by a muster that wrote no annotation.
     """
-    return view.terms if view.terms is not None else recorded_terms(view)
+    return snapshot.terms if snapshot.terms is not None else recorded_terms(snapshot)
 
 
 def recorded_queue(group: PodGroup | None) -> str:
@@ -167,11 +167,11 @@ def recorded_queue(group: PodGroup | None) -> str:
         return ""
 
 
-def recorded_terms(view: View) -> PodGroupSpec | None:
+def recorded_terms(snapshot: GangSnapshot) -> PodGroupSpec | None:
     """As `terms_of`, by the annotation alone: it is behind what this leader knows until that is written."""
-    if not view.mark.admitted_for or not view.uid or view.marked_for != view.uid:
+    if not snapshot.record.admitted_for or not snapshot.uid or snapshot.marked_for != snapshot.uid:
         return None
     try:
-        return decode(view.mark.admitted_for, AdmittedTerms)
+        return decode(snapshot.record.admitted_for, AdmittedTerms)
     except InvalidObjectError:
         return None

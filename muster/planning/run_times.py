@@ -1,7 +1,8 @@
 """How long gangs run: at most, by limits of their operators and what their users say, or about, by former runs.
 
-Pure functions of a view. A limit of an operator counts where the room is free afterwards, with the grace period of the
-pods. It may have begun before the gang: its whole length bounds the run, and the claim ends no later than the limit.
+Pure functions of a snapshot. A limit of an operator counts where the room is free afterwards, with the grace period of
+the pods. It may have begun before the gang: its whole length bounds the run, and the claim ends no later than the
+limit.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from muster.gangs.history import Lineage, lineage_of
 from muster.gangs.intent import Intent
 from muster.model.objects import Pod
 from muster.model.times import durations_of, seconds_of
-from muster.planning.snapshot import Mark, View
+from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.queueing.entries import End, EndKind, Run
 from muster.workloads import PLAIN_POD, Workload
 from muster.workloads.model import TimeLimit
@@ -23,62 +24,62 @@ GONE_IN = 60.0
 """Seconds in which what ends is gone once its time is over: its operator, kubelet and the apiserver need moments."""
 
 
-def with_limits(workload: Workload, view: View) -> Workload:
+def with_limits(workload: Workload, snapshot: GangSnapshot) -> Workload:
     """The workload with the limits of what made it, and of each when it began.
 
     The limit of a batch Job begins a moment before its first pod is made, and no Job is watched.
     """
-    limits = (*workload.time_limits, *view.above.time_limits)
+    limits = (*workload.time_limits, *snapshot.above.time_limits)
     if not limits:
         return workload
-    return replace(workload, time_limits=tuple(_begun(one, view) if one.role else one for one in limits))
+    return replace(workload, time_limits=tuple(_begun(one, snapshot) if one.role else one for one in limits))
 
 
-def _begun(limit: TimeLimit, view: View) -> TimeLimit:
-    pods = [member.pod.metadata for member in view.members if member.role == limit.role]
+def _begun(limit: TimeLimit, snapshot: GangSnapshot) -> TimeLimit:
+    pods = [member.pod.metadata for member in snapshot.members if member.role == limit.role]
     since = min((pod.creation_timestamp for pod in pods), default="")
-    several = view.kind is PLAIN_POD and len({pod.controller for pod in pods}) > 1
+    several = snapshot.kind is PLAIN_POD and len({pod.controller for pod in pods}) > 1
     return replace(limit, since=seconds_of(since), frees_after=None if several else limit.frees_after)
 
 
-def run_of(view: View, mark: Mark) -> Run | None:
+def run_of(snapshot: GangSnapshot, record: AdmissionRecord) -> Run | None:
     """The run time of the gang from its start; None where nothing is known, and for what does not end by itself.
 
-    `mark` is what this leader has decided; the estimates that the PodGroup says already go before.
+    `record` is what this leader has decided; the estimates that the PodGroup says already go before.
     """
-    if lasts(view):
+    if lasts(snapshot):
         return None
-    if bounds := [run for run, _ in _bounds(view)]:
+    if bounds := [run for run, _ in _bounds(snapshot)]:
         return min(bounds)
-    about = durations_of((view.mark.runs_about if view.ours else "") or mark.runs_about)
+    about = durations_of((snapshot.record.runs_about if snapshot.ours else "") or record.runs_about)
     return Run.about(about)
 
 
-def end_of(view: View, mark: Mark, now: float) -> End | None:
-    """The end of the claim of an admitted gang: the first bound that is not over yet; its leader remembers `mark`."""
-    run, start = run_of(view, mark), _start(view, mark)
+def end_of(snapshot: GangSnapshot, record: AdmissionRecord, now: float) -> End | None:
+    """The end of the claim of an admitted gang: the first bound that is not over yet; its leader remembers `record`."""
+    run, start = run_of(snapshot, record), _start(snapshot, record)
     if run is None or start is None:
         return None
-    ends = [run.from_(start), *(bound.from_(start if since is None else since) for bound, since in _bounds(view))]
+    ends = [run.from_(start), *(bound.from_(start if since is None else since) for bound, since in _bounds(snapshot))]
     return min(ends, key=lambda end: (end.start + end.seconds <= now, end.start + end.seconds, end.kind))
 
 
-def said_end(view: View, mark: Mark) -> End | None:
+def said_end(snapshot: GangSnapshot, record: AdmissionRecord) -> End | None:
     """The end that its user said of an admitted gang; None where nothing is said."""
-    start, said = _start(view, mark), view.intent.said_run if view.intent is not None else None
-    return None if start is None or said is None or lasts(view) else End(start, said.seconds, EndKind.SAID)
+    start, said = _start(snapshot, record), snapshot.intent.said_run if snapshot.intent is not None else None
+    return None if start is None or said is None or lasts(snapshot) else End(start, said.seconds, EndKind.SAID)
 
 
-def _start(view: View, mark: Mark) -> float | None:
-    return seconds_of((view.mark if view.mark.admitted == view.uid else mark).admitted_at)
+def _start(snapshot: GangSnapshot, record: AdmissionRecord) -> float | None:
+    return seconds_of((snapshot.record if snapshot.record.admitted == snapshot.uid else record).admitted_at)
 
 
-def _bounds(view: View) -> Iterator[tuple[Run, float | None]]:
+def _bounds(snapshot: GangSnapshot) -> Iterator[tuple[Run, float | None]]:
     # A gang may have thousands of members.
-    limited = view.workload is not None and view.workload.time_limits
-    members = view.members if limited else ()
+    limited = snapshot.workload is not None and snapshot.workload.time_limits
+    members = snapshot.members if limited else ()
     grace = max((member.pod.spec.termination_grace_period_seconds for member in members), default=0)
-    return bounds_of(view.workload, view.intent, grace)
+    return bounds_of(snapshot.workload, snapshot.intent, grace)
 
 
 def bounds_of(workload: Workload | None, intent: Intent | None, grace: int = 0) -> Iterator[tuple[Run, float | None]]:
@@ -94,25 +95,27 @@ def bounds_of(workload: Workload | None, intent: Intent | None, grace: int = 0) 
         yield Run(intent.said_run.seconds, EndKind.SAID), None
 
 
-def lineage(view: View) -> Lineage:
+def lineage(snapshot: GangSnapshot) -> Lineage:
     """The lineage of a gang: of what stands highest above its workload; of plain pods, of the first that made them."""
-    makers = view.above.makers
-    if view.kind is PLAIN_POD or view.kind is None or view.decoded is None:
-        kind, name = (makers[0].kind, makers[0].name) if makers else ("Pod", view.key.name)
+    makers = snapshot.above.makers
+    if snapshot.kind is PLAIN_POD or snapshot.kind is None or snapshot.decoded is None:
+        kind, name = (makers[0].kind, makers[0].name) if makers else ("Pod", snapshot.key.name)
     else:
-        kind, name = (makers[-1].kind, makers[-1].name) if makers else (view.kind.kind, view.decoded.metadata.name)
-    return lineage_of(view.key.namespace, kind, name)
+        kind, name = (
+            (makers[-1].kind, makers[-1].name) if makers else (snapshot.kind.kind, snapshot.decoded.metadata.name)
+        )
+    return lineage_of(snapshot.key.namespace, kind, name)
 
 
-def lasts(view: View) -> bool:
+def lasts(snapshot: GangSnapshot) -> bool:
     """True if the gang goes on until it is deleted: a service, or a RayCluster that no RayJob made and deletes.
 
     A workload of an unknown kind counts as one that lasts, except for Volcano's own jobs.
     """
-    if view.decoded is None or view.kind is None:
-        owner = view.group_owner
+    if snapshot.decoded is None or snapshot.kind is None:
+        owner = snapshot.group_owner
         return owner is None or owner.kind != "Job"
-    if view.kind is RAY_CLUSTER:
-        above = view.decoded.metadata.controller
-        return above is None or above.kind != "RayJob" or view.above.leaves
-    return isinstance(view.decoded, Pod) and view.decoded.spec.restart_policy in ("", "Always")
+    if snapshot.kind is RAY_CLUSTER:
+        above = snapshot.decoded.metadata.controller
+        return above is None or above.kind != "RayJob" or snapshot.above.leaves
+    return isinstance(snapshot.decoded, Pod) and snapshot.decoded.spec.restart_policy in ("", "Always")

@@ -49,7 +49,7 @@ class Pause(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class AdmissionRecord:
     """What was decided of a gang, as the annotations of its PodGroup say; "" for what was not."""
 
     admitted: str = ""
@@ -134,7 +134,7 @@ class OnHold(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class GangSnapshot:
     """A gang as the stores show it."""
 
     key: GangKey
@@ -241,11 +241,11 @@ class View:
         return owner is None or owner.uid != self.uid
 
     @property
-    def mark(self) -> Mark:
+    def record(self) -> AdmissionRecord:
         """What the PodGroup says was decided."""
         said = self.pod_group.metadata.annotations if self.pod_group else {}
         names = (ADMITTED, ADMITTED_AT, PASSED_SINCE, PASSED_IN, REQUEUED_AT, ADMITTED_FOR, ADMITTER)
-        return Mark(*(said.get(name, "") for name in (*names, DRAIN_AFTER, RUNS_ABOUT)))
+        return AdmissionRecord(*(said.get(name, "") for name in (*names, DRAIN_AFTER, RUNS_ABOUT)))
 
     @property
     def marked_for(self) -> str:
@@ -331,25 +331,25 @@ class View:
         )
 
 
-def _came_first(view: View) -> tuple[Pod, ...]:
+def _came_first(snapshot: GangSnapshot) -> tuple[Pod, ...]:
     """The pods that came without muster before any member: the workload ran before muster managed it.
 
     Times are whole seconds. A pod of the same second as the first member counts as older where the webhook would
     otherwise have held it: the webhook never holds a pod without a role, of another scheduler, or with a node.
     """
-    first = min((member.pod.metadata.creation_timestamp for member in view.members), default=None)
+    first = min((member.pod.metadata.creation_timestamp for member in snapshot.members), default=None)
     if first is None:
-        return view.unmanaged_pods
+        return snapshot.unmanaged_pods
     return tuple(
         pod
-        for pod in view.unmanaged_pods
+        for pod in snapshot.unmanaged_pods
         if pod.metadata.creation_timestamp < first
-        or (pod.metadata.creation_timestamp == first and _might_be_held(view, pod))
+        or (pod.metadata.creation_timestamp == first and _might_be_held(snapshot, pod))
     )
 
 
-def _might_be_held(view: View, pod: Pod) -> bool:
-    role = view.kind.role_of(pod) if view.kind else None
-    known = view.gang is not None and role is not None and view.gang.role(role) is not None
-    scheduler = view.intent.gang_scheduler if view.intent else None
+def _might_be_held(snapshot: GangSnapshot, pod: Pod) -> bool:
+    role = snapshot.kind.role_of(pod) if snapshot.kind else None
+    known = snapshot.gang is not None and role is not None and snapshot.gang.role(role) is not None
+    scheduler = snapshot.intent.gang_scheduler if snapshot.intent else None
     return known and scheduler is not None and is_free(pod, scheduler)

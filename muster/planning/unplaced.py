@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from muster.model.times import seconds_of
 from muster.planning.expectations import Expectations, nowhere_since
 from muster.planning.opening import Opening
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.resources.amounts import Resources, largest, minus, total
 
 
@@ -29,36 +29,36 @@ class Unplaced:
 
 
 def unplaced(
-    view: View, plan: Opening, base: Resources, expects: Expectations, *, grace: float, now: float
+    snapshot: GangSnapshot, plan: Opening, base: Resources, expects: Expectations, *, grace: float, now: float
 ) -> Unplaced:
     """What of the claim is unused after `grace` seconds; `base` is what the gang was admitted for."""
-    waiting, unused_since = expects.waiting, _since(view, expects, now)
+    waiting, unused_since = expects.waiting, _since(snapshot, expects, now)
     if unused_since is not None:
         # What it is given now it could not have used before.
         begun = now if plan.grows else unused_since
         soft = begun + grace <= now
         # What has left the gang may run.
-        return Unplaced(begun, begun + grace, minus(plan.claim, view.left) if soft else {}, wholly=soft)
+        return Unplaced(begun, begun + grace, minus(plan.claim, snapshot.left) if soft else {}, wholly=soft)
     if not waiting or plan.claim == base:
         return Unplaced()
     due = {
         member.pod.metadata.uid: waiting[member.pod.metadata.uid] + grace
-        for member in view.members
+        for member in snapshot.members
         if not member.held and not member.pod.spec.node_name and member.pod.metadata.uid in waiting
     }
     late = {uid for uid, moment in due.items() if moment <= now}
-    used = (member for member in view.members if not member.held and member.pod.metadata.uid not in late)
-    kept = total((view.left, *(member.requests for member in (*used, *plan.members, *plan.reserved))))
+    used = (member for member in snapshot.members if not member.held and member.pod.metadata.uid not in late)
+    kept = total((snapshot.left, *(member.requests for member in (*used, *plan.members, *plan.reserved))))
     unused = minus(plan.claim, largest(base, kept))
     soft_part = {name: amount for name, amount in unused.items() if amount.nano}
     return Unplaced(None, min((moment for moment in due.values() if moment > now), default=None), soft_part)
 
 
-def _since(view: View, expects: Expectations, now: float) -> float | None:
+def _since(snapshot: GangSnapshot, expects: Expectations, now: float) -> float | None:
     """Since when no member of an admitted gang has had a node (wall clock); None where one has, or it is unknown."""
-    known = (seconds_of(view.mark.admitted_at), seconds_of(expects.mark.admitted_at))
+    known = (seconds_of(snapshot.record.admitted_at), seconds_of(expects.record.admitted_at))
     admitted_at = next((moment for moment in known if moment is not None), None)
-    if admitted_at is None or not view.placed_nowhere:
+    if admitted_at is None or not snapshot.placed_nowhere:
         return None
-    seen = nowhere_since(view, now) if expects.units is None else expects.unplaced_since
+    seen = nowhere_since(snapshot, now) if expects.units is None else expects.unplaced_since
     return max(admitted_at, seen)

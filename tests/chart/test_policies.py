@@ -18,7 +18,7 @@ from muster.model.names import (
     TASK_SPEC,
     WORKLOAD,
 )
-from muster.planning.snapshot import Mark
+from muster.planning.snapshot import AdmissionRecord
 from tests.support.chart.rendered import JSON, Render, Rendered
 
 
@@ -57,7 +57,7 @@ def test_without_the_api_they_are_left_out(render: Render) -> None:
 
 def test_every_mark_of_muster_is_kept(render: Render) -> None:
     """All that the controller writes about a decision, and nothing that operators copy from workloads."""
-    marks = Mark(*("x" for _ in Mark.__slots__)).annotations
+    marks = AdmissionRecord(*("x" for _ in AdmissionRecord.__slots__)).annotations
     spec = policy(render(), "muster-podgroups")
     _, label, annotations, *_ = spec["validations"]
     assert keys(annotations["expression"]) == keys(condition(spec)) == {*marks, STATE, MESSAGE, GANG_SPEC, RUNS_ABOUT}

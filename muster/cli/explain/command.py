@@ -43,7 +43,7 @@ from muster.model.objects import InvalidObjectError, Pod
 from muster.model.resource import BadNameError
 from muster.model.texts import printable
 from muster.planning.candidate import candidate
-from muster.planning.snapshot import Mark, View
+from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.queueing.ledger import Decision, GangKey, queue_not_found
 from muster.resources.amounts import Resources, as_text, minus, parse_resources
 from muster.validation.not_managed import why_not_managed
@@ -180,7 +180,7 @@ def explain(
     return entry
 
 
-def explain_group(view: View, events: Sequence[EventSummary], visible: ClusterSnapshot) -> dict[str, Any]:
+def explain_group(view: GangSnapshot, events: Sequence[EventSummary], visible: ClusterSnapshot) -> dict[str, Any]:
     """The entry of a PodGroup whose workload is gone, or cannot be read."""
     entry = _blank("PodGroup", view.key, events, visible)
     state, message = recorded(view) or ("", "no workload of it is there, or none that you may read")
@@ -218,19 +218,21 @@ def _latest(events: Sequence[EventSummary]) -> list[EventSummary]:
     return [event for event in events if event in own or event in last]
 
 
-def _lost(view: View, intent: Intent | None, visible: ClusterSnapshot, snapshot: LedgerSnapshot) -> Decision | None:
+def _lost(
+    view: GangSnapshot, intent: Intent | None, visible: ClusterSnapshot, snapshot: LedgerSnapshot
+) -> Decision | None:
     """Why a gang gets no PodGroup: its queue does not exist, or takes no gangs. None for others, or without queues."""
     if intent is not None and visible.is_lost(view, intent.queue, snapshot.ledger):
         return queue_not_found(intent.queue)
     return snapshot.kept_out.get(view.key)
 
 
-def _queue(view: View, intent: Intent) -> str:
+def _queue(view: GangSnapshot, intent: Intent) -> str:
     """The queue of the gang; for an admitted gang the queue of its PodGroup."""
     return view.pod_group.spec.queue if view.pod_group is not None and view.ours else intent.queue
 
 
-def _group(key: GangKey, view: View, *, hidden: bool = False) -> dict[str, Any] | None:
+def _group(key: GangKey, view: GangSnapshot, *, hidden: bool = False) -> dict[str, Any] | None:
     """The PodGroup; `exists` is None where it may be there, and this user may not read it. None without a name."""
     group = view.pod_group
     if group is None:
@@ -260,7 +262,9 @@ def _roles(subject: Subject, gang: Gang) -> list[dict[str, Any]]:
     ]
 
 
-def _room(view: View, gang: Gang, queue: str, visible: ClusterSnapshot, snapshot: LedgerSnapshot) -> dict[str, Any]:
+def _room(
+    view: GangSnapshot, gang: Gang, queue: str, visible: ClusterSnapshot, snapshot: LedgerSnapshot
+) -> dict[str, Any]:
     """What the gang needs or holds, what is free in its queue and those above, and which gangs hold the rest."""
     ledger, key = snapshot.ledger, view.key
     by_queue = view.admitter is Admitter.LEDGER
@@ -268,7 +272,7 @@ def _room(view: View, gang: Gang, queue: str, visible: ClusterSnapshot, snapshot
     position = ledger.position(key, snapshot.now)
     need: Resources = gang.min_resources
     if view.gang is not None and view.intent is not None:
-        need = candidate(view, Mark()).need
+        need = candidate(view, AdmissionRecord()).need
     if view.ours and view.pod_group is not None and not visible.cluster.added.ranges.synced:
         # The defaults of the namespace, which the controller has counted, have not been read.
         need = parse_resources(view.pod_group.spec.min_resources, path="spec.minResources") or need

@@ -15,7 +15,7 @@ from muster.model.objects import InvalidObjectError
 from muster.model.resource import PODS
 from muster.planning.messages import at_rest, in_the_way, left_alone
 from muster.planning.phase import gate_in, held_back
-from muster.planning.snapshot import OnHold, View
+from muster.planning.snapshot import GangSnapshot, OnHold
 from muster.queueing.ledger import Decision
 from muster.queueing.queue_tree import QueueTree
 from muster.workloads import Workload
@@ -24,7 +24,7 @@ from muster.workloads.ray_parents import RayCronJob
 _STATES = frozenset(map(str, GangState))
 
 
-def recorded(view: View) -> tuple[str, str] | None:
+def recorded(view: GangSnapshot) -> tuple[str, str] | None:
     """State and message that the controller has written on the PodGroup."""
     if view.pod_group is None or not view.ours or not view.pod_group.metadata.annotations.get(STATE):
         return None
@@ -42,7 +42,7 @@ def unreadable_origin(subject: Subject, visible: ClusterSnapshot) -> tuple[str, 
     return "", f"{what} cannot be read with your permissions, and the controller has not reported a state yet"
 
 
-def _hidden_group(view: View, intent: Intent | None, visible: ClusterSnapshot) -> bool:
+def _hidden_group(view: GangSnapshot, intent: Intent | None, visible: ClusterSnapshot) -> bool:
     """Whether the gang may have a PodGroup that this user may not read."""
     if view.pod_group is not None or intent is None:
         return False
@@ -50,7 +50,7 @@ def _hidden_group(view: View, intent: Intent | None, visible: ClusterSnapshot) -
 
 
 def state_of(
-    subject: Subject, view: View, workload: Workload, why_not: str, *, lost: Decision | None, hidden: list[str]
+    subject: Subject, view: GangSnapshot, workload: Workload, why_not: str, *, lost: Decision | None, hidden: list[str]
 ) -> tuple[str, str]:
     """State and message: those that the controller has recorded, else the reason why there are none.
 
@@ -100,7 +100,7 @@ def _refused(subject: Subject) -> str:
     return f"{newest.note} (its newest event)" if newest is not None and newest.reason == GangState.INVALID else ""
 
 
-def hidden_parts(view: View, intent: Intent | None, visible: ClusterSnapshot) -> list[str]:
+def hidden_parts(view: GangSnapshot, intent: Intent | None, visible: ClusterSnapshot) -> list[str]:
     """What of a gang this user may not read, in words."""
     pods = ["pods"] if PODS.full_name in visible.unreadable else []
     return [*(["PodGroups"] if _hidden_group(view, intent, visible) else []), *pods]
@@ -150,7 +150,7 @@ def hold_of_maker(subject: Subject) -> str:
     return OnHold(subject.kind.kind, meta.namespace, meta.name).sentence if asks_to_wait(meta) else ""
 
 
-def hold_on(view: View, tree: QueueTree, queue: str, *, lost: bool) -> str:
+def hold_on(view: GangSnapshot, tree: QueueTree, queue: str, *, lost: bool) -> str:
     """What keeps more of the gang from starting, itself or its queue on hold; "" where nothing does.
 
     A queue that is `lost` is not there for its namespace.

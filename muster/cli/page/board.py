@@ -17,7 +17,7 @@ from muster.cli.snapshot import LedgerSnapshot
 from muster.cli.ui import amounts, rounded
 from muster.cli.when import ExpectedStarts, expected_words
 from muster.model.gang_states import GangState
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 from muster.resources.amounts import Resources, as_text, largest, minus
 from muster.resources.quantity import ZERO
@@ -229,7 +229,7 @@ def _known(state: str) -> str:
     return "not reported yet" if state in ("", "-") else state
 
 
-def _out_of_line(key: GangKey, view: View, state: str, message: str) -> dict[str, str]:
+def _out_of_line(key: GangKey, view: GangSnapshot, state: str, message: str) -> dict[str, str]:
     return {
         "namespace": key.namespace,
         "name": key.name,

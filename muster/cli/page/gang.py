@@ -19,7 +19,7 @@ from muster.cli.when import when_lines
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.model.times import seconds_of
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 from muster.workloads import Decoded
 
@@ -51,7 +51,7 @@ class Moment:
 
 
 def timeline(
-    decoded: Decoded | None, view: View, pods: Sequence[TimedPod], events: Iterable[EventSummary]
+    decoded: Decoded | None, view: GangSnapshot, pods: Sequence[TimedPod], events: Iterable[EventSummary]
 ) -> list[Moment]:
     """All that is known of a gang, the oldest first.
 
@@ -69,10 +69,10 @@ def _of_workload(decoded: Decoded | None) -> Iterator[Moment]:
     yield from _at(meta.deletion_timestamp, "Deletion asked for", f"of the workload {meta.name}", "workload")
 
 
-def _of_group(view: View) -> Iterator[Moment]:
+def _of_group(view: GangSnapshot) -> Iterator[Moment]:
     if view.pod_group is None:
         return
-    meta, mark = view.pod_group.metadata, view.mark
+    meta, mark = view.pod_group.metadata, view.record
     yield from _at(meta.creation_timestamp, "PodGroup created", meta.name, "PodGroup")
     passed = f'smaller gangs of queue "{mark.passed_in}" start before it' if mark.passed_in else ""
     yield from _at(mark.passed_since, "Passed for the first time", passed, "PodGroup")
@@ -190,7 +190,9 @@ async def gang_page(key: GangKey, state: PageState) -> GangPage | None:
     return GangPage(entry, when, state.board.lacks(key), moments[older:], older, troubles)
 
 
-async def _read(client: Client, view: View, visible: ClusterSnapshot) -> tuple[Subject | None, list[EventSummary]]:
+async def _read(
+    client: Client, view: GangSnapshot, visible: ClusterSnapshot
+) -> tuple[Subject | None, list[EventSummary]]:
     """The workload with its pods, None where it is gone; the events about it and about its PodGroup."""
     subject: Subject | None = None
     events: list[EventSummary] = []
@@ -202,7 +204,7 @@ async def _read(client: Client, view: View, visible: ClusterSnapshot) -> tuple[S
     return subject, events
 
 
-def _known(view: View) -> Subject | None:
+def _known(view: GangSnapshot) -> Subject | None:
     if view.kind is None or view.decoded is None:
         return None
     pods = [*(member.pod for member in view.members), *view.unmanaged_pods]

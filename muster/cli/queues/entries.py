@@ -12,7 +12,7 @@ from muster.cli.when import basis_of, starts_by
 from muster.model.names import MESSAGE, STATE
 from muster.model.times import minute_of, seconds_of
 from muster.planning.messages import in_the_way
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.entries import EntryKey
 from muster.queueing.queue_view import ROOT
 from muster.queueing.reservations import Reservation
@@ -127,7 +127,7 @@ def gang_entries(snapshot: LedgerSnapshot) -> list[dict[str, Any]]:
     """Every gang of every queue: the waiting gangs in order, then those that hold a claim."""
     ledger, entries = snapshot.ledger, []
     # What a PodGroup holds that is not muster's has a key of its own.
-    views: dict[EntryKey, View] = dict(snapshot.views.items())
+    views: dict[EntryKey, GangSnapshot] = dict(snapshot.views.items())
     views |= {key.part("bound"): view for key, view in snapshot.views.items() if not view.ours}
     for queue in sorted({name for key in views if (name := ledger.queue_of(key)) is not None}):
         for place, key in enumerate(ledger.waiting(queue), 1):
@@ -139,7 +139,7 @@ def gang_entries(snapshot: LedgerSnapshot) -> list[dict[str, Any]]:
     return entries
 
 
-def reported_state(view: View, snapshot: LedgerSnapshot) -> tuple[str, str]:
+def reported_state(view: GangSnapshot, snapshot: LedgerSnapshot) -> tuple[str, str]:
     """State and message of a gang: those on its PodGroup, or why it has none of its own; "" where nothing is known."""
     if view.pod_group is not None and not view.ours and (view.members or view.unmanaged_pods):
         state, message = in_the_way(view)
@@ -150,7 +150,9 @@ def reported_state(view: View, snapshot: LedgerSnapshot) -> tuple[str, str]:
     return annotations.get(STATE, ""), annotations.get(MESSAGE, "")
 
 
-def _gang(snapshot: LedgerSnapshot, view: View, queue: str, claim: Resources | None, place: str) -> dict[str, Any]:
+def _gang(
+    snapshot: LedgerSnapshot, view: GangSnapshot, queue: str, claim: Resources | None, place: str
+) -> dict[str, Any]:
     state, message = reported_state(view, snapshot)
     return {
         "namespace": view.key.namespace,

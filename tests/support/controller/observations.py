@@ -6,7 +6,7 @@ import pytest
 
 from controller import gangs
 from muster.cluster.observe import observe
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
 
@@ -17,7 +17,7 @@ async def touches_and_looks(
     """How many touches one reconcile of the gang sends, and how often it looks at it, in each of so many seconds."""
     seen: list[GangKey] = []
 
-    def counting(one: GangKey, *args: Any, **options: Any) -> View:  # noqa: ANN401 - whatever is observed
+    def counting(one: GangKey, *args: Any, **options: Any) -> GangSnapshot:  # noqa: ANN401 - whatever is observed
         seen.append(one)
         return observe(one, *args, **options)
 

@@ -8,7 +8,7 @@ from muster.cluster.observe import observe
 from muster.model.names import QUEUE_LABEL
 from muster.model.objects import Queue
 from muster.planning.expectations import Expectations
-from muster.planning.snapshot import Mark
+from muster.planning.snapshot import AdmissionRecord
 from muster.queueing.entries import EntryKey
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recorded_queue import RecordedQueue
@@ -36,7 +36,7 @@ def test_when_many_start_at_once_each_is_woken_once_and_not_for_every_start_of_a
     line.wake_all()
     assert list(sweeps.steps())
     for view in views:
-        line.record(view, Expectations(mark=Mark(view.uid)))
+        line.record(view, Expectations(record=AdmissionRecord(view.uid)))
     assert sorted(woken) == [view.key for view in views]
 
 

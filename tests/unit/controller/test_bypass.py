@@ -42,7 +42,7 @@ async def test_a_gang_was_passed_if_it_still_waits_where_it_waited(
     passed: dict[EntryKey, str | None] = {KEY: ledger.queue_of(KEY)}
     meanwhile(ledger)
     bypass.record(term, passed, 60.0)
-    mark = term.expectations.seen(KEY).mark
+    mark = term.expectations.seen(KEY).record
     assert (mark.passed_since, mark.passed_in) == ((text_of(60.0), "q") if noted else ("", ""))
     assert bool(term.queue.statistics().ready) is noted
 

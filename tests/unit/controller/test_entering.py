@@ -4,7 +4,7 @@ import pytest
 
 from controller import gangs
 from muster.cluster.observe import observe
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import RUNS, gang, harness, running, small_behind_large
 from tests.support.controller.recording_client import Harness
@@ -20,7 +20,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The names of gangs at which muster fails when it looks at them."""
     names: set[str] = set()
 
-    def failing(key: GangKey, *args: object, **kwargs: object) -> View:
+    def failing(key: GangKey, *args: object, **kwargs: object) -> GangSnapshot:
         if key.name in names:
             raise _UnforeseenError(key.name)
         return observe(key, *args, **kwargs)  # type: ignore[arg-type]

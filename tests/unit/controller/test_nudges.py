@@ -15,7 +15,7 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import HOLD, NUDGE
 from muster.planning.expectations import Expectations
 from muster.planning.phase import Phase
-from muster.planning.plan import Standing
+from muster.planning.plan import GangPlan
 from muster.queueing.ledger import GangKey
 from tests.support.controller.observations import touches_and_looks
 from tests.support.controller.recording_client import Harness
@@ -311,7 +311,7 @@ async def test_touches_that_are_not_answered_keep_few_workers() -> None:
     touches = Touches(harness.term)
 
     def works() -> list[Work]:
-        return [Work(view, Standing(Phase.ASSEMBLING), Expectations()) for view in views]
+        return [Work(view, GangPlan(Phase.ASSEMBLING), Expectations()) for view in views]
 
     stuck.answers.set()
     begin = harness.now

@@ -10,7 +10,7 @@ from muster.cluster.triggers import GangTriggers
 from muster.model.names import GROUP_NAME
 from muster.model.objects import Node, Pod, PriorityClass
 from muster.planning.expectations import Expectations
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
@@ -43,12 +43,12 @@ from tests.support.manifests.train_jobs import patch
 HEAD = ray_pod("head", "headgroup")
 
 
-def seen(*pods: JSON, opened: tuple[str, ...] = (), **stores: list[JSON]) -> View:
+def seen(*pods: JSON, opened: tuple[str, ...] = (), **stores: list[JSON]) -> GangSnapshot:
     cluster = filled(**{"workloads": [ray_cluster()], "pods": list(pods), **stores})
     return observe(KEY, cluster, DEFAULTS, Expectations(opened=set(opened)))
 
 
-def names(view: View) -> list[str]:
+def names(view: GangSnapshot) -> list[str]:
     return [member.pod.metadata.name for member in view.members]
 
 

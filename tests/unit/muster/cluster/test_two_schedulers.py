@@ -12,8 +12,8 @@ from muster.model.objects import Pod, Queue, convert
 from muster.planning import messages
 from muster.planning.candidate import candidate
 from muster.planning.phase import Phase
-from muster.planning.plan import Standing, enter_ledger
-from muster.planning.snapshot import Mark, View
+from muster.planning.plan import GangPlan, plan_gang
+from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.queueing.ledger import Ledger
 from muster.queueing.queue_view import read_queue
 from muster.schedulers import named
@@ -30,7 +30,7 @@ DEMO = ray_cluster(labels={"volcano.sh/queue-name": "q", SCHEDULER_LABEL: OTHER.
 
 def seen(
     phase: str = "Pending", node: str = "", now: JSON | None = None, *, stranger: bool = False
-) -> tuple[View, Cluster]:
+) -> tuple[GangSnapshot, Cluster]:
     """An admitted gang of coscheduling, whose pods are in this phase; `now` is its workload as it is by now.
 
     With a `stranger` one more pod of it is held for Volcano.
@@ -56,9 +56,9 @@ def seen(
     return observe(KEY, cluster, DEFAULTS), cluster
 
 
-def entered(view: View, ledger: Ledger) -> Standing:
+def entered(view: GangSnapshot, ledger: Ledger) -> GangPlan:
     ledger.set_queue(read_queue(convert(queue(cpu="3"), Queue)))
-    return enter_ledger(view, ledger, now=LATE)
+    return plan_gang(view, ledger, now=LATE)
 
 
 def test_a_gang_is_found_by_the_pod_group_of_its_scheduler() -> None:
@@ -82,7 +82,7 @@ def test_a_claim_stays_hard_where_the_scheduler_bounds_no_queue() -> None:
 
 def test_nobody_is_evicted_by_queue_for_a_gang_of_another_scheduler_than_volcano() -> None:
     view, _ = seen()
-    found = candidate(view, Mark())
+    found = candidate(view, AdmissionRecord())
     assert (found.preempts, found.reclaims) == (False, False)
 
 

@@ -8,14 +8,14 @@ from muster.cluster.observe import observe
 from muster.model.objects import PodGroup
 from muster.model.times import text_of
 from muster.planning.expectations import Expectations
-from muster.planning.snapshot import Mark, View
+from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, KEY, made, pod_group, ray_cluster, ray_pod
 
 NOW = 1000.0
 
 
-def seen(uid: str = "uid-demo", node: str = "") -> View:
+def seen(uid: str = "uid-demo", node: str = "") -> GangSnapshot:
     pod = ray_pod("w", owner_uid=uid, nodeName=node)
     return observe(KEY, filled(workloads=[ray_cluster(uid=uid)], pods=[pod]), DEFAULTS)
 
@@ -42,13 +42,13 @@ def test_a_group_that_was_shown_meanwhile_is_believed_in_anew() -> None:
 def test_nothing_that_was_decided_of_a_former_workload_holds_for_the_next() -> None:
     expects = Expectations()
     assert expects.update(seen(), {"uid-w"}, NOW) == ""
-    expects.mark, expects.terms = Mark("uid-demo"), made(PodGroup, pod_group()).spec
+    expects.record, expects.terms = AdmissionRecord("uid-demo"), made(PodGroup, pod_group()).spec
     assert expects.terms_for(seen().decoded) == expects.terms
     assert expects.update(seen(), {"uid-w"}, NOW) == ""
-    assert expects.mark == Mark("uid-demo")
+    assert expects.record == AdmissionRecord("uid-demo")
     assert expects.terms_for(seen("uid-new").decoded) is None
     assert expects.update(seen("uid-new"), {"uid-w"}, NOW) == "uid-demo"
-    assert expects.mark == Mark()
+    assert expects.record == AdmissionRecord()
 
 
 def test_a_pod_whose_gate_the_watch_shows_as_open_need_not_be_remembered() -> None:
@@ -78,7 +78,7 @@ def test_since_when_a_gang_has_no_node_any_more_is_known_only_where_it_had_one()
 def test_when_a_gang_was_admitted_is_what_can_be_read_or_now(said: str, remembered: str, known: str) -> None:
     group = pod_group(annotations={"muster.dev/admitted-at": said})
     view = observe(KEY, filled(workloads=[ray_cluster()], groups=[group]), DEFAULTS)
-    assert Expectations(mark=Mark("", remembered)).record_running(view, None, NOW).admitted_at == known
+    assert Expectations(record=AdmissionRecord("", remembered)).record_running(view, None, NOW).admitted_at == known
 
 
 def test_what_was_said_of_a_former_workload_is_nothing_for_its_successor() -> None:

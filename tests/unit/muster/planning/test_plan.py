@@ -10,9 +10,9 @@ from muster.model.times import text_of
 from muster.planning.candidate import candidate
 from muster.planning.expectations import Expectations
 from muster.planning.phase import Phase
-from muster.planning.plan import Standing, enter_ledger, waits_for_a_node
+from muster.planning.plan import GangPlan, plan_gang, waits_for_a_node
 from muster.planning.run_times import GONE_IN
-from muster.planning.snapshot import Mark, View
+from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.queueing.entries import End, EndKind
 from muster.queueing.ledger import Candidate, Ledger
 from muster.queueing.queue_view import QueueView
@@ -53,7 +53,9 @@ THEIRS = {
 }
 
 
-def seen(workload: JSON | None, pods: list[JSON], group: JSON | None = None, classes: list[JSON] | None = None) -> View:
+def seen(
+    workload: JSON | None, pods: list[JSON], group: JSON | None = None, classes: list[JSON] | None = None
+) -> GangSnapshot:
     cluster = filled(
         workloads=[workload] if workload else [],
         pods=pods,
@@ -69,8 +71,8 @@ def a_ledger(**limit: str) -> Ledger:
     return ledger
 
 
-def entered(view: View, ledger: Ledger | None = None, marked: str = "") -> Standing:
-    return enter_ledger(view, ledger or a_ledger(), Expectations(mark=Mark(marked)), now=NOW)
+def entered(view: GangSnapshot, ledger: Ledger | None = None, marked: str = "") -> GangPlan:
+    return plan_gang(view, ledger or a_ledger(), Expectations(record=AdmissionRecord(marked)), now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -366,12 +368,12 @@ def test_whether_it_changed_anything_for_others(first: list[JSON], second: list[
 
 
 def need(workload: JSON, *pods: JSON) -> Resources:
-    return candidate(seen(workload, list(pods)), Mark()).need
+    return candidate(seen(workload, list(pods)), AdmissionRecord()).need
 
 
 def test_a_candidate_has_priority_age_and_need() -> None:
     workload = ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"})
-    assert candidate(seen(workload, HELD, classes=[priority_class("high", 1000)]), Mark()) == Candidate(
+    assert candidate(seen(workload, HELD, classes=[priority_class("high", 1000)]), AdmissionRecord()) == Candidate(
         *(KEY, "q", 1000, "2026-11-21T10:00:00Z", amounts(cpu="3", memory="3Gi")),
         lasts=True,
         preempts=True,
@@ -381,14 +383,14 @@ def test_a_candidate_has_priority_age_and_need() -> None:
 
 def test_nothing_is_evicted_or_taken_back_for_pods_that_may_not_preempt() -> None:
     pods = [ray_pod("head", "headgroup", preemptionPolicy="Never"), *HELD[1:]]
-    found = candidate(seen(ray_cluster(), pods), Mark())
+    found = candidate(seen(ray_cluster(), pods), AdmissionRecord())
     assert (found.preempts, found.reclaims) == (False, False)
 
 
 def test_nobody_is_preempted_for_a_gang_with_a_network_topology() -> None:
     """Volcano leaves such gangs out, as of 1.14.1, but takes back for them."""
     near = ray_cluster(labels={"volcano.sh/queue-name": "q", TOPOLOGY_MODE_LABEL: "soft"})
-    found = candidate(seen(near, HELD), Mark())
+    found = candidate(seen(near, HELD), AdmissionRecord())
     assert (found.preempts, found.reclaims) == (False, True)
 
 
@@ -419,7 +421,7 @@ def test_an_admitted_gang_keeps_the_priority_it_was_admitted_with() -> None:
     ledger = a_ledger(cpu="9")
     group = pod_group(admitted="uid-demo", priorityClassName="high")
     view = seen(ray_cluster(), OPEN, group, classes=[priority_class("high", 100)])
-    enter_ledger(view, ledger, now=NOW)
+    plan_gang(view, ledger, now=NOW)
     assert ledger.claims("q")[KEY].priority == 100
 
 
@@ -434,7 +436,7 @@ def test_an_admitted_gang_keeps_the_priority_it_was_admitted_with() -> None:
 )
 def test_who_waits_for_a_node(pods: list[JSON], admitted: str, waits: bool) -> None:  # noqa: FBT001
     view = seen(ray_cluster(), pods, pod_group(admitted=admitted))
-    standing = enter_ledger(view, a_ledger(cpu="9"), now=view.since or NOW)
+    standing = plan_gang(view, a_ledger(cpu="9"), now=view.since or NOW)
     assert waits_for_a_node(view, standing) is waits
 
 

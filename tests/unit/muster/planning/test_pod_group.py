@@ -8,7 +8,7 @@ from muster.cluster.observe import observe
 from muster.model.names import MANAGED_BY, MUSTER
 from muster.model.objects import PodGroup
 from muster.planning.pod_group import Repairs, applicable, claim_of, deferred, desired, unreserved, up_to_date
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
     DEFAULTS,
@@ -26,7 +26,7 @@ from tests.support.manifests.observed import (
 )
 
 
-def view(cluster: JSON, group: JSON | None = None) -> View:
+def view(cluster: JSON, group: JSON | None = None) -> GangSnapshot:
     return observe(KEY, filled(workloads=[cluster], groups=[group or pod_group()]), DEFAULTS)
 
 

@@ -8,7 +8,7 @@ from muster.cluster.observe import observe
 from muster.model.names import ADMITTED_FOR
 from muster.model.objects import PodGroup
 from muster.planning.record import admitted_for, terms_of, units_of, without_units
-from muster.planning.snapshot import Mark
+from muster.planning.snapshot import AdmissionRecord
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, KEY, made, pod_group, ray_cluster
 
@@ -60,11 +60,11 @@ def test_what_this_leader_said_itself_comes_first() -> None:
 def test_units_that_are_being_opened_stand_beside_the_terms() -> None:
     text = admitted_for(SPEC, {"b", "a"})
     assert text == TEXT.removesuffix("}") + ',"openingUnits":["a","b"]}'
-    mark = Mark("uid-demo", admitted_for=text)
+    mark = AdmissionRecord("uid-demo", admitted_for=text)
     assert units_of(mark, "uid-demo") == {"a", "b"}
     assert not units_of(mark, "uid-old")
-    assert not units_of(Mark("uid-demo", admitted_for="{"), "uid-demo")
-    assert without_units(mark) == Mark("uid-demo", admitted_for=TEXT)
+    assert not units_of(AdmissionRecord("uid-demo", admitted_for="{"), "uid-demo")
+    assert without_units(mark) == AdmissionRecord("uid-demo", admitted_for=TEXT)
 
 
 def test_where_the_units_are_too_many_the_terms_are_written_alone() -> None:

@@ -8,7 +8,7 @@ from muster.cluster.observe import observe
 from muster.model.names import ADMITTED, ADMITTED_AT, GANG, GANG_SIZE, GANG_TIME_LIMIT, GROUP_NAME
 from muster.model.times import seconds_of
 from muster.planning.run_times import end_of, run_of
-from muster.planning.snapshot import Mark
+from muster.planning.snapshot import AdmissionRecord
 from muster.queueing.entries import End, EndKind, Run
 from muster.queueing.ledger import GangKey
 from tests.support.controller.stores import filled
@@ -127,7 +127,7 @@ def plain(*limits: int | None, annotations: JSON | None = None, jobs: int = 1) -
 
 
 def run(key: str, **cluster: list[JSON]) -> Run | None:
-    return run_of(observe(GangKey(NAMESPACE, key), filled(**cluster), DEFAULTS), Mark())
+    return run_of(observe(GangKey(NAMESPACE, key), filled(**cluster), DEFAULTS), AdmissionRecord())
 
 
 @pytest.mark.parametrize(
@@ -275,4 +275,4 @@ def test_a_claim_ends_at_its_first_bound_that_is_not_over(cluster: dict[str, lis
     group = pod_group("train", owner=owner, annotations={ADMITTED: "uid-j0", ADMITTED_AT: ADMISSION})
     group["metadata"]["ownerReferences"] = []
     view = observe(GangKey(NAMESPACE, "train"), filled(**cluster, groups=[group]), DEFAULTS)
-    assert end_of(view, view.mark, now) == end
+    assert end_of(view, view.record, now) == end

@@ -8,7 +8,7 @@ from muster.gangs.gang import Role
 from muster.model.names import PREEMPTABLE
 from muster.model.objects import Pod
 from muster.planning.claim import spare
-from muster.planning.snapshot import Member, View
+from muster.planning.snapshot import GangSnapshot, Member
 from muster.queueing.ledger import GangKey
 from tests.support.manifests.observed import amounts, made, ray_pod
 
@@ -26,8 +26,8 @@ def member(
     return Member(made(Pod, manifest), role, amounts(cpu=cpu), held=False)
 
 
-def view(*members: Member) -> View:
-    return View(GangKey("team", "gang"), None, (member("head", "headgroup", cpu="1"), *members))
+def view(*members: Member) -> GangSnapshot:
+    return GangSnapshot(GangKey("team", "gang"), None, (member("head", "headgroup", cpu="1"), *members))
 
 
 def test_it_is_what_runs_beyond_the_minimum() -> None:

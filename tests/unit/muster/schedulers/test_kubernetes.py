@@ -11,7 +11,7 @@ from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, find_intent
 from muster.model.objects import Pod, convert
 from muster.planning.pod_group import desired
-from muster.planning.snapshot import View
+from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 from muster.schedulers import gang_name, named
 from muster.validation.workload import Context
@@ -161,7 +161,7 @@ def test_a_topology_that_a_scheduler_does_not_know_is_told() -> None:
         assert told(product) == [f"metadata.labels[volcano.sh/network-topology-mode]: {name} {rest}"]
 
 
-def seen(*pods: JSON, **job: Any) -> View:  # noqa: ANN401 - whatever `pytorch_job` takes
+def seen(*pods: JSON, **job: Any) -> GangSnapshot:  # noqa: ANN401 - whatever `pytorch_job` takes
     """A job whose pods are kube-scheduler's."""
     job_ = pytorch_job(policy={"queue": "q"}, **job)
     cluster = filled(KUBERNETES, workloads=[job_], pods=pods)
