@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt: growing delays for one thing, a common rate for all of them.
+"""Delays before the next attempt: growing ones for a single item, and a common rate for all items.
 
 Pure: nothing here sleeps or reads a clock.
 """
@@ -35,7 +35,7 @@ class Backoff:
         self.failures = 0
 
     def next(self) -> float:
-        """Count one more failure and give the seconds to wait after it."""
+        """Count one more failure and return the seconds to wait after it."""
         delay = self._delay
         self._delay = min(self._cap, self._delay * self._factor)
         self.failures += 1
@@ -61,7 +61,7 @@ class Rate:
         self._due = float("-inf")
 
     def reserve(self, now: float) -> float:
-        """Take the next free moment, which cannot be given back, and give the seconds until it."""
+        """Take the next free moment, which cannot be given back, and return the seconds until it."""
         self._due = max(self._due, now)
         delay = max(0.0, self._due - self._tolerance - now)
         self._due += self._interval

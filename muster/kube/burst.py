@@ -1,4 +1,4 @@
-"""Many calls to the apiserver at once, and not too many.
+"""Concurrent calls to the apiserver, with a bound on their number.
 
 The apiserver's own limits (429) are obeyed by the client; this only bounds what is under way at the same time.
 """
@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 async def burst(call: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R]:
-    """Call it for every item, begun in this order; gives the results. Raises the first failure after all were tried."""
+    """Call it for every item, begun in this order, and return the results. Raises the first failure after all calls."""
     limit = asyncio.Semaphore(CONCURRENT)
 
     async def one(item: T) -> R:

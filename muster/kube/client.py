@@ -1,7 +1,7 @@
 """REST calls to the apiserver: raw JSON in and out, each with a deadline, retried where that is safe.
 
-It decodes only errors. What a call returns is the body as it came, for `muster.model.objects.decode`: building model
-objects costs a hundred times as much (docs/design-notes.md).
+It decodes only errors. A call returns the body as it came, for `muster.model.objects.decode`: building model objects
+costs a hundred times as much (docs/design-notes.md).
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ MAX_PAGE_BYTES = 12 * 2**20
 
 
 class WriteOptions(TypedDict, total=False):
-    """What all writes but a deletion have in common."""
+    """Options of all writes but a deletion."""
 
     subresource: str
-    """Such as `status`; the object itself without it. An object is created without."""
+    """A subresource such as `status`; the object itself without it. An object is created without."""
     field_manager: str
-    """Who is noted as the owner of what is written; the apiserver names the program where nobody is given."""
+    """The field manager of the written fields; the apiserver names the program if it is not set."""
     dry_run: bool
-    """True if the apiserver only says what it would do."""
+    """True for a dry run: the apiserver answers, and stores nothing."""
     deadline: float
     """Seconds for all attempts together."""
 
@@ -96,7 +96,7 @@ class Client:
 
     @property
     def namespace(self) -> str:
-        """The namespace that people mean who name none."""
+        """The default namespace: the one of the context, or of the pod."""
         return self._transport.connection.namespace
 
     @property
@@ -104,9 +104,9 @@ class Client:
         """True if this is the connection of a pod, with the credentials of its own ServiceAccount."""
         return self._transport.connection.in_cluster
 
-    def on_warning(self, tell: Callable[[str], None]) -> None:
-        """Have every warning told that comes with an answer: the apiserver's own, and those of webhooks."""
-        self._transport.on_warning = tell
+    def on_warning(self, report: Callable[[str], None]) -> None:
+        """Call `report` for every warning in an answer: the apiserver's own, and those of webhooks."""
+        self._transport.on_warning = report
 
     def now(self) -> datetime:
         """The apiserver's clock, as of its last answer; this machine's before the first."""
@@ -204,7 +204,7 @@ class Client:
     ) -> bytes:
         """Apply RFC 6902 operations; a failed `test` is ApiError 422.
 
-        `repeatable` says that applying them twice does no harm, which only the caller can know.
+        Set `repeatable` if applying them twice does no harm, which only the caller can know.
         """
         path = _path(resource, name, namespace, options)
         return await self._write("PATCH", path, operations, options, kind="json-patch+json", repeatable=repeatable)
@@ -246,7 +246,7 @@ class Client:
     ) -> bool:
         """Delete an object, its dependants in the background; one that is gone already is a success.
 
-        Returns whether it was there; False, too, where it was deleted but the answer was lost and the call repeated.
+        Returns True if it existed; False, too, if it was deleted but the answer was lost and the call repeated.
         With `uid` only that object, with `resource_version` only in that state: else it is ApiError Conflict.
         """
         body: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}

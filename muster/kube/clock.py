@@ -1,6 +1,6 @@
 """The clocks of the client: one for the lease and for deadlines, which are compared, and the apiserver's.
 
-The apiserver's is told by the `Date` of its answers: certificates are judged by it, whatever a pod's own clock says.
+The apiserver's is read from the `Date` of its answers: certificates are judged by it, and not by a pod's own clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def boottime() -> float:
 
 
 class ServerClock:
-    """What time it is at the apiserver, to about a second; this machine's time until it has said so."""
+    """The time at the apiserver, to about a second; this machine's time before its first answer."""
 
     def __init__(self) -> None:
         self._heard: tuple[str, float] | None = None
@@ -26,7 +26,7 @@ class ServerClock:
     def heard(self, date: str | None) -> None:
         """Take the `Date` header of an answer that came just now."""
         if date:
-            # Parsed when somebody asks: answers are many.
+            # Parsed when it is needed: answers are many.
             self._heard = date, time.monotonic()
 
     def now(self) -> datetime:
@@ -34,9 +34,9 @@ class ServerClock:
         if self._heard is not None:
             text, at = self._heard
             try:
-                said = parsedate_to_datetime(text)
+                parsed = parsedate_to_datetime(text)
             except ValueError:
                 self._heard = None
             else:
-                return said.replace(tzinfo=said.tzinfo or UTC) + timedelta(seconds=time.monotonic() - at)
+                return parsed.replace(tzinfo=parsed.tzinfo or UTC) + timedelta(seconds=time.monotonic() - at)
         return datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""Where the apiserver is and who we are to it.
+"""The address of the apiserver, and the credentials for it.
 
 A user has a kubeconfig (`muster.kube.kubeconfig`), a pod two variables and two files.
 """
@@ -28,24 +28,23 @@ logger = logging.getLogger(__name__)
 _REFRESH_SECONDS = 60.0
 # An exec plugin may ask a cloud; a hanging one must not hold up requests for ever.
 _LOGIN_SECONDS = 30.0
-# What the name of a header may have beside letters, digits and what is never escaped, but for the % of an escape.
+# Characters of a header's name other than letters, digits and those never escaped; without the % of an escape.
 _HEADER = "!#$&'*+^`|"
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where the kubelet mounts a pod's token, which it renews, and the apiserver's CA."""
 
 
 class ConfigError(Exception):
-    """No usable configuration; the message says what was looked for."""
+    """No usable configuration; the message names the places that were searched."""
 
 
 class Connection:
     """An apiserver's address, trust and credentials.
 
     `server` is the base URL, `server_hostname` the name to verify instead of the URL's, `proxy` an HTTP proxy's URL,
-    `namespace` the one that people mean who name none, `in_cluster` whether it is the connection of a pod,
-    `impersonation` the headers of each request that say as whom it is to be taken.
-    `login` gives the current value of the Authorization header; it is asked again every minute, and after `expire`,
-    when it is told that the last one was rejected.
+    `namespace` the default one, `in_cluster` is True for the connection of a pod, `impersonation` has the headers that
+    ask for the rights of another user. `login` returns the current value of the Authorization header; it is called
+    again every minute, and after `expire` with True, because the last one was rejected.
     """
 
     def __init__(
@@ -73,10 +72,10 @@ class Connection:
         self._rejected = False
 
     async def authorization(self) -> str | None:
-        """Give the Authorization header's value, or None for anonymous or certificate access.
+        """Return the Authorization header's value, or None for anonymous or certificate access.
 
-        When renewing fails the last value is given again, and the failure is logged: the apiserver will say if it is
-        over. Raises ConfigError when there never was one.
+        When renewing fails the last value is returned again, and the failure is logged: the apiserver rejects it once
+        it has expired. Raises ConfigError when there never was one.
         """
         if self._login is None or self._fresh():
             return self._header
@@ -101,7 +100,7 @@ class Connection:
     def expire(self, header: str | None) -> None:
         """Forget the credentials if they are still these: the apiserver answered 401.
 
-        Of many requests that are rejected at the same time one renews them for all.
+        If many requests are rejected at the same time, one renews them for all.
         """
         if header == self._header:
             self._rejected = True
@@ -125,15 +124,15 @@ class Connection:
 async def load_connection(kubeconfig: str | None = None, context: str | None = None) -> Connection:
     """Load the given kubeconfig, else `$KUBECONFIG`, else `~/.kube/config`, else the pod's own service account.
 
-    `context` is one of the kubeconfig's, else its current one counts: who names one does not mean the cluster of the
-    pod. Raises ConfigError.
+    `context` is one of the kubeconfig's, else its current one counts: with a context the cluster of the pod is never
+    meant. Raises ConfigError.
     """
     path = kubeconfig or os.environ.get("KUBECONFIG") or _default(context)
     return await (_from_kubeconfig(path, context) if path else _in_cluster())
 
 
 def _default(context: str | None) -> str:
-    """The kubeconfig where none is named, "" where the service account of the pod is meant.
+    """Return the kubeconfig to use when none is named, "" for the service account of the pod.
 
     As for kubectl: people work in pods as well, in a notebook or a job of CI, with a kubeconfig for other clusters.
     """
@@ -245,7 +244,7 @@ def _connection(
         raise ConfigError(f'server "{server}" is no address: {error}') from error
     proxy = str(proxy) if proxy else _environment_proxy(server)
     if proxy and not proxy.lower().startswith(("http://", "https://")):
-        # Not its address: there may be a password in it.
+        # Without its address, which may contain a password.
         raise ConfigError(f"the proxy for {server} is none of http:// or https://, and no other is supported")
     context = None
     if server.lower().startswith("https"):

@@ -1,4 +1,4 @@
-"""What the apiserver, or the way to it, answers instead of what was asked for.
+"""Errors of requests to the apiserver, its own and those of the network.
 
 One family, so that a caller who only wants to try again later catches `ApiError`, and one who needs to know more asks
 its properties. Bodies that are not a Kubernetes Status (a load balancer's HTML) become errors of the same kind.
@@ -40,7 +40,7 @@ class ApiError(Exception):
 
     @property
     def forbidden(self) -> bool:
-        """Who asks has not the right, or a policy is against it."""
+        """The caller lacks the right, or a policy denies the request."""
         return self.status == 403  # noqa: PLR2004 - an HTTP status is its own name
 
     @property
@@ -50,7 +50,7 @@ class ApiError(Exception):
 
     @property
     def conflict(self) -> bool:
-        """The object changed meanwhile, exists already, or is not the one of the given UID."""
+        """The object has changed since it was read, exists already, or has another UID than the given one."""
         return self.status == 409  # noqa: PLR2004
 
     @property
@@ -75,19 +75,19 @@ class ApiError(Exception):
 
     @property
     def refused(self) -> bool:
-        """The server understood and said no (4xx but 429): nothing was changed, and the same again is in vain."""
+        """The server understood and refused (4xx but 429): nothing was changed, and a repetition is in vain."""
         return 400 <= self.status < 500 and self.status != 429  # noqa: PLR2004
 
     @property
     def overloaded(self) -> bool:
-        """The server could not serve now (429 or 5xx) and says nothing about the request itself."""
+        """The server could not serve now (429 or 5xx); the request itself was not judged."""
         return self.status == 429 or self.status >= 500  # noqa: PLR2004
 
 
 class Unreachable(ApiError):  # noqa: N818 - a state of the network, and the word that callers use for it
     """No usable answer: refused, reset, timed out, or silent past the deadline. `status` is 0.
 
-    Whether the request took effect is unknown, unless the connection was refused (`connection_refused`).
+    The request may or may not have taken effect, unless the connection was refused (`connection_refused`).
     """
 
     def __init__(self, message: str, *, reason: str = "Unreachable", connection_refused: bool = False) -> None:
@@ -96,7 +96,7 @@ class Unreachable(ApiError):  # noqa: N818 - a state of the network, and the wor
 
 
 class WatchIdle(Unreachable):
-    """A watch sent nothing for so long: nothing happened, or the connection is dead, or the server is."""
+    """A watch sent nothing for this time: nothing has changed, or the connection or the server is dead."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"nothing came for {seconds:g} s", reason="WatchIdle")
@@ -110,7 +110,7 @@ class OversizedLine(ApiError):  # noqa: N818 - as above
 
 
 class OversizedAnswer(ApiError):  # noqa: N818 - as above
-    """An answer is longer than the caller takes; what came of it was dropped. `status` is 0."""
+    """An answer is longer than the caller accepts; it was dropped. `status` is 0."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(0, "OversizedAnswer", f"the answer is longer than {limit} bytes")
@@ -136,7 +136,7 @@ class _Status(msgspec.Struct, rename="camel"):
 def error_from_response(status: int, body: bytes, retry_after: str | None = None, *, quote: bool = True) -> ApiError:
     """Make the error of an answer: its HTTP status, its body, and its Retry-After header.
 
-    The message quotes a foreign body; without `quote`, of what is about Secrets, it says how long that is.
+    The message quotes a foreign body; without `quote`, for requests about Secrets, it has its length alone.
 
     With `status` 0 (an ERROR event of a watch, which has no HTTP status of its own) the Status code counts.
     """
@@ -144,19 +144,19 @@ def error_from_response(status: int, body: bytes, retry_after: str | None = None
     try:
         decoded = msgspec.json.decode(body, type=_Status)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # Whatever a proxy says: who calls expects an ApiError, and a leader that meets another error would end.
+        # Whatever a proxy answers: callers expect an ApiError, and any other error would end a leader.
         decoded = _Status()
     if decoded.kind != "Status":
         text = repr(body[:_EXCERPT].decode("utf-8", errors="replace").strip()) if quote else f"{len(body)} bytes"
         return ApiError(status, "", f"not a Kubernetes answer: {text}", retry_after=wait)
     details = decoded.details or _StatusDetails()
-    # A webhook may say any number, and before now nobody can come back.
-    said = max(details.retry_after_seconds or 0.0, 0.0)
+    # A webhook may send any number, and a retry cannot be in the past.
+    asked = max(details.retry_after_seconds or 0.0, 0.0)
     return ApiError(
         status or decoded.code or 0,
         decoded.reason or "",
         decoded.message or "",
-        retry_after=wait if wait is not None else said or None,
+        retry_after=wait if wait is not None else asked or None,
         causes=frozenset(cause.reason or "" for cause in details.causes or ()),
     )
 

@@ -1,4 +1,4 @@
-"""The form of an Event (events.k8s.io/v1), for whoever writes one."""
+"""The form of an Event (events.k8s.io/v1)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Regarding:
 
 @dataclass(frozen=True, slots=True)
 class EventSource:
-    """Who says something: the `controller` for all its replicas, which `instance`, and what it does (`action`)."""
+    """The reporter of events: the `controller`, which stands for all its replicas, the `instance`, and its `action`."""
 
     controller: str
     instance: str

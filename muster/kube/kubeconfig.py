@@ -1,4 +1,4 @@
-"""Kubeconfig files, as kubectl reads them: merged, of which one context's cluster and user count.
+"""Kubeconfig files, merged as kubectl merges them; the cluster and the user of one context count.
 
 A library for this loads a class for each kind of Kubernetes with it: 0.3 s of CPU at the start of each command.
 """
@@ -31,7 +31,7 @@ class _Part(msgspec.Struct, rename="kebab", frozen=True, kw_only=True):
 
 
 class Cluster(_Part, frozen=True):
-    """How to reach an apiserver, and how to trust it."""
+    """The address of an apiserver, and the CA to verify it with."""
 
     server: str = ""
     certificate_authority: str = ""
@@ -118,7 +118,7 @@ class _Credential(LocalObject, frozen=True):
 
 
 class KubeconfigError(ValueError):
-    """A kubeconfig cannot be used; the message says why."""
+    """A kubeconfig cannot be used; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +175,8 @@ def read_kubeconfig(paths: str, context: str | None = None) -> Access:
             contexts.setdefault(one.name, one.context)
         for there in file.clusters:
             clusters.setdefault(there.name, (there.cluster, folder))
-        for who in file.users:
-            users.setdefault(who.name, (who.user, folder))
+        for entry in file.users:
+            users.setdefault(entry.name, (entry.user, folder))
     if not current:
         raise KubeconfigError("current-context is not set")
     if current not in contexts:
@@ -200,7 +200,7 @@ class Credentials:
     """The credentials of a user, renewed where they can be.
 
     :ivar access: the cluster and the user
-    :ivar status: what the exec plugin last gave; None before, and without a plugin
+    :ivar status: the last answer of the exec plugin; None before, and without a plugin
     """
 
     access: Access
@@ -264,8 +264,8 @@ async def _run(plugin: _Exec) -> _Status:
         if process.returncode is None:  # the caller waits no longer
             process.kill()
     if process.returncode:
-        said = err.decode(errors="replace").strip()
-        raise KubeconfigError(f"exec: {plugin.command} returned {process.returncode}: {said}")
+        output = err.decode(errors="replace").strip()
+        raise KubeconfigError(f"exec: {plugin.command} returned {process.returncode}: {output}")
     try:
         found = decode(out, _Credential)
     except InvalidObjectError as error:

@@ -1,9 +1,9 @@
 """One of several replicas leads: a `coordination.k8s.io/v1` Lease, as client-go holds it, that stops work in time.
 
-The promise is that two leaders never act at once. A leader counts from the *start* of its last successful renewal
-and stops before anybody else may take over; a candidate waits a whole lease from when *it* saw the record change. No
-clock of another machine is ever compared with ours. `LeaseRules` decides, with the time passed in;
-`LeaseElector` asks and acts.
+The promise is that two leaders never act at once. A leader counts from the *start* of its last successful renewal and
+stops before another replica may take over; a candidate waits a whole lease from when *it* saw the record change. No
+clock of another machine is ever compared with ours. `LeaseRules` decides, with the time passed in; `LeaseElector` asks
+and acts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class LeaseLost(Exception):  # noqa: N818 - how a term ends, and the word that callers use for it
-    """The lease could not be renewed in time, or somebody else holds it; the message says which."""
+    """The lease could not be renewed in time, or another process holds it; the message tells which."""
 
 
 class _Spec(LocalObject, frozen=True):
@@ -41,7 +41,7 @@ class _Spec(LocalObject, frozen=True):
 
 
 class _Metadata(LocalObject, frozen=True):
-    """What others may have written, as they wrote it."""
+    """Metadata that others may have written, as they wrote it."""
 
     resource_version: str = ""
     labels: dict[str, str] = msgspec.field(default_factory=dict)
@@ -78,7 +78,7 @@ class LeaseTiming:
 
 
 class LeaseRules:
-    """When the lease may be taken, and until when it is held. `now` is seconds of one monotonic clock."""
+    """The rules for taking and holding the lease. `now` is seconds of one monotonic clock."""
 
     def __init__(self, identity: str, timing: LeaseTiming) -> None:
         self.identity = identity
@@ -89,19 +89,19 @@ class LeaseRules:
         self._renewed_at: float | None = None
 
     def observe(self, lease: _Lease, now: float) -> None:
-        """Remember what the apiserver showed; only a changed record restarts the wait for its expiry."""
+        """Remember the lease as the apiserver shows it; only a changed record restarts the wait for its expiry."""
         if self.record is None or self.record.spec != lease.spec:
             self._seen_at = now
         self.record, self._deleted = lease, None
 
     def missing(self, now: float) -> None:
-        """There is no record; one that was deleted binds others as before, for its holder may not know yet."""
+        """Note that there is no record; a deleted one binds others as before, for its holder may not know yet."""
         if self.record is not None:
             self._seen_at, self._deleted = now, self.record.spec
         self.record = None
 
     def may_take(self, now: float) -> bool:
-        """True if the last observed record is nobody's, ours, or was left alone for its whole duration."""
+        """True if the last observed record has no holder, is ours, or has not changed for its whole duration."""
         spec = self.record.spec if self.record is not None else self._deleted
         if spec is None or spec.holder_identity in {"", self.identity}:
             return True
@@ -110,7 +110,7 @@ class LeaseRules:
 
     @property
     def holder(self) -> str:
-        """Who holds the lease, as last observed; "" is nobody."""
+        """The identity of the lease's holder, as last observed; "" for none."""
         return self.record.spec.holder_identity if self.record is not None else ""
 
     def won(self, lease: _Lease, started: float, now: float) -> None:
@@ -127,7 +127,7 @@ class LeaseRules:
         return max(0.0, self._renewed_at + self.timing.renew - now) if self._renewed_at is not None else 0.0
 
     def claim(self, utc: datetime) -> dict[str, Any]:
-        """Give the spec that makes the lease ours, or keeps it so."""
+        """Return the spec that makes the lease ours, or keeps it so."""
         spec = self.record.spec if self.record is not None else _Spec()
         ours = spec.holder_identity == self.identity
         taken_over = self.record is not None and not ours
@@ -140,7 +140,7 @@ class LeaseRules:
         }
 
     def release(self, utc: datetime) -> dict[str, Any]:
-        """Give the spec that leaves the lease to whoever comes first."""
+        """Return the spec that leaves the lease to the first candidate."""
         return {**self.claim(utc), "holderIdentity": "", "leaseDurationSeconds": 1, "acquireTime": _micro_time(utc)}
 
 
@@ -179,11 +179,11 @@ class LeaseElector:
 
     @property
     def holder(self) -> str:
-        """Who holds the lease, as last observed; "" is nobody."""
+        """The identity of the lease's holder, as last observed; "" for none."""
         return self._rules.holder
 
     def is_valid(self) -> bool:
-        """True if we may act as the leader at this moment: the fence before each call that changes something."""
+        """True if we may act as the leader now: the fence before each call that changes something."""
         return self.remaining() > 0
 
     def remaining(self) -> float:
@@ -191,7 +191,7 @@ class LeaseElector:
         return self._rules.valid_for(boottime())
 
     def alone_for(self) -> float:
-        """Seconds for which nobody else can have begun, even if the lease is not renewed any more; 0 without it."""
+        """Seconds for which no other replica can lead, even if the lease is not renewed any more; 0 without it."""
         remaining = self.remaining()
         return remaining + self._rules.timing.margin if remaining > 0 else 0.0
 
@@ -217,7 +217,7 @@ class LeaseElector:
         try:
             await asyncio.wait({leading, renewing}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            # While the work winds down the lease is still renewed, if it can be: nobody else may begin before.
+            # While the work winds down the lease is still renewed, if it can be: no other replica may begin before.
             stopped = await _stop(leading, self._rules.timing.margin)
             lost = renewing.done() and not renewing.cancelled()
             await _stop(renewing, self._rules.timing.margin)
@@ -233,7 +233,7 @@ class LeaseElector:
 
     async def _acquire(self) -> None:
         retry = self._rules.timing.retry
-        patience, told = retry, None
+        patience, reported = retry, None
         while True:
             try:
                 took = await self._try(patience)
@@ -250,8 +250,8 @@ class LeaseElector:
                 patience = retry
             except ApiError as error:
                 if error.timed_out:
-                    # Else where each answer takes longer than that nobody would ever lead; with less time than is left
-                    # for a renewal, so that who leads goes on.
+                    # Else, where each answer takes longer than that, no replica would ever lead; with less time than is
+                    # left for a renewal, so that the leader goes on.
                     patience = max(retry, min(2 * patience, (self._rules.timing.renew - retry) / 2))
                 logger.warning(
                     "cannot acquire lease %s/%s: %s",
@@ -260,13 +260,13 @@ class LeaseElector:
                     error,
                     extra={"event": "lease.refused"},
                 )
-            if self._rules.holder != told:
-                told = self._rules.holder
+            if self._rules.holder != reported:
+                reported = self._rules.holder
                 logger.info(
                     "lease %s/%s is held by %s",
                     self._namespace,
                     self._name,
-                    told or "nobody",
+                    reported or "nobody",
                     extra={"event": "lease.holder"},
                 )
             await asyncio.sleep(retry * (1 + 0.2 * random.random()))  # noqa: S311 - not a secret
@@ -284,7 +284,7 @@ class LeaseElector:
         return self._rules.may_take(boottime()) and await self._write(deadline)
 
     async def _write(self, deadline: float) -> bool:
-        """Claim or renew on top of the record last seen; False when it has changed meanwhile. Raises ApiError."""
+        """Claim or renew on top of the record last seen; False when it has changed since. Raises ApiError."""
         started = boottime()
         self._unsure = True  # until there is an answer it may be ours without our knowing
         body = self._body(self._rules.claim(datetime.now(UTC)))
@@ -314,7 +314,7 @@ class LeaseElector:
             # A slow apiserver is given time; one that does not answer at all is asked again.
             deadline = min(max(timing.retry, left / 2, self._patience), left)
             try:
-                # Straight from the record we wrote; only when somebody touched it is it read again.
+                # Straight from the record we wrote; it is read again only after another client has changed it.
                 if not await self._write(deadline) and not await self._try(deadline) and not self._ours():
                     raise LeaseLost(f"taken by {self.holder or 'nobody'}")
                 trouble = None
@@ -357,7 +357,7 @@ class LeaseElector:
         metadata: dict[str, Any] = {"name": self._name, "namespace": self._namespace}
         if self._rules.record is not None:
             meta = self._rules.record.metadata
-            # A replacement without them would strip what the chart, an operator or a GitOps tool wrote.
+            # A replacement without them would remove what the chart, an operator or a GitOps tool wrote.
             metadata |= {"labels": meta.labels, "annotations": meta.annotations}
             metadata |= {"ownerReferences": meta.owner_references, "finalizers": meta.finalizers}
             metadata["resourceVersion"] = meta.resource_version
@@ -372,7 +372,7 @@ def _read(body: bytes) -> _Lease:
 
 
 async def _stop(task: asyncio.Future[None], seconds: float) -> bool:
-    """Cancel and await, but not for ever. Whether it ended."""
+    """Cancel and await for at most `seconds`. True if it ended."""
     task.cancel()
     await asyncio.wait({task}, timeout=seconds)
     if task.done() and not task.cancelled() and (error := task.exception()) is not None:

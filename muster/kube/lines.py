@@ -9,7 +9,7 @@ from muster.kube.errors import OversizedLine
 
 
 class LineSplitter:
-    """Collects chunks and gives whole lines, without their newline; empty lines are passed over.
+    """Collects chunks and returns whole lines, without their newline; empty lines are skipped.
 
     `limit` bounds one line in bytes, and thereby what a hostile or broken server can make us hold.
     """
@@ -20,7 +20,7 @@ class LineSplitter:
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take the next chunk and give the lines that it completes. Raises OversizedLine."""
+        """Take the next chunk and return the lines that it completes. Raises OversizedLine."""
         *ends, rest = chunk.split(b"\n")
         lines = []
         for end in ends:

@@ -1,9 +1,9 @@
 """A whole list, read in pages and decoded page by page, so that memory holds one page of JSON and never the list.
 
-A page is bounded in bytes: of objects that do not fit in it so many fewer are asked for.
+A page is bounded in bytes: if objects do not fit in it, fewer are asked for at once.
 
-Pages belong to one version of the cluster. When the apiserver has forgotten that version (410), what was read so far is
-worth nothing: the list begins again.
+Pages belong to one version of the cluster. When the apiserver has forgotten that version (410), the pages read so far
+are worth nothing: the list begins again.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Taken_contra = TypeVar("Taken_contra", contravariant=True)
 
-# Whoever twice needs longer for the pages than a version is kept (5 minutes) asks for all at once, as client-go does.
+# After two lists that took longer than a version is kept (5 minutes) all is asked for at once, as by client-go.
 _ATTEMPTS_IN_PAGES = 2
-# A page that does not come in time is the next time so much smaller; one that takes so small a part of its time lets
-# the next one be twice as large, which then still comes in time.
+# Factor by which a page shrinks that does not come in time; below this part of its time the next page is twice as
+# large, and still comes in time.
 _SMALLER, _QUICK = 4, 1 / 8
-# What a gentle list asks for at once, for a page is decoded in one go, and how long it rests at most, for the list must
-# end before its version is forgotten.
+# Objects in a page of a gentle list, which is decoded in one go, and the longest rest in seconds after it: the list
+# must end before its version is forgotten.
 _GENTLE, _LONGEST_REST = 25, 0.1
 
 
@@ -45,7 +45,7 @@ class Listing(NamedTuple, Generic[T]):
 
 
 class _Whole(Protocol[Taken_contra]):
-    """What a list's pages come into."""
+    """The target of a list's pages."""
 
     def extend(self, items: Iterable[Taken_contra], /) -> None:
         """Take one page."""
@@ -55,10 +55,10 @@ Into = TypeVar("Into", bound=_Whole[Any])
 
 
 class Pages:
-    """How many objects to ask for at once: `most`, but fewer while they do not come in time, or are too large for it.
+    """The number of objects to ask for at once: `most`, but fewer while they come too late, or are too large.
 
-    Else a list whose first page takes longer than its deadline, for its objects are large or the way is slow, would
-    never come. Kept from one list to the next.
+    Else a list whose first page takes longer than its deadline, because of large objects or a slow network, would never
+    come. Kept from one list to the next.
     """
 
     def __init__(self, most: int) -> None:
@@ -66,17 +66,17 @@ class Pages:
         self.size = most
 
     def next(self, attempt: int, *, gently: bool) -> int:
-        """How many to ask for in this attempt at a list; 0 for all at once."""
+        """The number to ask for in this attempt at a list; 0 for all at once."""
         if attempt > _ATTEMPTS_IN_PAGES:
             return 0
         return min(self.size, _GENTLE) if gently else self.size
 
     def failed(self, asked: int) -> None:
-        """A page of so many did not come in time, or was too large."""
+        """Note that a page of this size did not come in time, or was too large."""
         self.size = max(1, (asked or self._most) // _SMALLER)
 
     def came(self, part: float) -> None:
-        """The page took this part of its time, or of its bytes, whichever is more."""
+        """Note which part of its time, or of its bytes, the page took, whichever is more."""
         if part < _QUICK:
             self.size = min(self._most, self.size * 2)
 
@@ -104,8 +104,8 @@ async def list_all(
 ) -> Listing[T]:
     """List everything, in requests of `page` objects and `deadline` seconds at most.
 
-    `read` decodes one object, or gives None to leave it out; it is also called for objects that do not come into the
-    result. Raises ApiError, and what `read` raises.
+    `read` decodes one object, or returns None to leave it out; it is also called for objects that do not come into the
+    result. Raises ApiError, and the errors of `read`.
     """
     whole: Callable[[], list[T]] = list
     items, resource_version = await list_into(
@@ -135,11 +135,10 @@ async def list_into(
     page: int | Pages = 500,
     deadline: float = 60.0,
 ) -> tuple[Into, str]:
-    """List as `list_all` does, and give each page to `extend` of what `whole` gives as it comes.
+    """List as `list_all` does, and pass each page as it comes to `extend` of the result of `whole`.
 
-    A list that begins again begins with another `whole`. `gently` asks for small
-    pages and rests after each for as long as it took, for those who wait here and for those whom the apiserver serves;
-    not any more when the list had to begin again.
+    A list that begins again calls `whole` again. `gently` asks for small pages and rests after each for as long as it
+    took, to spare this event loop and the apiserver; not any more when the list had to begin again.
     """
     pages = page if isinstance(page, Pages) else Pages(page)
     clock = asyncio.get_running_loop().time
@@ -200,9 +199,9 @@ async def list_objects(
     field_selector: str = "",
     keep: Keep | None = None,
 ) -> list[T]:
-    """All objects of the kind that these selectors let pass, as they are now, for those who look once and do not watch.
+    """Return all objects of the kind that these selectors let pass, as they are now: a single look without a watch.
 
-    With `keep` no more of each than a store keeps. A broken one is logged and passed over. Raises ApiError.
+    With `keep` no more of each than a store keeps. A malformed one is logged and skipped. Raises ApiError.
     """
     projection = Projection(type_, keep) if keep is not None else None
 

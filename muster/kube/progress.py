@@ -1,6 +1,6 @@
-"""How far a reflector has come, and what it does after a fault: go on from there, or list again; now, or later.
+"""The progress of a reflector, and its next step after a fault: resume or list again, now or later.
 
-Pure: what happened is told to it, with the time where time matters.
+Pure: its caller passes in the events, with the time where time matters.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LONGEST_ASKED = 60.0
 class Progress:
     """State of one reflector. `resource_version` is where the next watch begins; "" means that a list comes first.
 
-    `doubtful` says that the cluster may have gone back to a backup meanwhile: `compare` comes before the next watch.
+    `doubtful` is True if the cluster may have been restored from a backup: `compare` comes before the next watch.
     `absent_retry` is the seconds after which a kind that is not served is asked for again. Times are seconds of one
     monotonic clock.
     """
@@ -42,25 +42,25 @@ class Progress:
         return self._absences > 0
 
     def listed(self, resource_version: str) -> None:
-        """A whole list of this version is in."""
+        """Note a whole list of this version."""
         self.resource_version = resource_version
         self.doubtful = False
         self._absences = 0
 
     def opened(self, now: float) -> None:
-        """The apiserver gives a watch."""
+        """Note that the apiserver has opened a watch."""
         self._opened_at = now
         self._moved = False
 
     def moved(self, resource_version: str) -> None:
-        """The watch has told what happened up to this version: an event that was taken in, or a bookmark."""
+        """Note an event or a bookmark of the watch: everything up to this version is known."""
         self._moved = True
         self.resource_version = resource_version or self.resource_version
 
     def closed(self, now: float) -> bool:
-        """A watch that was given is over, however it ended. Whether it lasted.
+        """Note the end of a watch, whatever ended it. True if it lasted.
 
-        If it did, or told anything, faults are forgotten.
+        If it did, or sent anything, faults are forgotten.
         """
         lasted = now - self._opened_at >= _SHORTEST_WATCH
         if self._moved or lasted:
@@ -69,7 +69,7 @@ class Progress:
         return lasted
 
     def silent(self) -> None:
-        """The watch gave nothing for too long, which is no fault."""
+        """Note that the watch sent nothing for too long, which is no fault."""
         self.doubtful = True
 
     def compare(self, current: str) -> None:
@@ -83,7 +83,7 @@ class Progress:
         self.doubtful = False
 
     def missing(self, held: int) -> float | None:
-        """Take a 404, holding so many objects. The seconds until the kind is asked for again, or None: do not believe.
+        """Note a 404 while the store has `held` objects. Return the seconds until the next attempt; None to doubt it.
 
         With objects at hand a single 404 may be a confused proxy; forgetting them all would be a costly mistake.
         """
@@ -95,9 +95,9 @@ class Progress:
         return self._absent_retry * (1 + 0.1 * random.random())  # noqa: S311 - not a secret
 
     def failed(self, error: ApiError) -> float:
-        """Take a fault, and give the seconds until the next attempt."""
+        """Note a fault, and return the seconds until the next attempt."""
         self.doubtful = True
-        # Only an overloaded or unreachable server leaves our version as good as it was.
+        # Our version stays valid only if the server was overloaded or unreachable.
         resume = (error.overloaded or isinstance(error, Unreachable)) and self._backoff.failures < _RESUMPTIONS
         if error.gone or not resume:
             self.resource_version = ""

@@ -1,8 +1,8 @@
 """Keeps a store equal to the apiserver, for ever: list in pages, watch from there, and after any fault list or resume.
 
 Three levels: `run` waits between attempts and never ends; a session lists if it must and watches; the decoding turns
-lines into objects. What cannot be decoded is skipped, counted and logged, and the last readable version of it stays, so
-that one broken object neither stops the others nor looks like a deletion. What a fault means is decided in `Progress`.
+lines into objects. An object that cannot be decoded is skipped, counted and logged, and its last readable version
+stays, so that one malformed object neither stops the others nor looks like a deletion. `Progress` decides about faults.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class ReflectorStatistics(NamedTuple):
 
 
 class Reflector(Generic[T]):
-    """Fills `store` with the objects of `resource`, decoded as `type_`, or with what a `Projection` keeps of that.
+    """Fills `store` with the objects of `resource`, decoded as `type_`, or with the parts that a `Projection` keeps.
 
     Times are in seconds: a watch is asked to last a random time within `watch_seconds`; after `silence` without a byte
-    it is reopened, for nobody can tell a kind in which nothing happens (the apiserver then sends no bookmarks) from
-    a dead connection; a kind that is not served (its CRD is not installed) is asked for again every `absent_retry`, and
-    meanwhile counts as synced with nothing in it. `backoff` spaces attempts after faults.
+    it is reopened, for a kind without changes (the apiserver then sends no bookmarks) looks like a dead connection; a
+    kind that is not served (its CRD is not installed) is asked for again every `absent_retry`, and counts as synced and
+    empty until then. `backoff` spaces attempts after faults.
     """
 
     def __init__(
@@ -98,12 +98,12 @@ class Reflector(Generic[T]):
         self._progress = Progress(backoff or Backoff(0.8, 30.0), absent_retry)
         self._synced = asyncio.Event()
         self.fault: ApiError | None = None
-        """Why the store may be behind: what failed last, until the apiserver gives a watch again."""
+        """The last failure, because of which the store may be behind, until the apiserver opens a watch again."""
         self._lists = self._watches = self._events = self._malformed = self._failures = 0
 
     @property
     def resource(self) -> Resource:
-        """What it lists and watches."""
+        """The kind that it lists and watches."""
         return self._resource
 
     @property
@@ -122,7 +122,7 @@ class Reflector(Generic[T]):
             self._lists, self._watches, self._events, self._malformed, self._failures, self.absent
         )
 
-    async def wait_synced(self, timeout: float) -> None:  # noqa: ASYNC109 - the caller's patience, said once
+    async def wait_synced(self, timeout: float) -> None:  # noqa: ASYNC109 - the caller's patience
         """Wait until the store has its first list. Raises TimeoutError after `timeout` seconds."""
         async with asyncio.timeout(timeout):
             await self._synced.wait()
@@ -137,7 +137,7 @@ class Reflector(Generic[T]):
             except ApiError as error:
                 delay = await self._after(error)
             except Exception as error:
-                # A mistake of ours or an answer nobody foresaw: the cache must survive it, and somebody must see it.
+                # A mistake of ours or an unforeseen answer: the cache must survive it, and the log must show it.
                 self._failures += 1
                 self.fault = ApiError(0, "Unexpected", str(error))
                 delay = self._progress.failed(self.fault)
@@ -162,7 +162,7 @@ class Reflector(Generic[T]):
             self.fault = None
             return wait
         self._failures += 1
-        # Its frames hold what was listed so far, of which the next attempt needs the room.
+        # Its frames hold the objects listed so far, whose memory the next attempt needs.
         self.fault = error.with_traceback(None)
         delay = self._progress.failed(error)
         level = logging.INFO if error.gone else logging.WARNING
@@ -214,7 +214,7 @@ class Reflector(Generic[T]):
             try:
                 async for line in lines:
                     self._take(line)
-                    # Of lines that are there already each is had at once.
+                    # Lines that have arrived already come at once.
                     await turns.give()
             except WatchIdle as silence:
                 logger.debug(
@@ -227,7 +227,7 @@ class Reflector(Generic[T]):
             raise Unreachable("the watch ended at once")
 
     async def _compare_versions(self) -> None:
-        """Ask the apiserver how far it is itself; a watch would not tell.
+        """Ask the apiserver for its own version, which a watch would not show.
 
         As it lists: an account may have the right to read one object, by its name, and no others.
         """
@@ -245,7 +245,7 @@ class Reflector(Generic[T]):
         try:
             event = decode(line, _Event)
         except InvalidObjectError as error:
-            # Not quoted: it may be a part of any object, of a Secret too.
+            # Not quoted: it may be a part of any object, even of a Secret.
             raise ApiError(0, "NotAnEvent", f"a watch sent {len(line)} bytes that are no event: {error}") from error
         raw = bytes(event.object)
         if event.type == "ERROR":

@@ -1,4 +1,4 @@
-"""Long work on the event loop, in slices: between two of them the lease is renewed, and all else has its turn."""
+"""Long work on the event loop, in slices: between two of them other tasks run, such as the renewal of the lease."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SLICE = 0.01
 
 
 async def in_slices(steps: Iterable[object], used: Callable[[], float] = time.thread_time) -> None:
-    """Take the steps one after the other, none of them long; `used` gives the thread's CPU seconds so far.
+    """Take the steps, none of them long, one after the other; `used` returns the thread's CPU seconds so far.
 
     The wall clock would cut the same work into other slices wherever the machine is busy.
     """
@@ -21,7 +21,7 @@ async def in_slices(steps: Iterable[object], used: Callable[[], float] = time.th
 
 
 class Turns:
-    """Gives others their turn when a slice is used up; `used` as `in_slices` has it.
+    """Yields to other tasks when a slice is used up; `used` as in `in_slices`.
 
     Several may share one: in a turn of the loop they use little more than a slice together.
     """
@@ -32,7 +32,7 @@ class Turns:
         self._ended = False
 
     async def give(self) -> None:
-        """To be called between two steps."""
+        """Yield if the slice is used up; to be called between two steps."""
         while self._used() >= self._until:
             if not self._ended:
                 self._ended = True
@@ -40,6 +40,6 @@ class Turns:
             await asyncio.sleep(0)
 
     def _begin(self) -> None:
-        """The loop's next turn has come."""
+        """Begin a slice in the loop's next turn."""
         self._ended = False
         self._until = self._used() + SLICE

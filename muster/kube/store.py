@@ -1,7 +1,7 @@
-"""What the cluster looked like a moment ago: objects by name, with indices and a stream of changes.
+"""A copy of the cluster, a moment old: objects by name, with indices and a stream of changes.
 
-Pure and synchronous. A relist is compared with what is there, so a deletion that happened while nobody watched still
-becomes a change, and an object deleted and recreated under its name (another UID) is seen as both.
+Pure and synchronous. A relist is compared with the objects of the store, so a deletion that happened between two
+watches still becomes a change, and an object deleted and recreated under its name (another UID) is seen as both.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class StoreStatistics(NamedTuple):
 class Store(Generic[T]):
     """Objects of one kind by namespace and name.
 
-    `synced` is False until the first list is in: an empty store that is not synced says nothing.
+    `synced` is False until the first list is in: before that, an absent object may exist.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Store(Generic[T]):
         return self._objects.get((namespace, name))
 
     def index(self, name: str, key: Callable[[T], Iterable[Hashable]]) -> None:
-        """Keep objects findable by every value that `key` gives for them.
+        """Keep objects findable by every value that `key` returns for them.
 
         `key` must depend on the object alone and never raise. Raises ValueError when the name is taken.
         """
@@ -103,7 +103,7 @@ class Store(Generic[T]):
                 self._indices[name].setdefault(value, {})[place] = item
 
     def by_index(self, name: str, key: Hashable) -> list[T]:
-        """The objects for which the index gave `key`. Raises KeyError when there is no such index."""
+        """Return the objects with that value of `key` in the index. Raises KeyError when there is no such index."""
         found = self._indices[name].get(key)
         return list(found.values()) if found else []
 
@@ -111,7 +111,7 @@ class Store(Generic[T]):
         """Call `handler` for every later change, synchronously, when the store already has the new state.
 
         During a relist the store has the state after all of its changes. A handler must not change the store; one that
-        raises is logged and counted, and the others still hear of the change.
+        raises is logged and counted, and the others are still called.
         """
         self._handlers.append(handler)
 
@@ -124,7 +124,7 @@ class Store(Generic[T]):
         self._handlers.remove(handler)
 
     def replace_all(self, objects: Iterable[T]) -> None:
-        """Take a whole list as the new state; handlers hear the difference, deletions first. Sets `synced`."""
+        """Take a whole list as the new state; handlers get the difference, deletions first. Sets `synced`."""
         relist = self.relist()
         relist.extend(objects)
         relist.end()
@@ -134,7 +134,7 @@ class Store(Generic[T]):
         return Relist(self)
 
     def apply(self, kind: ChangeKind, object: T) -> None:  # noqa: A002 - the word of a watch event
-        """Take one watch event. What the store knows decides what it means: a repeated event is no change."""
+        """Take one watch event, compared with the store's own objects: a repeated event is no change."""
         self._tell(self._remove(_key(object)) if kind == "deleted" else self._put(object))
 
     def statistics(self) -> StoreStatistics:
@@ -151,7 +151,7 @@ class Store(Generic[T]):
         for item in news:
             changes += self._put(item)
             if first:
-                # Nobody believes it yet.
+                # Not synced, so it is not relied on yet.
                 self._tell(changes)
                 changes.clear()
                 yield
@@ -221,7 +221,8 @@ class Store(Generic[T]):
 class Relist(Generic[T]):
     """A list that becomes the new state of a store, part by part, so that others may have their turn between.
 
-    Of what the store has in that version already only the name is kept: else a relist would hold a cluster twice.
+    Only the name is kept of an object that the store has in that version already: else a relist would hold a cluster
+    twice.
     """
 
     def __init__(self, store: Store[T]) -> None:
@@ -230,7 +231,7 @@ class Relist(Generic[T]):
         self._news: dict[_Key, T] = {}
 
     def extend(self, objects: Iterable[T], /) -> None:
-        """Take a part. Nobody hears of it before the end."""
+        """Take a part. No handler is called before the end."""
         known = self._store._objects  # noqa: SLF001 - its own
         for item in objects:
             place = _key(item)
@@ -247,10 +248,10 @@ class Relist(Generic[T]):
             pass
 
     def steps(self) -> Iterator[None]:
-        """As `end`, step by step. What was never listed fills up meanwhile, and is `synced` at the end.
+        """As `end`, step by step. A store that was never listed fills up step by step, and is `synced` at the end.
 
         Else the store changes in the first step, for a gang whose pods have others in their places must not look as if
-        it had none; its handlers hear of it in the others.
+        it had none; its handlers are called in the others.
         """
         return self._store._replace(self._listed, self._news.values())
 

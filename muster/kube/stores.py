@@ -1,4 +1,4 @@
-"""Several stores of one type, read as one: each has its own watch, and a reader does not mind which."""
+"""Several stores of one type, read as one; each has its own watch."""
 
 from __future__ import annotations
 

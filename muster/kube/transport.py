@@ -1,6 +1,6 @@
 """Requests and streams over HTTP: credentials, deadlines, and the rule for what may be tried again.
 
-`Client` knows the verbs of Kubernetes; this module knows the network, and turns whatever it does into ApiError.
+`Client` knows the verbs of Kubernetes; this module knows the network, and turns its failures into ApiError.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 
 _JSON = "application/json"
 _CONNECTIONS = 64
-# Seconds for which a connection is kept that nobody uses; an apiserver ends it after 90. A gang's gates are opened over
-# 32 of them, and each handshake would be part of the way to its start.
+# Seconds for which an idle connection is kept; an apiserver ends it after 90. A gang's gates are opened over 32 of
+# them, and each handshake would delay its start.
 _KEPT = 60.0
 _UNAUTHORIZED = 401
 _TOO_MANY_REQUESTS = 429
@@ -45,7 +45,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request: `path` is encoded already, empty `params` are left out, `repeatable` says it may happen twice.
+    """One request: `path` is encoded already, empty `params` are left out, a `repeatable` one may happen twice.
 
     An answer of more than `most` bytes is OversizedAnswer.
     """
@@ -87,11 +87,11 @@ class Transport:
         await self._session.close()
 
     async def request(self, call: Call, deadline: float) -> bytes:
-        """Give the body of a successful answer, after as many attempts as fit into `deadline` seconds.
+        """Return the body of a successful answer, after as many attempts as fit into `deadline` seconds.
 
         429, and 5xx with Retry-After, are obeyed for every call, as client-go does; without it 5xx and broken
         connections are tried again only when the call is repeatable. After the deadline nothing of a body is sent any
-        more, and the apiserver is told to give up by then. Raises ApiError, and Unreachable at the deadline.
+        more, and the apiserver is asked to give up by then. Raises ApiError, and Unreachable at the deadline.
         """
         backoff = Backoff(0.1, 5.0)
         last: ApiError | None = None
@@ -123,7 +123,7 @@ class Transport:
             del last  # its traceback holds this frame
 
     async def once(self, call: Call, deadline: float) -> bytes:
-        """Give the body of a successful answer to a single attempt, within `deadline` seconds.
+        """Return the body of a successful answer to a single attempt, within `deadline` seconds.
 
         Credentials are loaded before the time starts. Raises ApiError, and Unreachable at the deadline.
         """
@@ -139,7 +139,7 @@ class Transport:
     async def stream(
         self, call: Call, *, open_deadline: float, silence: float, max_line: int
     ) -> AsyncIterator[AsyncIterator[bytes]]:
-        """Open an answer that goes on, and give its lines; tried again only with other credentials, after a 401.
+        """Open an answer that goes on, and yield its lines; tried again only with other credentials, after a 401.
 
         Raises, on entering or from the iterator, ApiError, Unreachable, WatchIdle after `silence` seconds without a
         byte, and OversizedLine.
@@ -221,7 +221,8 @@ class Transport:
         body = None
         if call.body is not None:
             body = _TimelyBody(call.body, latest)
-            # Else what waits in the apiserver, for another's webhook say, may be done long after we gave up.
+            # Else a request that waits in the apiserver, for the webhook of others say, may be done long after we gave
+            # up.
             params["timeout"] = f"{max(1, round((latest - boottime()) * 1000))}ms"
         query = urlencode(params)
         return await self._session.request(
@@ -231,7 +232,7 @@ class Transport:
             data=body,
             headers=headers,
             timeout=silence,
-            allow_redirects=False,  # nobody but the configured server gets our token
+            allow_redirects=False,  # only the configured server gets our token
             proxy=self.connection.proxy,
             server_hostname=self.connection.server_hostname,
         )
@@ -243,7 +244,7 @@ class Transport:
             if isinstance(error, aiohttp.ClientConnectorCertificateError):
                 self.connection.reload_trust()
             if isinstance(error, aiohttp.ClientProxyConnectionError):
-                # A proxy that refuses says nothing of the apiserver.
+                # A refusal by a proxy is none by the apiserver.
                 return _NeverSent(f"no proxy answers: {text}")
             return _NeverSent(text, connection_refused=isinstance(error.os_error, ConnectionRefusedError))
         return Unreachable(text, reason="Timeout" if isinstance(error, TimeoutError) else "Unreachable")
@@ -270,8 +271,8 @@ class _NeverSent(Unreachable):
 def _without_frames(error: BaseException) -> BaseException:
     """The same error, and what it came from, without tracebacks.
 
-    aiohttp's frames hold the error whose traceback holds them. The cycle collector, which never looks at what was there
-    when it looked before (`muster.process.lifecycle`), would leave most of what a watch or a retry has waited with.
+    aiohttp's frames hold the error whose traceback holds them. The cycle collector skips objects that it has seen
+    before (`muster.process.lifecycle`), and would leave most of those that a watch or a retry has waited with.
     """
     one: BaseException | None = error
     while isinstance(one, aiohttp.ClientError | OSError):  # not what its caller is handling

@@ -1,4 +1,4 @@
-"""Which objects to look at next: each key once, never twice at the same time, failed ones later and later.
+"""The keys of the objects to look at next: each once, never twice at the same time, failed ones later and later.
 
 The rules are client-go's: a key added while it is worked on comes back when that is done; keys are handed out in the
 order in which they became ready; a failed key waits 5 ms, 10 ms, … up to a cap, and all failed keys together come back
@@ -26,7 +26,7 @@ K = TypeVar("K", bound="Hashable")
 # minutes after an outage; an apiserver bears a hundred more requests a second, and says 429 if not.
 _RETRIES_PER_SECOND = 100.0
 _RETRIES_AT_ONCE = 100
-# So many times that count no more, beside as many as count, before they are dropped.
+# Outdated times are dropped when they are more than these, and more than the times that count.
 _OUTDATED = 1000
 
 
@@ -92,7 +92,7 @@ class QueueCore(Generic[K]):
         self._due.pop(key, None)
 
     def advance(self, now: float) -> float | None:
-        """Add what is due, and give the time when the next key will be, or None."""
+        """Add the keys that are due, and return the time at which the next one will be, or None."""
         while self._heap:
             when, _, key = self._heap[0]
             if self._due.get(key) == when:
@@ -113,7 +113,7 @@ class QueueCore(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """End the work on a key. Raises ValueError when nobody was working on it."""
+        """End the work on a key. Raises ValueError if it was not handed out."""
         if key not in self._processing:
             raise ValueError(f"{key!r} was not handed out")
         self._processing.discard(key)
@@ -121,7 +121,7 @@ class QueueCore(Generic[K]):
             self._ready.append(key)
 
     def retry(self, key: K, now: float) -> float:
-        """Add the key again after its failure's delay, which is given back: base, doubled by each failure, capped.
+        """Add the key again after its failure's delay, and return that: base, doubled by each failure, capped.
 
         It is longer when more keys fail than may be retried in a second.
         """
@@ -129,7 +129,7 @@ class QueueCore(Generic[K]):
         self._failures[key] = failures + 1
         self._retried += 1
         if self._slots.get(key, now) <= now:
-            # Who is brought back by events, and fails each time, takes no more than one of the others' moments.
+            # A key that events bring back, and that fails each time, takes no more than one of the others' moments.
             self._slots[key] = now + self._retries.reserve(now)
         delay = max(min(self._cap, self._base * 2.0 ** min(failures, 60)), self._slots[key] - now)
         self.add_at(key, now + delay)
@@ -148,7 +148,7 @@ class QueueCore(Generic[K]):
 
     @property
     def ready(self) -> int:
-        """How many keys could be taken now."""
+        """The number of keys that could be taken now."""
         return len(self._ready)
 
     def statistics(self) -> QueueStatistics:
@@ -166,7 +166,7 @@ class QueueCore(Generic[K]):
 class WorkQueue(Generic[K]):
     """A work queue in the running event loop; all but `get` may be called from any callback of that loop.
 
-    `waited` is told of every key that is handed out for how many seconds it was ready.
+    `waited` is called with the seconds for which each key was ready when it is handed out.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class WorkQueue(Generic[K]):
             try:
                 await waiter
             except asyncio.CancelledError:
-                # Woken and cancelled at once: the wake-up belongs to somebody else now.
+                # Woken and cancelled at once: the wake-up belongs to another waiter now.
                 if waiter.done() and not waiter.cancelled():
                     self._wake()
                 raise
@@ -221,12 +221,12 @@ class WorkQueue(Generic[K]):
                     self._waiters.remove(waiter)
 
     def done(self, key: K) -> None:
-        """Give the key back; if it was added meanwhile it is ready again."""
+        """Give the key back; if it was added during the work it is ready again."""
         self._core.done(key)
         self._wake()
 
     def retry(self, key: K) -> float:
-        """Add the key again after its failure's delay in seconds, which is given back."""
+        """Add the key again after its failure's delay, and return that in seconds."""
         delay = self._core.retry(key, asyncio.get_running_loop().time())
         self._schedule()
         return delay
@@ -271,7 +271,7 @@ class WorkQueue(Generic[K]):
         new = self._core.ready - len(self._ready_since)
         if new > 0:
             self._ready_since.extend([asyncio.get_running_loop().time()] * new)
-        # As many as there are keys: more would only find nothing. At the end everybody, to find out.
+        # As many as there are keys: more would only find nothing. At the end all of them, to learn that it is the end.
         count = len(self._waiters) if self._core.shutting_down else self._core.ready
         while count > 0 and self._waiters:
             waiter = self._waiters.popleft()
@@ -304,7 +304,7 @@ async def work(queue: WorkQueue[K], handler: Callable[[K], Awaitable[None]], wor
                 queue.forget(key)
             finally:
                 queue.done(key)
-            # A handler that never waits would keep everything else from its turn, the renewal of the lease above all.
+            # A handler that never waits would keep all other tasks from running, the renewal of the lease above all.
             await asyncio.sleep(0)
 
     async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""Where each kind lives at the apiserver, so that no URL is written anywhere else."""
+"""The URL path of each kind at the apiserver: no other module writes one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Resource:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
-        """Give the URL path of an object, or without `name` of the collection (of all namespaces without `namespace`).
+        """Return the URL path of an object, or of a collection without `name` (in all namespaces without `namespace`).
 
         Raises ValueError when a namespace is missing or too many, BadNameError for a name that is no path segment.
         """

@@ -1,1 +1,1 @@
-"""What both processes share: lifecycle, logs, probes, metrics, certificates as values, and build information."""
+"""Shared parts of both processes: lifecycle, logs, probes, metrics, certificates as values, and build information."""

@@ -1,4 +1,4 @@
-"""Certificates as values: how the webhook's own are made, and what those of anybody say.
+"""Certificates as values: making the webhook's own, and reading any.
 
 The Secret has four keys, as cert-manager's and kubectl's TLS Secrets name them: `tls.crt` and `tls.key` are served,
 `ca.crt` holds the authorities that are to be trusted, the one that signs first, and `ca.key` is the key of that one.
@@ -27,7 +27,7 @@ _AUTHORITY_NAME = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "muster web
 _SKEW = dt.timedelta(hours=1)
 _KEYS = ("ca.crt", "ca.key", "tls.crt", "tls.key")
 _PEM = serialization.Encoding.PEM
-# What cryptography raises for a key or a certificate that is none.
+# The errors of cryptography for malformed keys and certificates.
 _UNREADABLE = (
     *(ValueError, TypeError, UnsupportedAlgorithm, InvalidSignature),
     *(x509.ExtensionNotFound, x509.DuplicateExtension),
@@ -35,12 +35,12 @@ _UNREADABLE = (
 
 
 class InvalidCertificateError(Exception):
-    """A certificate, or its key, that cannot be served; says what is wrong with it."""
+    """A certificate, or its key, that cannot be served; the message tells the fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lives:
-    """How long what is made is good. A certificate never outlives its authority, which is renewed early enough."""
+    """The lifetimes of new certificates. One never outlives its authority, which is renewed early enough."""
 
     certificate: dt.timedelta = dt.timedelta(days=90)
     authority: dt.timedelta = dt.timedelta(days=365)
@@ -54,7 +54,7 @@ class KeyPair:
     key: bytes
 
     def chain(self) -> list[x509.Certificate]:
-        """The serving certificate, then what stands above it. Raises InvalidCertificateError."""
+        """The serving certificate, then the chain above it. Raises InvalidCertificateError."""
         try:
             return x509.load_pem_x509_certificates(self.certificate)
         except ValueError as error:
@@ -76,13 +76,13 @@ class KeyPair:
         return all(name in known or f"*.{name.partition('.')[2]}" in known for name in names)
 
     def signed_by(self, authorities: Iterable[x509.Certificate]) -> x509.Certificate | None:
-        """That of the authorities which signed it, or the highest of its chain; None when none did."""
+        """The authority that signed it, or the highest of its chain; None if none of these did."""
         return next((one for one in authorities for link in self.chain() if link == one or _signed(link, one)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """What the Secret holds: the authorities, of which the first signs with `ca_key`, and what is served."""
+    """The content of the Secret: the authorities, the first signs with `ca_key`, and the served pair."""
 
     authorities: tuple[x509.Certificate, ...]
     ca_key: bytes
@@ -117,7 +117,7 @@ class Certificates:
 
     @property
     def issuer(self) -> x509.Certificate | None:
-        """The authority that signed what is served; None when it is none of these."""
+        """The authority that signed the served certificate; None when it is none of these."""
         return self.pair.signed_by(self.authorities)
 
     def secret_data(self) -> dict[str, str]:
@@ -127,12 +127,12 @@ class Certificates:
         return {name: base64.b64encode(part).decode() for name, part in zip(_KEYS, parts, strict=True)}
 
     def with_new_authority(self, now: dt.datetime, lives: Lives) -> Certificates:
-        """The same with a new authority before the others; what is served stays."""
+        """Return the same with a new authority before the others; the served pair stays."""
         authority, key = _new_authority(now, lives.authority)
         return replace(self, authorities=(authority, *self.authorities), ca_key=key)
 
     def with_new_pair(self, names: Sequence[str], now: dt.datetime, lives: Lives) -> Certificates:
-        """The same with a new serving certificate of the first authority for these DNS names."""
+        """Return the same with a new serving certificate of the first authority for these DNS names."""
         return replace(self, pair=_new_pair(self.authorities[0], self.ca_key, names, now, lives.certificate))
 
 
@@ -152,7 +152,7 @@ def authorities_in(bundle: bytes) -> frozenset[x509.Certificate]:
 
 
 def made_at(certificate: x509.Certificate) -> dt.datetime:
-    """When one of muster's was made: its time begins a little earlier."""
+    """Return when a certificate of muster's was made: its time begins a little earlier."""
     return certificate.not_valid_before_utc + _SKEW
 
 
@@ -168,7 +168,7 @@ def renewal_due(certificate: x509.Certificate, now: dt.datetime) -> bool:
 
 
 def server_context(pair: KeyPair) -> ssl.SSLContext:
-    """A fresh TLS context that serves it. Raises InvalidCertificateError, also where the key is not its own."""
+    """Return a new TLS context that serves the pair. Raises InvalidCertificateError, also if the key is another's."""
     pair.chain()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -185,7 +185,7 @@ def server_context(pair: KeyPair) -> ssl.SSLContext:
     return context
 
 
-# A replica asks the same of the same few at every look.
+# A replica checks the same few certificates at every look.
 @lru_cache(maxsize=64)
 def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
     try:
@@ -196,7 +196,7 @@ def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
 
 
 def _may_sign(certificate: x509.Certificate) -> bool:
-    """True if callers trust what it signs: those in Go ask it of roots, too (CheckSignatureFrom of crypto/x509)."""
+    """True if clients trust its signatures: Go's demand it of roots, too (CheckSignatureFrom of crypto/x509)."""
     found = {type(one.value): one.value for one in certificate.extensions}
     basic, usage = found.get(x509.BasicConstraints), found.get(x509.KeyUsage)
     authority = basic.ca if isinstance(basic, x509.BasicConstraints) else certificate.version is x509.Version.v1
@@ -223,7 +223,7 @@ def _new_pair(
         raise TypeError("muster's authorities have keys of elliptic curves")
     identifier = x509.SubjectKeyIdentifier.from_public_key(signer.public_key())
     with suppress(x509.ExtensionNotFound):
-        # One that somebody else made may have none, or another one than muster's would.
+        # The authority of others may have none, or another one than muster's would.
         identifier = authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
     leaf = (

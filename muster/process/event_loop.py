@@ -1,8 +1,8 @@
-"""How long the event loop goes without looking at its connections and timers (metrics.py has the metric).
+"""The time for which the event loop does not look at its connections and timers (metrics.py has the metric).
 
-A turn of the loop runs all callbacks that are ready, one after the other. Meanwhile no lease is renewed, no watch is
-read and no review is answered. The loop asks its selector between two turns, so that the selector can tell how long
-each took, of the wall clock: a turn that waits for the processor keeps the others as long as one that computes.
+A turn of the loop runs all callbacks that are ready, one after the other. In a turn no lease is renewed, no watch is
+read and no review is answered. The loop asks its selector between two turns, so the selector can measure each by the
+wall clock: a turn that waits for the processor delays the others as much as one that computes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _LONG = 0.005
 
 
 class Turns:
-    """How many turns took how long: a count for each bucket, without those below it, the sum, and the longest.
+    """The durations of turns: a count for each bucket, without those below it, the sum, and the longest.
 
-    Whoever reads `longest` may set it back to 0. `loop` is the loop whose turns they are, once it is made.
+    A reader of `longest` may set it back to 0. `loop` is the loop whose turns they are, once it is made.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class Turns:
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def tasks(self) -> int:
-        """How many tasks of the loop are not done; 0 before there is a loop. Any thread may ask."""
+        """The number of tasks of the loop that are not done; 0 before there is a loop. Any thread may ask."""
         return len(asyncio.all_tasks(self.loop)) if self.loop is not None else 0
 
     def took(self, seconds: float) -> None:
@@ -47,7 +47,7 @@ class Turns:
 
 
 class _Selector(selectors.DefaultSelector):
-    """Tells `turns` how long it was not asked."""
+    """Counts in `turns` the time for which it was not asked."""
 
     def __init__(self, turns: Turns, clock: Callable[[], float]) -> None:
         super().__init__()

@@ -1,14 +1,14 @@
 """Probes, metrics and the log level, on a port of their own and in a thread of their own.
 
-A probe that waits for the event loop says no more than that the loop is busy, and a busy process is not to be killed or
-left without calls for that. So a thread answers, by what the loop has written down last:
+A probe that waits for the event loop shows only that the loop is busy, which is no reason to kill a process or to send
+it no calls. So a thread answers, from the state that the loop has recorded last:
 
 /healthz: the loop has turned within the last `_DEAD` seconds. A loop that is dead writes nothing, and the kubelet
 restarts the process.
-/readyz: nothing was missing when the loop looked last, and it has turned within the last `_STUCK` seconds: who would
-wait for longer than any review may take had better ask another replica.
-/metrics: collected by the thread, once for all that ask meanwhile, in a share of its time; many that ask often must not
-keep the loop from its work. Of more connections than a cluster needs the oldest go.
+/readyz: nothing was missing when the loop looked last, and it has turned within the last `_STUCK` seconds, longer than
+any review may take: after that another replica should answer.
+/metrics: collected by the thread, once for all requests that wait, in a share of its time, so that frequent requests do
+not keep the loop from its work. The oldest connections are closed when there are more than a cluster needs.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ logger = logging.getLogger(__name__)
 
 # A level is one word.
 _LONGEST_WORD = 64
-# How often the loop writes down how it is, and for how long it may say nothing, in seconds.
+# Seconds between two records of the loop, and the longest time without one.
 _BEAT, _STUCK, _DEAD = 0.25, 5.0, 10.0
-# What part of the time the thread may spend on metrics, and how often it tries where a number changes meanwhile.
+# The part of its time that the thread may spend on metrics, and the attempts when a number changes under it.
 _SHARE, _TRIES = 1 / 20, 5
 # Probes, and some that scrape; a new one closes the oldest, so that a probe always gets its answer.
 _CONNECTIONS = 64
 
 
 class Pulse:
-    """How the event loop was when it turned last; read in any thread. `clock` counts seconds."""
+    """The state of the event loop in its last turn; read in any thread. `clock` counts seconds."""
 
     def __init__(self, ready: Callable[[], Mapping[str, str]], clock: Callable[[], float] = time.monotonic) -> None:
         self._ready = ready
@@ -48,23 +48,23 @@ class Pulse:
         self._last: tuple[float, Mapping[str, str]] = clock(), dict(ready())
 
     async def run(self) -> None:
-        """Write down how it is, for ever."""
+        """Record the state of the loop, for ever."""
         while True:
             self.beat()
             await asyncio.sleep(_BEAT)
 
     def beat(self) -> None:
-        """The loop turns."""
+        """Record a turn of the loop."""
         self._last = self._clock(), dict(self._ready())
 
     @property
     def dead(self) -> str:
-        """Why the process is to be restarted, "" where it is not."""
+        """The reason to restart the process, "" for none."""
         return self._silent(_DEAD)
 
     @property
     def checks(self) -> Mapping[str, str]:
-        """What is missing for calls to be answered, by name, "" for what holds."""
+        """The conditions for answering calls, by name: what is missing, "" if nothing is."""
         stuck = self._silent(_STUCK)
         return {**self._last[1], **({"event loop": stuck} if stuck else {})}
 
@@ -79,8 +79,8 @@ async def serve_health(
 ) -> AsyncIterator[None]:
     """Serve probes, metrics and the log level while the body runs, on all addresses where `address` is empty.
 
-    `ready` says what is missing, by name, "" for what holds; it is asked on this event loop, and the metrics in the
-    thread. The log level is read by anybody, and changed (PUT) by whoever reaches the port from within the pod. Raises
+    `ready` returns conditions by name: what is missing, "" if nothing is. It is called on this event loop, and the
+    metrics in the thread. Every client may read the log level; only clients within the pod may change it (PUT). Raises
     OSError when the port cannot be had.
     """
     pulse = Pulse(ready)
@@ -146,7 +146,7 @@ class _Server:
 
 
 class _Metrics:
-    """The text of a registry; those that ask while one is due have the same."""
+    """The text of a registry; requests that wait for a collection get the same one."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -154,7 +154,7 @@ class _Metrics:
         self._next = 0.0
 
     async def text(self, accept: str) -> tuple[bytes, str]:
-        """What is collected from now on, and its content type."""
+        """Return metrics that are collected after this call, and their content type."""
         encode, content_type = choose_encoder(accept)
         if content_type not in self._due:
             self._due[content_type] = asyncio.create_task(self._collected(encode, content_type))
@@ -166,7 +166,7 @@ class _Metrics:
         began = time.thread_time()
         try:
             for _ in range(_TRIES):
-                # The event loop does not wait, and may change what is gone through.
+                # The event loop does not wait, and may change the numbers during the collection.
                 with suppress(RuntimeError):
                     return encode(self._registry)
             return encode(self._registry)

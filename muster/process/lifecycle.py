@@ -1,4 +1,4 @@
-"""What both of muster's processes do alike: their arguments, who they are, and an orderly end."""
+"""The common lifecycle of both processes: their arguments, their identity, and an orderly end."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _COLLECTED_AFTER = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which pod this process is; the chart sets POD_NAME and POD_NAMESPACE from the downward API."""
+    """The pod of this process; the chart sets POD_NAME and POD_NAMESPACE from the downward API."""
 
     name: str
     namespace: str
 
 
 def identity() -> Identity:
-    """The identity of this process; exits with a clear line when the environment does not say it."""
+    """Return the identity of this process; exits with a clear line when it is not in the environment."""
     missing = [name for name in ("POD_NAME", "POD_NAMESPACE") if not os.environ.get(name)]
     if missing:
         sys.exit(f"muster: {' and '.join(missing)} must be set; the chart takes them from the pod's own metadata")
@@ -46,7 +46,7 @@ def identity() -> Identity:
 
 
 def add_common_arguments(parser: argparse.ArgumentParser) -> None:
-    """Flags that both processes take."""
+    """Add the flags that both processes take."""
     parser.add_argument("--kubeconfig", help="path of a kubeconfig; without it the pod's own ServiceAccount is used")
     parser.add_argument("--health-bind-address", default="", help="address of probes and metrics (all that there are)")
     parser.add_argument("--health-port", type=int, default=8080, help="port of probes and metrics")
@@ -89,7 +89,7 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_args(parser: argparse.ArgumentParser) -> argparse.Namespace:
-    """The arguments of a process; exits with a clear line where they do not fit each other."""
+    """Return the arguments of a process; exits with a clear line if they contradict each other."""
     arguments = parser.parse_args()
     if arguments.elastic_quotas and not any(one.elastic_quotas for one in arguments.schedulers.values()):
         parser.error(
@@ -100,7 +100,7 @@ def parse_args(parser: argparse.ArgumentParser) -> argparse.Namespace:
 
 
 def chosen(text: str) -> dict[str, GangScheduler]:
-    """The gang schedulers that an argument lists, by name; raises ArgumentTypeError."""
+    """Return the gang schedulers that an argument lists, by name; raises ArgumentTypeError."""
     try:
         schedulers = named(*text.split(","))
     except ValueError as error:
@@ -111,7 +111,7 @@ def chosen(text: str) -> dict[str, GangScheduler]:
 
 
 def admitting(text: str) -> tuple[Admitter, ...]:
-    """The admitters that an argument lists; raises ArgumentTypeError."""
+    """Return the admitters that an argument lists; raises ArgumentTypeError."""
     try:
         return listed(text)
     except ValueError as error:
@@ -119,11 +119,11 @@ def admitting(text: str) -> tuple[Admitter, ...]:
 
 
 def tune_gc() -> None:
-    """Have the cycle collector look seldom, once at each object, and never at what is loaded by now.
+    """Make the cycle collector run seldom, scan each object once, and never the objects that exist by now.
 
-    By its own numbers it goes through a hundred thousand objects of loaded modules and a whole store every few pages of
-    a list, and everything waits meanwhile: a second look at the objects of fifty thousand gangs took 1.4 s. What these
-    processes drop is freed by its reference count at once.
+    With Python's thresholds it scans a hundred thousand objects of loaded modules and a whole store every few pages of
+    a list, and all tasks wait for it: a second scan of the objects of fifty thousand gangs took 1.4 s. Objects that
+    these processes drop are freed by their reference count at once.
     """
     gc.collect()
     gc.freeze()
@@ -140,7 +140,7 @@ def _freeze_survivors(phase: str, _: dict[str, int]) -> None:
 def run(name: str, process: Callable[[Turns], Coroutine[Any, Any, None]]) -> None:
     """Run a process to its end; without a usable configuration it exits with one clear line.
 
-    The process is told of the turns that its event loop takes.
+    `process` gets the turns of its event loop.
     """
     tune_gc()
     try:
@@ -150,7 +150,7 @@ def run(name: str, process: Callable[[Turns], Coroutine[Any, Any, None]]) -> Non
 
 
 def stop_signal() -> asyncio.Event:
-    """An event that SIGTERM or SIGINT sets; a second one ends the process at once, as Kubernetes' own do."""
+    """Return an event that SIGTERM or SIGINT sets; a second one ends the process at once, as Kubernetes' own do."""
     stop = asyncio.Event()
 
     def on_signal(number: signal.Signals) -> None:

@@ -1,9 +1,9 @@
 """Log lines: one per record, for people or for machines, each with its event and the review that it is about.
 
-Every call names its event (`extra={"event": "lease.acquired"}`), which stays when the words beside it change;
-docs/log-events.md lists them. A line holds what the code says and no more: never a body, never a Secret. Names come
-from the makers of objects, so control characters in them are written as escapes, and nobody can forge a line. The lines
-of a traceback for people are indented.
+Every call names its event (`extra={"event": "lease.acquired"}`), which stays when the message changes;
+docs/log-events.md lists them. A line holds its message and fields alone: never a body, never a Secret. Names come from
+the makers of objects, so control characters in them are written as escapes, and no name can forge a line. The lines of
+a traceback for people are indented.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ LEVELS = ("debug", "info", "warning", "error")
 # The UID of the admission review that this task works on, "" for none.
 review_uid: ContextVar[str] = ContextVar("review_uid", default="")
 
-# A UID has 36 characters; whoever sends more fills no logs with it.
+# A UID has 36 characters; a longer text must not fill the logs.
 _LONGEST_UID = 64
 _ESCAPES = {code: f"\\x{code:02x}" for code in (*range(32), 127, 0x85)} | {0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 class _Formatter(logging.Formatter):
-    """What both forms share: the time in UTC, and the parts of a record as safe text."""
+    """Common parts of both forms: the time in UTC, and the parts of a record as safe text."""
 
     converter = staticmethod(time.gmtime)
     default_time_format = "%Y-%m-%dT%H:%M:%S"
@@ -38,7 +38,7 @@ class _Formatter(logging.Formatter):
 
     @staticmethod
     def event(record: logging.LogRecord) -> str:
-        """The name of what happened; "" for a line of a library."""
+        """Return the name of the event; "" for a line of a library."""
         return str(getattr(record, "event", ""))
 
     def trace(self, record: logging.LogRecord) -> str:
@@ -51,7 +51,7 @@ class _Console(_Formatter):
         about = f" [{uid}]" if uid else ""
         event = f" {event}" if (event := self.event(record)) else ""
         text = f"{record.levelname} {record.name}{event}{about}: {record.getMessage()}".translate(_ESCAPES)
-        # The words of an error may be somebody's, too: indented, none of its lines looks like a record.
+        # The message of an error may contain text of users: indented, none of its lines looks like a record.
         trace = "".join(f"\n  {line.translate(_ESCAPES)}" for line in self.trace(record).split("\n") if line)
         return f"{self.formatTime(record)} {text}{trace}"
 

@@ -1,7 +1,7 @@
-"""What both processes tell Prometheus alike: which version they are, what they cost, and how their watches do.
+"""Common metrics of both processes: version, resource usage, event loop and watches.
 
 Every number has its registry passed in; nothing is registered globally. Names and units are those of the field:
-base units, `_total` for what only grows, and client-go's own names where it has them (`workqueue_…`). No label names a
+base units, `_total` for counters, and client-go's own names where it has them (`workqueue_…`). No label names a
 workload or a pod, so that the number of series is bounded by kinds, queues and states.
 """
 
@@ -22,7 +22,7 @@ from muster.process.revision import built_in_commit
 
 
 def new_registry(component: str) -> CollectorRegistry:
-    """A registry with the version and the process's own numbers (`process_…`) in it."""
+    """Return a registry with the version and the process's own numbers (`process_…`) in it."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     labels = ["component", "version", "revision"]
@@ -32,13 +32,13 @@ def new_registry(component: str) -> CollectorRegistry:
 
 
 def unread(reflectors: Sequence[Reflector[Any]]) -> str:
-    """What was not listed yet, for /readyz; "" when everything was."""
+    """Return the kinds that are not listed yet, for /readyz; "" for none."""
     names = sorted({one.resource.full_name for one in reflectors if not one.store.synced})
     return f"not yet: {', '.join(names)}" if names else ""
 
 
 class LoopTurns(Collector):
-    """How long the turns of the event loop take, and how many tasks it has, read when Prometheus asks."""
+    """The durations of the event loop's turns, and the number of its tasks, read when Prometheus asks."""
 
     def __init__(self, turns: Turns, registry: CollectorRegistry) -> None:
         self._turns = turns
@@ -58,7 +58,7 @@ class LoopTurns(Collector):
 
 
 class Watches(Collector):
-    """How the watches do, read from their own statistics when Prometheus asks."""
+    """The state of the watches, read from their own statistics when Prometheus asks."""
 
     def __init__(self, reflectors: Sequence[Reflector[Any]], registry: CollectorRegistry) -> None:
         self._reflectors = reflectors
@@ -75,7 +75,7 @@ class Watches(Collector):
         for reflector in self._reflectors:
             by_name.setdefault(reflector.resource.full_name, []).append(reflector)
         for name, versions in by_name.items():
-            # MPIJob has two versions, of which a cluster serves one.
+            # MPIJob has two versions, and a cluster serves one of them.
             label, numbers = [name], [reflector.statistics() for reflector in versions]
             objects.add_metric(label, sum(len(reflector.store) for reflector in versions))
             absent.add_metric(label, int(all(one.absent for one in numbers)))

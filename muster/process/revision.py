@@ -1,7 +1,7 @@
-"""Which commit of muster this is.
+"""The commit of muster that runs.
 
-An image knows it from the file that its build wrote into the package, a checkout from git. Nobody guesses: a package
-from elsewhere says `unknown`.
+An image knows it from the file that its build wrote into the package, a checkout from git. For a package from elsewhere
+it is `unknown`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _GIT_SECONDS = 5
 
 
 def built_in_commit(package: Path = _PACKAGE) -> str:
-    """Return the commit that was written into the package, or `unknown`; it costs the reading of one small file."""
+    """Return the commit that was written into the package, or `unknown`; reads one small file."""
     try:
         return (package / COMMIT_FILE).read_text(encoding="utf-8").strip() or UNKNOWN
     except (OSError, UnicodeDecodeError):
@@ -25,7 +25,7 @@ def built_in_commit(package: Path = _PACKAGE) -> str:
 
 
 def in_checkout(folder: Path) -> str:
-    """Return the commit of the checkout whose top is this folder, with `-dirty` behind it when files differ from it.
+    """Return the commit of the checkout whose top is this folder, with `-dirty` appended when files differ from it.
 
     `unknown` when it is no such folder, or when git is not there, refuses, or does not answer in five seconds.
     """
