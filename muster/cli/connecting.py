@@ -20,6 +20,8 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.model.objects import ConfigMap, InvalidObjectError, decode
 from muster.model.resource import CONFIG_MAPS, BadNameError
 
+PATIENCE = 15.0
+"""Seconds for one request; a user is waiting at a terminal."""
 _UNAUTHORIZED = 401
 _SUCCESS = 200
 # Kubernetes' own namespace for what all users of a cluster may know.

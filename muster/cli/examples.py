@@ -9,7 +9,7 @@ _HEAD = "examples:\n"
 
 
 class Example(NamedTuple):
-    """What a command is good for, and the command as a user types it."""
+    """The purpose of a command, and the command as a user types it."""
 
     purpose: str
     command: str

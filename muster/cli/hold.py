@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _resources(word: str) -> list[Resource]:
-    """What a word may mean; raises UnknownSubjectError where nothing of it is ever on hold.
+    """The kinds that a word may mean; raises UnknownSubjectError for one that is never on hold.
 
     A queue is of either source: a user need not know which of them the installation has.
     """

@@ -115,7 +115,7 @@ async def _make(client: Client, arguments: argparse.Namespace, manifest: dict[st
 
 
 async def _exists(client: Client, kind: Resource, name: str) -> bool:
-    """Whether there is a queue of that name; not, where it may not be read. Raises ApiError."""
+    """True if there is a queue of that name; not, where it may not be read. Raises ApiError."""
     try:
         await client.get(kind, name)
     except ApiError as error:

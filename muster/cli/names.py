@@ -42,7 +42,7 @@ def parse_names(words: Sequence[str]) -> list[ObjectName]:
 
 
 def is_pod_group(word: str) -> bool:
-    """Whether the word means the kind PodGroup."""
+    """True if the word means the kind PodGroup."""
     return bool(pod_groups_meant(word))
 
 

@@ -83,7 +83,7 @@ def parse(source: str, text: str) -> Iterator[tuple[str, Any]]:
 
 
 def stays_text(text: str) -> bool:
-    """Whether kubectl reads this text without quotes as text."""
+    """True if kubectl reads this text without quotes as text."""
     try:
         return bool(_plain(text) == text)
     except ValueError:  # no number of JSON

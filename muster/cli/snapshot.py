@@ -60,11 +60,11 @@ class ClusterSnapshot:
     :ivar nodes: the sum of what the nodes can give; None when the nodes do not limit admission, or cannot be read
     :ivar room: what is counted of the nodes, where they limit admission and can be read
     :ivar missing: what is unknown, such as for a missing permission, each with its consequence
-    :ivar whole: whether every namespace was read; if not, the usage of other gangs and all positions are unknown
+    :ivar whole: true if every namespace was read; if not, the usage of other gangs and all positions are unknown
     :ivar unreadable: the kinds that could not be read at all, by their full names
     :ivar scopes: the stores that could be read, each with its namespace, None for all namespaces
     :ivar defaults: the defaults of the installation
-    :ivar by_nodes: whether the installation limits admission by the nodes (chart value `bound: nodes`)
+    :ivar by_nodes: true if the installation limits admission by the nodes (chart value `bound: nodes`)
     """
 
     cluster: Cluster = field(default_factory=Cluster)
@@ -131,7 +131,7 @@ class ClusterSnapshot:
         quota_use.count()
 
     def _kept_out(self, view: GangSnapshot, snapshot: LedgerSnapshot) -> Decision | None:
-        """Why held pods get no PodGroup, and so no recorded state: their queue takes no gangs. Else None."""
+        """The decision on held pods that get no PodGroup, and so no state, because of their queue; else None."""
         if view.pod_group is not None or view.gang is None or view.intent is None or view.left_alone:
             return None
         if not view.members or view.open or view.workload is None or not view.workload.active:
@@ -144,7 +144,7 @@ class ClusterSnapshot:
         return refusal if refusal is not None and refusal.state in _WITHOUT_GROUP else None
 
     def is_lost(self, view: GangSnapshot, queue: str, ledger: Ledger) -> bool:
-        """Whether a queue is not there for the gang, as far as this user can know."""
+        """True if a queue is not there for the gang, as far as this user can know."""
         known = ledger.tree and self.cluster.namespaces.get("", view.key.namespace) is not None
         return bool(known) and lost_in(view, ledger.tree, queue)
 
@@ -277,7 +277,7 @@ class Followed:
 
     @property
     def faults(self) -> list[str]:
-        """Why kinds are not followed at the moment, one sentence each: what is shown of them may be old."""
+        """The reasons why kinds are not followed at the moment, one sentence each: their objects may be old."""
         return [f"{one.resource.full_name}: {one.fault}" for one in self._reflectors if one.fault is not None]
 
 

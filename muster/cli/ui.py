@@ -1,4 +1,4 @@
-"""What all commands print with: streams, colours, columns, amounts, durations, questions, and data for programs."""
+"""Output of all commands: streams, colours, columns, amounts, durations, questions, and data for programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class UnwritableError(Exception):
 
 
 def prepare() -> None:
-    """Have what is printed written as kubectl writes it: in UTF-8, but for a terminal that shows something else.
+    """Set up the output as kubectl writes it: in UTF-8, but for a terminal with another encoding.
 
     A standard stream that is closed takes everything, and gives nothing.
     """
@@ -71,17 +71,17 @@ def listed(words: Sequence[str], most: int = 10) -> str:
 
 
 def colours(out: TextIO) -> bool:
-    """Whether `out` shows colours: a terminal that is not dumb, unless `NO_COLOR` is set (https://no-color.org)."""
+    """True if `out` shows colours: a terminal that is not dumb, unless `NO_COLOR` is set (https://no-color.org)."""
     return clears(out) and not os.environ.get("NO_COLOR")
 
 
 def draws(out: TextIO) -> bool:
-    """Whether `out` shows box and block characters: a terminal with colours whose text is UTF-8."""
+    """True if `out` shows box and block characters: a terminal with colours whose text is UTF-8."""
     return colours(out) and (out.encoding or "").lower().replace("-", "") == "utf8"
 
 
 def clears(out: TextIO) -> bool:
-    """Whether `out` is a terminal that understands escape sequences."""
+    """True if `out` is a terminal that understands escape sequences."""
     return out.isatty() and os.environ.get("TERM") != "dumb"
 
 
@@ -143,7 +143,7 @@ def rounded(amount: str) -> str:
 
 
 def asks(*, yes: bool, dry_run: bool) -> bool:
-    """Whether there is a user to ask, by the options `--yes` and `--dry-run`."""
+    """True if there is a user to ask, by the options `--yes` and `--dry-run`."""
     return not (yes or dry_run) and sys.stdin.isatty() and (sys.stderr.isatty() or sys.stdout.isatty())
 
 

@@ -1,4 +1,4 @@
-"""When the gangs of a ledger start: by their reservations, and by a forecast of the ledger.
+"""The starts of the gangs of a ledger, by their reservations and by a forecast of the ledger.
 
 The forecast runs on a copy, and only as far as it is asked for and its CPU time lasts. It is as good as the run times
 that it knows: when fewer than half of those that a gang waits for are known, no start is given.
@@ -32,7 +32,7 @@ _ENOUGH = 0.5
 
 
 class _Awaited(NamedTuple):
-    """How many gangs a gang waits for, and of how many of them a run time is known."""
+    """The number of gangs that a gang waits for, and of those with a known run time."""
 
     gangs: int = 0
     known: int = 0
@@ -87,7 +87,7 @@ class ExpectedStarts:
         self._left -= time.thread_time() - began
 
     def stop(self) -> None:
-        """Have a forecast end that goes on in another thread."""
+        """End a forecast that runs in another thread."""
         self._left = 0.0
 
     def in_queue(self, queue: str) -> Sequence[float]:
@@ -95,7 +95,7 @@ class ExpectedStarts:
         return self._in_queue.get(queue, ())
 
     def when(self, key: GangKey) -> dict[str, Any] | None:
-        """What is known of the start of a waiting gang; None for one that does not wait, or can never start."""
+        """The known facts about the start of a waiting gang; None for one that does not wait, or can never start."""
         waits = self._ledger.candidate(key)
         if waits is None or self._ledger.refusal(waits, self.now) is not None:
             return None
@@ -122,7 +122,7 @@ class ExpectedStarts:
         }
 
     def _why_not(self, start: _Start | None, awaited: _Awaited) -> str:
-        """Why no expected start is known; "" when one is."""
+        """The reason why no expected start is known; "" when one is."""
         if start is not None and (start.at <= self.now or awaited.part >= _ENOUGH):
             return ""
         if start is None and not self._ended:
@@ -158,12 +158,12 @@ def starts_by(reservation: Reservation | None) -> str | None:
 
 
 def basis_of(reservation: Reservation | None) -> str | None:
-    """What the start of a reservation rests on."""
+    """The basis of the start of a reservation."""
     return reservation.basis if reservation is not None else None
 
 
 def when_lines(when: Mapping[str, Any], message: str, now: float) -> Iterator[tuple[str, str]]:
-    """What is known of a start in words, each with its title, without what is in the message already."""
+    """The known facts about a start in words, each with its title, without those that the message has already."""
     planned = seconds_of(when["startsBy"] or "")
     if planned is not None and (minute := minute_of(planned)) not in message:
         if when["basis"] == EndKind.ENFORCED.name.lower():

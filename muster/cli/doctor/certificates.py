@@ -84,7 +84,7 @@ def _ages(served: Certificate, where: str, installed: Installation, now: dt.date
 
 
 def _trust(sight: Sight, pair: KeyPair | None, installed: Installation, now: dt.datetime) -> Iterator[Diagnosis]:
-    """Which webhook entries do not trust the serving certificate."""
+    """The webhook entries that do not trust the serving certificate."""
     faults: dict[str, list[str]] = {}
     entries = list(_entries(sight, installed))
     for name, bundle in entries:
@@ -112,7 +112,7 @@ def _entries(sight: Sight, installed: Installation) -> Iterator[tuple[str, str]]
 
 
 def _fault(bundle: str, pair: KeyPair | None, now: dt.datetime) -> str:
-    """What a caBundle holds instead of the CA of the serving certificate; "" when it holds that CA."""
+    """The content of a caBundle that is not the CA of the serving certificate; "" when it holds that CA."""
     trusted = _authorities(bundle)
     good = [one for one in trusted if valid_at(one, now)]
     if not trusted:

@@ -21,7 +21,7 @@ from muster.queueing.sources import QUEUE_SOURCES, QueueSource
 LONG = 3600.0
 """Seconds after which a held gang is reported, unless the caller sets another limit."""
 MOST = 20
-"""How many gangs or annotations are reported; the rest is a number."""
+"""The number of gangs or annotations that are reported; the others are counted."""
 GROUP_DELAY = 60.0
 """Seconds within which a healthy controller creates the PodGroup of a pod."""
 _Key = tuple[str, str]
@@ -127,7 +127,7 @@ def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
 
 
 def _keeps_room(group: Group, now: float) -> bool:
-    """Whether a PodGroup without pods keeps room from others; another tool may create it shortly before its pods.
+    """True if a PodGroup without pods keeps room from others; another tool may create it shortly before its pods.
 
     Of a scheduler that keeps none the pods of others have not been read: such a PodGroup may be in use.
     """

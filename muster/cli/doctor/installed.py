@@ -69,7 +69,7 @@ class Installation:
 
     @property
     def own_certificates(self) -> bool:
-        """Whether the webhook issues its own certificates."""
+        """True if the webhook issues its own certificates."""
         return self._argument(self.webhook, "certificate-directory") is None
 
     @property
@@ -78,7 +78,7 @@ class Installation:
         return self._argument(self.webhook, "validation") or ""
 
     def refuses_lost_queues(self, namespace: Mapping[str, str]) -> bool:
-        """Whether a workload in a queue that does not exist is refused, according to the Deployment.
+        """True if a workload in a queue that does not exist is refused, according to the Deployment.
 
         `namespace` has the annotations of its Namespace, which may choose for whom a queue counts.
         """
@@ -92,7 +92,7 @@ class Installation:
         return validation.severity(Reason.QUEUE_NOT_FOUND) is Severity.DENY
 
     def _queues_count(self, namespace: Mapping[str, str]) -> bool:
-        """Whether the queue counts for who admits a gang of that namespace, or for who places it."""
+        """True if the queue counts for who admits a gang of that namespace, or for who places it."""
         if chosen_admitter(namespace, self.admitters) is Admitter.LEDGER:
             return True
         schedulers = self.gang_schedulers
@@ -112,7 +112,7 @@ class Installation:
 
     @property
     def gang_schedulers(self) -> dict[str, GangScheduler]:
-        """The same by the schedulerName of their pods; a newer muster's are left out."""
+        """Its gang schedulers by the schedulerName of their pods, without those that only a newer muster knows."""
         chosen = (self._argument(self.controller, "schedulers") or "volcano").split(",")
         try:
             return named(*(text for text in chosen if text.partition("=")[0] in PRODUCTS))

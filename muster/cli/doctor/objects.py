@@ -126,7 +126,7 @@ class Webhook(LocalObject, frozen=True):
 
     @property
     def closed(self) -> bool:
-        """Whether the apiserver does not call it yet, as during a first installation."""
+        """True if the apiserver does not call it yet, as during a first installation."""
         return any(condition.name == CLOSED for condition in self.match_conditions)
 
 

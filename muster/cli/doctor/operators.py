@@ -89,7 +89,7 @@ def _flagged(deployment: Deployment, operator: _Operator) -> Iterator[Diagnosis]
 
 
 def is_kueue(deployment: Deployment) -> bool:
-    """Whether it is Kueue's controller."""
+    """True if it is Kueue's controller."""
     return any(
         container.image.partition("@")[0].rpartition("/")[2].partition(":")[0] == "kueue"
         for container in deployment.containers
@@ -121,7 +121,7 @@ def _kueue(sight: Sight, deployments: tuple[Deployment, ...]) -> Iterator[Diagno
 
 
 def _patience(installed: Installation | None, name: str, configuration: Mapping[str, Any]) -> Iterator[Diagnosis]:
-    """Where Kueue admits gangs, muster warns before Kueue's time is over."""
+    """A timeout of Kueue that differs from the one that muster warns of."""
     waits = configuration.get("waitForPodsReady")
     given = installed.kueues_timeout if installed is not None and "kueue" in installed.admitters else None
     set_to = waits.get("timeout") if isinstance(waits, dict) else None

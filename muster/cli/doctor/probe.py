@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from muster.cli.connecting import PATIENCE
 from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.sight import GangProbe, Sight
-from muster.cli.plan.reading import PATIENCE
 from muster.cli.ui import lasting, listed
 from muster.kube.client import Client
 from muster.kube.errors import ApiError, Unreachable
@@ -173,7 +173,7 @@ class _Probe:
 
 
 def _in_group(body: bytes) -> bool:
-    """Whether the apiserver keeps the group of a pod."""
+    """True if the apiserver keeps the group of a pod."""
     return bool(decode(body, Pod).spec.scheduling_group.pod_group_name)
 
 
@@ -207,7 +207,7 @@ def kubernetes(sight: Sight) -> Iterator[Diagnosis]:
 
 
 def found(probes: tuple[GangProbe | Unseen, ...]) -> Iterator[Diagnosis]:
-    """What the probes show, of each scheduler."""
+    """The diagnoses of the probes, one after another."""
     if not probes:
         yield fine("nothing to probe: kubernetes is not in the chart value schedulers")
     for one in probes:
@@ -215,7 +215,7 @@ def found(probes: tuple[GangProbe | Unseen, ...]) -> Iterator[Diagnosis]:
 
 
 def verdict(seen: GangProbe | Unseen) -> Iterator[Diagnosis]:
-    """What a probe shows of the apiserver and the scheduler, and what it left behind."""
+    """The diagnosis of one probe, and the objects that it left behind."""
     if isinstance(seen, Unseen):
         yield unknown(seen, _WHAT)
         return

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
+from muster.cli.connecting import PATIENCE
 from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.installed import KUEUE, LABELS, VOLCANO, Installation, Right, installations, needed
 from muster.cli.doctor.objects import Binding, Deployment, Lease, QueueSeen, WebhookConfiguration, selects
@@ -16,7 +17,6 @@ from muster.cli.doctor.operators import is_kueue
 from muster.cli.doctor.schedulers import program_of
 from muster.cli.doctor.sight import Account, GangMember, Group, ProbeAnswer, Sight
 from muster.cli.doctor.webhooks import JOB, POD, answer_of
-from muster.cli.plan.reading import PATIENCE
 from muster.kube.burst import burst
 from muster.kube.client import Client
 from muster.kube.errors import ApiError, Unreachable
@@ -88,7 +88,7 @@ async def read_all(
     label_selector: str = "",
     field_selector: str = "",
 ) -> tuple[T, ...] | Unseen:
-    """The same, each decoded by `read`."""
+    """All objects of a kind, each decoded by `read`."""
 
     def lenient(raw: bytes) -> T | None:
         # Malformed objects are skipped, as in the webhook and the controller.
@@ -138,7 +138,7 @@ class _Review(LocalObject, frozen=True):
 async def accounts_of(
     client: Client, installed: Installation | None, deployments: tuple[Deployment, ...] | Unseen
 ) -> tuple[Account, ...] | Unseen:
-    """Which permissions the ServiceAccounts lack, according to the authorizers of the apiserver."""
+    """The ServiceAccounts and the permissions that they lack, according to the authorizers of the apiserver."""
     asked: list[tuple[Account, list[Right]]] = []
     if installed is not None:
         asked += [
@@ -288,7 +288,7 @@ async def _labels(client: Client, namespace: str) -> dict[str, str]:
 def _selected(
     installed: Installation, mutating: tuple[WebhookConfiguration, ...] | Unseen, labels: dict[str, str]
 ) -> bool:
-    """Whether the webhooks for pods see a namespace with these labels."""
+    """True if the webhooks for pods see a namespace with these labels."""
     if labels[NAMESPACE_NAME] in ("kube-system", installed.namespace):
         return False
     configurations = () if isinstance(mutating, Unseen) else mutating

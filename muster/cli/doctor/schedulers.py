@@ -96,7 +96,7 @@ def kinds(sight: Sight) -> Iterator[Diagnosis]:
 
 
 def _elastic_quotas(installed: Installation | None, served: Mapping[str, frozenset[str]]) -> Iterator[Diagnosis]:
-    """What the chart value `elasticQuotas` needs; gangs are created without it, too."""
+    """The kind that the chart value `elasticQuotas` needs; gangs are created without it, too."""
     if installed is None or not installed.elastic_quotas:
         return
     api = PRODUCTS["coscheduling"]().api_version
@@ -204,7 +204,7 @@ def _text(release: tuple[int, int, int]) -> str:
 
 
 def readiness(deployment: Deployment, title: str, duty: str, without: Severity = Severity.PROBLEM) -> Diagnosis:
-    """How many pods of a program are Ready; without any `duty` is not done, which is as grave as `without`."""
+    """The Ready pods of a program; without any, `duty` is the harm, and `without` its severity."""
     ready, wanted = deployment.status.ready_replicas, deployment.spec.replicas
     look = f"kubectl -n {deployment.metadata.namespace} describe deployment {deployment.metadata.name}"
     counted = f"{title}: {ready} of {wanted} pods Ready"
@@ -333,7 +333,7 @@ def _containers(deployment: Deployment, part: str) -> list[Container]:
 
 
 def _part_of(deployment: Deployment, container: Container) -> str:
-    """Which part of scheduler-plugins a container is, by its image, its name or its Deployment's; "" for none."""
+    """The part of scheduler-plugins that a container is, by its image, its name or its Deployment's; "" for none."""
     names = (container.name, deployment.metadata.name)
     if _PROJECT not in container.image and not any(name.startswith(_PROJECT) for name in names):
         return ""

@@ -76,7 +76,7 @@ class ProbeAnswer:
 
 @dataclass(frozen=True, slots=True)
 class GangProbe:
-    """What became of a gang of two pods, one of them gated, and of a plain pod that was created after them.
+    """The result of a probe: a gang of two pods, one of them gated, and a plain pod that was created after them.
 
     `served` and `kept` are about the apiserver: whether it has the PodGroups, and keeps the group of a pod. The reasons
     are the scheduler's, `left` what the probe could not delete.

@@ -174,7 +174,7 @@ def _asked(rules: Iterable[Rule], group: str, plural: str, operations: frozenset
 
 
 def _elsewhere(entry: Webhook, path: str, installed: Installation) -> str:
-    """Where the calls go, when they do not go to the expected Service and path; else ""."""
+    """The target of the calls, when it is not the expected Service and path; else ""."""
     service = entry.client_config.service
     if entry.client_config.url:
         return entry.client_config.url
@@ -213,7 +213,7 @@ def answers(sight: Sight) -> Iterator[Diagnosis]:
 
 
 def _annotations(sight: Sight) -> dict[str, str]:
-    """Those of the namespace of the dry runs; none where it could not be read."""
+    """The annotations of the namespace of the dry runs; none if it could not be read."""
     namespaces = () if isinstance(sight.namespaces, Unseen) else sight.namespaces
     return next((one.metadata.annotations for one in namespaces if one.metadata.name == sight.namespace), {})
 

@@ -221,7 +221,7 @@ def _latest(events: Sequence[EventSummary]) -> list[EventSummary]:
 def _lost(
     view: GangSnapshot, intent: Intent | None, visible: ClusterSnapshot, snapshot: LedgerSnapshot
 ) -> Decision | None:
-    """Why a gang gets no PodGroup: its queue does not exist, or takes no gangs. None for others, or without queues."""
+    """The decision on a gang that gets no PodGroup: its queue does not exist, or takes no gangs. None for others."""
     if intent is not None and visible.is_lost(view, intent.queue, snapshot.ledger):
         return queue_not_found(intent.queue)
     return snapshot.kept_out.get(view.key)
@@ -265,7 +265,7 @@ def _roles(subject: Subject, gang: Gang) -> list[dict[str, Any]]:
 def _room(
     view: GangSnapshot, gang: Gang, queue: str, visible: ClusterSnapshot, snapshot: LedgerSnapshot
 ) -> dict[str, Any]:
-    """What the gang needs or holds, what is free in its queue and those above, and which gangs hold the rest."""
+    """The need or claim of the gang, the free room of its queue and those above, and the gangs that hold the rest."""
     ledger, key = snapshot.ledger, view.key
     by_queue = view.admitter is Admitter.LEDGER
     held = ledger.holds(key) if view.ours else ledger.holds(key) or ledger.holds(key.part("bound"))

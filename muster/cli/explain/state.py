@@ -43,7 +43,7 @@ def unreadable_origin(subject: Subject, visible: ClusterSnapshot) -> tuple[str, 
 
 
 def _hidden_group(view: GangSnapshot, intent: Intent | None, visible: ClusterSnapshot) -> bool:
-    """Whether the gang may have a PodGroup that this user may not read."""
+    """True if the gang may have a PodGroup that this user may not read."""
     if view.pod_group is not None or intent is None:
         return False
     return intent.gang_scheduler.resource.full_name in visible.unreadable
@@ -101,7 +101,7 @@ def _refused(subject: Subject) -> str:
 
 
 def hidden_parts(view: GangSnapshot, intent: Intent | None, visible: ClusterSnapshot) -> list[str]:
-    """What of a gang this user may not read, in words."""
+    """The parts of a gang that this user may not read, in words."""
     pods = ["pods"] if PODS.full_name in visible.unreadable else []
     return [*(["PodGroups"] if _hidden_group(view, intent, visible) else []), *pods]
 
@@ -151,7 +151,7 @@ def hold_of_maker(subject: Subject) -> str:
 
 
 def hold_on(view: GangSnapshot, tree: QueueTree, queue: str, *, lost: bool) -> str:
-    """What keeps more of the gang from starting, itself or its queue on hold; "" where nothing does.
+    """The hold that keeps more of the gang from starting, of itself or of its queue; "" for none.
 
     A queue that is `lost` is not there for its namespace.
     """

@@ -80,7 +80,7 @@ class Event(LocalObject, frozen=True):
 
     @property
     def count(self) -> int:
-        """How often it occurred."""
+        """The number of its occurrences."""
         return max(1, self.series.count, self.deprecated_count)
 
 
@@ -98,7 +98,7 @@ class EventSummary:
 
     @property
     def by_muster(self) -> bool:
-        """Whether muster's controller wrote it."""
+        """True if muster's controller wrote it."""
         return self.source == _OF_MUSTER
 
 

@@ -1,4 +1,4 @@
-"""What would let a waiting gang start now, for `muster explain --what-would-help`.
+"""Changes that would let a waiting gang start now, for `muster explain --what-would-help`.
 
 Each answer is a decision of the ledger itself on a copy that differs in one thing: the gang is smaller, waits in
 another queue or ends in time, or other gangs have ended. There are few questions, so that not everything that would
@@ -32,7 +32,7 @@ _MINUTE = 60.0
 def what_helps(
     ledger: Ledger, key: GangKey, now: float, roles: Sequence[Role], namespace: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """What would let a gang start now, each with its words; nothing for one that does not wait, or may start.
+    """Changes that would let a gang start now, each with its words; none for one that does not wait, or may start.
 
     `namespace` are the labels of its namespace. The ledger has the gangs of all namespaces.
     """
@@ -52,7 +52,7 @@ class _Questions:
     left: int = _QUESTIONS
 
     def starts(self, waits: Candidate | None = None, without: Iterable[EntryKey] = ()) -> bool:
-        """Whether the gang starts as this candidate, once those entries are gone; False after the last question."""
+        """True if the gang starts as this candidate, once those entries are gone; False after the last question."""
         if not self.left:
             return False
         self.left -= 1

@@ -1,1 +1,1 @@
-"""What queues and gangs do now, read with the user's own rights: for `muster watch` and `muster page`."""
+"""Queues and gangs as they are now, read with the user's own rights: for `muster watch` and `muster page`."""

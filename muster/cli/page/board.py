@@ -1,4 +1,4 @@
-"""What the page shows of all queues and gangs at one moment, as plain values; the templates only lay it out.
+"""All queues and gangs of the page at one moment, as plain values; the templates only lay it out.
 
 Queues and gangs are those of `muster.cli.queues.entries`, so that the page and `muster queues` agree. The
 rest of a row is worked out for the rows of one page alone.
@@ -82,7 +82,7 @@ class Filter(NamedTuple):
     queue: str = ""
 
     def passes(self, entry: Mapping[str, Any]) -> bool:
-        """Whether the filter lets a gang pass."""
+        """True if the filter lets a gang pass."""
         return self.namespace in ("", entry["namespace"]) and self.queue in ("", entry["queue"])
 
 
@@ -130,7 +130,7 @@ class Board:
         ]
 
     def levels(self) -> dict[str, Level]:
-        """How full each queue is, and how many gangs wait in it."""
+        """The usage of each queue and its number of waiting gangs."""
         return {
             entry["name"]: Level(
                 max((one.percent for one in _bars(entry) if one.percent is not None), default=None), entry["waiting"]
@@ -155,7 +155,7 @@ class Board:
         return Part.of(_passing(only, self._others), number, lambda entry: GangRow(**entry))
 
     def lacks(self, key: GangKey) -> str:
-        """What is not free for the gang: of each resource the most that its queue or one above lacks."""
+        """The amounts that are not free for the gang: of each resource the most that its queue or one above lacks."""
         ledger = self._snapshot.ledger
         candidate = ledger.candidate(key)
         place = ledger.tree.place(candidate.queue, self._snapshot.views[key].namespace) if candidate else None

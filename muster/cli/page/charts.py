@@ -17,7 +17,7 @@ _FULL = 100
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """What is drawn, a unit for each quarter of an hour, and the same in words.
+    """A drawing with a unit for each quarter of an hour, and the same in words.
 
     :ivar starts: a stroke for each quarter of an hour in which a gang is expected to start, as a path of SVG
     :ivar reserved: where the room begins that is reserved; None where none is in that day
@@ -51,7 +51,7 @@ def ahead(now: float, reservation: Mapping[str, Any] | None, starts: Iterable[fl
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """What is drawn, as paths of SVG in steps, and the same in words.
+    """A drawing as paths of SVG in steps, and the same in words.
 
     :ivar used: the area below the usage, "" where that is unknown
     :ivar waiting: the line of the waiting gangs, "" when no gang waited

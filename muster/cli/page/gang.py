@@ -27,9 +27,9 @@ from muster.workloads import Decoded
 _SAME = 2.0
 _ENDED = ("PodCompleted", "PodFailed")
 HOLDERS = 20
-"""How many of the gangs that hold the queue's resources are named."""
+"""The number of gangs that hold the queue's resources and are named."""
 MOMENTS = 200
-"""How many moments of the timeline are shown: the last ones."""
+"""The number of moments of the timeline that are shown: the last ones."""
 # Seconds for the questions about one gang.
 _PATIENCE = 4.0
 

@@ -36,7 +36,7 @@ _HOSTS = ("127.0.0.1", "localhost", "[::1]")
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """How people come to the page.
+    """The way to the page.
 
     :ivar secret: the first part of every address; "" where the addresses have none
     :ivar proxied: true if the page is behind the apiserver's service proxy; if not, it answers on loopback
@@ -49,7 +49,7 @@ class Door:
 
 
 def refusal(headers: Mapping[str, str], door: Door, given: str) -> web.HTTPException | None:
-    """Why a request is refused, None when it is not; `given` is the first part of its address."""
+    """The refusal of a request, None when it is let in; `given` is the first part of its address."""
     host = headers.get("Host", "")
     if not door.proxied and _name(host) not in _HOSTS:
         return web.HTTPMisdirectedRequest(text=f"this page answers to the host names {', '.join(_HOSTS)} only\n")

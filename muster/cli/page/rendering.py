@@ -44,7 +44,7 @@ def _environment() -> Environment:
 
 
 def _finalized(value: object) -> object:
-    """What an expression of a template writes: text without control characters or marks that turn its direction."""
+    """The text of an expression of a template, without control characters or marks that turn its direction."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

@@ -1,4 +1,4 @@
-"""How full each queue was, and how many gangs waited in it, in the last hour: as long as the page has been running.
+"""The usage of each queue and its number of waiting gangs in the last hour, as long as the page has been running.
 
 An hour has 120 slots. A slot keeps the highest numbers of its half minute, so that no peak is lost; one without a
 look, because the machine slept or the apiserver did not answer, stays unknown. A queue takes half a kilobyte.
@@ -13,14 +13,14 @@ from typing import NamedTuple
 SLOT = 30.0
 """Seconds of a slot."""
 SLOTS = 120
-"""How many slots are kept."""
+"""The number of slots."""
 
 _UNKNOWN = 0xFFFF
 _MOST = _UNKNOWN - 1
 
 
 class Level(NamedTuple):
-    """How full a queue is.
+    """The usage of a queue and its number of waiting gangs.
 
     :ivar percent: the usage of the limit that is used most, None where the queue has no limit, or usage is unknown
     :ivar waiting: how many gangs wait in it
@@ -74,7 +74,7 @@ class Samples:
         return self._in_order(ring.percent) if ring else [None] * SLOTS
 
     def waiting(self, name: str) -> list[int | None]:
-        """How many gangs waited in each slot, as `percents`."""
+        """The number of waiting gangs in each slot, as `percents`."""
         ring = self._rings.get(name)
         return self._in_order(ring.waiting) if ring else [None] * SLOTS
 

@@ -27,7 +27,7 @@ _KEPT = ("Allow", "Retry-After")
 # A page number; more digits are no page of anything.
 _LONGEST_NUMBER = 6
 MOST = 32
-"""How many pages are open at once."""
+"""The number of pages that are open at once."""
 
 
 def application(state: PageState, door: Door, listeners: Listeners) -> web.Application:
@@ -175,7 +175,7 @@ class Listeners:
 
     @property
     def open(self) -> int:
-        """How many there are."""
+        """The number of open pages."""
         return len(self._open)
 
     async def close(self, _: web.Application) -> None:

@@ -1,4 +1,4 @@
-"""What the page shows now: a board that follows the cluster, and why it may be out of date.
+"""The state of the page: a board that follows the cluster, and the reasons why it may be out of date.
 
 A board of 5,000 gangs takes two seconds of a core, so that many changes make one, and never more than a part of the
 time is spent on them.
@@ -59,7 +59,7 @@ class PageState:
 
     @property
     def visible(self) -> ClusterSnapshot:
-        """What is known of the cluster."""
+        """The snapshot of the cluster."""
         return self._following.visible
 
     @property
@@ -70,7 +70,7 @@ class PageState:
 
     @property
     def troubles(self) -> list[str]:
-        """Why the board may be out of date, a sentence each."""
+        """The reasons why the board may be out of date, a sentence each."""
         troubles = [self._unanswered] if self._unanswered else self._following.faults
         return [*troubles, *([self._internal] if self._internal else [])]
 
@@ -139,7 +139,7 @@ class PageState:
                 logger.warning("the nodes cannot be read: %s", error, extra={"event": "page.nodes"})
 
     def want_starts(self) -> None:
-        """Have the expected starts worked out soon, in another thread, for a reader who looks."""
+        """Request the expected starts, worked out soon in another thread, for a reader who looks."""
         self._starts_wanted.set()
 
     async def forecast(self) -> None:

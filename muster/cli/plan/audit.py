@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from muster.cli.connecting import NO_ANSWER, connected, find_settings
+from muster.cli.connecting import NO_ANSWER, PATIENCE, connected, find_settings
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
-from muster.cli.plan.reading import PATIENCE, learn_all
+from muster.cli.plan.reading import learn_all
 from muster.cli.plan.text import print_audit
 from muster.cli.ui import as_long_as_read
 from muster.gangs.gang import priority_values
@@ -218,7 +218,7 @@ class Audit:
 
     @property
     def incomplete(self) -> list[str]:
-        """What could not be checked: all kinds that this user may not list in one line."""
+        """The parts that could not be checked; all kinds that this user may not list are one line."""
         names = ", ".join(sorted(one.full_name for one in self.unlisted))
         return ([f"cannot list with your permissions: {names}"] if names else []) + self.unknown
 
@@ -319,7 +319,7 @@ class QueueAudit:
     _inside: dict[str, dict[tuple[str, str], PodGroup]] = field(default_factory=dict)
 
     def runs(self, namespace: str, name: str) -> bool:
-        """Whether the gang of that name runs."""
+        """True if the gang of that name runs."""
         return (namespace, name) in self._running
 
     def saw(self, group: PodGroup) -> None:

@@ -205,7 +205,7 @@ def readable(kind: Kind, decoded: Decoded, known: PlanContext) -> Workload | Non
 
 
 def unserved(document: Document, known: PlanContext) -> Iterator[Finding]:
-    """What is found in an object of a kind that the cluster does not serve."""
+    """The finding in an object of a kind that the cluster does not serve."""
     served = document.api_version, document.kind
     if served not in known.unserved or known.schemas.has(*served):  # its CRD may be in the input
         return

@@ -11,7 +11,7 @@ from typing import Any
 from muster.cli.parsing import InputError, parse
 
 Failed = Callable[[InputError], None]
-"""What happens to an error: it is raised or collected."""
+"""The handling of an error: it is raised or collected."""
 _WITHOUT_NAMESPACE = {
     "ClusterTrainingRuntime",
     "CustomResourceDefinition",
@@ -172,7 +172,7 @@ def _objects(source: str, manifest: Any, failed: Failed) -> Iterator[Document]: 
 
 
 def source_hint(name: str, path: Path) -> str:
-    """What to do with a URL, a chart, or a kustomization; "" for anything else."""
+    """A hint for a URL, a chart, or a kustomization; "" for anything else."""
     if name.startswith(("http://", "https://")):
         return f"plan does not download; use: curl -sSfL {name} | muster plan -f -"
     if path.name in _KUSTOMIZATIONS:
@@ -185,7 +185,7 @@ def source_hint(name: str, path: Path) -> str:
 
 
 def rendering_hint(text: str) -> str:
-    """What to add to the error of a text that looks like a Helm template; "" for any other text."""
+    """A hint for a text that looks like a Helm template; "" for any other text."""
     if "{{" not in text:
         return ""
     return '; "{{" looks like a Helm template: render it first: helm template CHART | muster plan -f -'

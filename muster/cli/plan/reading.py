@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from muster.cli.connecting import NoClusterError, connected, find_settings
+from muster.cli.connecting import PATIENCE, NoClusterError, connected, find_settings
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
 from muster.cli.plan.manifests import Document
@@ -32,9 +32,6 @@ from muster.model.resource import (
     Resource,
 )
 from muster.workloads import SOURCES
-
-PATIENCE = 15.0
-"""Seconds for one page of a list; a user is waiting at a terminal."""
 
 
 async def learn_all(

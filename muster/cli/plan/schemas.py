@@ -66,7 +66,7 @@ class Schemas:
         return self.has(api_version, kind)
 
     def has(self, api_version: str, kind: str) -> bool:
-        """Whether the fields of a kind are known."""
+        """True if the fields of a kind are known."""
         return (api_version, kind) in self._known
 
     def dropped(self, document: Document) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""What has happened while `muster watch` ran: gangs that came, went and changed, and the connection lost and found."""
+"""The changes while `muster watch` runs: gangs that came, went and changed, and the connection lost and found."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class Glyphs:
     :ivar passing: the line from a queue to its next sibling
     :ivar full: the used part of a bar
     :ivar empty: the rest of a bar
-    :ivar coloured: whether bars have colours
+    :ivar coloured: true if bars have colours
     """
 
     child: str
@@ -49,7 +49,7 @@ BLOCKS = Glyphs("├─ ", "└─ ", "│  ", "█", "░", coloured=True)
 
 
 class Share(NamedTuple):
-    """What is used of a limit, in billionths of the unit."""
+    """The used part of a limit, in billionths of the unit."""
 
     used: int
     limit: int
@@ -106,13 +106,13 @@ def _branches(depths: Sequence[int], glyphs: Glyphs) -> Iterator[tuple[str, str]
 
 
 def _comes_back(depths: Sequence[int], number: int, level: int) -> bool:
-    """Whether another queue of that level follows below the same parent."""
+    """True if another queue of that level follows below the same parent."""
     following = next((depth for depth in depths[number + 1 :] if depth <= level), None)
     return following == level
 
 
 def share_of(has: str, most: str) -> Share | None:
-    """How much of the limit is used; None where usage or limit are unknown, or the limit is zero."""
+    """The used part of the limit; None if usage or limit are unknown, or the limit is zero."""
     if has == "?" or most == "-":
         return None
     limit = parse_quantity(most).nano

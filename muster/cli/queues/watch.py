@@ -31,7 +31,7 @@ _MOST = 50
 
 
 class Display(Protocol):
-    """Where it is shown."""
+    """A display of queues and gangs."""
 
     def show(self, state: PageState, history: History) -> None:
         """Show what is known now."""
@@ -66,7 +66,7 @@ async def _pause(stop: asyncio.Event) -> None:
 
 @contextmanager
 def display() -> Iterator[Display]:
-    """Where it is shown, for as long as the block: a screen on a terminal, or plain text."""
+    """The display for the block: a screen on a terminal, or plain text."""
     if not clears(sys.stdout):
         yield PlainDisplay(sys.stdout)
         return
@@ -125,7 +125,7 @@ class PlainDisplay:
             print("\n" + "\n".join((*board, *map(printable, events))), file=self._out, flush=True)
 
     def _new(self, history: History) -> list[str]:
-        """What has happened since the last call, the oldest first."""
+        """The changes since the last call, the oldest first."""
         found = []
         for one in history.last(_MOST):
             if one is self._collecting_warnings:

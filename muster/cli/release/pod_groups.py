@@ -54,7 +54,7 @@ async def make_missing(
 
 @dataclass(frozen=True, slots=True)
 class _Repair:
-    """What a command does about the PodGroups of unplaced pods."""
+    """The repair of the PodGroups of unplaced pods by a command."""
 
     client: Client
     command: str
@@ -63,7 +63,7 @@ class _Repair:
     dry_run: bool = False
 
     async def all(self, pods: Iterable[Pod], schedulers: Mapping[str, GangScheduler]) -> bool:
-        """Whether nothing failed that may succeed when it is tried again."""
+        """True if nothing failed that may succeed when it is tried again."""
         pods = list(pods)
         done = [
             await self._of(scheduler, [pod for pod in pods if pod.spec.scheduler_name == name])
@@ -92,7 +92,7 @@ class _Repair:
     async def _put_right(
         self, scheduler: GangScheduler, namespace: str, name: str, members: Sequence[Pod], group: PodGroup | None
     ) -> bool:
-        """Whether the gang's PodGroup is as it should be by now."""
+        """True if the gang's PodGroup is as it should be by now."""
         if group is not None and is_whole(group, members):
             return True
         resource, gang = scheduler.resource, f"{namespace}/{name}"
@@ -142,7 +142,7 @@ async def _loosened(client: Client, resource: Resource, scheduler: GangScheduler
 
 
 def is_whole(group: PodGroup, members: Sequence[Pod]) -> bool:
-    """Whether these pods satisfy minMember and minTaskMember of the PodGroup."""
+    """True if these pods satisfy minMember and minTaskMember of the PodGroup."""
     roles = Counter(pod.metadata.annotations.get(TASK_SPEC, "") for pod in members)
     return len(members) >= group.spec.min_member and all(
         roles[role] >= count for role, count in group.spec.min_task_member.items()

@@ -44,7 +44,7 @@ class Policy:
         return replace(view, **{name: value for name in names if (value := getattr(self, name)) is not None})
 
     def bounded(self, number: int) -> bool:
-        """Whether the time limit of the gang of that number counts."""
+        """True if the time limit of the gang of that number counts."""
         return number * _STEP % 1.0 < self.bounds
 
 
@@ -88,7 +88,7 @@ class Started:
 
 @dataclass(slots=True)
 class Replayed:
-    """What came of a load under a policy."""
+    """The result of a load under a policy."""
 
     started: list[Started] = field(default_factory=list)
     never: list[Arrival] = field(default_factory=list)

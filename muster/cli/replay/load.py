@@ -1,4 +1,4 @@
-"""What a replay runs: queues, and gangs with the time at which they came and the time for which they ran."""
+"""The load of a replay: queues, and gangs with the time at which they came and the time for which they ran."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Arrival:
     runs: float
     """The seconds for which it runs, once it has started."""
     need: Resources
-    """What it holds while it runs."""
+    """The resources that it holds while it runs."""
     queue: str
     """Its queue."""
     lineage: str = ""
-    """What it has in common with former runs of the same work; of a log, nothing but its user."""
+    """The name that it shares with former runs of the same work; "" for a log."""
     limit: float | None = None
     """Its time limit, in seconds; None where it has none."""
     priority: int = 0
@@ -91,7 +91,7 @@ class Load:
         return name, limits[name]
 
     def is_large(self, gang: Arrival) -> bool:
-        """Whether it needs half of its queue, or more, of the scarcest resource."""
+        """True if it needs half of its queue, or more, of the scarcest resource."""
         name, _ = self.counted
         limit = next(view.limit for view in self.queues if view.name == gang.queue)
         return name in limit and 2 * gang.need.get(name, ZERO).nano >= limit[name].nano
@@ -108,7 +108,7 @@ def read_load(path: str) -> Load:
 
 
 def is_generated(name: str) -> bool:
-    """Whether a load is no file, but a generated day."""
+    """True if a load is no file, but a generated day."""
     return name.startswith(_GENERATED)
 
 
@@ -140,7 +140,7 @@ def read_swf(path: str) -> Load:
 
 
 def read_record(path: str) -> Load:
-    """What `muster record` wrote; gangs that had not started when it ended are left out. Raises InputError."""
+    """The load of a record; gangs that had not started when it ended are left out. Raises InputError."""
     queues: dict[str, QueueView] = {}
     came: dict[str, _Line] = {}
     started: dict[str, float] = {}

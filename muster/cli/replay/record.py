@@ -144,7 +144,7 @@ class Recorder:
         return values if limit is None else {**values, "limit": limit}
 
     def _lineage(self, snapshot: LedgerSnapshot, key: EntryKey) -> dict[str, str]:
-        """What it has in common with former runs, by which its own run is estimated."""
+        """The lineage that it shares with former runs, by which its own run is estimated."""
         view = snapshot.views.get(key.gang)
         return {"lineage": self._named(f"lineage {lineage(view).name}")} if view is not None else {}
 

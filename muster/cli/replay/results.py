@@ -68,7 +68,7 @@ def table_lines(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
 
 def expected_lines(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """How right expected starts were, with medians in minutes; a bias above 0 is a start later than expected."""
+    """The errors of expected starts, with medians in minutes; a bias above 0 is a start later than expected."""
     cells = [
         (
             policy,
@@ -96,7 +96,7 @@ def _rounded(number: float | None) -> str:
 
 
 def forecasts(replayed: Replayed) -> dict[str, Any]:
-    """How right the forecasts at submission were: `error` and `bias` (later is more than 0) in seconds."""
+    """The errors of the forecasts at submission: `error` and `bias` (later is more than 0) in seconds."""
     asked = [(one.expected - one.gang.at, one.waited) for one in replayed.started if one.expected is not None]
     known = [(expected, waited) for expected, waited in asked if expected < inf]
     within = sum(waited / _TWICE <= expected <= waited * _TWICE for expected, waited in known)

@@ -45,7 +45,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     ),
     "certificate-share": "webhook.__main__:_AUTHORITY_FACTOR",
     "certificate-skew": "muster.process.certificates:_SKEW",
-    "cli-deadline": "muster.cli.plan.reading:PATIENCE",
+    "cli-deadline": "muster.cli.connecting:PATIENCE",
     "client-connections": "muster.kube.transport:_CONNECTIONS",
     "connect-seconds": "muster.cli.options:_CONNECT_SECONDS",
     "connect-seconds-release": "muster.cli.options:_CONNECT_SECONDS_IN_NEED",
