@@ -1,1 +1,1 @@
-"""Exact quantities, what a pod really requests, and what a namespace or a cluster adds to it."""
+"""Exact quantities, the effective requests of pods, and the additions of a namespace or a cluster to them."""

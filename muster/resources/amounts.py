@@ -16,14 +16,14 @@ Resources = Mapping[str, Quantity]
 NOTHING: Resources = {}
 
 MOST_RESOURCES = 64
-"""So many resources one pod, and one gang, may name: each costs time at every look, and a place in what is written."""
-# Of more a sentence names the first, and how many more there are.
-_MOST_SAID = 8
+"""Most resources that one pod, or one gang, may name: each costs time at every look, and space in annotations."""
+# If there are more, a sentence names these first ones and the number of the others.
+_MOST_NAMED = 8
 
-# What people look for first stands first; everything else follows by name.
+# The usual resources first; all others follow by name.
 _FIRST = ("cpu", "memory")
 _STANDARD = frozenset({"cpu", "memory", "ephemeral-storage"})
-# So ResourceQuotas name what pods request.
+# The prefix by which ResourceQuotas name requests of pods.
 _OF_QUOTAS = ("requests.", "limits.")
 
 
@@ -33,7 +33,7 @@ def parse_resources(
     path: str,
     least: Quantity | None = ZERO,
 ) -> dict[str, Quantity]:
-    """Read a resource list; raises InvalidObjectError, with the path, for what is no quantity or below `least`."""
+    """Read a resource list; raises InvalidObjectError, with the path, if an amount is no quantity or below `least`."""
     parsed = {}
     for name, text in raw.items():
         try:
@@ -55,7 +55,7 @@ def check_few(names: Collection[str], path: str) -> None:
 
 
 def shared(resources: Resources) -> Resources:
-    """The same amounts, as one object for all pods that ask for as much; nobody may change it."""
+    """Return equal amounts, as one object for all pods that request as much; it must not be changed."""
     return _shared(tuple((name, amount.nano, amount.format) for name, amount in resources.items()))
 
 
@@ -65,10 +65,10 @@ def _shared(amounts: tuple[tuple[str, int, Format], ...]) -> Resources:
 
 
 def total(parts: Iterable[Resources]) -> dict[str, Quantity]:
-    """The sum of all parts."""
+    """Return the sum of all parts."""
     result: dict[str, Quantity] = {}
     parts = list(parts)
-    # Pods of a role share what they ask for: thousands of parts are a handful of objects.
+    # Pods of a role share their requests: thousands of parts are a handful of objects.
     distinct = {id(part): part for part in parts}
     counts = Counter(map(id, parts)) if len(distinct) < len(parts) else {}
     for same, part in distinct.items():
@@ -84,17 +84,17 @@ def times(part: Resources, count: int) -> dict[str, Quantity]:
 
 
 def minus(whole: Resources, part: Resources) -> dict[str, Quantity]:
-    """What is left of the whole when the part is taken out, for the resources of the whole; never below zero."""
+    """Return the whole less the part, for the resources of the whole; never below zero."""
     return {name: max(amount - part.get(name, ZERO), Quantity(0, amount.format)) for name, amount in whole.items()}
 
 
 def part_of(whole: Resources, count: int, of: int) -> Resources:
-    """So many parts of the whole, which has `of`; all of it where these are no fewer."""
+    """Return `count` parts of the whole, which has `of`; all of it if `count` is no smaller."""
     return {name: Quantity(one.nano * count // of, one.format) for name, one in whole.items()} if count < of else whole
 
 
 def positive(resources: Resources) -> dict[str, Quantity]:
-    """The resources of which there is any."""
+    """Return the resources with an amount above zero."""
     return {name: amount for name, amount in resources.items() if amount.nano > 0}
 
 
@@ -122,9 +122,9 @@ def as_text(resources: Resources) -> dict[str, str]:
 
 
 def describe(resources: Resources) -> str:
-    """The amounts as a reader says them: `cpu 3 and memory 4Gi`; of many the first, and how many more there are."""
+    """Return the amounts in words: `cpu 3 and memory 4Gi`; of many the first, and the number of the others."""
     names = _in_order(resources)
-    parts = [f"{name} {resources[name]}" for name in names[:_MOST_SAID]]
+    parts = [f"{name} {resources[name]}" for name in names[:_MOST_NAMED]]
     if more := len(names) - len(parts):
         parts.append(f"{more} more")
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts) or "nothing"

@@ -1,13 +1,13 @@
-"""What an ElasticQuota of scheduler-plugins lets the pods of its namespace use, and what it guarantees them.
+"""The limits and guarantees of an ElasticQuota of scheduler-plugins for the pods of its namespace.
 
 As the plugin CapacityScheduling (pkg/capacityscheduling of v0.34.7) reads one. Without a `max` the namespace is not
 limited; with one, cpu, memory and ephemeral-storage that it does not name are 0, and other resources are unlimited.
-What `min` does not name is guaranteed to nobody.
+A resource that `min` does not name is guaranteed to no namespace.
 
 The plugin refuses pods for good where the namespace would use more than its `max`, and where all namespaces with a
-quota would use more than the sum of all `min`. A namespace within its own `min` gets back by preemption what others
-borrowed, so that the sum never keeps it from that. A namespace without a quota is not limited, and what it uses does
-not count. The scheduler follows one quota of each namespace; of several, muster takes the strictest amounts.
+quota would use more than the sum of all `min`. A namespace within its own `min` takes back by preemption what others
+borrowed, so that the sum never limits it. A namespace without a quota is not limited, and its usage does not count.
+The scheduler follows one quota of each namespace; of several, muster takes the strictest amounts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from muster.model.objects import LocalObject, ObjectMeta, ResourceList
 from muster.resources.amounts import Resources, describe, minus, parse_resources, total, within
 from muster.resources.quantity import ZERO, Quantity
 
-# Plain fields of the scheduler's own type for amounts: they are 0 where nothing is said. All others stand in a map.
+# Plain fields of the scheduler's own type for amounts: they are 0 if they are not set. All others are in a map.
 _NEVER_UNNAMED = ("cpu", "memory", "ephemeral-storage")
 _TOGETHER = "the ElasticQuotas of all namespaces"
 
@@ -36,7 +36,7 @@ class _Status(LocalObject, frozen=True):
 
 
 class ElasticQuota(LocalObject, frozen=True):
-    """How much the pods of a namespace may use, and what they get back from others (`scheduling.x-k8s.io/v1alpha1`)."""
+    """The limit and the guarantee of the pods of a namespace (`scheduling.x-k8s.io/v1alpha1`)."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
@@ -44,7 +44,7 @@ class ElasticQuota(LocalObject, frozen=True):
 
 
 def largest_use(quota: ElasticQuota) -> dict[str, Quantity]:
-    """The most that the namespace may ever use; {} where nothing limits it.
+    """Return the most that the namespace may ever use; {} if nothing limits it.
 
     Raises InvalidObjectError for what is no quantity, or below 0.
     """
@@ -54,7 +54,7 @@ def largest_use(quota: ElasticQuota) -> dict[str, Quantity]:
 
 
 def guaranteed(quota: ElasticQuota) -> dict[str, Quantity]:
-    """What the namespace gets even when others use it now; what is not named is 0.
+    """Return the guarantee of the namespace, even when others use it now; resources that are not named are 0.
 
     Raises InvalidObjectError for what is no quantity, or below 0.
     """
@@ -62,32 +62,32 @@ def guaranteed(quota: ElasticQuota) -> dict[str, Quantity]:
 
 
 def used(quota: ElasticQuota) -> dict[str, Quantity]:
-    """What the running pods of the namespace ask for together, as the scheduler's controller last counted.
+    """Return the requests of the namespace's running pods together, as the scheduler's controller last counted.
 
-    It names the resources that `min` or `max` name. Raises InvalidObjectError for what is no quantity.
+    It names the resources that `min` or `max` name. Raises InvalidObjectError if an amount is no quantity.
     """
     return parse_resources(quota.status.used, path="status.used", least=None)
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceLimit:
-    """What the ElasticQuotas of one namespace say together."""
+    """The strictest limits of the ElasticQuotas of one namespace."""
 
     quotas: tuple[str, ...]
     """Their names, in order."""
     most: Resources
-    """What the namespace may ever use; resources that are not named are unlimited."""
+    """The most that the namespace may ever use; resources that are not named are unlimited."""
     least: Resources
-    """What it is guaranteed; resources that are not named are 0."""
+    """The guarantee of the namespace; resources that are not named are 0."""
 
     def __str__(self) -> str:
-        """How it is called where a gang of the namespace is told of it."""
+        """Return its name in messages to gangs of the namespace."""
         named = " and ".join(f'"{name}"' for name in self.quotas)
         return f"ElasticQuotas {named}" if len(self.quotas) > 1 else f"ElasticQuota {named}"
 
 
 def limit_of(quotas: Iterable[ElasticQuota]) -> NamespaceLimit | None:
-    """The strictest of what the quotas of one namespace say; None where there are none.
+    """Return the strictest limits of the quotas of one namespace; None if there are none.
 
     Raises InvalidObjectError for a quota with an amount that is no quantity, or below 0.
     """
@@ -107,20 +107,20 @@ def limit_of(quotas: Iterable[ElasticQuota]) -> NamespaceLimit | None:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """What bounds the gangs of one namespace.
+    """The bound of the gangs of one namespace.
 
-    Its rule is here twice: in words for one gang, and in integers, which is asked for each of thousands.
+    Its rule is here twice: in words for one gang, and in integers, which are compared for each of thousands.
     """
 
     own: NamespaceLimit
     """The limit of the namespace."""
     together: Resources
-    """The sum of what all namespaces are guaranteed."""
+    """The sum of the guarantees of all namespaces."""
     whole: bool = True
-    """True if the quotas of all namespaces are known; of a sum of which parts are unknown nothing follows."""
+    """True if the quotas of all namespaces are known; nothing follows from a sum with unknown parts."""
 
     def never(self, need: Resources) -> str | None:
-        """Why what needs so much can never run in the namespace, in words with numbers; None where it can."""
+        """Return why a gang with that need can never run in the namespace, in words with numbers; None if it can."""
         over = {name: need[name] for name in self.own.most if name in need and need[name] > self.own.most[name]}
         if over:
             return (
@@ -133,14 +133,14 @@ class Ceiling:
         return None
 
     def guarantees(self, need: Resources, used: Resources) -> bool:
-        """True if the namespace stays within its own min when that comes to what it has `used`."""
+        """True if the namespace stays within its own min when the need is added to what it has `used`."""
         return within(need, minus(_asked(self.own.least, need), used))
 
     def shortage(self, need: Resources, used: Resources, used_together: Resources) -> str | None:
-        """What such a gang waits for: what is free of how much, in words with numbers; None where nothing is lacking.
+        """Return the shortage for which the gang waits: free amounts and limits, in words; None if there is none.
 
-        `used` is what the namespace uses, `used_together` what all namespaces with a quota use, this one among them.
-        Resources of which nothing is needed are not looked at.
+        `used` is the usage of the namespace, `used_together` that of all namespaces with a quota, this one among them.
+        Resources that are not needed are not looked at.
         """
         most = {name: amount for name, amount in self.own.most.items() if need.get(name)}
         if not within(need, minus(most, used)):
@@ -153,7 +153,7 @@ class Ceiling:
 
     @cached_property
     def _most(self) -> dict[str, int]:
-        # What is 0 is a limit, too.
+        # An amount of 0 is a limit, too.
         return {name: amount.nano for name, amount in self.own.most.items()}
 
     @cached_property
@@ -167,7 +167,7 @@ class Ceiling:
     def fits(
         self, amounts: Iterable[tuple[str, int]], used: Mapping[str, int], used_together: Mapping[str, int]
     ) -> bool:
-        """True if so much more may be used; all in billionths."""
+        """True if the need fits in addition to the usage; all in billionths."""
         guaranteed = shared = True
         for name, amount in amounts:
             own = used.get(name, 0) + amount
@@ -179,7 +179,7 @@ class Ceiling:
         return guaranteed or shared
 
     def largest(self, used: Mapping[str, int], used_together: Mapping[str, int]) -> dict[str, int]:
-        """No gang fits that needs more of one of these resources; all in billionths."""
+        """Return the upper bound per resource for any gang of the namespace, in billionths."""
         most = {name: limit - used.get(name, 0) for name, limit in self._most.items()}
         if self._shared is not None:
             for name in {*most, *self._shared}:
@@ -190,7 +190,7 @@ class Ceiling:
 
 
 class NamespaceLimits:
-    """The limits of all namespaces that have an ElasticQuota; not `whole` where only some of them can be read."""
+    """The limits of all namespaces that have an ElasticQuota; not `whole` if only some of them can be read."""
 
     def __init__(self, *, whole: bool = True) -> None:
         self.whole = whole
@@ -199,7 +199,7 @@ class NamespaceLimits:
         self._ceilings: dict[str, Ceiling] = {}
 
     def copy(self) -> NamespaceLimits:
-        """The same limits, to be changed by themselves."""
+        """Return a copy that can be changed independently."""
         other = NamespaceLimits(whole=self.whole)
         other._limits = dict(self._limits)
         return other
@@ -214,7 +214,7 @@ class NamespaceLimits:
         return namespace in self._limits
 
     def put(self, namespace: str, limit: NamespaceLimit | None) -> bool:
-        """Have this be the limit of a namespace, None for none; True when that changed anything."""
+        """Set the limit of a namespace, None for none; True if that changed anything."""
         if self._limits.get(namespace) == limit:
             return False
         self._limits.pop(namespace, None)
@@ -226,13 +226,13 @@ class NamespaceLimits:
 
     @property
     def together(self) -> Resources:
-        """The sum of what all namespaces are guaranteed; resources that are not named are 0."""
+        """Return the sum of the guarantees of all namespaces; resources that are not named are 0."""
         if self._together is None:
             self._together = total(limit.least for limit in self._limits.values())
         return self._together
 
     def ceiling(self, namespace: str) -> Ceiling | None:
-        """What bounds the gangs of a namespace; None where no quota does."""
+        """Return the bound of the gangs of a namespace; None if no quota limits them."""
         own = self._limits.get(namespace)
         if own is None:
             return None
@@ -247,5 +247,5 @@ def _of(name: str, *several: Resources) -> list[Quantity]:
 
 
 def _asked(limit: Resources, need: Resources) -> dict[str, Quantity]:
-    """What a limit says of the resources that are needed, where it limits those that it does not name to 0."""
+    """Return the limit of each resource that is needed; one that the limit does not name is 0."""
     return {name: limit.get(name, ZERO) for name, amount in need.items() if amount}

@@ -1,7 +1,7 @@
-"""What a namespace's LimitRanges refuse: pods with a container, or as a whole, outside their min, max and ratio.
+"""Refusals by a namespace's LimitRanges: pods with a container, or as a whole, outside their min, max and ratio.
 
 As the apiserver's LimitRanger admission plugin judges (plugin/pkg/admission/limitranger of 1.36.3), once the defaults
-have been given; and its validation, where a default that was given does not go with what the pod says itself.
+have been set; and its validation, where a default contradicts the pod's own amounts.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _NANO = 10**9
 _MILLI = 10**6
 # Beyond these the plugin compares whole numbers and no thousandths (resource.MaxMilliValue).
 _MOST_IN_MILLI = (2**63 - 1) // 1000
-# Of all other resources a container has as much as its limit.
+# For all other resources requests and limits of a container must be equal.
 _OVERCOMMITTED = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 class OutOfBounds(NamedTuple):
-    """What is refused, in words; of the `container` of that name in words, "" for the pod as a whole."""
+    """A violation in words; `container` is the container's name in words, "" for the pod as a whole."""
 
     container: str
     words: str
 
 
 def out_of_bounds(spec: PodSpec, limit_ranges: Sequence[LimitRange], *, path: str = "spec") -> tuple[OutOfBounds, ...]:
-    """Why no pod of that specification is taken; nothing where one may be.
+    """Return why every pod of that specification is refused; () if one may be accepted.
 
-    Where two LimitRanges give other defaults, a pod may get either. Raises InvalidObjectError, with the field below
+    If two LimitRanges set different defaults, a pod may get either. Raises InvalidObjectError, with the field below
     `path`, when an amount is no quantity.
     """
     found: tuple[OutOfBounds, ...] = ()
@@ -58,7 +58,7 @@ def out_of_bounds(spec: PodSpec, limit_ranges: Sequence[LimitRange], *, path: st
 
 
 class _Bounds(NamedTuple):
-    """The bounds of one item of a LimitRange, which is `called` so."""
+    """The bounds of one item of a LimitRange; `called` is its name in messages."""
 
     kind: str
     called: str
@@ -80,11 +80,11 @@ def _judged(spec: PodSpec, completed: PodSpec, bounds: Sequence[_Bounds], path: 
         if of_containers:
             requests, limits = container_requests(container, where), container_limits(container, where)
             given = {name: limit for name, limit in limits.items() if name not in own.resources.limits}
-            yield from (OutOfBounds(called, words) for words in _beside_given(requests, given))
+            yield from (OutOfBounds(called, words) for words in _against_given(requests, given))
             for one in of_containers:
                 yield from (OutOfBounds(called, words) for words in _outside(one, requests, limits))
     if of_containers and spec.resources.named:
-        yield from (OutOfBounds("", words) for words in _beside_whole_pod(completed, path))
+        yield from (OutOfBounds("", words) for words in _against_whole_pod(completed, path))
     if len(of_containers) < len(bounds):
         whole = replace(completed, overhead={})
         requests, limits = pod_requests(whole, path=path), pod_limits(whole, path=path)
@@ -99,15 +99,15 @@ def _outside(bounds: _Bounds, requests: Resources, limits: Resources) -> Iterato
         if resource not in requests:
             yield f"requests no {resource}, and {bounds.called} has min {resource} {least}"
         elif min(asked, limit) < least:
-            said = f"requests {resource} {asked}" if asked < least else f"has limit {resource} {limit}"
-            yield f"{said}, below the min {least} of {bounds.called}"
+            fault = f"requests {resource} {asked}" if asked < least else f"has limit {resource} {limit}"
+            yield f"{fault}, below the min {least} of {bounds.called}"
     for resource, most in bounds.max.items():
         asked, limit = requests.get(resource, ZERO), limits.get(resource, ZERO)
         if resource not in limits:
             yield f"has no limit of {resource}, and {bounds.called} has max {resource} {most}"
         elif max(asked, limit) > most:
-            said = f"has limit {resource} {limit}" if limit > most else f"requests {resource} {asked}"
-            yield f"{said}, above the max {most} of {bounds.called}"
+            fault = f"has limit {resource} {limit}" if limit > most else f"requests {resource} {asked}"
+            yield f"{fault}, above the max {most} of {bounds.called}"
     yield from _outside_ratio(bounds, requests, limits)
 
 
@@ -118,8 +118,8 @@ def _outside_ratio(bounds: _Bounds, requests: Resources, limits: Resources) -> I
             lacks = "limit of" if asked else "request of"
             yield f"has no {lacks} {resource}, whose ratio {bounds.called} bounds ({ratio})"
         elif _above(ratio, limit, asked):
-            said = f"has limit {resource} {limit} beside request {asked}"
-            yield f"{said}, above the maxLimitRequestRatio {ratio} of {bounds.called}"
+            fault = f"has limit {resource} {limit} beside request {asked}"
+            yield f"{fault}, above the maxLimitRequestRatio {ratio} of {bounds.called}"
 
 
 def _above(ratio: Quantity, limit: Quantity, request: Quantity) -> bool:
@@ -129,16 +129,16 @@ def _above(ratio: Quantity, limit: Quantity, request: Quantity) -> bool:
     return found * 1000 > float(ratio.nano // _MILLI)
 
 
-def _beside_given(requests: Resources, given: Resources) -> Iterator[str]:
-    """Where a container asks for more than the limit that it is given, or for less where it must be the same."""
+def _against_given(requests: Resources, given: Resources) -> Iterator[str]:
+    """Yield requests above the limit that a default sets, and smaller ones where both must be equal."""
     for name, limit in given.items():
         asked = requests.get(name, limit)
         if asked > limit or (asked < limit and name not in _OVERCOMMITTED):
             yield f"requests {name} {asked}, and gets limit {limit} from a LimitRange; it needs a limit of its own"
 
 
-def _beside_whole_pod(completed: PodSpec, path: str) -> Iterator[str]:
-    """Where containers are given more than the pod as a whole has."""
+def _against_whole_pod(completed: PodSpec, path: str) -> Iterator[str]:
+    """Yield the defaults of containers that exceed the limits of the pod as a whole."""
     parts = replace(completed, resources=type(completed.resources)(), overhead={})
     own = pod_level_requests(completed, path=path)
     for name, asked in pod_requests(parts, path=path).items():

@@ -1,8 +1,8 @@
-"""What a namespace's LimitRanges give to pods whose containers do not say what they need.
+"""The defaults of a namespace's LimitRanges for pods whose containers set no requests or limits.
 
 As the apiserver's LimitRanger admission plugin (plugin/pkg/admission/limitranger) does it, and at its moment: after
 limits have stood in for missing requests and after pod-level requests have been completed, which a container default
-therefore no longer changes. What is outside their bounds is judged in `muster.resources.limit_bounds`.
+therefore no longer changes. The bounds are checked in `muster.resources.limit_bounds`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class LimitRangeItem(LocalObject, frozen=True):
 
 
 class LimitRangeSpec(LocalObject, frozen=True):
-    """What a LimitRange says."""
+    """The specification of a LimitRange."""
 
     limits: tuple[LimitRangeItem, ...] = ()
 
 
 class LimitRange(LocalObject, frozen=True):
-    """What the containers of a namespace get when they do not say what they need (`v1`)."""
+    """Defaults and bounds of the containers and pods of a namespace (`v1`)."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: LimitRangeSpec = LimitRangeSpec()
@@ -46,9 +46,9 @@ class LimitRange(LocalObject, frozen=True):
 def with_limit_ranges(
     spec: Spec, limit_ranges: Iterable[LimitRange], *, path: str = "spec", last_first: bool = False
 ) -> Spec:
-    """The specification of a pod as it stands once a namespace with these LimitRanges has taken it.
+    """Return the specification of a pod after its admission to a namespace with these LimitRanges.
 
-    Of two LimitRanges that give the same default the plugin takes any; here it is the first by name, or the last.
+    If two LimitRanges set the same default the plugin takes any; here it is the first by name, or the last.
     Raises InvalidObjectError naming the field, below `path`, when an amount at pod level is not a quantity.
     """
     defaults = [
@@ -73,7 +73,7 @@ def with_limit_ranges(
 
 
 def _defaults(item: LimitRangeItem) -> ResourceRequirements:
-    """What an item gives, completed as the apiserver completes it: max, then default, then min stand in."""
+    """Return the defaults of an item, completed as by the apiserver: max, then default, then min stand in."""
     limits = item.max | item.default
     return ResourceRequirements(limits=limits, requests=item.min | limits | item.default_request)
 

@@ -1,6 +1,6 @@
-"""What a cluster adds to new pods by itself: the overhead of their RuntimeClass, and what LimitRanges give.
+"""Additions of a cluster to new pods: the overhead of their RuntimeClass, and the defaults of LimitRanges.
 
-It happens when a pod is created, so that no template shows it, and yet it takes room.
+They are made when a pod is created, so that no template shows them, and yet they take room.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Spec = TypeVar("Spec", bound="PodSpec")
 
 
 class Overhead(LocalObject, frozen=True):
-    """What a pod takes beside its containers."""
+    """The resources that a pod takes in addition to its containers."""
 
     pod_fixed: ResourceList = {}
 
@@ -35,7 +35,7 @@ class RuntimeClass(LocalObject, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PodDefaults:
-    """What pods of one namespace get: `ranges` are its LimitRanges, `runtimes` the cluster's RuntimeClasses by name.
+    """Defaults of a namespace's pods: `ranges` are its LimitRanges, `runtimes` the cluster's RuntimeClasses by name.
 
     `runtimes` is None where no RuntimeClass is known at all; then none is missing either. `quotas` are the namespace's
     ResourceQuotas, to which the pods are charged.
@@ -46,9 +46,9 @@ class PodDefaults:
     quotas: Sequence[ResourceQuota] = ()
 
     def completed(self, spec: Spec, *, path: str = "spec") -> Spec:
-        """The specification of a pod as it stands once the apiserver has taken it.
+        """Return the specification of a pod as the apiserver stores it.
 
-        An overhead that the template writes itself stays: where it is another than the class's, `objection` tells.
+        An overhead in the template stays: if it differs from the class's, `objection` reports it.
         Raises InvalidObjectError, with the field below `path`, when an amount is not a quantity.
         """
         runtime = (self.runtimes or {}).get(spec.runtime_class_name)
@@ -57,9 +57,9 @@ class PodDefaults:
         return with_limit_ranges(spec, self.ranges, path=path)
 
     def objection(self, spec: PodSpec, *, path: str) -> Finding | None:
-        """Why the apiserver's RuntimeClass admission plugin will refuse such pods; None when it will not.
+        """Return why the apiserver's RuntimeClass admission plugin will refuse such pods; None if it will not.
 
-        Source of the rule: plugin/pkg/admission/runtimeclass. Nothing is said where no RuntimeClass is known.
+        Source of the rule: plugin/pkg/admission/runtimeclass. None, too, if no RuntimeClass is known.
         """
         if self.runtimes is None:
             return None

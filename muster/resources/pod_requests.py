@@ -1,8 +1,8 @@
-"""What a pod really asks for, and its limits, by the formulas of the Kubernetes scheduler.
+"""The effective requests and limits of a pod, by the formulas of the Kubernetes scheduler.
 
 Source of the rules: component-helpers/resource/helpers.go (containers, init containers, sidecars, pod level, overhead,
 resizes in place) and the defaults that the apiserver writes into pods (limits stand in for missing requests, rounding
-up to thousandths). They happen on pods only, so that a template must be read with them in mind.
+up to thousandths). These defaults are set on pods only, so that they must be added to a template.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _HUGE_PAGES = "hugepages-"
 
 
 def pod_requests(spec: PodSpec, *, status: PodStatus | None = None, path: str = "spec") -> dict[str, Quantity]:
-    """The effective requests of a pod, in cores, bytes and pieces; `path` says where the spec stands, for errors.
+    """Return the effective requests of a pod, in cores, bytes and pieces; `path` is the path of the spec, for errors.
 
-    With the `status` of a pod that is bound to a node, it is what the pod holds there: while it is resized in place
-    the largest of what is wanted, promised and in force, and without what is wanted when the node can never give it.
+    With the `status` of a pod that is bound to a node, they are what the pod holds there: while it is resized in place
+    the largest of the wanted, promised and current amounts, without the wanted ones if the node can never provide them.
 
     Raises InvalidObjectError naming the field when an amount is not a quantity.
     """
@@ -40,7 +40,7 @@ def pod_requests(spec: PodSpec, *, status: PodStatus | None = None, path: str = 
 
 
 def pod_limits(spec: PodSpec, *, path: str = "spec") -> dict[str, Quantity]:
-    """The limits of all containers of a new pod together, or of the pod as a whole where it has its own.
+    """Return the limits of all containers of a new pod together, or of the pod as a whole if it has its own.
 
     The overhead counts where there is a limit at all. Raises InvalidObjectError as `pod_requests`.
     """
@@ -51,7 +51,7 @@ def pod_limits(spec: PodSpec, *, path: str = "spec") -> dict[str, Quantity]:
 
 
 def containers_of(spec: PodSpec, path: str) -> Iterator[tuple[Container, str, str]]:
-    """All containers of a pod, where each stands, and its name in words."""
+    """Yield each container of a pod, its path, and its name in words."""
     for index, one in enumerate(spec.containers):
         yield one, f"{path}.containers[{index}]", f'container "{one.name}"'
     for index, one in enumerate(spec.init_containers):
@@ -59,18 +59,18 @@ def containers_of(spec: PodSpec, path: str) -> Iterator[tuple[Container, str, st
 
 
 def container_requests(container: Container, path: str) -> dict[str, Quantity]:
-    """What a container asks for, with its limits where it does not say; its spec stands at `path`."""
+    """Return the requests of a container, its limits where it sets none; its spec is at `path`."""
     limits = rounded(container.resources.limits, f"{path}.resources.limits")
     return limits | rounded(container.resources.requests, f"{path}.resources.requests")
 
 
 def container_limits(container: Container, path: str) -> dict[str, Quantity]:
-    """The limits of a container, whose spec stands at `path`."""
+    """Return the limits of a container, whose spec is at `path`."""
     return rounded(container.resources.limits, f"{path}.resources.limits")
 
 
 def has_pod_level(spec: PodSpec) -> bool:
-    """True if the pod as a whole asks for anything, or is limited in anything, that counts at this level."""
+    """True if the pod as a whole has a request or a limit that counts at this level."""
     return any(
         name in _POD_LEVEL or name.startswith(_HUGE_PAGES)
         for name in (*spec.resources.requests, *spec.resources.limits)
@@ -80,7 +80,7 @@ def has_pod_level(spec: PodSpec) -> bool:
 def check_size(spec: PodSpec, path: str = "spec") -> None:
     """Raise InvalidObjectError for a pod that names more than muster reads; a store keeps no more of it (`Projection`).
 
-    Of a pod that runs all the same, as it was not made for a gang, what is kept counts.
+    If such a pod runs all the same, as it was not made for a gang, the kept part counts.
     """
     if max(len(spec.containers), len(spec.init_containers), len(spec.scheduling_gates)) > MOST_CONTAINERS:
         raise InvalidObjectError(
@@ -93,17 +93,18 @@ def check_size(spec: PodSpec, path: str = "spec") -> None:
 
 
 def pod_level_requests(spec: PodSpec, *, path: str = "spec") -> dict[str, Quantity]:
-    """The requests of the pod as a whole, as the apiserver completes them.
+    """Return the requests of the pod as a whole, as the apiserver completes them.
 
-    For cpu, memory and huge pages they replace what the containers ask for; nothing else can be asked for at this
-    level. A request that is missing beside any limit is what all containers ask for, init containers included, else the
-    limit; of huge pages, which cannot be promised twice, it is always the limit, the containers' where it has none.
+    For cpu, memory and huge pages they replace the requests of the containers; no other resource can be requested at
+    this level. If there is any limit, a missing request is the sum of the containers' requests, init containers
+    included, else the limit; for huge pages, which cannot be promised twice, it is always the limit, the containers'
+    where it has none.
     """
     return _completed(spec, _container_level(spec, _Held(None), path), path)
 
 
 class _Held:
-    """What the containers of a pod have been given, by their names."""
+    """The resources that the containers of a pod have been given, by container name."""
 
     def __init__(self, status: PodStatus | None) -> None:
         self._given: dict[str, tuple[ContainerStatus, str]] = {}
@@ -117,7 +118,7 @@ class _Held:
         self._given.update({one.name: (one, f"{path}[{index}]") for index, one in enumerate(statuses)})
 
     def or_wanted(self, name: str, wanted: dict[str, Quantity]) -> dict[str, Quantity]:
-        """What counts for a container that may be resized."""
+        """Return the amounts that count for a container that may be resized."""
         given, path = self._given.get(name, (None, ""))
         if given is None or given.resources is None:
             return wanted
@@ -131,7 +132,7 @@ def _container_level(
     path: str,
     amounts: Callable[[Container, str], dict[str, Quantity]] = container_requests,
 ) -> dict[str, Quantity]:
-    # One step for each amount that is written: a manifest of 3 MiB may have thousands of containers.
+    # One step for each amount in the manifest: one of 3 MiB may have thousands of containers.
     sidecars: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for index, init in enumerate(spec.init_containers):
@@ -142,8 +143,8 @@ def _container_level(
                 peak[name] = _larger(peak.get(name, ZERO), sidecars[name])
         else:
             for name, amount in asked.items():
-                beside = amount + sidecars[name] if name in sidecars else amount
-                peak[name] = _larger(peak.get(name, ZERO), beside)
+                with_sidecar = amount + sidecars[name] if name in sidecars else amount
+                peak[name] = _larger(peak.get(name, ZERO), with_sidecar)
     running = total(
         (
             *(
@@ -180,7 +181,7 @@ def _completed(spec: PodSpec, of_containers: Resources, path: str) -> dict[str, 
 
 
 def _of_whole_pod(amounts: Resources) -> dict[str, Quantity]:
-    """Those that a pod as a whole can have."""
+    """Return the resources that a pod as a whole can have."""
     return {name: amount for name, amount in amounts.items() if name in _POD_LEVEL or name.startswith(_HUGE_PAGES)}
 
 
@@ -191,11 +192,11 @@ def _given(in_force: ResourceRequirements, promised: ResourceList, path: str) ->
 
 
 def _infeasible(status: PodStatus) -> bool:
-    """True if the kubelet has said that the node can never give what is wanted; a deferred resize still counts."""
+    """True if the kubelet reports that the node can never provide what is wanted; a deferred resize still counts."""
     pending = next((one for one in status.conditions if one.type == "PodResizePending"), None)
     return pending is not None and pending.reason == "Infeasible"
 
 
 def rounded(raw: ResourceList, path: str) -> dict[str, Quantity]:
-    """The amounts of a resource list as the apiserver keeps them, in thousandths; raises InvalidObjectError."""
+    """Return the amounts of a resource list as the apiserver keeps them, in thousandths; raises InvalidObjectError."""
     return {name: amount.rounded_up_to_milli() for name, amount in parse_resources(raw, path=path).items()}

@@ -34,7 +34,7 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15,
 _DECIMAL_SUFFIX = {exponent: suffix for suffix, exponent in _DECIMAL.items()} | {0: ""}
 _BINARY = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
 _BINARY_SUFFIX = {power: suffix for suffix, power in _BINARY.items()} | {0: ""}
-# What Go's strings.TrimSpace takes off the JSON text; tabs and line ends stand escaped there, and stay.
+# The characters that Go's strings.TrimSpace removes from the JSON text; tabs and line ends are escaped there, and stay.
 _BLANKS = " \u0085\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
 # Without a single digit the apiserver reads 0, but only with the suffixes that its fast path knows.
 _MIN_EXPONENT_WITHOUT_DIGITS = -9
@@ -77,7 +77,7 @@ class Quantity:
         return Quantity(self.nano * count, self.format)
 
     def rounded_up_to_milli(self) -> Quantity:
-        """The same amount in whole thousandths, as the apiserver stores every resource of a pod."""
+        """Return the same amount in whole thousandths, as the apiserver stores every resource of a pod."""
         return Quantity(_divide_away_from_zero(self.nano, _MILLI_IN_NANO) * _MILLI_IN_NANO, self.format)
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
-"""What ResourceQuotas are charged for a new pod, which of them count it, and what they demand of its containers.
+"""The charge of a new pod to ResourceQuotas, which of them count it, and their demands on its containers.
 
-As the apiserver's pod evaluator does it (pkg/quota/v1/evaluator/core/pods.go of 1.36.3), after its defaults. A pod that
-a quota may count, or may not, is taken for one that it does not: nothing is refused for what is not certain.
+As the apiserver's pod evaluator does it (pkg/quota/v1/evaluator/core/pods.go of 1.36.3), after its defaults. If it is
+not certain that a quota counts a pod, it is taken not to: nothing is refused for an uncertain reason.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from muster.resources.quantity import ZERO, Quantity
 from muster.resources.resource_quotas import LIMITS, ResourceQuota, Scope, charge, left
 
 _COMPUTE = ("cpu", "memory")
-# By Kubernetes' own word a mistake, which it keeps for these and makes for no other resource.
+# A mistake by Kubernetes' own account, kept for these and made for no other resource.
 _DEMANDED = {key: key.removeprefix("requests.") for name in _COMPUTE for key in (name, f"requests.{name}")} | {
     key: key for key, name in LIMITS.items() if name in _COMPUTE
 }
@@ -32,12 +32,12 @@ _DEMANDED = {key: key.removeprefix("requests.") for name in _COMPUTE for key in 
 
 @dataclass(frozen=True, slots=True)
 class PodCharge:
-    """A new pod as quotas see it."""
+    """The properties of a new pod that quotas go by."""
 
     amounts: Resources
-    """What one pod is charged, by resource, with its limits as `limits.cpu`, and `resource_quotas.PODS`."""
+    """The charge of one pod, by resource, with its limits as `limits.cpu`, and `resource_quotas.PODS`."""
     unsaid: Mapping[str, tuple[str, ...]]
-    """The containers that do not say their requests (`cpu`) or their limits (`limits.cpu`), by these keys."""
+    """The containers that do not set their requests (`cpu`) or their limits (`limits.cpu`), by these keys."""
     best_effort: bool
     """True if it asks for no cpu and no memory at all."""
     terminating: bool
@@ -45,11 +45,11 @@ class PodCharge:
     across_namespaces: bool
     """True if its affinity names pods of other namespaces."""
     priority_class: str
-    """Its class; "" where nobody named one: a cluster may have a default."""
+    """Its priority class; "" if none is named: a cluster may have a default."""
 
 
 def pod_charge(spec: TemplateSpec, priority_class: str, *, path: str = "spec") -> PodCharge:
-    """The charge of a pod with that specification, completed as the apiserver completes it.
+    """Return the charge of a pod with that specification, completed as the apiserver completes it.
 
     Raises InvalidObjectError, with the field below `path`, when an amount is no quantity.
     """
@@ -60,7 +60,7 @@ def pod_charge(spec: TemplateSpec, priority_class: str, *, path: str = "spec") -
     }
     return PodCharge(
         amounts=charge(asked, 1),
-        unsaid=_unsaid(spec, path),
+        unsaid=_unset(spec, path),
         best_effort=_best_effort(spec, path),
         terminating=spec.active_deadline_seconds is not None,
         across_namespaces=spec.affinity.across_namespaces,
@@ -74,7 +74,7 @@ def counts(quota: ResourceQuota, pod: PodCharge) -> bool:
 
 
 def demands(quota: ResourceQuota, pod: PodCharge) -> dict[str, tuple[str, ...]]:
-    """What the quota demands that containers say, by its keys, and the containers that do not."""
+    """Return the amounts that the quota demands of containers, by its keys, and the containers that do not set them."""
     return {
         key: pod.unsaid[_DEMANDED[key]]
         for key in sorted(quota.spec.hard)
@@ -83,9 +83,9 @@ def demands(quota: ResourceQuota, pod: PodCharge) -> dict[str, tuple[str, ...]]:
 
 
 def short_of(quotas: Iterable[ResourceQuota], pod: PodCharge) -> tuple[ResourceQuota, dict[str, Quantity]] | None:
-    """The first quota that refuses one more such pod for now, and what it has left; None where none does."""
+    """Return the first quota that refuses one more such pod for now, and what is left of it; None if none does."""
     for quota in quotas:
-        # What the apiserver has checked can be read.
+        # The apiserver has checked these amounts, so that they can be read.
         with suppress(InvalidObjectError):
             there = {name: amount for name, amount in left(quota).items() if pod.amounts.get(name, ZERO) > ZERO}
             lacking = {name: max(amount, ZERO) for name, amount in there.items() if pod.amounts[name] > amount}
@@ -122,9 +122,9 @@ def _of_class(scope: Scope, name: str) -> bool:
             return scope.operator == "Exists"
 
 
-def _unsaid(spec: PodSpec, path: str) -> dict[str, tuple[str, ...]]:
+def _unset(spec: PodSpec, path: str) -> dict[str, tuple[str, ...]]:
     if has_pod_level(spec):
-        # What the pod as a whole asks for stands in for all of them.
+        # Requests of the pod as a whole stand in for all of them.
         return {}
     unsaid: dict[str, list[str]] = {}
     for container, _, words in containers_of(spec, path):

@@ -1,8 +1,8 @@
-"""What a namespace's ResourceQuotas let its gangs have.
+"""The limits of a namespace's ResourceQuotas for its gangs.
 
 A pod is charged when it is created, held or not, so that a gang that a quota never holds never gets all of its pods.
-Of what quotas limit, requests, limits and the number of pods are looked at; storage and other objects are the
-apiserver's business. Which pods a quota with scopes counts is a matter of `muster.resources.quota_charges`.
+Requests, limits and the number of pods are looked at; storage and other objects are left to the apiserver. Scopes of
+quotas are in `muster.resources.quota_charges`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from muster.resources.amounts import Resources, parse_resources
 from muster.resources.quantity import ZERO, Quantity, parse_quantity
 
 PODS = "pods"
-"""As what the number of pods stands among resources."""
+"""The key of the number of pods among resources."""
 
 _REQUESTS = "requests."
 _PLAIN = frozenset({"cpu", "memory", "ephemeral-storage", PODS})
 _HUGE_PAGES = "hugepages-"
 LIMITS = {f"limits.{name}": name for name in ("cpu", "memory", "ephemeral-storage")}
-"""The keys of a quota that count limits, and of which resource."""
+"""The keys of a quota that count limits, and the resource of each."""
 
 
 class Scope(LocalObject, frozen=True):
@@ -48,7 +48,7 @@ class _Status(LocalObject, frozen=True):
 
 
 class ResourceQuota(LocalObject, frozen=True):
-    """How much the objects of a namespace may take together (`v1`)."""
+    """The most that the objects of a namespace may take together (`v1`)."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
@@ -56,7 +56,7 @@ class ResourceQuota(LocalObject, frozen=True):
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """The scopes that a pod must be in, all of them, to be charged to it."""
+        """The scopes that a pod must match, all of them, to be charged to it."""
         return (*(Scope(scope_name=name) for name in self.spec.scopes), *self.spec.scope_selector.match_expressions)
 
     @property
@@ -66,23 +66,23 @@ class ResourceQuota(LocalObject, frozen=True):
 
 
 def limits(quota: ResourceQuota) -> dict[str, Quantity]:
-    """What pods may ask for together, by resource, their limits (`limits.cpu`), and how many there may be, as PODS.
+    """Return the limits of pods together: requests by resource, limits (`limits.cpu`), and their number, as PODS.
 
-    Raises InvalidObjectError for what is no quantity.
+    Raises InvalidObjectError if an amount is no quantity.
     """
     return _known(quota.spec.hard, "spec.hard")
 
 
 def charge(requests: Resources, pods: int) -> dict[str, Quantity]:
-    """What so many pods are charged that ask for these requests together."""
+    """Return the charge of `pods` pods with these requests together."""
     return {**requests, PODS: parse_quantity(pods)}
 
 
 def left_of(quotas: Iterable[ResourceQuota]) -> dict[str, Quantity]:
-    """What all quotas together leave for pods; below zero where more is charged than one of them allows by now."""
+    """Return what all quotas together leave for pods; below zero if more is charged than one of them allows by now."""
     least: dict[str, Quantity] = {}
     for quota in quotas:
-        # What the apiserver has checked can be read.
+        # The apiserver has checked these amounts, so that they can be read.
         with suppress(InvalidObjectError):
             if quota.counts_all:
                 least |= {name: min(amount, least.get(name, amount)) for name, amount in left(quota).items()}
@@ -90,7 +90,7 @@ def left_of(quotas: Iterable[ResourceQuota]) -> dict[str, Quantity]:
 
 
 def left(quota: ResourceQuota) -> dict[str, Quantity]:
-    """What the quota leaves for pods; raises InvalidObjectError for what is no quantity."""
+    """Return what the quota leaves for pods; raises InvalidObjectError if an amount is no quantity."""
     hard, used = _known(quota.status.hard, "status.hard"), _known(quota.status.used, "status.used")
     return {name: hard[name] - used.get(name, ZERO) for name in hard}
 
@@ -105,7 +105,7 @@ def _known(raw: Mapping[str, str | int | float], path: str) -> dict[str, Quantit
 
 
 def _resource(name: str) -> str:
-    """The resource of which a quota's key counts the requests, or the key of limits; "" for what is not looked at."""
+    """Return the resource whose requests a quota's key counts, or the key of limits; "" for any other key."""
     if name.startswith(_REQUESTS):
         return "" if name == "requests.storage" else name.removeprefix(_REQUESTS)
     if name == f"count/{PODS}":

@@ -1,1 +1,1 @@
-"""What admission finds in workloads and queues: refusals with numbers, and warnings."""
+"""Findings of admission in workloads and queues: refusals with numbers, and warnings."""

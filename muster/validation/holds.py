@@ -1,4 +1,4 @@
-"""Where `muster.dev/hold` is written and holds nothing: on what muster does not hold, or as it cannot be read."""
+"""Warnings for a `muster.dev/hold` that holds nothing: on objects that muster does not hold, or unreadable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PATH = f"metadata.annotations[{HOLD}]"
 
 
 def idle_hold(kind: Kind, metadata: ObjectMeta, admitter: Admitter, gate: GateMode) -> Iterator[Finding]:
-    """What is found in a workload that is on hold to no effect."""
+    """Yield the finding for a workload that is on hold to no effect."""
     text = metadata.annotations.get(HOLD, "false")
     if text == "false":
         return
@@ -37,7 +37,7 @@ def idle_hold(kind: Kind, metadata: ObjectMeta, admitter: Admitter, gate: GateMo
 
 
 def idle_hold_of_queue(view: QueueView, admitters: Collection[Admitter]) -> Iterator[Finding]:
-    """What is found in a queue that is on hold to no effect, where these may admit."""
+    """Yield the finding for a queue that is on hold to no effect, where these may admit."""
     if view.on_hold and Admitter.LEDGER not in admitters:
         yield _finding(f"it is ignored, for no gang waits for a queue here: who admits is {' or '.join(admitters)}")
     elif view.on_hold and view.gate is GateMode.OFF:

@@ -1,7 +1,7 @@
-"""What of a workload looks as if it were meant for muster, and is not read: a slip of the pen, or in the wrong place.
+"""Labels and annotations that look as if they were meant for muster, but are misspelled or in the wrong place.
 
-The apiserver takes any label. A workload whose only label for muster is misspelled is nobody's gang, and starts one pod
-after another without a word.
+The apiserver takes any label. A workload whose only label for muster is misspelled is no gang, and starts one pod after
+another without a message.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _LABELS = (
 _HEARD = (QUEUE_ANNOTATION, REQUEUE_AFTER, RUNS_AT_MOST)
 _ANNOTATIONS = (*_HEARD, HOLD)
 _LONGEST = 2 * max(map(len, (*_LABELS, *_ANNOTATIONS)))
-# Muster's own, and what stands on other objects: nobody misspelled these.
+# Muster's own, and those of other objects: these are not misspelled.
 _OTHERS = frozenset({ADMITTED, ADMITTED_AT, ADMITTED_FOR, GANG, GANG_SIZE, GATE_MODE, NUDGE})
 _OWN = "muster.dev/"
-# Of one object; who makes a gang writes a dozen, and to compare one takes as long as to read a pod.
+# Keys of one object; a gang's maker writes a dozen, and to compare one takes as long as to read a pod.
 _MOST_KEYS = 64
 
 
 def misspelled(kind: Kind, decoded: Decoded) -> Iterator[Finding]:
-    """What is found in the metadata of a workload; a right key beside the wrong one makes that somebody else's."""
-    meta, heard = decoded.metadata, kind.speaks(decoded)
+    """Yield the findings in a workload's metadata; next to the right key a wrong one is taken for another tool's."""
+    meta, passed_on = decoded.metadata, kind.speaks(decoded)
     yield from _of(meta, "metadata")
     makes_members = not kind.owns_pod_group and kind.plural != "pods"
     if makes_members and GANG in meta.labels and kind.policy(decoded) == SchedulingPolicy():
@@ -62,23 +62,23 @@ def misspelled(kind: Kind, decoded: Decoded) -> Iterator[Finding]:
         rest = "it is read on the pods; write it, and the gang's size, into spec.template.metadata"
         yield Finding(Reason.MISSPELLED, path, f"{path}: {rest}")
     elif makes_members:
-        yield from _not_passed_on(meta, heard)
-    if heard is not meta:
-        yield from _of(heard, "spec.template.metadata")
+        yield from _not_passed_on(meta, passed_on)
+    if passed_on is not meta:
+        yield from _of(passed_on, "spec.template.metadata")
 
 
 def _of(meta: ObjectMeta, where: str) -> Iterator[Finding]:
-    said = {*meta.labels, *meta.annotations}
-    yield from _keys(f"{where}.labels", meta.labels, _LABELS, _ANNOTATIONS, said)
-    yield from _keys(f"{where}.annotations", meta.annotations, _ANNOTATIONS, _LABELS, said)
+    present = {*meta.labels, *meta.annotations}
+    yield from _keys(f"{where}.labels", meta.labels, _LABELS, _ANNOTATIONS, present)
+    yield from _keys(f"{where}.annotations", meta.annotations, _ANNOTATIONS, _LABELS, present)
 
 
-def _not_passed_on(meta: ObjectMeta, heard: ObjectMeta) -> Iterator[Finding]:
-    """Keys of what makes plain pods that the pods do not get."""
+def _not_passed_on(meta: ObjectMeta, passed_on: ObjectMeta) -> Iterator[Finding]:
+    """Yield the findings for keys of a maker of plain pods that its pods do not get."""
     rest = "it is read on the pods, which do not get it from there; write it into spec.template.metadata"
     for field, own, of_pods, keys in (
-        ("labels", meta.labels, heard.labels, _LABELS),
-        ("annotations", meta.annotations, heard.annotations, _HEARD),
+        ("labels", meta.labels, passed_on.labels, _LABELS),
+        ("annotations", meta.annotations, passed_on.annotations, _HEARD),
     ):
         for key in keys:
             if key in own and own[key] != of_pods.get(key):
@@ -87,9 +87,9 @@ def _not_passed_on(meta: ObjectMeta, heard: ObjectMeta) -> Iterator[Finding]:
 
 
 def _keys(
-    field: str, found: Mapping[str, str], here: Iterable[str], there: Iterable[str], said: set[str]
+    field: str, found: Mapping[str, str], here: Iterable[str], there: Iterable[str], present: set[str]
 ) -> Iterator[Finding]:
-    """Keys of labels, or of annotations, that are not read; `there` are those that are read in the other of the two."""
+    """Yield findings for keys of labels, or of annotations, that are not read; `there` are read in the other map."""
     where, _, own = field.rpartition(".")
     other = f"{where}.{'annotations' if own == 'labels' else 'labels'}"
     for key in islice(found, _MOST_KEYS):
@@ -98,7 +98,7 @@ def _keys(
         path = f"{field}[{key}]"
         if key in there:
             yield Finding(Reason.MISSPELLED, path, f"{path}: it is read in {other}; move it there")
-        elif (meant := nearest_key(key, [*here, *there])) and meant not in said:
+        elif (meant := nearest_key(key, [*here, *there])) and meant not in present:
             place = f", in {other}" if meant in there else ""
             yield Finding(Reason.MISSPELLED, path, f"{path}: muster reads no such key; did you mean {meant}{place}?")
         elif key.startswith(_OWN) and not meant:

@@ -1,4 +1,4 @@
-"""Why muster does not manage a workload, in a sentence for its user."""
+"""The reason why muster does not manage a workload, in a sentence for its user."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from muster.workloads import Decoded, Kind, Workload
 def why_not_managed(
     kind: Kind, decoded: Decoded, workload: Workload | None, defaults: Defaults, around: Surroundings
 ) -> str:
-    """The reason why muster does not manage a workload; `workload` is the decoded one, None when it was not read."""
+    """Return why muster does not manage a workload; `workload` is the decoded one, None if it was not read."""
     namespace = around.namespace
     if around.unselected:
         return f'namespace "{namespace.name}" is not selected by the chart value namespaceSelector'
     labels = workload.metadata.labels if workload else decoded.metadata.labels
-    for where, said in (("", labels), (f"namespace {namespace.name}: ", namespace.labels)):
-        if said.get(MANAGED) == "false":
+    for where, marks in (("", labels), (f"namespace {namespace.name}: ", namespace.labels)):
+        if marks.get(MANAGED) == "false":
             return f'{where}metadata.labels[{MANAGED}] is "false": muster does not manage it'
     foreign = foreign_scheduler(workload, defaults, around) if workload else None
     if foreign is not None:
@@ -42,7 +42,7 @@ def why_not_managed(
 
 
 def _in_a_template(kind: Kind, workload: Workload | None) -> str:
-    """The label for muster that stands in the template of a pod alone, where it asks for nothing; "" without one."""
+    """Return the label for muster that is on a pod template alone, where it has no effect; "" without one."""
     for role in workload.roles if workload else ():
         for label in (QUEUE_LABEL, MANAGED):
             if label in role.template.metadata.labels:

@@ -1,6 +1,6 @@
-"""What is found in a Queue at admission: no sound place in the tree, what cannot be read, whom it leaves outside.
+"""Findings in a Queue at admission: a wrong place in the tree, unreadable fields, gangs that no longer fit.
 
-Volcano's own webhook, where it runs, knows some of the tree's rules; it knows nothing of gangs that wait.
+Volcano's own webhook, where it runs, checks some of the tree's rules; it does not know gangs that wait.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from muster.resources.quantity import ZERO, Quantity
 from muster.resources.resource_quotas import PODS
 from muster.validation.holds import idle_hold_of_queue
 
-# How many names a line has, and how much of each.
+# The number of names in a line, and the characters of each.
 _NAMED = 8
 _LONGEST = 80
 
@@ -35,7 +35,7 @@ class _Misplaced(Finding):
 
 
 def faults(queue: Queue, tree: QueueTree, admitters: Collection[Admitter] = tuple(Admitter)) -> tuple[Finding, ...]:
-    """What is wrong with a queue among the others, which are in the tree, an older one of its name perhaps too.
+    """Return the faults of a queue among the others in the tree, which may contain an older version of it.
 
     `admitters` are those that the installation has.
     """
@@ -50,7 +50,7 @@ def faults(queue: Queue, tree: QueueTree, admitters: Collection[Admitter] = tupl
 
 
 def _limiting_nothing(queue: Queue) -> Iterator[Finding]:
-    """Where the queue names what no pod requests."""
+    """Yield the findings for resources of the queue that no pod requests."""
     spec = queue.spec
     for path, amounts in (
         ("spec.capability", spec.capability),
@@ -73,7 +73,7 @@ def _meant(name: str) -> str:
 
 
 def new_faults(found: Iterable[Finding], before: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Those that a queue did not have, or that have got worse: what was wrong may be put right in steps."""
+    """Return the findings that are new, or that have got worse: a fault may be corrected in steps."""
     return tuple(one for one in found if not any(_no_worse(one, old) for old in before))
 
 
@@ -129,7 +129,7 @@ def _beyond_those_above(view: QueueView, above: Sequence[QueueView], tree: Queue
 
 
 def _less_than_below(view: QueueView, below: Sequence[QueueView]) -> Iterator[Finding]:
-    """Where the queue's own capability is less than queues below it have, or are guaranteed."""
+    """Yield the findings where the queue's capability is less than capabilities or guarantees below it."""
     path = "spec.capability"
     promised = _promised(below)
     excess = _excess(largest(_most(below), promised), view.limit)
@@ -144,7 +144,7 @@ def _less_than_below(view: QueueView, below: Sequence[QueueView]) -> Iterator[Fi
 
 
 def _below_too_small(view: QueueView, above: Sequence[QueueView], below: Sequence[QueueView]) -> Iterator[Finding]:
-    """Where queues below it have, or are guaranteed, more than a queue above it: it may have been moved there."""
+    """Yield the findings where queues below it exceed a queue above it: it may have been moved there."""
     tightest, path = _tightest(above), "spec.parent"
     promised = _promised(below)
     excess = _excess(largest(_most(below), promised), tightest)
@@ -169,12 +169,12 @@ def _tightest(above: Sequence[QueueView]) -> dict[str, Quantity]:
 
 
 def _most(queues: Iterable[QueueView]) -> Resources:
-    """The most of each resource that one of them has, or is guaranteed."""
+    """Return the largest capability or guarantee of each resource."""
     return reduce(largest, (each for one in queues for each in (one.limit, one.guarantee)), {})
 
 
 def _promised(queues: Iterable[QueueView]) -> Resources:
-    """The most of each resource that is guaranteed to all queues with one parent together."""
+    """Return the most of each resource that is guaranteed to all queues with one parent together."""
     sums: dict[str, Resources] = {}
     for one in queues:
         sums[one.parent] = total((sums.get(one.parent, {}), one.guarantee))
@@ -186,7 +186,7 @@ def _excess(need: Resources, limit: Resources) -> dict[str, Quantity]:
 
 
 def _larger(queues: Iterable[QueueView], limit: Resources) -> tuple[tuple[str, str], str] | None:
-    """What the first queue beyond the limit has or is guaranteed, beside the limit, and which are beyond it."""
+    """Return the amount of the first queue beyond the limit, the limit, and the queues beyond it."""
     most = ((one.name, exceeding(largest(one.limit, one.guarantee), limit)) for one in queues if limit)
     large = [(over, name) for name, over in most if over]
     if not large:
@@ -200,13 +200,13 @@ def _hierarchy(path: str, words: str, rule: str, excess: Resources | None = None
 
 
 def new_parent(queue: Queue, tree: QueueTree) -> str:
-    """The queue that gets its first queue below it by this one, "" where there is none such."""
+    """Return the queue that becomes a parent by this one, "" for none."""
     parent = queue.spec.parent or ROOT
     return parent if parent != ROOT and tree.get(parent) is not None and tree.leaf(parent) else ""
 
 
 def burdened(parent: str, groups: Sequence[PodGroup] | None) -> tuple[Finding, ...]:
-    """What is found where a queue that is to be a parent holds these PodGroups; None: they could not be read."""
+    """Return the finding for a queue that becomes a parent and has these PodGroups; None if they could not be read."""
     if groups is None:
         words = (
             f'queue "{parent}" may hold PodGroups itself, which would stop all scheduling, and they cannot be read now'
@@ -228,7 +228,7 @@ def tightened(old: Queue, new: Queue) -> bool:
 
 
 def left_outside(queue: Queue, groups: Sequence[PodGroup] | None) -> Iterator[Finding]:
-    """Whom the queue's capability leaves outside: of what is held, and of its PodGroups (None: nobody knows them)."""
+    """Yield findings for usage and PodGroups beyond the queue's capability; `groups` is None if they are unknown."""
     limit, path = read_queue(queue).limit, "spec.capability"
     over = exceeding(_amounts(queue.status.allocated), limit)
     if over is not None:
@@ -244,9 +244,9 @@ def left_outside(queue: Queue, groups: Sequence[PodGroup] | None) -> Iterator[Fi
 
 
 def kept_out(found: Iterable[Finding], validation: Validation) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """What PodGroups, and pods that name a queue by themselves, are refused for, and what they are warned of.
+    """Return the refusals, and the warnings, of PodGroups and of pods that name a queue by themselves.
 
-    Whose a queue is no mode of validation decides: what is taken here nothing holds back later.
+    Access to a queue does not depend on the mode of validation: an object accepted here is not held back later.
     """
     found = tuple(found)
     refusals = [one for one in found if one.reason is Reason.QUEUE_NOT_FOUND]

@@ -1,7 +1,7 @@
-"""What a namespace's quotas and LimitRanges never take: its ResourceQuotas and ElasticQuotas, Kueue's ClusterQueue.
+"""Refusals of gangs that a namespace's quotas and LimitRanges never allow, or that Kueue's ClusterQueue never holds.
 
-Pods are judged as their templates, their operators and the apiserver's defaults make them. What other webhooks write
-into pods is not known here, and does not make good what is refused.
+Pods are judged as their templates, their operators and the apiserver's defaults make them. Patches of other webhooks
+are not known here, and do not avert a refusal.
 
 The capability of the gang's own queue is judged in `muster.validation.workload`, with the queue's name.
 """
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
     from muster.validation.workload import Context
 
 
-# How many roles a line names.
+# Most roles in a line.
 _NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class TooMuch(Finding):
-    """More is needed than a quota ever holds."""
+    """A need that exceeds a quota, so that it is never met."""
 
     quota: str = field(default="", compare=False)
     need: Resources = field(default_factory=dict, compare=False)
@@ -59,7 +59,7 @@ class TooMuch(Finding):
 
 
 def needs(gang: Gang, least: Resources, gate: GateMode) -> Iterator[tuple[str, Resources]]:
-    """What the gang needs at `least`, and where it waits for room each later wave, which starts as a whole."""
+    """Yield the gang's need of `least`, and if it waits for room that of each later wave, which starts as a whole."""
     yield f'gang "{gang.name}"', least
     for wave in gang.waves if gate is GateMode.QUEUE else ():
         yield _called(gang, [role.name for role in wave]), total(role.whole for role in wave)
@@ -74,9 +74,9 @@ def _called(gang: Gang, wave: Sequence[str]) -> str:
 def resource_quota_findings(
     workload: Workload, gang: Gang | None, intent: Intent, context: Context
 ) -> Iterator[Finding]:
-    """What the namespace's quotas never hold, or refuse of every pod: such pods are never made.
+    """Yield findings for pods that the namespace's quotas always refuse: such pods are never made.
 
-    What is charged now may be given back, and is not looked at.
+    The current charge may be given back, and is not looked at.
     """
     if gang is None or not context.pod_defaults.quotas:
         return
@@ -85,20 +85,22 @@ def resource_quota_findings(
         try:
             hard = limits(quota)
         except InvalidObjectError:
-            # It was said when it was learnt; the apiserver takes none.
+            # Reported when the quota was read; the apiserver accepts no such quota.
             continue
         counted = [one for one in pods if counts(quota, one.charge)]
         called = f'ResourceQuota "{quota.metadata.name}"'
         for one in counted:
             if unsaid := demands(quota, one.charge):
-                yield _unsaid(one.spec, unsaid, called)
+                yield _unset(one.spec, unsaid, called)
         found = (
-            (who, need, exceeding(need, hard)) for who, need in _charged(gang, pods, counted, context.gate(intent))
+            (needing, need, exceeding(need, hard))
+            for needing, need in _charged(gang, pods, counted, context.gate(intent))
         )
-        who, need, over = next((one for one in found if one[2]), ("", {}, None))
+        needing, need, over = next((one for one in found if one[2]), ("", {}, None))
         if over:
             message = (
-                f"spec: {who} needs {over[0]}, {called} has hard {over[1]}; lower the replicas or have the quota raised"
+                f"spec: {needing} needs {over[0]}, {called} has hard {over[1]}; lower the replicas or have the quota "
+                "raised"
             )
             yield TooMuch(Reason.EXCEEDS_RESOURCE_QUOTA, "spec", message, quota.metadata.name, need)
 
@@ -113,11 +115,11 @@ class _Pods:
 
     @property
     def now(self) -> int:
-        """How many there are when the gang runs."""
+        """The number of pods when the gang runs."""
         return self.role.minimum + self.role.reserved if self.role else self.spec.replicas
 
     def charged(self, count: int) -> Resources:
-        """What so many of them are charged."""
+        """Return the charge of `count` of them."""
         return times(self.charge.amounts, count)
 
 
@@ -127,21 +129,21 @@ def _pods(workload: Workload, gang: Gang, intent: Intent, context: Context) -> I
             continue
         role = gang.role(spec.name)
         with suppress(InvalidObjectError):
-            # Of a submitter, which is no member: its Job is the apiserver's to refuse.
+            # A submitter's, which is no member: the apiserver judges its Job.
             yield _Pods(spec, charge_of(spec, intent if role else None, context.pod_defaults), role)
 
 
 def _charged(
     gang: Gang, pods: Sequence[_Pods], counted: Sequence[_Pods], gate: GateMode
 ) -> Iterator[tuple[str, Resources]]:
-    """What a quota that counts these pods is charged at least: at the start, for a later wave, for a single pod."""
+    """Yield the least charges to a quota that counts these pods: at the start, for a later wave, for a single pod."""
     called = f'gang "{gang.name}"'
     beside = [one.spec.name for one in counted if one.role is None]
     if len(counted) < len(pods):
-        who = f"what it counts of {called} ({', '.join(one.spec.name for one in counted[:_NAMED])})"
+        needing = f"what it counts of {called} ({', '.join(one.spec.name for one in counted[:_NAMED])})"
     else:
-        who = f"{called} with its {beside[0]}" if beside else called
-    yield who, total(one.charged(one.now) for one in counted if one.now)
+        needing = f"{called} with its {beside[0]}" if beside else called
+    yield needing, total(one.charged(one.now) for one in counted if one.now)
     # A wave that only assembles must be there as a whole, too.
     for wave in gang.waves if gate is not GateMode.OFF else ():
         if some := [one for one in counted if one.role in wave]:
@@ -150,8 +152,8 @@ def _charged(
         yield f'each pod of "{one.spec.name}"', one.charge.amounts
 
 
-def _unsaid(spec: RoleSpec, unsaid: Mapping[str, Sequence[str]], called: str) -> Finding:
-    """What is found where containers do not say what a quota demands."""
+def _unset(spec: RoleSpec, unsaid: Mapping[str, Sequence[str]], called: str) -> Finding:
+    """Return the finding for containers that do not set what a quota demands."""
     path = f"{spec.path}.containers"
     keys: dict[str, list[str]] = {}
     for key, containers in unsaid.items():
@@ -166,7 +168,7 @@ def _unsaid(spec: RoleSpec, unsaid: Mapping[str, Sequence[str]], called: str) ->
 
 
 def limit_range_findings(workload: Workload, gang: Gang | None, context: Context) -> Iterator[Finding]:
-    """What the namespace's LimitRanges refuse of every pod of a role."""
+    """Yield findings for roles whose pods the namespace's LimitRanges always refuse."""
     if gang is None or not context.pod_defaults.ranges:
         return
     for spec in (*workload.roles, *workload.beside):
@@ -192,24 +194,24 @@ def limit_range_findings(workload: Workload, gang: Gang | None, context: Context
 
 
 def elastic_quota_findings(gang: Gang | None, intent: Intent, context: Context) -> Iterator[Finding]:
-    """What the scheduler, or the ledger before it, never gives the namespace, by the ElasticQuotas that it heeds."""
+    """Yield findings for needs that the namespace's ElasticQuotas never allow, where the scheduler enforces them."""
     if gang is None or context.ceiling is None or not intent.gang_scheduler.elastic_quotas:
         return
     gate = context.gate(intent)
-    # Only the ledger asks for what the user says of minResources; it is no pod's request.
+    # Only the ledger counts the user's minResources; they are no pod's requests.
     least = gang.needed if gate is GateMode.QUEUE else gang.requested
-    for who, need in needs(gang, least, gate):
+    for needing, need in needs(gang, least, gate):
         if never := context.ceiling.never(need):
-            message = f"spec: {who} {never}; lower the replicas or have the quota raised"
+            message = f"spec: {needing} {never}; lower the replicas or have the quota raised"
             yield TooMuch(Reason.EXCEEDS_ELASTIC_QUOTA, "spec", message, need=need)
             return
 
 
 def kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> Iterator[Finding]:
-    """What keeps Kueue from ever admitting the workload, where that is Kueue's to do."""
+    """Yield the findings because of which Kueue never admits the workload, if Kueue is its admitter."""
     if context.admitter is not Admitter.KUEUE:
         return
-    # Of what makes plain pods Kueue reads its own label, unlike muster.
+    # For makers of plain pods Kueue reads its own label, unlike muster.
     path = f"metadata.labels[{KUEUE_QUEUE}]"
     voices = (workload.metadata, *context.around.owners)
     if not any(one.labels.get(KUEUE_QUEUE) for one in voices):
@@ -220,7 +222,7 @@ def kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> I
     try:
         sets = [_pod_set(role, context.pod_defaults) for role in (*workload.roles, *workload.beside)]
     except InvalidObjectError:
-        # Of a submitter, which is no member: its Job is the apiserver's to refuse, and Kueue cannot count it either.
+        # A submitter's, which is no member: the apiserver judges its Job, and Kueue cannot count it either.
         return
     if never := never_fits(sets, context.cluster_queue):
         rest = f"{never}, so that Kueue never admits it; lower the replicas or use a larger ClusterQueue"
@@ -228,7 +230,7 @@ def kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> I
 
 
 def _pod_set(role: RoleSpec, pod_defaults: PodDefaults) -> PodSetNeed:
-    """A role as Kueue counts it: by the manifest, without the init containers that its operator adds later."""
+    """Return a role as Kueue counts it: by the manifest, without the init containers that its operator adds later."""
     spec = role.template.spec
     written = structs.replace(spec, init_containers=spec.init_containers[: len(spec.init_containers) - role.added])
     requests = pod_requests(pod_defaults.completed(written, path=role.path), path=role.path)

@@ -1,4 +1,4 @@
-"""What is found in the run time that a user says of a workload: that it cannot be read, or that nothing enforces it."""
+"""Warnings for the run time limit that a user sets on a workload: unreadable, or not enforced."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from muster.workloads.volcano_job import VOLCANO_JOB
 
 
 def run_time_findings(workload: Workload, intent: Intent, around: Surroundings) -> Iterator[Finding]:
-    """What is found; of a workload that something else made only what costs it nothing, for that is where it stands."""
+    """Yield the findings; for a workload that a controller made only warnings, since its maker is judged itself."""
     made = workload.metadata.controller is not None
     for path, text in unreadable_runs(workload, around.voices):
         rest = f'"{text[:80]}" is not a duration from 1m to 1440h (60 days); write one such as 90m or 36h'
         yield _finding(Reason.VALUE_IGNORED if made else Reason.INVALID, path, rest)
     said = intent.said_run
-    # Of Kueue's label Kueue itself makes sure.
+    # Kueue itself enforces its own label.
     if said is None or made or KUEUE_MOST_RUN in said.path:
         return
     if workload.kind is VOLCANO_JOB:

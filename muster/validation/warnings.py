@@ -1,4 +1,4 @@
-"""What may surprise who applies a workload: it will be taken, and not do what it seems to say."""
+"""Warnings for workloads that are accepted, and will not do what their users may expect."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.quantity import ZERO
 from muster.workloads import RoleSpec, Workload
 
-# How many roles a line names.
+# Most roles in a line.
 _NAMED = 3
-# Of how many roles that come later, at most, it is found what they need beside others: of those beside the most.
+# Most later roles whose need together with other roles is computed: those with the most other roles first.
 _LOOKED_AT = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A workload that makes a gang, its queue, and what the cluster adds to its pods.
+    """A workload that makes a gang, its queue, and the additions of the cluster to its pods.
 
-    `held` gives what the pods of a queue hold, as Volcano counts them; None for one that may be among them already.
-    `gate` is what holds the gang back.
+    `held` returns the usage of a queue, as Volcano counts it; None if the workload may be in it already. `gate` is the
+    gate mode of the gang.
     """
 
     workload: Workload
@@ -44,12 +44,12 @@ class Case:
 
     @property
     def queue_path(self) -> str:
-        """Where the queue is named, or should be."""
+        """The path of the field that names the queue, or should."""
         return self.intent.said.get("queue", self.workload.label_path(QUEUE_LABEL))
 
     @property
     def levels(self) -> tuple[QueueLevel, ...]:
-        """The limits of its queue and of those above; none where the queue takes no gangs, which is worse."""
+        """The limits of its queue and of those above; () if the queue takes no gangs, which is reported instead."""
         return self.place.levels if self.place and self.takes_gangs else ()
 
     @property
@@ -58,20 +58,20 @@ class Case:
         return self.place is not None and self.place.leaf and not self.place.view.closed
 
     def above(self, need: Resources) -> tuple[QueueLevel, str, str] | None:
-        """The first limit that a need like this exceeds, and both in words."""
+        """Return the first limit that the need exceeds, and both in words."""
         for level in self.levels:
             if over := level.exceeded(need):
                 return level, *over
         return None
 
     def path_of(self, role: Role) -> str:
-        """Where a role's template stands."""
+        """Return the path of a role's template."""
         spec = self.workload.role(role.name)
         return spec.path if spec else "spec"
 
 
 def surprises(case: Case) -> Iterator[Finding]:
-    """Everything that may surprise, each once."""
+    """Yield all warnings, each once."""
     yield from case.workload.findings
     for rule in (_classes, _time, _requests, _minimum, _room, _bound):
         yield from rule(case)
@@ -82,7 +82,7 @@ def _finding(reason: Reason, path: str, rest: str) -> Finding:
 
 
 def _classes(case: Case) -> Iterator[Finding]:
-    # Not refused: the class may come later, and until then it is the pods that the apiserver refuses.
+    # Not refused: the class may be created later, and until then the apiserver refuses the pods.
     for role in case.workload.roles:
         if role.replicas and (found := case.pod_defaults.objection(role.template.spec, path=role.path)):
             yield found
@@ -117,7 +117,7 @@ def _time(case: Case) -> Iterator[Finding]:
 
 
 def _requests(case: Case) -> Iterator[Finding]:
-    """What is odd in what the pods ask for."""
+    """Yield the findings about requests of the pods."""
     workload, gang, scheduler = case.workload, case.gang, case.intent.gang_scheduler
     if not any(role.replicas for role in gang.roles):
         yield _finding(
@@ -137,7 +137,7 @@ def _requests(case: Case) -> Iterator[Finding]:
 
 
 def uncounted_claims(path: str, who: str) -> Finding:
-    """What is found where pods, whose specification stands at `path`, get devices by ResourceClaims."""
+    """Return the finding for pods with devices by ResourceClaims; their specification is at `path`."""
     rest = (
         f"{who} get devices by ResourceClaims, which count in no queue, whatever it allows; ask for them as an "
         "extended resource"
@@ -146,7 +146,7 @@ def uncounted_claims(path: str, who: str) -> Finding:
 
 
 def _missing(case: Case) -> Iterator[Finding]:
-    """Pods that ask for nothing at all, or not for what their queue shares out."""
+    """Yield findings for pods without requests, or without requests for the resources of their queue."""
     needed = [role for role in case.gang.roles if role.minimum]
     asking = [role for role in needed if any(role.requests.values())]
     if len(asking) < len(needed):
@@ -166,7 +166,7 @@ def _missing(case: Case) -> Iterator[Finding]:
 
 
 def _minimum(case: Case) -> Iterator[Finding]:
-    """A minAvailable with which the gang starts, and cannot work."""
+    """Yield the finding for a minAvailable with which the gang starts, and cannot work."""
     workload, available = case.workload, case.workload.policy.min_available
     if available is not None and available < workload.needs:
         starting = "pod starts" if available == 1 else "pods start"
@@ -178,10 +178,10 @@ def _minimum(case: Case) -> Iterator[Finding]:
 
 
 def _room(case: Case) -> Iterator[Finding]:
-    """What the queue has, beside that it could hold the gang."""
+    """Yield findings about room in the queue, other than the refusal of a gang that never fits."""
     gang, queue = case.gang, case.intent.queue
     if case.above(gang.needed) is not None:
-        # Refused for that, or told of it.
+        # Refused or warned for that.
         return
     if case.place and (zeros := [name for name in case.place.view.zeros if gang.needed.get(name)]):
         rest = (
@@ -217,8 +217,8 @@ def _growth(case: Case) -> Iterator[Finding]:
 
 
 def _later(case: Case) -> Iterator[Finding]:
-    """The first role that comes when others are ready, and never fits beside these."""
-    # What a group needs at once is refused where it never fits.
+    """Yield the finding for the first role that comes when others are ready, and never fits together with these."""
+    # A group that starts at once, and never fits, is refused.
     later = [spec for spec in case.workload.roles if spec.together and spec.beside and not spec.group]
     if case.gate is not GateMode.QUEUE or not case.levels:
         return
@@ -228,7 +228,7 @@ def _later(case: Case) -> Iterator[Finding]:
         beside = [role.name for place, role in enumerate(case.workload.roles) if spec.beside >> place & 1]
         own, names = case.gang.role(spec.name), {spec.name, *beside}
         over = case.above(total(role.whole for role in case.gang.roles if role.name in names))
-        # What is too large by itself is refused for that, or told of it.
+        # A role that is too large by itself is refused or warned for that.
         if over and own and not case.above(own.whole):
             level, need, limit = over
             rest = (
@@ -241,16 +241,16 @@ def _later(case: Case) -> Iterator[Finding]:
 
 
 def _nearly_full(case: Case) -> Iterator[Finding]:
-    """The queue has room for the gang, but not now: others use it, or the queue is on hold.
+    """Yield the finding for a queue without room now: others use it, or the queue is on hold.
 
-    Where others make room for the gang there is nothing to wait for.
+    There is none if other gangs are preempted for this one.
 
-    What others use is not said: whoever reaches the webhook may ask.
+    The message does not contain the usage of others: any client of the webhook may ask.
     """
     if case.held is None or case.workload.suspended or case.place is None:
         return
     if case.place.on_hold_by and case.takes_gangs and case.gate is not GateMode.OFF:
-        # Whether there is room or not.
+        # With or without room.
         rest = f"{queue_on_hold(case.intent.queue, case.place.on_hold_by).message}; the gang waits until then"
         yield _finding(Reason.QUEUE_ON_HOLD, case.queue_path, rest)
         return
@@ -272,7 +272,7 @@ def _nearly_full(case: Case) -> Iterator[Finding]:
 
 
 def _preempts(case: Case) -> bool:
-    """True if gangs of lower priority are evicted for the gang; of what a PriorityClass forbids nothing is known."""
+    """True if gangs of lower priority are evicted for the gang; the policy of its PriorityClass is not known."""
     forbidden = any(role.template.spec.preemption_policy == "Never" for role in case.workload.roles)
     return case.intent.gang_scheduler.preempts and case.intent.topology is None and not forbidden
 

@@ -1,6 +1,6 @@
-"""What is found in a workload at admission: that it can never run, or what may surprise who applied it.
+"""Findings in a workload at admission: it can never run, or will not do what its user may expect.
 
-Whether it is refused for that or taken with a warning is a matter of `muster.model.strictness`.
+`muster.model.strictness` decides between refusal and warning.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from muster.validation.run_times import run_time_findings
 from muster.validation.warnings import Case, surprises
 from muster.workloads import Decoded, Kind, Reference, Voice, Workload, kind_of_owner
 
-# Schedulers and queueing systems of the field that a Ray label may name on purpose; nobody needs a warning for them.
+# Schedulers and queueing systems of the field that a Ray label may name on purpose; they get no warning.
 _WELL_KNOWN = frozenset({"yunikorn", "kai-scheduler", "scheduler-plugins-scheduler", "kubernetes-was"})
 _BUILT_IN_PRIORITIES = frozenset({"", "system-cluster-critical", "system-node-critical"})
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What admission says of a workload; `intent` and `gang` are None where it is not muster's or makes no gang.
+    """The verdict of admission on a workload; `intent` and `gang` are None if it is not muster's or makes no gang.
 
-    It is refused for `refusals`; `warnings` are told with a yes, the gravest first.
+    It is refused for `refusals`; `warnings` come with an acceptance, the most serious first.
     """
 
     workload: Workload | None = None
@@ -69,22 +69,22 @@ class Verdict:
 
     @property
     def slips(self) -> tuple[Finding, ...]:
-        """The warnings of what is misspelled: they may be the cause of a refusal, and are told with it."""
+        """The warnings of misspelled names: they may be the cause of a refusal, and are shown with it."""
         return tuple(one for one in self.warnings if one.reason is Reason.MISSPELLED)
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the rules know of the cluster.
+    """The state of the cluster for the rules.
 
     `queue` finds a queue by name. It is None where no queues are known at all (a plan without any Queue in its input):
-    then nothing is judged by queues. The same holds for `priorities`, which maps class names to values. `around` is
-    what may speak for the one workload that is judged, `additions` what the cluster adds to its pods. `origin` gives
-    the object that a workload is made from, decoded, or None when there is none; `made` is what was made of both.
-    `queue_names` are the queues that the namespace may use, for the one that may be meant where a name is misspelled.
-    `held` is what the pods of a queue hold by Volcano's count; None where the workload may be among them already.
-    `cluster_queue` is Kueue's, where Kueue admits and the workload is new. `ceiling` is what ElasticQuotas let the
-    namespace use, for gangs whose scheduler heeds them; None where none of them bounds it.
+    then nothing is judged by queues. The same holds for `priorities`, which maps class names to values. `around` has
+    the other objects that may set the intent of the judged workload, `additions` the cluster's additions to its pods.
+    `origin` returns the object that a workload is made from, decoded, or None when there is none; `made` is the result
+    of both. `queue_names` are the queues that the namespace may use, for the one that may be meant where a name is
+    misspelled. `held` returns the usage of a queue by Volcano's count; None if the workload may be in it already.
+    `cluster_queue` is Kueue's, where Kueue admits and the workload is new. `ceiling` is the bound of the namespace by
+    ElasticQuotas, for gangs whose scheduler enforces them; None if none of them bounds it.
     """
 
     queue: Callable[[str], Place | None] | None = None
@@ -101,11 +101,11 @@ class Context:
 
     @property
     def admitter(self) -> Admitter:
-        """Who admits the gang."""
+        """The admitter of the gang."""
         return chosen_admitter(self.around.namespace.annotations, self.defaults.admitters)
 
     def gate(self, intent: Intent) -> GateMode:
-        """The gate mode of gangs of that intent."""
+        """Return the gate mode of gangs of that intent."""
         place = self.queue(intent.queue) if self.queue else None
         if self.queue and place is None:
             # The gang waits for a missing queue in any mode.
@@ -116,46 +116,46 @@ class Context:
 def is_judged(metadata: ObjectMeta) -> bool:
     """True if a workload is judged at all.
 
-    What is being deleted starts nothing any more. The gang of a JobSet that a TrainJob made is the TrainJob's, and
-    judged there.
+    A workload that is being deleted starts nothing any more. The gang of a JobSet that a TrainJob made is the
+    TrainJob's, and judged there.
     """
     above = kind_of_owner(metadata.controller)
     return not metadata.deletion_timestamp and not (above and above.owns_gang)
 
 
 def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
-    """The verdict on a workload, as decoded; one that says nothing of gang scheduling is never looked into."""
+    """Return the verdict on a decoded workload; one that asks for no gang scheduling is never looked into."""
     decoded, missing = _with_origin(kind, decoded, context)
     around = replace(context.around, nearer=kind.voices(decoded))
     validation = context.defaults.validation
     if not is_managed(kind.speaks(decoded), kind.policy(decoded), around):
-        unheard = _unheard(kind, decoded, around, missing, validation)
+        unheard = _unknown_origin(kind, decoded, around, missing, validation)
         slips = _verdict((*_ignored(kind, decoded, around.namespace), *misspelled(kind, decoded)), validation)
         refusals = () if decoded.metadata.deletion_timestamp else slips.refusals
         return Verdict(refusals=refusals, warnings=(*slips.warnings, *unheard))
-    # What is being deleted or has finished starts nothing any more.
+    # A workload that is being deleted or has finished starts nothing any more.
     over = bool(decoded.metadata.deletion_timestamp)
     if missing:
         return Verdict() if over else _verdict([missing], validation)
     try:
         workload = kind.read(decoded)
-        # What MultiKueue runs in another cluster starts nothing in this one.
+        # A workload that MultiKueue runs in another cluster starts nothing in this one.
         over = over or workload.finished or workload.elsewhere
         intent = find_intent(workload, context.defaults, around)
     except InvalidObjectError as error:
         return Verdict() if over else _verdict([_invalid(error)], validation)
     if intent is None or not workload.roles:
-        told = () if workload.roles or over else workload.findings
-        return _verdict((*_left_alone(workload, context.defaults, around), *told), validation, workload)
+        warned = () if workload.roles or over else workload.findings
+        return _verdict((*_left_alone(workload, context.defaults, around), *warned), validation, workload)
     try:
         gang = gang_of(workload, intent, context.priorities or {}, context.pod_defaults)
     except InvalidObjectError as error:
-        # What it names is judged all the same, so that nobody has to come back for that.
+        # The names in it are judged all the same, so that its user sees all findings at once.
         findings = [_invalid(error), *_findings(workload, None, intent, context)]
         return Verdict() if over else _verdict(findings, validation)
     if over:
         return Verdict(workload, intent, gang)
-    # Nothing of what a queue has matters where the ledger does not admit.
+    # The queue's room does not matter if the ledger does not admit.
     by_queue = context.queue if context.admitter is Admitter.LEDGER else None
     place = by_queue(intent.queue) if by_queue else None
     findings = [
@@ -171,7 +171,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
 
 
 def _findings(workload: Workload, gang: Gang | None, intent: Intent, context: Context) -> tuple[Finding, ...]:
-    """What is wrong with what the workload names: its queue, for a gang whose size is known, and its class."""
+    """Return the findings about the workload's queue, if the size of its gang is known, and about its class."""
     return _name_findings(workload, intent) or (
         *_queue_findings(workload, gang, intent, context),
         *resource_quota_findings(workload, gang, intent, context),
@@ -192,17 +192,17 @@ def _verdict(findings: Sequence[Finding], validation: Validation, workload: Work
 
 
 def _with_origin(kind: Kind, decoded: Decoded, context: Context) -> tuple[Decoded, Finding | None]:
-    """The workload together with the object that it is made from, or what is found where that is not known."""
+    """Return the workload together with the object that it is made from, or the finding if that is not known."""
     try:
         return kind.whole(decoded, context.origin, context.made), None
     except InvalidObjectError as error:
         return decoded, Finding(Reason.TRAINING_RUNTIME_NOT_FOUND, error.field, str(error))
 
 
-def _unheard(
+def _unknown_origin(
     kind: Kind, decoded: Decoded, around: Surroundings, missing: Finding | None, validation: Validation
 ) -> tuple[Finding, ...]:
-    """A warning for a workload that says nothing itself, while what it is made from might; never more than that."""
+    """Return a warning, not a refusal, for a workload without intent whose origin, which may have one, is unknown."""
     if missing is None or validation.severity(missing.reason) is Severity.OFF:
         return ()
     anything = Voice("", {QUEUE_LABEL: "any"}, {})
@@ -211,7 +211,7 @@ def _unheard(
 
 
 def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:
-    """Names that no queue and no class can have: the apiserver would refuse every pod that carries them."""
+    """Return findings for names that no queue and no class can have: the apiserver would refuse pods with them."""
     asked = [
         ("queue", "queue", QUEUE_LABEL, intent.queue),
         ("priorityClassName", "PriorityClass", PRIORITY_CLASS_LABEL, intent.priority_class),
@@ -228,9 +228,9 @@ def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:
 
 
 def no_way_in(path: str, name: str, place: Place | None, known: Sequence[str] = ()) -> Finding | None:
-    """Why nothing new is taken into the queue that the field `path` names, or None; `place` is the queue as found.
+    """Return why the queue that the field `path` names takes no new gangs, or None; `place` is the queue as found.
 
-    `known` are queues one of which may be meant. Only those that are open to the namespace may be named.
+    `known` are the queues that may be suggested: only those that are open to the namespace.
     """
     if place is None:
         near = nearest(name, known)
@@ -251,7 +251,7 @@ def no_way_in(path: str, name: str, place: Place | None, known: Sequence[str] = 
 
 
 def name_taken(gang: Gang, holder: str) -> Finding:
-    """What is found in a workload whose PodGroup would have the name of the PodGroup of another one, the `holder`."""
+    """Return the finding for a workload whose PodGroup would have the name of the PodGroup of the `holder`."""
     message = (
         f'metadata.name: the PodGroup "{gang.name}" belongs to {holder}, and two gangs cannot share one; '
         "use another name or delete the other first"
@@ -268,12 +268,12 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
     closed = no_way_in(path, intent.queue, place, () if place else context.queue_names())
     if closed is not None or place is None or gang is None or others:
         return (closed,) if closed else ()
-    for who, need in needs(gang, gang.needed, context.gate(intent)):
+    for needing, need in needs(gang, gang.needed, context.gate(intent)):
         for level in place.levels:
             over = level.exceeded(need)
             if over is not None:
                 message = (
-                    f"{path}: {who} needs {over[0]}, {level.called(intent.queue)} has capability {over[1]}; "
+                    f"{path}: {needing} needs {over[0]}, {level.called(intent.queue)} has capability {over[1]}; "
                     "lower the replicas or use a larger queue"
                 )
                 return (Finding(Reason.EXCEEDS_CAPABILITY, path, message),)
@@ -281,7 +281,7 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
 
 
 def _scheduler_findings(workload: Workload, gang: Gang | None, intent: Intent) -> Iterator[Finding]:
-    """What the gang's scheduler cannot do."""
+    """Yield findings for demands that the gang's scheduler cannot meet."""
     for field_, rest in intent.gang_scheduler.cannot(gang, intent, workload) if gang is not None else ():
         yield Finding(Reason.SCHEDULER_CANNOT, field_, f"{field_}: {rest}")
 
@@ -309,7 +309,7 @@ def _left_alone(workload: Workload, defaults: Defaults, around: Surroundings) ->
 
 
 def _unknown_admitter(context: Context) -> Iterator[Finding]:
-    """An admitter that the namespace names, and that muster is not configured for."""
+    """Yield the finding for an admitter of the namespace that muster is not configured for."""
     named = context.around.namespace.annotations.get(ADMITTER, "")
     if named and named not in context.defaults.admitters:
         path = f"namespace: metadata.annotations[{ADMITTER}]"
@@ -319,7 +319,7 @@ def _unknown_admitter(context: Context) -> Iterator[Finding]:
 
 
 def _ignored(kind: Kind, decoded: Decoded, namespace: ObjectMeta) -> tuple[Finding, ...]:
-    """A label that means to say something, and says nothing."""
+    """Return the findings for values of the label `muster.dev/managed` that have no effect."""
     speaks = kind.speaks(decoded)
     value = speaks.labels.get(MANAGED)
     path = f"{'metadata' if speaks is decoded.metadata else 'spec.template.metadata'}.labels[{MANAGED}]"
