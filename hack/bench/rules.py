@@ -17,7 +17,8 @@ from muster.model.objects import Pod, decode
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import parse_resources
-from muster.validation.workload import Context, judge
+from muster.validation.context import Context
+from muster.validation.workload import judge
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 
 _ROUNDS = 7

@@ -13,8 +13,9 @@ from muster.cluster.kueue import admitter_of, with_kueue
 from muster.cluster.owners import above, age, belongs, follows, on_hold_by, owned, rivals_of, workload_behind
 from muster.cluster.requested import class_of_pods, last_asked, of_its_scheduler
 from muster.cluster.terminating import ends_soon, gone_by, leaving, requests_of
-from muster.gangs.gang import Gang, gang_of
+from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, Intent, Surroundings, find_intent, is_managed, may_run_beside
+from muster.gangs.roles import Gang
 from muster.model.modes import gate_mode
 from muster.model.names import (
     GANG,

@@ -3,140 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import reduce
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from muster.model.names import LONGEST_NAME, label_value
+from muster.gangs.intent import Intent
+from muster.gangs.roles import Gang, Role
+from muster.model.names import LONGEST_NAME
 from muster.model.objects import InvalidObjectError, PriorityClass
-from muster.resources.amounts import Resources, check_few, largest, parse_resources, times, total
+from muster.resources.amounts import check_few, parse_resources, times, total
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.pod_requests import check_size, pod_requests
-from muster.resources.quantity import Quantity
 from muster.resources.quota_charges import PodCharge, pod_charge
 from muster.workloads import RoleSpec, Workload
-from muster.workloads.model import Unit
-
-if TYPE_CHECKING:
-    from muster.gangs.intent import Intent
-
 
 # minMember is an int32.
 _MOST_PODS = 2**31 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Role:
-    """A group of equal pods in a gang.
-
-    `replicas` pods exist when all is well; the gang cannot start without `minimum` of them. `requests` are one
-    pod's. Pods of a role that is not `gated` come later and are never held; the gang keeps quota for `reserved` of
-    them. Pods of a role that comes in a later wave start `together`. Roles of one `group` run side by side. A role
-    that `grows` gets more pods by itself. The operator makes `made_first` pods before the others, which follow when
-    the first have nodes. `priority_class` is the class that its template names, "" where it names none. Beyond the
-    minimum its pods start `unit` by unit, where it has any. Of its pods `done` have succeeded and are not made
-    again. With what its pods request together the gang was admitted (`granted`); None where that is not recorded.
-    """
-
-    name: str
-    replicas: int
-    minimum: int
-    requests: Resources
-    leads: bool
-    gated: bool = True
-    reserved: int = 0
-    together: bool = False
-    grows: bool = False
-    made_first: int = 0
-    priority_class: str = ""
-    unit: Unit | None = None
-    done: int = 0
-    group: int = 0
-    granted: Resources | None = None
-
-    @property
-    def whole(self) -> dict[str, Quantity]:
-        """What all of its pods request together."""
-        return times(self.requests, self.replicas)
-
-    @property
-    def awaited(self) -> int:
-        """How many of its pods are there before the first of them starts."""
-        return self.made_first or self.replicas
-
-    @property
-    def exceeds(self) -> bool:
-        """True if there are, or may come to be, more of its pods than the gang cannot start without."""
-        return self.grows or self.replicas > self.minimum
-
-    @property
-    def elastic(self) -> bool:
-        """True if some of its pods can be spared: those beyond its minimum, unless they come as a whole."""
-        return self.exceeds and self.gated and not (self.together or self.made_first or self.reserved)
-
-
-@dataclass(frozen=True, slots=True)
-class Gang:
-    """The pods of one workload that must start together: one gang, one PodGroup.
-
-    `roles` stand in the order in which they count towards `min_member`. `min_resources` are what the first `min_member`
-    pods ask for, or what the user wrote.
-    """
-
-    namespace: str
-    name: str
-    roles: tuple[Role, ...]
-    min_member: int
-    min_resources: Resources
-    uid: str = ""
-    """The UID of the workload that owns its PodGroup; "" where none does."""
-
-    @property
-    def label(self) -> str:
-        """The gang's name as a label value of its pods."""
-        return label_value(self.name)
-
-    @property
-    def min_task_member(self) -> dict[str, int]:
-        """How many pods of each role the gang cannot start without."""
-        return {role.name: role.minimum for role in self.roles if role.minimum}
-
-    @property
-    def requested(self) -> dict[str, Quantity]:
-        """What the pods of its minimum request together, and those that come with it."""
-        counts = [(role.requests, role.minimum + role.reserved) for role in self.roles]
-        return total(times(requests, count) for requests, count in counts if count)
-
-    @property
-    def needed(self) -> Resources:
-        """What it takes of its queue to begin with: its minResources, or what is requested then where that is more.
-
-        The user may have written less than the pods ask for; the ledger counts what they ask for.
-        """
-        return largest(self.min_resources, self.requested)
-
-    @property
-    def waves(self) -> tuple[tuple[Role, ...], ...]:
-        """Its roles that come in a later wave, by group, of which each starts as a whole or not at all."""
-        groups: dict[int | str, list[Role]] = {}
-        for role in self.roles:
-            if role.together:
-                groups.setdefault(role.group or role.name, []).append(role)
-        return tuple(map(tuple, groups.values()))
-
-    @property
-    def most(self) -> Resources:
-        """The most of each resource that the gang, or a later wave of it, needs at once."""
-        return reduce(largest, (total(role.whole for role in wave) for wave in self.waves), self.needed)
-
-    @property
-    def exceeds(self) -> bool:
-        """True if it has, or may come to have, more pods than it cannot start without."""
-        return any(role.exceeds for role in self.roles)
-
-    def role(self, name: str) -> Role | None:
-        """The role of that name."""
-        return next((role for role in self.roles if role.name == name), None)
 
 
 def priority_value(name: str, priorities: Mapping[str, int]) -> int:

@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from muster.gangs.gang import Gang, Role
 from muster.gangs.intent import Intent
+from muster.gangs.roles import Gang, Role
 from muster.model.modes import GateMode
 from muster.model.names import (
     GANG,

@@ -6,8 +6,9 @@ from functools import reduce
 from itertools import filterfalse
 from operator import attrgetter
 
-from muster.gangs.gang import Gang, priority_value
+from muster.gangs.gang import priority_value
 from muster.gangs.intent import Intent
+from muster.gangs.roles import Gang
 from muster.model.names import queue_named
 from muster.model.times import duration_of, seconds_of
 from muster.planning.opening import minimum_of

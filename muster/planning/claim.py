@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from muster.gangs.gang import Role
+from muster.gangs.roles import Role
 from muster.model.names import PREEMPTABLE
 from muster.model.objects import PodGroup, PodGroupSpec
 from muster.planning.candidate import gang_and_intent

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from muster.gangs.gang import Role
+from muster.gangs.roles import Role
 from muster.planning.snapshot import Member
 from muster.resources.amounts import NOTHING, Resources, largest, minus, part_of, smallest, times, total
 from muster.resources.quantity import ZERO

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import NamedTuple
 
-from muster.gangs.gang import Role, priority_value
+from muster.gangs.gang import priority_value
+from muster.gangs.roles import Role
 from muster.model.modes import GateMode
 from muster.model.objects import RUNNING
 from muster.model.times import duration_of, seconds_of

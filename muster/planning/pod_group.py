@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
-from muster.gangs.gang import Gang
+from muster.gangs.roles import Gang
 from muster.model.names import MANAGED_BY, MUSTER, queue_named
 from muster.model.objects import InvalidObjectError, PodGroup, PodGroupSpec, convert
 from muster.planning.record import terms_of

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import msgspec
 
-from muster.gangs.gang import Role
+from muster.gangs.roles import Role
 from muster.model.names import ADMITTED_FOR
 from muster.model.objects import InvalidObjectError, LocalObject, PodGroup, PodGroupSpec, ResourceList, convert, decode
 from muster.planning.snapshot import AdmissionRecord, GangSnapshot

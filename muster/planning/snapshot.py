@@ -10,9 +10,9 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from muster.admitters import Admitter, KueueAnswer
-from muster.gangs.gang import Gang
 from muster.gangs.intent import Intent
 from muster.gangs.pod_patch import is_free
+from muster.gangs.roles import Gang
 from muster.model.modes import GateMode
 from muster.model.names import (
     ADMITTED,

@@ -5,19 +5,16 @@ Its PodGroup knows neither queues nor priorities nor roles. muster writes these 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from msgspec import structs
 
-from muster.gangs.gang import Gang
+from muster.gangs.roles import Gang
 from muster.model.names import GROUP_NAME, POD_GROUP_LABEL, is_object_name, label_of_queue, label_value
 from muster.model.objects import ObjectMeta, Pod, PodGroup, PodGroupSpec, PodGroupStatus
 from muster.schedulers.annotated import annotated, completed
-from muster.schedulers.model import Binding, GangScheduler
+from muster.schedulers.model import Binding, GangScheduler, Request
 from muster.workloads import SchedulingPolicy
-
-if TYPE_CHECKING:
-    from muster.gangs.intent import Intent
 
 
 class _PodGroup(PodGroup, frozen=True):
@@ -53,7 +50,7 @@ class Coscheduling(GangScheduler):
         """A PodGroup of one pod."""
         return self.of({"minMember": 1}, self._named(annotated(metadata, PodGroupSpec(queue=queue))))
 
-    def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
+    def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
         """The group as a label; the gang's name and queue as for Volcano, for people and for muster."""
         del role
         label, whole = label_of_queue(intent.queue)

@@ -6,18 +6,14 @@ pods alone; the roles are subgroups, each with a minimum of its own, and the que
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from muster.gangs.gang import Gang
+from muster.gangs.roles import Gang
 from muster.model.names import GROUP_NAME, label_of_queue, read_key
 from muster.model.objects import Pod, PodGroup, PodGroupSpec
 from muster.schedulers.annotated import annotated, completed
-from muster.schedulers.model import Binding, GangScheduler
+from muster.schedulers.model import Binding, GangScheduler, Request
 from muster.workloads import SchedulingPolicy
-
-if TYPE_CHECKING:
-    from muster.gangs.intent import Intent
-
 
 _GROUP = read_key("pod-group-name")
 _UNGROUPED, _SUBGROUP = "kai.scheduler/skip-podgrouper", "kai.scheduler/subgroup-name"
@@ -55,7 +51,7 @@ class Kai(GangScheduler):
         """A PodGroup of one pod."""
         return self.of({"minMember": 1, "queue": queue}, metadata)
 
-    def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
+    def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
         """Group as an annotation, subgroup and queue as labels."""
         own = gang.role(role)
         subgroup = {_SUBGROUP: role} if own is not None and own.minimum else {}

@@ -7,21 +7,17 @@ beyond the minimum belongs to it. docs/design-notes.md has what was seen of it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 from msgspec import structs
 
-from muster.gangs.gang import Gang
+from muster.gangs.roles import Gang
 from muster.model.names import GROUP_NAME, label_of_queue
 from muster.model.objects import LocalObject, ObjectMeta, Pod, PodGroup, PodGroupSpec
 from muster.schedulers.annotated import annotated, completed
-from muster.schedulers.model import Binding, GangScheduler
+from muster.schedulers.model import Binding, GangScheduler, Request
 from muster.workloads import SchedulingPolicy, Workload
-
-if TYPE_CHECKING:
-    from muster.gangs.intent import Intent
-
 
 # Characters of the owner's UID in the name of a PodGroup.
 _OF_UID = 8
@@ -79,7 +75,7 @@ class Kubernetes(GangScheduler):
         said = annotated(metadata, PodGroupSpec(queue=queue))
         return self.of({"schedulingPolicy": {"gang": {"minCount": 1}}}, self._named(said))
 
-    def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
+    def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
         """The group as a field of the pod's spec; pods that come when the others run are in none."""
         own = gang.role(role)
         group = self.group_name(gang.name, gang.uid)
@@ -95,7 +91,7 @@ class Kubernetes(GangScheduler):
         """The group that the pod's field names."""
         return pod.spec.scheduling_group.pod_group_name
 
-    def cannot(self, gang: Gang, intent: Intent, workload: Workload) -> Iterator[tuple[str, str]]:
+    def cannot(self, gang: Gang, intent: Request, workload: Workload) -> Iterator[tuple[str, str]]:
         """Pods beyond the minimum, and members of different priorities."""
         if any(role.exceeds and role.gated for role in gang.roles):
             yield (

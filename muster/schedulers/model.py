@@ -5,18 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
-from muster.gangs.gang import Gang
+from muster.gangs.roles import Gang
 from muster.model.keep import copied
 from muster.model.names import MANAGED_BY, MUSTER
 from muster.model.objects import NetworkTopology, ObjectMeta, Pod, PodGroup, PodGroupSpec
 from muster.model.resource import Resource
+from muster.model.topology import Topology
 from muster.resources.amounts import as_text
 from muster.workloads import Kind, SchedulingPolicy, Workload
-
-if TYPE_CHECKING:
-    from muster.gangs.intent import Intent
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +29,26 @@ class Binding:
     annotations: Mapping[str, str]
     defaults: Mapping[str, str] = field(default_factory=dict)
     spec: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Request(Protocol):
+    """What a user requests of a gang's scheduler; `muster.gangs.intent.Intent` is one."""
+
+    @property
+    def queue(self) -> str:
+        """The queue of the gang."""
+
+    @property
+    def priority_class(self) -> str:
+        """The name of its PriorityClass; "" for none."""
+
+    @property
+    def prioritise_pods(self) -> bool:
+        """True if pods whose templates name no class get that one."""
+
+    @property
+    def topology(self) -> Topology | None:
+        """How near to each other its pods are to be; None for no matter."""
 
 
 class GangScheduler(ABC):
@@ -93,7 +111,7 @@ class GangScheduler(ABC):
         """A PodGroup of this scheduler with that specification, in its own words."""
         return {"apiVersion": self.api_version, "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
-    def pod_group(self, gang: Gang, intent: Intent, workload: Workload) -> dict[str, Any]:
+    def pod_group(self, gang: Gang, intent: Request, workload: Workload) -> dict[str, Any]:
         """The PodGroup's manifest: what the workload says, without status and without muster's own annotations."""
         return self.manifest(asked(gang, intent), group_metadata(gang, workload), workload.policy)
 
@@ -106,7 +124,7 @@ class GangScheduler(ABC):
         del uid
         return gang
 
-    def cannot(self, gang: Gang, intent: Intent, workload: Workload) -> Iterable[tuple[str, str]]:
+    def cannot(self, gang: Gang, intent: Request, workload: Workload) -> Iterable[tuple[str, str]]:
         """What of the gang this scheduler cannot do: the field at fault, and a sentence that goes on from there."""
         del gang, intent, workload
         return ()
@@ -120,7 +138,7 @@ class GangScheduler(ABC):
         """The manifest of a PodGroup that holds no pod back, however few there are."""
 
     @abstractmethod
-    def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
+    def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
         """What binds a pod of that role to the gang's PodGroup."""
 
     @abstractmethod
@@ -128,7 +146,7 @@ class GangScheduler(ABC):
         """The name of the PodGroup that the pod is bound to, or "" for none."""
 
 
-def asked(gang: Gang, intent: Intent) -> PodGroupSpec:
+def asked(gang: Gang, intent: Request) -> PodGroupSpec:
     """What a PodGroup has to say of a gang, in Volcano's words."""
     topology = NetworkTopology()
     if intent.topology is not None:

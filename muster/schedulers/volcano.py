@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from muster.gangs.gang import Gang
+from muster.gangs.roles import Gang
 from muster.model.names import GROUP_NAME, PREEMPTABLE, TASK_SPEC, label_of_queue
 from muster.model.objects import Pod, PodGroupSpec
-from muster.schedulers.model import Binding, GangScheduler
+from muster.schedulers.model import Binding, GangScheduler, Request
 from muster.workloads import SchedulingPolicy
-
-if TYPE_CHECKING:
-    from muster.gangs.intent import Intent
 
 
 class Volcano(GangScheduler):
@@ -52,7 +49,7 @@ class Volcano(GangScheduler):
         """A PodGroup without minimums of its roles, for which no room is kept."""
         return self.of({"minMember": 1, "queue": queue}, metadata)
 
-    def binding(self, gang: Gang, intent: Intent, role: str) -> Binding:
+    def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
         """Group and task role as annotations, the queue as a label.
 
         From a gang with more pods than its minimum Volcano evicts any of the surplus: a head as well as a worker. So

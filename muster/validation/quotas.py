@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from msgspec import structs
 
 from muster.admitters import Admitter
 from muster.admitters.kueue_quota import PodSetNeed, never_fits
-from muster.gangs.gang import Gang, Role, charge_of
+from muster.gangs.gang import charge_of
 from muster.gangs.intent import Intent
+from muster.gangs.roles import Gang, Role
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import KUEUE_PARTIAL, KUEUE_QUEUE
@@ -31,11 +31,8 @@ from muster.resources.pod_requests import pod_requests
 from muster.resources.quantity import ZERO
 from muster.resources.quota_charges import PodCharge, counts, demands
 from muster.resources.resource_quotas import limits
+from muster.validation.context import Context
 from muster.workloads import RoleSpec, Workload
-
-if TYPE_CHECKING:
-    from muster.validation.workload import Context
-
 
 # Most roles in a line.
 _NAMED = 3

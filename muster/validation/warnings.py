@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from muster.gangs.gang import Gang, Role
 from muster.gangs.intent import Intent
+from muster.gangs.roles import Gang, Role
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL

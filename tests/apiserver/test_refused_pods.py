@@ -13,7 +13,7 @@ from muster.model.findings import Reason
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults
 from muster.resources.resource_quotas import ResourceQuota
-from muster.validation.workload import Context
+from muster.validation.context import Context
 from tests.support.cluster.desk import PATIENCE, wait_for_class
 from tests.support.cluster.verbs import make_namespace, own_name
 from tests.support.examples import examples

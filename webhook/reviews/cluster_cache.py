@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeVar
 
 from muster.cluster.queues import view_of
 from muster.cluster.stores import ClusterStores
-from muster.gangs.gang import Gang
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import Membership, membership
+from muster.gangs.roles import Gang
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.store import Change

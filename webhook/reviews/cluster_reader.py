@@ -12,8 +12,8 @@ from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
 from muster.cluster.alive import has_living_owner
 from muster.cluster.kueue_objects import CLUSTER_QUEUES, LOCAL_QUEUES
 from muster.cluster.queues import view_of
-from muster.gangs.gang import Gang
 from muster.gangs.intent import Defaults, Intent, Surroundings
+from muster.gangs.roles import Gang
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
 from muster.kube.store import HasMetadata
@@ -32,7 +32,7 @@ from muster.model.resource import JOBS, NAMESPACES, PRIORITY_CLASSES, Resource
 from muster.queueing.queue_tree import Place, QueueTree, labels_of
 from muster.queueing.queue_view import ROOT
 from muster.resources.amounts import Resources
-from muster.validation.workload import Context
+from muster.validation.context import Context
 from muster.workloads import Decoded, Kind, kind_of_owner
 from muster.workloads.owners import OwnerWalk
 from webhook.reviews.cluster_cache import ClusterCache, GangTemplate, OwnerWorkload

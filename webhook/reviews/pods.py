@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from muster.gangs.gang import Gang, gang_of
+from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, Surroundings, find_intent, is_managed, may_run_beside, required
 from muster.gangs.pod_patch import Membership, disown, inject, is_certain, is_free
+from muster.gangs.roles import Gang
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import GANG, GANG_COMPLETIONS, GANG_TIME_LIMIT, GATE, UNNAMED_SCHEDULERS

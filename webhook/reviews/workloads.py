@@ -13,8 +13,9 @@ from muster.model.names import KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError, LocalObject, decode
 from muster.resources.amounts import Resources
 from muster.resources.quantity import ZERO
+from muster.validation.context import Context
 from muster.validation.quotas import TooMuch
-from muster.validation.workload import Context, Verdict, is_judged, judge, name_taken
+from muster.validation.workload import Verdict, is_judged, judge, name_taken
 from muster.workloads import KINDS, Decoded, Kind, kind_of
 from webhook.reviews.cluster_reader import ClusterReader
 from webhook.reviews.codec import AdmissionRequest, AdmissionResponse, allow, deny

@@ -34,8 +34,9 @@ from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, load
 from muster.cli.ui import as_long_as_read, print_data
 from muster.cli.when import ExpectedStarts
 from muster.cluster.observe import observe
-from muster.gangs.gang import Gang, gang_of
+from muster.gangs.gang import gang_of
 from muster.gangs.intent import Intent, find_intent
+from muster.gangs.roles import Gang
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.names import GATE

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from muster.cli.ui import counted, listed
-from muster.gangs.gang import Role
+from muster.gangs.roles import Role
 from muster.gangs.said_run import LONGEST_RUN
 from muster.model.names import RUNS_AT_MOST
 from muster.model.times import duration_text

@@ -34,8 +34,9 @@ from muster.queueing.queue_view import ROOT, read_queue
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.amounts import parse_resources
 from muster.schedulers import PRODUCTS, GangScheduler, gang_name
+from muster.validation.context import Context
 from muster.validation.queue import burdened, faults, kept_out, left_outside
-from muster.validation.workload import Context, is_judged, judge, no_way_in
+from muster.validation.workload import is_judged, judge, no_way_in
 from muster.workloads import KINDS, PLAIN_POD, Kind, SchedulingPolicy, kind_of_owner
 from muster.workloads.owners import OwnerWalk
 from muster.workloads.plain import PlainJob, PlainStatefulSet

@@ -25,7 +25,8 @@ from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
 from muster.resources.resource_quotas import limits as limits_of
-from muster.validation.workload import Context, Verdict
+from muster.validation.context import Context
+from muster.validation.workload import Verdict
 from muster.workloads import KINDS, SOURCES, Decoded, Kind, Reference, Workload
 
 

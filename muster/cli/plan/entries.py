@@ -15,9 +15,10 @@ from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext, as_of_input, default_queue_unknown, near_kind, readable, unserved
 from muster.cli.plan.malformed import unreadable
 from muster.cli.plan.manifests import Document
-from muster.gangs.gang import Gang, as_its_pods
+from muster.gangs.gang import as_its_pods
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import Membership, inject, is_free, membership
+from muster.gangs.roles import Gang
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import GATE, NAMESPACE_SELECTOR, is_object_name
@@ -27,9 +28,10 @@ from muster.model.texts import printable
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.amounts import as_text
+from muster.validation.context import Context
 from muster.validation.not_managed import why_not_managed
 from muster.validation.queue import faults
-from muster.validation.workload import Context, Verdict, judge
+from muster.validation.workload import Verdict, judge
 from muster.workloads import Kind, RoleSpec, Workload, kind_of
 
 # The findings that `--strict` counts, in addition to workloads that muster does not manage.

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from muster.validation.workload import Context, Verdict, judge
+from muster.validation.context import Context
+from muster.validation.workload import Verdict, judge
 from muster.workloads import Reference, kind_of
 from tests.support.manifests.observed import JSON, NAMESPACE, made, template
 

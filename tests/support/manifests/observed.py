@@ -7,8 +7,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar, cast
 
-from muster.gangs.gang import Gang, gang_of
+from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, Intent, find_intent
+from muster.gangs.roles import Gang
 from muster.kube.client import Client
 from muster.model.findings import Finding
 from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MUSTER, QUEUE_LABEL

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from muster.gangs.intent import Defaults, Surroundings
 from muster.model.objects import ObjectMeta
 from muster.schedulers import SCHEDULERS
-from muster.validation.workload import Context, Verdict, judge
+from muster.validation.context import Context
+from muster.validation.workload import Verdict, judge
 from muster.workloads import Reference, Workload
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TRAIN_JOB, TRAINING_RUNTIME, TrainingRuntime, TrainJob
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, made

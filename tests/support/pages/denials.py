@@ -20,8 +20,9 @@ from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
 from muster.schedulers import named
+from muster.validation.context import Context
 from muster.validation.queue import faults, left_outside
-from muster.validation.workload import Context, judge, name_taken
+from muster.validation.workload import judge, name_taken
 from muster.workloads import kind_of
 from tests.support.manifests.families import judged
 from tests.support.manifests.kueue import flavored_queue

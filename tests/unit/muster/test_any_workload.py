@@ -9,15 +9,16 @@ from hypothesis import strategies as st
 
 from muster.cli.plan.entries import plan
 from muster.cli.plan.manifests import Document
-from muster.gangs.gang import Gang
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import inject, is_free, membership
+from muster.gangs.roles import Gang
 from muster.model.modes import GateMode
 from muster.model.names import GATE
 from muster.model.objects import InvalidObjectError, Pod, convert
 from muster.resources.quantity import ZERO, parse_quantity
 from muster.schedulers import SCHEDULERS
-from muster.validation.workload import Context, Verdict
+from muster.validation.context import Context
+from muster.validation.workload import Verdict
 from muster.workloads import Workload
 from tests.support.manifests.families import judged
 from tests.support.manifests.generators import pods, workloads

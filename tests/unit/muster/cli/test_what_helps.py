@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from muster.cli.explain.what_helps import what_helps
-from muster.gangs.gang import Role
+from muster.gangs.roles import Role
 from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import QueueView

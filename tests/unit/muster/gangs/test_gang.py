@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.gangs.gang import Gang, gang_of, priority_value, priority_values
+from muster.gangs.gang import gang_of, priority_value, priority_values
 from muster.gangs.intent import find_intent
+from muster.gangs.roles import Gang
 from muster.model.objects import InvalidObjectError, PriorityClass
 from muster.resources.amounts import as_text, total
 from muster.resources.limit_ranges import LimitRange

@@ -7,7 +7,8 @@ from muster.model.findings import ABOUT, Finding, Reason, Severity
 from muster.model.strictness import Validation, read_validation
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
-from muster.validation.workload import Context, judge
+from muster.validation.context import Context
+from muster.validation.workload import judge
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.manifests.observed import amounts, made, ray_cluster, template
 

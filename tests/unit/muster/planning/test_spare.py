@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from muster.gangs.gang import Role
+from muster.gangs.roles import Role
 from muster.model.names import PREEMPTABLE
 from muster.model.objects import Pod
 from muster.planning.claim import spare

@@ -8,7 +8,8 @@ from muster.model.objects import PodSpec, convert
 from muster.resources.amounts import as_text
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass
-from muster.validation.workload import Context, judge
+from muster.validation.context import Context
+from muster.validation.workload import judge
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.manifests.observed import JSON, lines, made, ray_cluster, template, workers
 

@@ -7,7 +7,7 @@ from muster.model.objects import InvalidObjectError
 from muster.resources.amounts import as_text
 from muster.resources.pod_defaults import PodDefaults
 from muster.resources.resource_quotas import ResourceQuota, limits
-from muster.validation.workload import Context
+from muster.validation.context import Context
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (
     JSON,

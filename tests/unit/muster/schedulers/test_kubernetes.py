@@ -14,7 +14,7 @@ from muster.planning.pod_group import desired
 from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 from muster.schedulers import gang_name, named
-from muster.validation.workload import Context
+from muster.validation.context import Context
 from tests.support.controller.stores import filled
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.gangs.gang import Gang, Role
+from muster.gangs.roles import Gang, Role
 from muster.model.objects import Pod, PodGroup, convert
 from muster.schedulers import SCHEDULERS
 from tests.support.manifests.observed import JSON, gang_and_intent, made, pod, pytorch_job, ray_cluster, read, workers

@@ -13,7 +13,8 @@ from muster.model.objects import ObjectMeta
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.schedulers import named
-from muster.validation.workload import Context, Verdict
+from muster.validation.context import Context
+from muster.validation.workload import Verdict
 from tests.support.manifests.families import FAMILIES, Family, judged
 from tests.support.manifests.kueue import flavored_queue
 from tests.support.manifests.observed import JSON, amounts, made, ray_cluster, template

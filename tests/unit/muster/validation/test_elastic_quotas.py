@@ -8,7 +8,7 @@ from muster.gangs.intent import Defaults
 from muster.model.findings import Reason
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.schedulers import named
-from muster.validation.workload import Context
+from muster.validation.context import Context
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (
     JSON,

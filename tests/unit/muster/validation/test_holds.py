@@ -10,8 +10,8 @@ from muster.model.names import ADMITTER, GATE_MODE, HOLD
 from muster.model.objects import ObjectMeta, Queue
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
+from muster.validation.context import Context
 from muster.validation.queue import faults
-from muster.validation.workload import Context
 from tests.support.manifests.families import Family, each, judged
 from tests.support.manifests.observed import QUEUE_LABELS, made, queue, ray_cluster
 

@@ -15,7 +15,7 @@ from muster.resources.elastic_quotas import ElasticQuota
 from muster.resources.pod_defaults import PodDefaults
 from muster.resources.resource_quotas import ResourceQuota
 from muster.schedulers import named
-from muster.validation.workload import Context
+from muster.validation.context import Context
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (
     JSON,

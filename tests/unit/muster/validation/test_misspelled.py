@@ -8,7 +8,7 @@ from muster.gangs.intent import Defaults
 from muster.model.findings import Reason, Severity
 from muster.model.names import GANG, GANG_SIZE, KUEUE_QUEUE, MANAGED, QUEUE_LABEL, REQUEUE_AFTER
 from muster.model.strictness import Validation
-from muster.validation.workload import Context
+from muster.validation.context import Context
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, ray_cluster, template
 

@@ -9,7 +9,7 @@ from muster.model.findings import Finding, Reason
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults
 from muster.resources.resource_quotas import ResourceQuota
-from muster.validation.workload import Context
+from muster.validation.context import Context
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, made, pytorch_job, ray_cluster, resource_quota, workers
 

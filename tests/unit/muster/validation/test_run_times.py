@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from muster.model.findings import Reason
-from muster.validation.workload import Context, judge
+from muster.validation.context import Context
+from muster.validation.workload import judge
 from muster.workloads import kind_of
 from tests.support.manifests.observed import JSON, made, pytorch_job, ray_cluster, template
 

@@ -13,7 +13,7 @@ from muster.model.strictness import Validation
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.schedulers import named
-from muster.validation.workload import Context
+from muster.validation.context import Context
 from tests.support.manifests.families import FAMILIES, Family, each, judged
 from tests.support.manifests.observed import (
     JSON,

@@ -5,7 +5,8 @@ import pytest
 from muster.model.findings import Reason
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
-from muster.validation.workload import Context, Verdict, judge
+from muster.validation.context import Context
+from muster.validation.workload import Verdict, judge
 from muster.workloads import KINDS, kind_of
 from tests.support.manifests.observed import JSON, amounts, lines, made, pytorch_job, ray_cluster, template, workers
 

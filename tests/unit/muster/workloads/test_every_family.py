@@ -11,7 +11,7 @@ from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
-from muster.validation.workload import Context
+from muster.validation.context import Context
 from muster.workloads import GANG_KINDS, Kind
 from tests.support.manifests.families import TRAINING, Family, each, judged
 from tests.support.manifests.generators import labels_of, small

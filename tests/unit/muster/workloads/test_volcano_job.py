@@ -2,15 +2,15 @@
 
 import pytest
 
-from muster.gangs.gang import Gang
 from muster.gangs.intent import Defaults
+from muster.gangs.roles import Gang
 from muster.model.objects import Pod
 from muster.model.topology import Topology
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import as_text
 from muster.schedulers import named
-from muster.validation.workload import Context
+from muster.validation.context import Context
 from muster.workloads.volcano_job import VOLCANO_JOB
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, NAMESPACE, amounts, lines, made, pod, read, template

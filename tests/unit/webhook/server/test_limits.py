@@ -13,7 +13,8 @@ from prometheus_client import CollectorRegistry
 from hack.testbed.ports import free_port
 from muster.process.health import serve_health
 from muster.process.logs import review_uid
-from muster.validation.workload import Context, Verdict, judge
+from muster.validation.context import Context
+from muster.validation.workload import Verdict, judge
 from muster.workloads import Decoded, Kind
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.loop_clock import LoopClock
