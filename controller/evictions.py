@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from muster.kube.store import Change
 from muster.model.names import GANG, GROUP_NAME
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.planning.snapshot import Pause
 from muster.queueing.ledger import GangKey
 

@@ -16,7 +16,8 @@ from controller.term import Term
 from controller.work import Work
 from muster.kube.errors import ApiError
 from muster.model.gang_states import BEFORE_ADMISSION, GangState
-from muster.model.objects import Pod, PodGroup, decode
+from muster.model.objects import PodGroup, decode
+from muster.model.pods import Pod
 from muster.planning import messages
 from muster.planning.expectations import Part, manifest_of, version_of
 from muster.planning.phase import Phase

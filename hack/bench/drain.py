@@ -18,7 +18,8 @@ from hack.bench.many import Client, Leader, filled, leader, queue
 from muster.kube.store import Change
 from muster.kube.workqueue import work
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, QUEUE_LABEL
-from muster.model.objects import ObjectMeta, Pod, convert
+from muster.model.objects import ObjectMeta, convert
+from muster.model.pods import Pod
 
 _SIZE = 5
 # Seconds of a core: what two cores of a real apiserver and etcd took, rounded.

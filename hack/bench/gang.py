@@ -28,7 +28,7 @@ from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
 from muster.kube.store import Change, Store
 from muster.model.names import GANG, GATE, QUEUE_LABEL
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.model.resource import PODS, QUEUES, Resource
 
 _SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")

@@ -22,7 +22,8 @@ from muster.kube.events import Regarding
 from muster.kube.store import Store
 from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, QUEUE_LABEL, STATE
-from muster.model.objects import ObjectMeta, Pod, PodGroup, PriorityClass, Queue, convert
+from muster.model.objects import ObjectMeta, PodGroup, PriorityClass, Queue, convert
+from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER
 

@@ -13,7 +13,8 @@ from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, find_intent
 from muster.gangs.pod_patch import inject, membership
 from muster.model.modes import GateMode
-from muster.model.objects import Pod, decode
+from muster.model.objects import decode
+from muster.model.pods import Pod
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import parse_resources

@@ -28,7 +28,8 @@ from muster.kube.slices import Turns as SliceTurns
 from muster.kube.slices import in_slices
 from muster.kube.store import ChangeKind, Store
 from muster.kube.workqueue import work
-from muster.model.objects import Namespace, Node, Pod, PriorityClass, Queue, convert
+from muster.model.objects import Namespace, Node, PriorityClass, Queue, convert
+from muster.model.pods import Pod
 from muster.model.resource import NODES, PODS
 from muster.process.event_loop import Turns, run_measured
 from muster.process.lifecycle import tune_gc

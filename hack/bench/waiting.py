@@ -21,7 +21,8 @@ from functools import partial
 from hack.bench.harness import Table, milliseconds, options
 from muster.cluster.cluster import Cluster
 from muster.cluster.nodes import NodeRoom
-from muster.model.objects import Node, Pod, convert
+from muster.model.objects import Node, convert
+from muster.model.pods import Pod
 from muster.process.lifecycle import tune_gc
 from muster.queueing.entries import Claim, EndKind, EntryKey, Growth, Run
 from muster.queueing.growth import GrowthQueue

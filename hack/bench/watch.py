@@ -21,7 +21,7 @@ from hack.testbed.costs import resident
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.model.resource import PODS
 
 _THREADS, _PATIENCE = 8, 600.0

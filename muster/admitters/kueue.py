@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import msgspec
 
 from muster.model.names import read_key
-from muster.model.objects import LocalObject, ObjectMeta, PodTemplate, ResourceList, TimedCondition
+from muster.model.objects import LocalObject, ObjectMeta, ResourceList, TimedCondition
+from muster.model.pods import PodTemplate
 from muster.model.times import seconds_of
 
 JOB_UID = read_key("kueue.x-k8s.io/job-uid")  # label on Workloads: the UID of what they are made of

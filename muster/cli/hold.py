@@ -22,7 +22,8 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, HOLD
-from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, PartialObjectMetadata, Pod, decode
+from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, PartialObjectMetadata, decode
+from muster.model.pods import Pod
 from muster.model.resource import Resource
 from muster.model.texts import printable
 from muster.workloads import PLAIN_POD, WATCHED_KINDS, kind_of_owner, owner_of

@@ -25,7 +25,8 @@ from muster.kube.listing import list_objects
 from muster.kube.reflector import Reflector
 from muster.kube.slices import in_slices
 from muster.model.gang_states import GangState
-from muster.model.objects import InvalidObjectError, Namespace, Node, Pod, decode
+from muster.model.objects import InvalidObjectError, Namespace, Node, decode
+from muster.model.pods import Pod
 from muster.model.resource import ELASTIC_QUOTAS, NAMESPACES, NODES, PODS
 from muster.planning.candidate import candidate
 from muster.planning.phase import lost_in

@@ -12,7 +12,8 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, GANG_SIZE, label_value
-from muster.model.objects import LocalObject, ObjectMeta, Pod, decode
+from muster.model.objects import LocalObject, ObjectMeta, decode
+from muster.model.pods import Pod
 from muster.model.resource import PODS
 from muster.workloads import kind_of_owner
 

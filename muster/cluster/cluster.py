@@ -21,7 +21,8 @@ from muster.kube.store import Change, Store
 from muster.kube.stores import Stores
 from muster.model.keep import Keep
 from muster.model.names import GANG
-from muster.model.objects import InvalidObjectError, Node, ObjectMeta, Pod, PodGroup
+from muster.model.objects import InvalidObjectError, Node, ObjectMeta, PodGroup
+from muster.model.pods import Pod
 from muster.model.resource import NODES, PODS
 from muster.model.selectors import Selector
 from muster.planning.snapshot import Member

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from muster.model.names import GROUP_NAME, is_object_name
-from muster.model.objects import Pod, PodGroup
+from muster.model.objects import PodGroup
+from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey
 from muster.schedulers import gang_name
 from muster.workloads import GANG_KINDS, Decoded, Kind, kind_of_owner

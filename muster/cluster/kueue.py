@@ -11,7 +11,8 @@ from muster.cluster.cluster import Cluster
 from muster.cluster.kueue_objects import job_of_pod
 from muster.gangs.intent import Defaults
 from muster.model.names import KUEUE_QUEUE
-from muster.model.objects import InvalidObjectError, Pod
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import Pod
 from muster.planning.snapshot import GangSnapshot
 from muster.workloads import PLAIN_POD, Decoded, Kind
 

@@ -9,7 +9,8 @@ from typing import Any
 from muster.admitters import KueueWorkload, newest
 from muster.admitters.kueue_quota import ClusterQueue, LocalQueue, needs_of, never_fits
 from muster.kube.store import Store
-from muster.model.objects import InvalidObjectError, Pod
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import Pod
 from muster.model.resource import Resource
 
 # Kueue makes a Workload of this kind while its pods are plain gangs, which speak for themselves.

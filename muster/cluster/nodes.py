@@ -17,7 +17,8 @@ from muster.cluster.terminating import requests_of
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.store import Change, Store
-from muster.model.objects import InvalidObjectError, Node, Pod
+from muster.model.objects import InvalidObjectError, Node
+from muster.model.pods import Pod
 from muster.model.resource import PODS
 from muster.resources.amounts import Resources, minus, parse_resources, times, total
 from muster.resources.pod_requests import pod_requests

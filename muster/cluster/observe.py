@@ -23,7 +23,8 @@ from muster.model.names import (
     GATE,
     queue_named,
 )
-from muster.model.objects import InvalidObjectError, Pod
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import Pod
 from muster.planning.expectations import Expectations
 from muster.planning.pod_group import newer
 from muster.planning.readiness import unready

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from muster.cluster.cluster import Cluster
 from muster.model.names import GANG, GANG_SIZE, GATE, HOLD, is_object_name
-from muster.model.objects import ObjectMeta, OwnerReference, Pod, PodGroup
+from muster.model.objects import ObjectMeta, OwnerReference, PodGroup
+from muster.model.pods import Pod
 from muster.planning.snapshot import Above, OnHold
 from muster.queueing.ledger import GangKey
 from muster.workloads import PLAIN_POD, Decoded, Kind, kind_of_owner, owner_of

@@ -13,7 +13,8 @@ from contextlib import suppress
 
 from muster.cluster.cluster import Cluster
 from muster.kube.store import Change
-from muster.model.objects import InvalidObjectError, Pod
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import Pod
 from muster.queueing.ledger import Ledger
 from muster.resources.amounts import Resources, largest, minus
 from muster.resources.elastic_quotas import ElasticQuota, used

@@ -11,7 +11,8 @@ from dataclasses import replace
 from muster.gangs.gang import priority_value
 from muster.gangs.intent import Defaults, Intent, Surroundings, named_queue
 from muster.model.names import queue_named
-from muster.model.objects import InvalidObjectError, Pod
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import Pod
 from muster.planning.snapshot import GangSnapshot
 from muster.workloads import Workload
 

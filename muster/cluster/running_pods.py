@@ -9,7 +9,8 @@ from contextlib import suppress
 from muster.cluster.gang_keys import gangs_of_pod
 from muster.kube.store import Change
 from muster.kube.stores import Stores
-from muster.model.objects import InvalidObjectError, Pod
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey
 from muster.queueing.usage import Amounts, amounts_of
 from muster.resources.amounts import Resources

@@ -13,7 +13,8 @@ from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.store import Change, Store
 from muster.model.keep import Keep
-from muster.model.objects import Namespace, ObjectMeta, OwnerReference, Pod, PriorityClass, Queue
+from muster.model.objects import Namespace, ObjectMeta, OwnerReference, PriorityClass, Queue
+from muster.model.pods import Pod
 from muster.model.resource import (
     ELASTIC_QUOTAS,
     LIMIT_RANGES,

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from muster.cluster.cluster import Cluster
-from muster.model.objects import InvalidObjectError, Pod
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import Pod
 from muster.model.times import seconds_of
 from muster.planning.run_times import GONE_IN
 from muster.resources.amounts import Resources, total

@@ -17,7 +17,8 @@ from muster.cluster.gang_keys import gang_of_group, gang_of_workload, gangs_of_p
 from muster.cluster.owners import asks_to_wait
 from muster.kube.store import Change
 from muster.model.names import ADMITTER, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER
-from muster.model.objects import Namespace, Node, ObjectMeta, Pod, PodGroup
+from muster.model.objects import Namespace, Node, ObjectMeta, PodGroup
+from muster.model.pods import Pod
 from muster.model.resource import NODES
 from muster.queueing.ledger import GangKey
 from muster.workloads import GANG_KINDS, WATCHED_KINDS, Decoded, Kind, Reference, Source

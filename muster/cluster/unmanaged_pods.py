@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 from muster.kube.store import Change, Store
 from muster.model.names import GANG
-from muster.model.objects import ObjectMeta, OwnerReference, Pod
+from muster.model.objects import ObjectMeta, OwnerReference
+from muster.model.pods import Pod
 from muster.model.resource import JOBS
 from muster.queueing.ledger import GangKey
 from muster.workloads import GANG_KINDS, Kind, kind_of_owner

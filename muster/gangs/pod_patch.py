@@ -29,7 +29,8 @@ from muster.model.names import (
     WORKLOAD,
     read_key,
 )
-from muster.model.objects import ObjectMeta, OwnerReference, Pod, convert
+from muster.model.objects import ObjectMeta, OwnerReference, convert
+from muster.model.pods import Pod
 from muster.schedulers import GangScheduler
 
 Operation = dict[str, Any]

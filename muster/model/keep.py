@@ -9,7 +9,8 @@ from enum import Enum
 
 import msgspec
 
-from muster.model.objects import LocalObject, PodSpec, PodTemplate
+from muster.model.objects import LocalObject
+from muster.model.pods import PodSpec, PodTemplate
 
 TEXT_MAPS = ("labels", "annotations")
 

@@ -20,19 +20,8 @@ from msgspec import Raw, Struct, structs
 
 from muster.model.keep import TEXT_MAPS, Keep, Stubbed, copied, entries, shared_template
 from muster.model.names import MANAGED, MUSTER, READ_KEYS
-from muster.model.objects import (
-    Container,
-    InvalidObjectError,
-    ManagedFields,
-    OwnedFields,
-    OwnerReference,
-    PodResourceClaim,
-    PodSpec,
-    PodTemplate,
-    ResourceRequirements,
-    SchedulingGate,
-    decode,
-)
+from muster.model.objects import InvalidObjectError, ManagedFields, OwnedFields, OwnerReference, decode
+from muster.model.pods import Container, PodResourceClaim, PodSpec, PodTemplate, ResourceRequirements, SchedulingGate
 
 T = TypeVar("T")
 

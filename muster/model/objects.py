@@ -12,13 +12,11 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from muster.model.affinity import Affinity
 from muster.model.names import MANAGED_BY, MARKS, MUSTER
 
 # A quantity as it stands in a manifest: custom resources keep integers and floats as the user wrote them.
 RawQuantity = str | int | float
 ResourceList = dict[str, RawQuantity]
-
 T = TypeVar("T")
 
 
@@ -92,90 +90,6 @@ class PartialObjectMetadata(LocalObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
 
 
-class ResourceRequirements(LocalObject, frozen=True):
-    """What a container or a whole pod asks for."""
-
-    requests: ResourceList = {}
-    limits: ResourceList = {}
-
-    @property
-    def named(self) -> bool:
-        """True if anything is asked for, or limited."""
-        return bool(self.requests or self.limits)
-
-
-class Container(LocalObject, frozen=True):
-    """A container, or an init container; with `restart_policy` Always an init container is a sidecar."""
-
-    name: str = ""
-    resources: ResourceRequirements = ResourceRequirements()
-    restart_policy: str = ""
-
-
-class SchedulingGate(LocalObject, frozen=True):
-    """A reason, by name, for which no scheduler may touch the pod yet."""
-
-    name: str = ""
-
-
-class PodResourceClaim(LocalObject, frozen=True):
-    """A claim on devices (DRA), of which no request says how much it takes."""
-
-    name: str = ""
-
-
-class SchedulingGroup(LocalObject, frozen=True):
-    """The PodGroup of Kubernetes to which a pod belongs."""
-
-    pod_group_name: str = ""
-
-
-class PodSpec(LocalObject, frozen=True):
-    """The part of a pod's specification that decides when, where and with how much room it runs."""
-
-    containers: tuple[Container, ...] = ()
-    init_containers: tuple[Container, ...] = ()
-    resources: ResourceRequirements = ResourceRequirements()
-    overhead: ResourceList = {}
-    runtime_class_name: str = ""
-    scheduler_name: str = ""
-    priority_class_name: str = ""
-    priority: int | None = None
-    preemption_policy: str = ""
-    node_name: str = ""
-    restart_policy: str = ""
-    scheduling_gates: tuple[SchedulingGate, ...] = ()
-    scheduling_group: SchedulingGroup = SchedulingGroup()
-    resource_claims: tuple[PodResourceClaim, ...] = ()
-    termination_grace_period_seconds: int = 30
-
-
-class TemplateSpec(PodSpec, frozen=True):
-    """The specification of a template's pods, with what ResourceQuotas go by beside the amounts."""
-
-    active_deadline_seconds: int | None = None
-    affinity: Affinity = Affinity()
-
-    @classmethod
-    def of(cls, spec: PodSpec) -> TemplateSpec:
-        """The specification of a pod that was made from no template, of which nothing more is known."""
-        return cls(**{name: getattr(spec, name) for name in PodSpec.__struct_fields__})
-
-
-class TemplateMeta(LocalObject, frozen=True):
-    """Metadata of a pod template."""
-
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-
-
-class PodTemplate(LocalObject, frozen=True):
-    """What a workload's pods are made from."""
-
-    metadata: TemplateMeta = TemplateMeta()
-    spec: TemplateSpec = TemplateSpec()
-
-
 class Condition(LocalObject, frozen=True):
     """A condition in an object's status."""
 
@@ -194,74 +108,6 @@ class TimedCondition(Condition, frozen=True):
 def is_true(conditions: Iterable[Condition], *types: str) -> bool:
     """True if a condition of one of these types holds."""
     return any(one.type in types and one.status == "True" for one in conditions)
-
-
-class ContainerWaiting(LocalObject, frozen=True):
-    """Why a container does not run, such as ImagePullBackOff."""
-
-    reason: str = ""
-
-
-class ContainerState(LocalObject, frozen=True):
-    """The state of a container, where it waits."""
-
-    waiting: ContainerWaiting | None = None
-
-
-class ContainerStatus(LocalObject, frozen=True):
-    """What the kubelet has given a container, and why it waits.
-
-    `resources` is in force, `allocated_resources` is promised. They differ from the specification while a pod is
-    resized in place; before the kubelet has seen the pod, `resources` is None.
-    """
-
-    name: str = ""
-    state: ContainerState = ContainerState()
-    resources: ResourceRequirements | None = None
-    allocated_resources: ResourceList = {}
-
-
-RUNNING = "Running"
-"""The phase of a pod that really runs."""
-
-
-class PodStatus(LocalObject, frozen=True):
-    """Where a pod stands in its life, and the resources that it and its containers have been given."""
-
-    phase: str = ""
-    conditions: tuple[Condition, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-    init_container_statuses: tuple[ContainerStatus, ...] = ()
-    resources: ResourceRequirements | None = None
-    allocated_resources: ResourceList = {}
-
-
-class Pod(LocalObject, frozen=True):
-    """A pod."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: PodSpec = PodSpec()
-    status: PodStatus = PodStatus()
-
-    @property
-    def living(self) -> bool:
-        """True if the pod runs or may still run: neither finished nor being deleted."""
-        return not self.metadata.deletion_timestamp and not self.finished
-
-    @property
-    def finished(self) -> bool:
-        """True if all its containers have ended for good; until then it occupies its node, also while it is deleted."""
-        return self.status.phase in {"Succeeded", "Failed"}
-
-    @property
-    def running(self) -> bool:
-        """True if the pod really runs, as its kubelet says; a node may be named in any pod."""
-        return self.status.phase == RUNNING
-
-    def gated(self, gate: str) -> bool:
-        """True if the named scheduling gate still holds the pod."""
-        gates = self.spec.scheduling_gates
-        return bool(gates) and any(held.name == gate for held in gates)
 
 
 class Guarantee(LocalObject, frozen=True):

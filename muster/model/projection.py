@@ -16,7 +16,8 @@ from msgspec import structs
 from muster.model.keep import TEXT_MAPS, Keep, copied, shared_template
 from muster.model.large_objects import LargeObjects, struct_in
 from muster.model.names import MUSTER, READ_KEYS
-from muster.model.objects import ManagedFields, Pod, PodTemplate, decode
+from muster.model.objects import ManagedFields, decode
+from muster.model.pods import Pod, PodTemplate
 
 T = TypeVar("T")
 Value = Any  # any part of a decoded object, or a type of one

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from muster.admitters import KueueAnswer, reverted
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.model.times import text_of
 from muster.planning.opening import Opening
 from muster.planning.plan import GangPlan

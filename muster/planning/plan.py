@@ -17,7 +17,7 @@ from typing import NamedTuple
 from muster.gangs.gang import priority_value
 from muster.gangs.roles import Role
 from muster.model.modes import GateMode
-from muster.model.objects import RUNNING
+from muster.model.pods import RUNNING
 from muster.model.times import duration_of, seconds_of
 from muster.planning.candidate import (
     candidate,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from operator import attrgetter
 from typing import NamedTuple
 
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.planning.snapshot import Member
 
 # What any new pod waits for.

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from muster.gangs.history import Lineage, lineage_of
 from muster.gangs.intent import Intent
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.model.times import durations_of, seconds_of
 from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.queueing.entries import End, EndKind, Run

@@ -27,7 +27,8 @@ from muster.model.names import (
     REQUEUED_AT,
     RUNS_ABOUT,
 )
-from muster.model.objects import OwnerReference, Pod, PodGroup, PodGroupSpec
+from muster.model.objects import OwnerReference, PodGroup, PodGroupSpec
+from muster.model.pods import Pod
 from muster.model.requeueing import requeue_after
 from muster.model.times import seconds_of
 from muster.queueing.ledger import GangKey

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from muster.model.objects import PodSpec
+from muster.model.pods import PodSpec
 from muster.resources.amounts import Resources
 from muster.resources.limit_ranges import LimitRange, LimitRangeItem, with_limit_ranges
 from muster.resources.pod_requests import (

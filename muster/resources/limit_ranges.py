@@ -12,7 +12,8 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from muster.model.objects import Container, LocalObject, ObjectMeta, PodSpec, ResourceList, ResourceRequirements
+from muster.model.objects import LocalObject, ObjectMeta, ResourceList
+from muster.model.pods import Container, PodSpec, ResourceRequirements
 from muster.resources.amounts import as_text
 from muster.resources.pod_requests import pod_level_requests
 

@@ -12,7 +12,8 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from muster.model.findings import Finding, Reason
-from muster.model.objects import LocalObject, ObjectMeta, PodSpec, ResourceList
+from muster.model.objects import LocalObject, ObjectMeta, ResourceList
+from muster.model.pods import PodSpec
 from muster.resources.amounts import describe, parse_resources
 from muster.resources.limit_ranges import LimitRange, with_limit_ranges
 from muster.resources.resource_quotas import ResourceQuota

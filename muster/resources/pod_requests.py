@@ -10,15 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from muster.model.large_objects import MOST_CONTAINERS
-from muster.model.objects import (
-    Container,
-    ContainerStatus,
-    InvalidObjectError,
-    PodSpec,
-    PodStatus,
-    ResourceList,
-    ResourceRequirements,
-)
+from muster.model.objects import InvalidObjectError, ResourceList
+from muster.model.pods import Container, ContainerStatus, PodSpec, PodStatus, ResourceRequirements
 from muster.resources.amounts import Resources, check_few, largest, parse_resources, total
 from muster.resources.quantity import ZERO, Quantity
 

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from muster.model.objects import Container, InvalidObjectError, PodSpec, TemplateSpec
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import Container, PodSpec, TemplateSpec
 from muster.resources.amounts import Resources
 from muster.resources.pod_requests import (
     container_limits,

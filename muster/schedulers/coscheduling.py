@@ -11,7 +11,8 @@ from msgspec import structs
 
 from muster.gangs.roles import Gang
 from muster.model.names import GROUP_NAME, POD_GROUP_LABEL, is_object_name, label_of_queue, label_value
-from muster.model.objects import ObjectMeta, Pod, PodGroup, PodGroupSpec, PodGroupStatus
+from muster.model.objects import ObjectMeta, PodGroup, PodGroupSpec, PodGroupStatus
+from muster.model.pods import Pod
 from muster.schedulers.annotated import annotated, completed
 from muster.schedulers.model import Binding, GangScheduler, Request
 from muster.workloads import SchedulingPolicy

@@ -10,7 +10,8 @@ from typing import Any, ClassVar
 
 from muster.gangs.roles import Gang
 from muster.model.names import GROUP_NAME, label_of_queue, read_key
-from muster.model.objects import Pod, PodGroup, PodGroupSpec
+from muster.model.objects import PodGroup, PodGroupSpec
+from muster.model.pods import Pod
 from muster.schedulers.annotated import annotated, completed
 from muster.schedulers.model import Binding, GangScheduler, Request
 from muster.workloads import SchedulingPolicy

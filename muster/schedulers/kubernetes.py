@@ -14,7 +14,8 @@ from msgspec import structs
 
 from muster.gangs.roles import Gang
 from muster.model.names import GROUP_NAME, label_of_queue
-from muster.model.objects import LocalObject, ObjectMeta, Pod, PodGroup, PodGroupSpec
+from muster.model.objects import LocalObject, ObjectMeta, PodGroup, PodGroupSpec
+from muster.model.pods import Pod
 from muster.schedulers.annotated import annotated, completed
 from muster.schedulers.model import Binding, GangScheduler, Request
 from muster.workloads import SchedulingPolicy, Workload

@@ -10,7 +10,8 @@ from typing import Any, ClassVar, Protocol
 from muster.gangs.roles import Gang
 from muster.model.keep import copied
 from muster.model.names import MANAGED_BY, MUSTER
-from muster.model.objects import NetworkTopology, ObjectMeta, Pod, PodGroup, PodGroupSpec
+from muster.model.objects import NetworkTopology, ObjectMeta, PodGroup, PodGroupSpec
+from muster.model.pods import Pod
 from muster.model.resource import Resource
 from muster.model.topology import Topology
 from muster.resources.amounts import as_text

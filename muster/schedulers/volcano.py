@@ -6,7 +6,8 @@ from typing import Any
 
 from muster.gangs.roles import Gang
 from muster.model.names import GROUP_NAME, PREEMPTABLE, TASK_SPEC, label_of_queue
-from muster.model.objects import Pod, PodGroupSpec
+from muster.model.objects import PodGroupSpec
+from muster.model.pods import Pod
 from muster.schedulers.model import Binding, GangScheduler, Request
 from muster.workloads import SchedulingPolicy
 

@@ -10,7 +10,8 @@ from muster.gangs.roles import Gang, Role
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL
-from muster.model.objects import ObjectMeta, Pod
+from muster.model.objects import ObjectMeta
+from muster.model.pods import Pod
 from muster.model.requeueing import LEAST_REQUEUE, requeue_after
 from muster.model.times import duration_of
 from muster.queueing.queue_tree import Place, QueueLevel

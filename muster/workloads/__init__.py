@@ -11,7 +11,8 @@ from contextlib import suppress
 from functools import lru_cache
 
 from muster.model.names import WORKLOAD
-from muster.model.objects import InvalidObjectError, OwnerReference, Pod, decode
+from muster.model.objects import InvalidObjectError, OwnerReference, decode
+from muster.model.pods import Pod
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.kubeflow import JAX_JOB, MPI_JOB_V1, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
 from muster.workloads.model import (

@@ -13,7 +13,8 @@ from typing import ClassVar
 import msgspec
 
 from muster.model.keep import Stubbed, entries
-from muster.model.objects import InvalidObjectError, PodTemplate
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import PodTemplate
 
 MOST = 10_000
 """The sum over all templates, in some 30 bytes that are kept.

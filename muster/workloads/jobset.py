@@ -18,16 +18,8 @@ from msgspec.structs import replace
 
 from muster.model.findings import Finding, Reason
 from muster.model.names import read_key
-from muster.model.objects import (
-    Condition,
-    InvalidObjectError,
-    LocalObject,
-    ObjectMeta,
-    Pod,
-    PodTemplate,
-    TemplateMeta,
-    is_true,
-)
+from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, is_true
+from muster.model.pods import Pod, PodTemplate, TemplateMeta
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
 

@@ -12,17 +12,8 @@ import msgspec
 from muster.model.findings import Finding, Reason
 from muster.model.names import read_key
 from muster.model.nearest import did_you_mean
-from muster.model.objects import (
-    Condition,
-    Container,
-    InvalidObjectError,
-    LocalObject,
-    ObjectMeta,
-    Pod,
-    PodTemplate,
-    ResourceRequirements,
-    is_true,
-)
+from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, is_true
+from muster.model.pods import Container, Pod, PodTemplate, ResourceRequirements
 from muster.model.times import seconds_of
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload

@@ -8,15 +8,8 @@ from operator import attrgetter
 from typing import Any, Protocol
 
 from muster.model.findings import Finding
-from muster.model.objects import (
-    InvalidObjectError,
-    LocalObject,
-    ObjectMeta,
-    Pod,
-    PodTemplate,
-    ResourceList,
-    TemplateMeta,
-)
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, ResourceList
+from muster.model.pods import Pod, PodTemplate, TemplateMeta
 from muster.model.resource import Resource
 from muster.model.topology import Topology
 

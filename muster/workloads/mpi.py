@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 from muster.model.names import read_key
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
+from muster.model.pods import Pod, PodTemplate
 from muster.workloads.kubeflow import BoundedByPolicy, JobStatus, ReplicaSpec, check_mpi, roles_of
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
 

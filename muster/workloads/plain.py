@@ -23,17 +23,8 @@ from muster.model.names import (
     KUEUE_QUEUE,
     is_object_name,
 )
-from muster.model.objects import (
-    Condition,
-    InvalidObjectError,
-    LocalObject,
-    ObjectMeta,
-    OwnerReference,
-    Pod,
-    PodTemplate,
-    TemplateSpec,
-    is_true,
-)
+from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, OwnerReference, is_true
+from muster.model.pods import Pod, PodTemplate, TemplateSpec
 from muster.model.times import seconds_of
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
 

@@ -9,15 +9,8 @@ import msgspec
 
 from muster.model.findings import Finding, Reason
 from muster.model.names import read_key
-from muster.model.objects import (
-    Container,
-    InvalidObjectError,
-    LocalObject,
-    ObjectMeta,
-    Pod,
-    PodTemplate,
-    ResourceRequirements,
-)
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
+from muster.model.pods import Container, Pod, PodTemplate, ResourceRequirements
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, Unit, Workload
 

@@ -14,15 +14,8 @@ import msgspec
 
 from muster.model.findings import Finding, Reason
 from muster.model.names import REQUEUE_AFTER, read_key
-from muster.model.objects import (
-    Container,
-    InvalidObjectError,
-    LocalObject,
-    ObjectMeta,
-    PodTemplate,
-    ResourceRequirements,
-    TemplateSpec,
-)
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
+from muster.model.pods import Container, PodTemplate, ResourceRequirements, TemplateSpec
 from muster.model.times import seconds_of
 from muster.workloads.model import RoleSpec, SchedulingPolicy, TimeLimit, Workload
 from muster.workloads.ray import RAY_CLUSTER, ClusterSpec, gang_of, with_container

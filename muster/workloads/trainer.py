@@ -15,18 +15,8 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from muster.model.names import GROUP_NAME, POD_GROUP_LABEL, read_key
-from muster.model.objects import (
-    Container,
-    InvalidObjectError,
-    LocalObject,
-    ObjectMeta,
-    PodTemplate,
-    ResourceList,
-    ResourceRequirements,
-    TemplateMeta,
-    TimedCondition,
-    is_true,
-)
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, ResourceList, TimedCondition, is_true
+from muster.model.pods import Container, PodTemplate, ResourceRequirements, TemplateMeta
 from muster.model.times import seconds_of
 from muster.model.topology import MODES, Topology
 from muster.resources.amounts import parse_resources

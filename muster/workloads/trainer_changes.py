@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from muster.model.objects import LocalObject, PodTemplate, SchedulingGate, TemplateMeta
+from muster.model.objects import LocalObject
+from muster.model.pods import PodTemplate, SchedulingGate, TemplateMeta
 from muster.workloads.bounds import TEMPLATE
 from muster.workloads.jobset import JobSetSpec, ReplicatedJob
 from muster.workloads.model import Voice

@@ -18,7 +18,8 @@ from muster.model.names import (
     TOPOLOGY_MODE_LABEL,
     TOPOLOGY_TIER_LABEL,
 )
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, Pod, PodTemplate
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
+from muster.model.pods import Pod, PodTemplate
 from muster.model.topology import MODES, Topology
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload

@@ -17,7 +17,8 @@ from hack.testbed import Nodes, Testbed
 from hack.testbed.api import Answer, Api
 from hack.testbed.errors import TestbedError
 from hack.testbed.waiting import wait_for
-from muster.model.objects import Pod, PodSpec, convert
+from muster.model.objects import convert
+from muster.model.pods import Pod, PodSpec
 from muster.resources.amounts import Resources, as_text, parse_resources, total
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass

@@ -11,7 +11,8 @@ from muster.cli.plan.entries import plan
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.reading import from_cluster
 from muster.model.names import QUEUE_LABEL
-from muster.model.objects import PodSpec, convert
+from muster.model.objects import convert
+from muster.model.pods import PodSpec
 from muster.model.resource import POD_GROUPS, QUEUES, RUNTIME_CLASSES
 from muster.resources.amounts import as_text, total
 from muster.resources.pod_requests import pod_requests

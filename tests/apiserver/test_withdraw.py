@@ -15,7 +15,8 @@ from muster.cli.release.pod_groups import loosen
 from muster.kube.client import Client
 from muster.kube.listing import list_objects
 from muster.model.names import GATE
-from muster.model.objects import Pod, PodGroup
+from muster.model.objects import PodGroup
+from muster.model.pods import Pod
 from muster.model.resource import (
     CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,

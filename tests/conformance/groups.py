@@ -9,7 +9,8 @@ from muster.cli.plan.entries import plan
 from muster.cli.plan.manifests import Document
 from muster.gangs.intent import Defaults
 from muster.model.names import MANAGED
-from muster.model.objects import PodSpec, convert
+from muster.model.objects import convert
+from muster.model.pods import PodSpec
 from muster.resources.amounts import Resources, as_text, parse_resources, times, total
 from muster.resources.pod_requests import pod_requests
 from muster.schedulers import SCHEDULERS

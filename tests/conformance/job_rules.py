@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
-from muster.model.objects import Container, PodSpec, ResourceRequirements
+from muster.model.pods import Container, PodSpec, ResourceRequirements
 from tests.conformance.case import MPI, TRAINING, Case, replica_specs
 from tests.conformance.groups import PRIORITIES, Group, Pods
 from tests.conformance.rules import DESIGN, MUSTER, REFUSED, Rule, each, policy, same

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from hack.testbed import PATIENCE, Nodes, Testbed, TestbedError, wait_for
 from hack.testbed.parts import PARTS
-from muster.model.objects import Pod, convert
+from muster.model.objects import convert
+from muster.model.pods import Pod
 from muster.resources.amounts import as_text
 from muster.resources.pod_requests import pod_requests
 from muster.workloads import KINDS

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
-from muster.model.objects import Container, PodSpec, ResourceRequirements
+from muster.model.pods import Container, PodSpec, ResourceRequirements
 from tests.conformance.case import KUBERAY, Case, ray_cluster
 from tests.conformance.groups import Group, Pods
 from tests.conformance.rules import DESIGN, MUSTER, Rule, containers_only, same

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from muster.model.objects import PodSpec, ResourceRequirements
+from muster.model.pods import PodSpec, ResourceRequirements
 from tests.conformance.case import Case, Manifest, Operator
 from tests.conformance.groups import Group
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
-from muster.model.objects import PodSpec
+from muster.model.pods import PodSpec
 from tests.conformance.case import KUBERAY, MPI, TRAINER, TRAINING, Case, Manifest, ray_cluster, replica_specs
 from tests.conformance.groups import Group
 from tests.conformance.rules import DESIGN, MUSTER, NONE, Rule, containers_only, each, policy, same

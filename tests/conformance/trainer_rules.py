@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import msgspec
 
-from muster.model.objects import Container, PodSpec, ResourceRequirements
+from muster.model.pods import Container, PodSpec, ResourceRequirements
 from tests.conformance.case import TRAINER, Case, Manifest
 from tests.conformance.groups import Group
 from tests.conformance.rules import DESIGN, MUSTER, Rule, each

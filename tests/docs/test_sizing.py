@@ -12,7 +12,8 @@ import pytest
 from hack.bench.memory import SHAPES, measured
 from hack.bench.watch import pod
 from muster.kube.store import Store
-from muster.model.objects import Pod, decode
+from muster.model.objects import decode
+from muster.model.pods import Pod
 from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView

@@ -9,7 +9,7 @@ from hack.testbed import Testbed, wait_for
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.model.resource import PODS
 from tests.support.faults.things import Things
 

@@ -14,7 +14,8 @@ import jsonpatch
 
 from muster.kube.errors import ApiError
 from muster.model.names import GANG, GATE
-from muster.model.objects import InvalidObjectError, Pod, convert
+from muster.model.objects import InvalidObjectError, convert
+from muster.model.pods import Pod
 from muster.schedulers import SCHEDULERS
 from tests.fuzz.worlds import Question
 from tests.support.manifests.observed import JSON

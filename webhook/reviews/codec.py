@@ -10,7 +10,7 @@ import msgspec
 
 from muster.gangs.pod_patch import Operation
 from muster.model.findings import Finding
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.model.texts import printable
 
 T = TypeVar("T")

@@ -14,7 +14,8 @@ from muster.gangs.roles import Gang
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import GANG, GANG_COMPLETIONS, GANG_TIME_LIMIT, GATE, UNNAMED_SCHEDULERS
-from muster.model.objects import InvalidObjectError, Job, Pod, decode
+from muster.model.objects import InvalidObjectError, Job, decode
+from muster.model.pods import Pod
 from muster.schedulers import GangScheduler
 from muster.validation.warnings import uncounted_claims
 from muster.workloads import PLAIN_POD

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from muster.model.findings import Finding, Severity
 from muster.model.names import QUEUE_ANNOTATION, QUEUE_LABEL
-from muster.model.objects import LocalObject, TemplateMeta, decode
+from muster.model.objects import LocalObject, decode
+from muster.model.pods import TemplateMeta
 from muster.validation.queue import burdened, faults, kept_out, left_outside, new_faults, new_parent, tightened
 from muster.validation.workload import no_way_in
 from webhook.reviews.cluster_reader import ClusterReader

@@ -17,7 +17,7 @@ from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.model.keep import Keep
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.model.resource import PODS
 from muster.process.lifecycle import tune_gc
 from webhook.metrics import Metrics

@@ -21,7 +21,8 @@ from muster.cli.doctor.sight import GangProbe, Sight
 from muster.cli.ui import lasting, listed
 from muster.kube.client import Client
 from muster.kube.errors import ApiError, Unreachable
-from muster.model.objects import InvalidObjectError, Pod, decode
+from muster.model.objects import InvalidObjectError, decode
+from muster.model.pods import Pod
 from muster.model.resource import PODS, Resource
 from muster.schedulers import GangScheduler
 

@@ -22,15 +22,8 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.listing import list_all
 from muster.model.names import GANG, GATE, GROUP_NAME, MANAGED, MESSAGE, NAMESPACE_NAME, STATE
-from muster.model.objects import (
-    ConfigMap,
-    InvalidObjectError,
-    LocalObject,
-    Namespace,
-    PartialObjectMetadata,
-    Pod,
-    decode,
-)
+from muster.model.objects import ConfigMap, InvalidObjectError, LocalObject, Namespace, PartialObjectMetadata, decode
+from muster.model.pods import Pod
 from muster.model.resource import (
     ACCESS_REVIEWS,
     ADMISSION_POLICIES,

@@ -12,7 +12,8 @@ from muster.cli.doctor.objects import Rule, Webhook, WebhookConfiguration
 from muster.cli.doctor.sight import ProbeAnswer, Sight
 from muster.cli.ui import listed
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, QUEUE_LABEL
-from muster.model.objects import Pod, decode
+from muster.model.objects import decode
+from muster.model.pods import Pod
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.workloads import KINDS, MAKERS, WATCHED_KINDS
 from muster.workloads.plain import PLAIN_JOB, PLAIN_STATEFUL_SET

@@ -40,7 +40,8 @@ from muster.gangs.roles import Gang
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.names import GATE
-from muster.model.objects import InvalidObjectError, Pod
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import Pod
 from muster.model.resource import BadNameError
 from muster.model.texts import printable
 from muster.planning.candidate import candidate

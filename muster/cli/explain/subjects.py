@@ -17,11 +17,10 @@ from muster.model.objects import (
     LocalObject,
     ObjectMeta,
     PartialObjectMetadata,
-    Pod,
-    PodStatus,
     TimedCondition,
     decode,
 )
+from muster.model.pods import Pod, PodStatus
 from muster.model.resource import EVENTS, PODS, Resource
 from muster.model.times import seconds_of
 from muster.workloads import KINDS, Decoded, Kind, kind_of, owner_of

@@ -22,7 +22,8 @@ from muster.gangs.roles import Gang
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import GATE, NAMESPACE_SELECTOR, is_object_name
-from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, Pod, Queue, convert
+from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, Queue, convert
+from muster.model.pods import Pod
 from muster.model.strictness import Validation
 from muster.model.texts import printable
 from muster.queueing.queue_tree import QueueTree

@@ -26,7 +26,7 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, GATE, label_value
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.model.resource import PODS
 from muster.model.texts import printable
 

@@ -21,7 +21,8 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, GROUP_NAME, MANAGED_BY, MUSTER, TASK_SPEC, WORKLOAD, queue_named
-from muster.model.objects import InvalidObjectError, OwnerReference, Pod, PodGroup, decode
+from muster.model.objects import InvalidObjectError, OwnerReference, PodGroup, decode
+from muster.model.pods import Pod
 from muster.model.resource import Resource
 from muster.model.texts import printable
 from muster.schedulers import GangScheduler, gang_name

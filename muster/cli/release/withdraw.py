@@ -22,7 +22,8 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, GATE
-from muster.model.objects import PartialObjectMetadata, Pod
+from muster.model.objects import PartialObjectMetadata
+from muster.model.pods import Pod
 from muster.model.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 from muster.model.texts import printable
 

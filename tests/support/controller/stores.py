@@ -8,7 +8,8 @@ from muster.cluster.pod_defaults import Added
 from muster.cluster.unmanaged_pods import UnmanagedPods
 from muster.kube.store import Store
 from muster.model.names import GANG
-from muster.model.objects import Namespace, Pod, PriorityClass, Queue
+from muster.model.objects import Namespace, PriorityClass, Queue
+from muster.model.pods import Pod
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass

@@ -8,7 +8,8 @@ from typing import Any
 
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
-from muster.model.objects import Namespace, Pod, PriorityClass, Queue
+from muster.model.objects import Namespace, PriorityClass, Queue
+from muster.model.pods import Pod
 from muster.model.projection import Projection
 from muster.model.resource import POD_GROUPS, PODS, Resource
 from muster.resources.elastic_quotas import ElasticQuota

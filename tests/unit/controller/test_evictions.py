@@ -5,7 +5,7 @@ import pytest
 from controller.evictions import Evictions
 from muster.kube.store import Change
 from muster.model.names import STATE
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, KEY, made, pod_group, queue, ray_cluster, ray_pod, workers

@@ -5,7 +5,7 @@ import pytest
 from controller.fenced_writes import NotLeaderError, Writer
 from controller.gates import patch_gates
 from muster.kube.errors import ApiError
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.planning.snapshot import Member
 from tests.support.controller.recording_client import RecordingClient
 from tests.support.manifests.observed import amounts, as_client, made, ray_pod

@@ -6,7 +6,7 @@ from muster.cli.release.pod_groups import substitute
 from muster.gangs.pod_patch import inject, membership
 from muster.model.modes import GateMode
 from muster.model.names import QUEUE_ANNOTATION, QUEUE_LABEL, label_value, queue_named
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.schedulers import PRODUCTS
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import (

@@ -6,7 +6,7 @@ import pytest
 
 from muster.kube.errors import ApiError
 from muster.model.names import ADMITTED, ADMITTED_FOR, MESSAGE, STATE
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.controller.recording_client import Harness

@@ -14,7 +14,8 @@ from muster.gangs.pod_patch import inject, is_free, membership
 from muster.gangs.roles import Gang
 from muster.model.modes import GateMode
 from muster.model.names import GATE
-from muster.model.objects import InvalidObjectError, Pod, convert
+from muster.model.objects import InvalidObjectError, convert
+from muster.model.pods import Pod
 from muster.resources.quantity import ZERO, parse_quantity
 from muster.schedulers import SCHEDULERS
 from muster.validation.context import Context

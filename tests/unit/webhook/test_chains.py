@@ -7,7 +7,7 @@ import pytest
 
 from muster.cluster.unmanaged_pods import UnmanagedPods
 from muster.model.names import GANG, GATE, QUEUE_LABEL, TASK_SPEC
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.workloads import WATCHED_KINDS, Kind, kind_of
 from tests.support.controller.stores import fill_outsiders
 from tests.support.manifests.members import MPI_JOB_V1, TEMPLATE, WITH_WORKLOAD, Chain, Member

@@ -4,7 +4,7 @@ import pytest
 
 from muster.cli.release.pod_groups import substitute
 from muster.model.names import GROUP_NAME
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.schedulers import PRODUCTS
 from tests.support.manifests.observed import NAMESPACE, made, pod
 

@@ -4,7 +4,7 @@ from muster.cli.explain.subjects import Event, EventSummary, TimedPod, untimed
 from muster.cli.page.gang import timeline
 from muster.cluster.observe import observe
 from muster.model.names import ADMITTED_AT, ADMITTER, PASSED_IN, PASSED_SINCE, REQUEUED_AT
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.model.times import seconds_of
 from muster.workloads import kind_of
 from tests.support.controller.stores import filled

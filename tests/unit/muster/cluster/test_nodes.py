@@ -11,7 +11,8 @@ from hack.testbed.waiting import PATIENCE
 from muster.cluster.cluster import Cluster
 from muster.cluster.nodes import NodeRoom, NodeWatch
 from muster.kube.store import ChangeKind
-from muster.model.objects import Node, NodeSpec, Pod
+from muster.model.objects import Node, NodeSpec
+from muster.model.pods import Pod
 from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView

@@ -8,7 +8,8 @@ from muster.cluster.cluster import Cluster
 from muster.cluster.observe import observe
 from muster.cluster.triggers import GangTriggers
 from muster.model.names import GROUP_NAME
-from muster.model.objects import Node, Pod, PriorityClass
+from muster.model.objects import Node, PriorityClass
+from muster.model.pods import Pod
 from muster.planning.expectations import Expectations
 from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from muster.cluster.cluster import Cluster
 from muster.cluster.gang_keys import gangs_of_pod
 from muster.kube.store import ChangeKind
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, total

@@ -8,7 +8,8 @@ from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, find_intent
 from muster.model.gang_states import GangState
 from muster.model.names import SCHEDULER_LABEL
-from muster.model.objects import Pod, Queue, convert
+from muster.model.objects import Queue, convert
+from muster.model.pods import Pod
 from muster.planning import messages
 from muster.planning.candidate import candidate
 from muster.planning.phase import Phase

@@ -6,7 +6,8 @@ import pytest
 
 from muster.cluster.cluster import Cluster
 from muster.cluster.unmanaged_pods import UnmanagedPods
-from muster.model.objects import ObjectMeta, Pod
+from muster.model.objects import ObjectMeta
+from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey
 from muster.workloads import MAKERS, Kind
 from muster.workloads.jobset import JOB_SET

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from muster.gangs.pod_patch import Operation, inject, is_free, membership
 from muster.model.modes import GateMode
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.schedulers import SCHEDULERS
 from tests.support.manifests.generators import pods
 from tests.support.manifests.observed import JSON, gang_and_intent, made, pod, pytorch_job, template

@@ -12,7 +12,7 @@ from muster.kube.client import Client
 from muster.kube.config import Connection
 from muster.kube.reflector import Reflector
 from muster.kube.store import Store
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.model.resource import PODS
 from tests.support.faults.apiserver import (
     Answer,

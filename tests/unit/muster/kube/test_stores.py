@@ -2,7 +2,7 @@
 
 from muster.kube.store import Change
 from muster.kube.stores import Stores
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from tests.support.manifests.observed import made, pod
 
 

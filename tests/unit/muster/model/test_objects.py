@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from muster.model.names import label_value
-from muster.model.objects import InvalidObjectError, OwnerReference, Pod, convert, decode
+from muster.model.objects import InvalidObjectError, OwnerReference, convert, decode
+from muster.model.pods import Pod
 from tests.support.manifests.observed import as_json, made, pod
 
 

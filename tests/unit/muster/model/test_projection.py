@@ -24,7 +24,8 @@ from muster.kube.store import Store
 from muster.model.keep import Keep, copied
 from muster.model.large_objects import MOST_CONTAINERS
 from muster.model.names import READ_KEYS
-from muster.model.objects import InvalidObjectError, Node, Pod, PodGroup, decode
+from muster.model.objects import InvalidObjectError, Node, PodGroup, decode
+from muster.model.pods import Pod
 from muster.model.projection import Projection
 from muster.model.resource import NODES, PODS
 from muster.queueing.sources import QUEUE_SOURCES

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.gangs.roles import Role
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.planning.opening import Opening, mark_of_unit, minimum_of, plan_opening, plan_pause, rest_of_units
 from muster.planning.snapshot import Member
 from muster.resources.amounts import Resources, total, within

@@ -6,7 +6,7 @@ import pytest
 
 from muster.gangs.roles import Role
 from muster.model.names import PREEMPTABLE
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.planning.claim import spare
 from muster.planning.snapshot import GangSnapshot, Member
 from muster.queueing.ledger import GangKey

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from muster.model.objects import PodSpec, convert
+from muster.model.objects import convert
+from muster.model.pods import PodSpec
 from muster.resources.amounts import as_text
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults, RuntimeClass

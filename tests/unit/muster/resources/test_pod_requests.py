@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.model.objects import InvalidObjectError, PodSpec, PodStatus
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import PodSpec, PodStatus
 from muster.resources.amounts import as_text
 from muster.resources.pod_requests import pod_limits, pod_requests
 from muster.resources.quantity import ZERO

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from muster.model.objects import Pod, convert
+from muster.model.objects import convert
+from muster.model.pods import Pod
 from muster.schedulers import gang_name, named, owner_reference, scheduler_of_group
 from tests.support.manifests.observed import JSON, gang_and_intent, made, pod, pytorch_job, ray_cluster, read
 

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.process.lifecycle import chosen
 from muster.schedulers import SCHEDULERS, named
 from tests.support.manifests.observed import (

@@ -9,7 +9,8 @@ import pytest
 from muster.cluster.observe import observe
 from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, find_intent
-from muster.model.objects import Pod, convert
+from muster.model.objects import convert
+from muster.model.pods import Pod
 from muster.planning.pod_group import desired
 from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey

@@ -3,7 +3,8 @@
 import pytest
 
 from muster.gangs.roles import Gang, Role
-from muster.model.objects import Pod, PodGroup, convert
+from muster.model.objects import PodGroup, convert
+from muster.model.pods import Pod
 from muster.schedulers import SCHEDULERS
 from tests.support.manifests.observed import JSON, gang_and_intent, made, pod, pytorch_job, ray_cluster, read, workers
 

@@ -6,7 +6,7 @@ import pytest
 
 from muster.gangs.intent import Defaults
 from muster.model.findings import Reason
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import as_text

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.workloads.jobset import JOB_SET
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, lines, made, pod, read, template

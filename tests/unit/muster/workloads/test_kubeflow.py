@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from muster.model.findings import Reason
-from muster.model.objects import InvalidObjectError, Pod
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import Pod
 from muster.model.times import seconds_of
 from muster.resources.amounts import as_text
 from muster.workloads.kubeflow import PYTORCH_JOB

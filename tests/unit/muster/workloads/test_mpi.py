@@ -3,7 +3,7 @@
 import pytest
 
 from muster.model.findings import Reason
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.resources.amounts import as_text
 from muster.workloads.mpi import MPI_JOB
 from tests.support.manifests.families import judged

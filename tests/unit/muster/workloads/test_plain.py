@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from muster.model.findings import Reason
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
 from muster.workloads.plain import PLAIN_JOB

@@ -3,7 +3,8 @@
 import pytest
 
 from muster.model.findings import Reason
-from muster.model.objects import InvalidObjectError, Pod
+from muster.model.objects import InvalidObjectError
+from muster.model.pods import Pod
 from muster.resources.amounts import as_text
 from muster.workloads import kind_of, kind_of_owner
 from muster.workloads.ray import RAY_CLUSTER

@@ -4,7 +4,7 @@ import pytest
 
 from muster.gangs.intent import Defaults
 from muster.gangs.roles import Gang
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.model.topology import Topology
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView

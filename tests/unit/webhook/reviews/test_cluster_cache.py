@@ -5,7 +5,8 @@ from collections.abc import Hashable, Sequence
 
 import pytest
 
-from muster.model.objects import ObjectMeta, Pod
+from muster.model.objects import ObjectMeta
+from muster.model.pods import Pod
 from webhook.reviews.cluster_cache import Memo, version
 
 

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from muster.model.findings import Finding, Reason
-from muster.model.objects import Pod, decode
+from muster.model.objects import decode
+from muster.model.pods import Pod
 from tests.support.manifests.observed import JSON, as_json, pod, ray_cluster
 from tests.support.webhook.admission_reviews import answered, patch_of, review
 from webhook.reviews.codec import (

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.model.names import READ_KEYS
-from muster.model.objects import PodTemplate
+from muster.model.pods import PodTemplate
 from muster.model.projection import Projection
 from muster.workloads import GANG_KINDS, Kind, RoleSpec, kind_of
 from muster.workloads.bounds import MOST, TEMPLATE

@@ -9,7 +9,7 @@ import pytest
 from hack.testbed.waiting import PATIENCE as SOON
 from muster.kube.errors import ApiError
 from muster.model.findings import Reason
-from muster.model.objects import Pod
+from muster.model.pods import Pod
 from muster.model.resource import PODS, Resource
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.manifests.observed import (
