@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from controller import pod_groups
 from controller.gangs import observe_gang
-from controller.quota_shares import Shares, Shortage
+from controller.quota_shares import QuotaShares, Shortage
 from controller.requeue import delete_unplaced, requeued_at
 from controller.term import Term
 from controller.touches import Touches
@@ -49,7 +49,7 @@ class Assembling:
     def __init__(self, term: Term, touches: Touches) -> None:
         self._term = term
         self._touches = touches
-        self._shares = Shares()
+        self._shares = QuotaShares()
         self._given: dict[GangKey, _Given] = {}
 
     def over(self, key: GangKey, expects: Expectations) -> None:

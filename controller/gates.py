@@ -21,7 +21,7 @@ from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.resource import PODS
 from muster.planning import messages
-from muster.planning.expectations import Expectations, Part
+from muster.planning.expectations import Expectations, WrittenPart
 from muster.planning.record import units_of
 from muster.planning.snapshot import AdmissionRecord, Member
 from muster.resources.amounts import describe
@@ -120,7 +120,7 @@ async def take_off(term: Term, members: Sequence[Member], expects: Expectations)
     if opened:
         term.metrics.opened(len(opened), now - started)
     _note(failures, expects, now)
-    expects.refused.taken(Part.GATE)
+    expects.refused.taken(WrittenPart.GATE)
     return opened
 
 
@@ -137,7 +137,7 @@ def _note(failures: Sequence[Failure], expects: Expectations, now: float) -> Non
         return
     first = next((one for one in failures if one.error.refused), failures[0])
     words = messages.shut([one.member.pod for one in failures], first.error)
-    expects.refused.note(Part.GATE, first.member.pod.metadata.uid, words, first.error, now)
+    expects.refused.note(WrittenPart.GATE, first.member.pod.metadata.uid, words, first.error, now)
     raise first.error
 
 

@@ -19,7 +19,7 @@ from muster.model.gang_states import BEFORE_ADMISSION, GangState
 from muster.model.objects import PodGroup, decode
 from muster.model.pods import Pod
 from muster.planning import messages
-from muster.planning.expectations import Part, manifest_of, version_of
+from muster.planning.expectations import WrittenPart, manifest_of, version_of
 from muster.planning.phase import Phase
 from muster.planning.pod_group import (
     WORKLOAD_MANAGER,
@@ -63,9 +63,9 @@ async def keep(term: Term, work: Work) -> bool:
                 return False
         else:
             words = messages.without_pod_group(snapshot, error)
-            expects.refused.note(Part.POD_GROUP, manifest_of(snapshot), words, error, term.clock.now())
+            expects.refused.note(WrittenPart.POD_GROUP, manifest_of(snapshot), words, error, term.clock.now())
         raise
-    expects.refused.taken(Part.POD_GROUP)
+    expects.refused.taken(WrittenPart.POD_GROUP)
     return work.snapshot.pod_group is not None
 
 
@@ -127,9 +127,9 @@ async def write_record(term: Term, work: Work, record: AdmissionRecord, state: G
         expects.written = await term.reporter.record(snapshot, record, state, message)
     except ApiError as error:
         about, words = version_of(snapshot.pod_group), messages.unmarked(snapshot, error)
-        expects.refused.note(Part.MARK, about, words, error, term.clock.now())
+        expects.refused.note(WrittenPart.MARK, about, words, error, term.clock.now())
         raise
-    expects.refused.taken(Part.MARK)
+    expects.refused.taken(WrittenPart.MARK)
 
 
 async def delete(term: Term, work: Work, *, gone: bool = False) -> None:

@@ -63,7 +63,7 @@ class Shortage:
         )
 
 
-class Shares:
+class QuotaShares:
     """The gangs that lack pods, by the ResourceQuota that stops them."""
 
     def __init__(self) -> None:

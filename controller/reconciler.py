@@ -32,7 +32,7 @@ from muster.model.names import GATE, REQUEUE_AFTER
 from muster.model.objects import Namespace, PodGroup, Queue
 from muster.planning import messages
 from muster.planning.candidate import queue_held
-from muster.planning.expectations import DOUBLINGS, Part
+from muster.planning.expectations import DOUBLINGS, WrittenPart
 from muster.planning.phase import Phase, given_back
 from muster.planning.plan import waits_for_a_node
 from muster.planning.pod_group import RESERVING, desired, relaxed_pod_group, shown, unreserved
@@ -289,7 +289,7 @@ class Reconciler:
             await self._set_aside.keep(work, write=not expects.yielded)
             return
         try:
-            if out and refused.part is Part.GATE:
+            if out and refused.part is WrittenPart.GATE:
                 await try_gates(term, [member for member in work.snapshot.members if member.held], expects)
                 refused.come_back()
             else:

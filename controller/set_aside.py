@@ -14,7 +14,7 @@ from controller.work import Work
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.planning import messages
-from muster.planning.expectations import Part, version_of
+from muster.planning.expectations import WrittenPart, version_of
 from muster.queueing.ledger import GangKey
 
 
@@ -46,7 +46,7 @@ class SetAside:
             # It may be the very write that is not taken.
             with suppress(ApiError):
                 expects.written = await term.reporter.record(snapshot, record, state, message)
-                if expects.refused.part is Part.MARK:
+                if expects.refused.part is WrittenPart.MARK:
                     expects.refused.about = version_of(expects.written)
                 plan(term, observe_gang(term, snapshot.key))
         term.reporter.report(snapshot, state, message, term.clock.now())

@@ -37,7 +37,7 @@ _ATTEMPTS = 3
 _FIRST, _LONGEST = 30.0, 120.0
 
 
-class Part(Enum):
+class WrittenPart(Enum):
     """What is written for a gang."""
 
     POD_GROUP = auto()
@@ -46,7 +46,7 @@ class Part(Enum):
 
 
 @dataclass(slots=True)
-class Refused:
+class RefusedWrite:
     """The last write that was not taken, until it is; times are monotonic.
 
     `about` is what it was refused for: with another PodGroup, or without that pod, the next attempt may succeed.
@@ -54,7 +54,7 @@ class Refused:
     tried again. `fails` tells that the apiserver did not refuse it, and may fail for others, too.
     """
 
-    part: Part | None = None
+    part: WrittenPart | None = None
     about: object = None
     words: str = ""
     until: float | None = None
@@ -68,9 +68,9 @@ class Refused:
 
     def out(self, now: float) -> bool:
         """True if the gang stands in no line: nor does it while the write is tried, where that needs no room."""
-        return self.until is not None and (self.part is not Part.MARK or self.until > now)
+        return self.until is not None and (self.part is not WrittenPart.MARK or self.until > now)
 
-    def note(self, part: Part, about: object, words: str, error: ApiError, now: float) -> None:
+    def note(self, part: WrittenPart, about: object, words: str, error: ApiError, now: float) -> None:
         """It was not taken, the first time or again."""
         if part is not self.part:
             self.times = self.failures = 0
@@ -81,7 +81,7 @@ class Refused:
             self.until = now + min(_FIRST * 2.0**self.times, _LONGEST)
             self.times = min(self.times + 1, 10)
 
-    def taken(self, part: Part) -> None:
+    def taken(self, part: WrittenPart) -> None:
         """A write of this part was taken."""
         if part is self.part:
             self.part, self.about, self.words, self.until, self.fails = None, None, "", None, False
@@ -94,11 +94,11 @@ class Refused:
     def shown(self, snapshot: GangSnapshot) -> None:
         """The gang as it is there now."""
         match self.part:
-            case Part.MARK if version_of(snapshot.pod_group) != self.about:
+            case WrittenPart.MARK if version_of(snapshot.pod_group) != self.about:
                 self.come_back()
-            case Part.POD_GROUP if manifest_of(snapshot) != self.about:
+            case WrittenPart.POD_GROUP if manifest_of(snapshot) != self.about:
                 self.come_back()
-            case Part.GATE if all(member.pod.metadata.uid != self.about for member in snapshot.members):
+            case WrittenPart.GATE if all(member.pod.metadata.uid != self.about for member in snapshot.members):
                 self.come_back()
 
 
@@ -193,7 +193,7 @@ class Expectations:
     """Its pods that have nodes and are not ready, by UID (`muster.planning.readiness`)."""
     not_ready: str = ""
     """What its user was told of them."""
-    refused: Refused = field(default_factory=Refused)
+    refused: RefusedWrite = field(default_factory=RefusedWrite)
     """A write that the apiserver does not take."""
     requeues: int = 0
     """How often the gang gave its place back since its pods last had nodes, as far as it matters (`DOUBLINGS`)."""
@@ -281,7 +281,7 @@ class Expectations:
         if snapshot.decoded is not None and self.workload != snapshot.decoded.metadata.uid:
             if self.workload:
                 self.record, self.reported, self.unplaced_since, self.runs_about = AdmissionRecord(), ("", ""), 0.0, ""
-                self.refused, self.yielded, self.planned = Refused(), False, None
+                self.refused, self.yielded, self.planned = RefusedWrite(), False, None
                 if snapshot.kind is None or snapshot.kind.owns_pod_group:
                     # Not of plain pods: another of them is the oldest now, and the gang is the same.
                     self.terms, self.assembling_since, self.warned_of = None, None, None

@@ -35,7 +35,7 @@ class Phase(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PhaseInQueue:
     """A gang's phase, and what its queue says to it."""
 
     phase: Phase
@@ -45,13 +45,13 @@ class Place:
     """True if its queue does not exist, or not for its namespace."""
 
 
-def place_of(snapshot: GangSnapshot, tree: QueueTree, record: AdmissionRecord) -> Place:
+def place_of(snapshot: GangSnapshot, tree: QueueTree, record: AdmissionRecord) -> PhaseInQueue:
     """The phase of the gang; `record` is this leader's own decision."""
     queue = snapshot.intent.queue if snapshot.intent else queue_held(snapshot)
     lost = bool(queue) and lost_in(snapshot, tree, queue)
     # A queue that is not there is waited for, whatever else is said.
     gate = GateMode.QUEUE if lost else gate_in(snapshot, tree, queue)
-    return Place(_aside(snapshot) or _phase_of_active(snapshot, record, gate), gate, lost)
+    return PhaseInQueue(_aside(snapshot) or _phase_of_active(snapshot, record, gate), gate, lost)
 
 
 def gate_in(snapshot: GangSnapshot, tree: QueueTree, queue: str) -> GateMode:

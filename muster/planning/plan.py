@@ -31,7 +31,7 @@ from muster.planning.candidate import (
 from muster.planning.claim import Grant, asked_by_others, departed, grant_of, left_over, spare, still_leaving
 from muster.planning.expectations import DOUBLINGS, Expectations
 from muster.planning.opening import Opening, plan_opening, plan_pause, rest_of_units
-from muster.planning.phase import Phase, Place, gate_in, held_back, lost_in, on_hold_itself, place_of
+from muster.planning.phase import Phase, PhaseInQueue, gate_in, held_back, lost_in, on_hold_itself, place_of
 from muster.planning.pod_group import Wanted, scheduler_of
 from muster.planning.record import units_of
 from muster.planning.run_times import end_of, lasts, run_of
@@ -185,7 +185,11 @@ def plan_gang(
         need = next_claim if soft else minus(next_claim, held.resources)
         passed, drain_after = passed_since(snapshot, moment.expects.decided, held.queue)
         next_wave = Candidate(
-            *(key.wave, held.queue, held.priority, held.since, need),
+            key.wave,
+            held.queue,
+            held.priority,
+            held.since,
+            need,
             passed_since=seconds_of(passed),
             drain_after=duration_of(drain_after),
             begun=True,
@@ -260,7 +264,7 @@ def _with_running(claim: Claim | None, running: Resources) -> tuple[Claim | None
     return replace(claim, running=part), minus(running, part)
 
 
-def _outlook(snapshot: GangSnapshot, place: Place, ledger: Ledger, moment: _Moment) -> _Outlook:
+def _outlook(snapshot: GangSnapshot, place: PhaseInQueue, ledger: Ledger, moment: _Moment) -> _Outlook:
     """What the gang is, and what the ledger is to keep of it."""
     match place.phase:
         case Phase.ADMITTED:
@@ -285,7 +289,7 @@ def _outlook(snapshot: GangSnapshot, place: Place, ledger: Ledger, moment: _Mome
     return _Outlook(GangPlan(place.phase, lost=place.phase is Phase.FOREIGN and _shut_out(snapshot, ledger)), entry)
 
 
-def _left_alone(snapshot: GangSnapshot, place: Place, ledger: Ledger, moment: _Moment) -> _Outlook:
+def _left_alone(snapshot: GangSnapshot, place: PhaseInQueue, ledger: Ledger, moment: _Moment) -> _Outlook:
     """A workload that ran before it was muster's, and has held pods all the same.
 
     They were made before the webhook had seen the others. They are no gang any more and do not wait for each other; but
@@ -297,7 +301,11 @@ def _left_alone(snapshot: GangSnapshot, place: Place, ledger: Ledger, moment: _M
     base = largest(left_over(snapshot, place.phase, moment.expects.decided.admitted), running)
     queue, end = _queue_counted(snapshot, ledger), end_of(snapshot, moment.expects.decided, moment.now)
     entry = Claim(
-        *(snapshot.key, queue, base, priority_held(snapshot), waiting_since(snapshot)),
+        snapshot.key,
+        queue,
+        base,
+        priority_held(snapshot),
+        waiting_since(snapshot),
         lasts=lasts(snapshot),
         running=NOTHING,
         end=end,
@@ -392,7 +400,11 @@ def _opening(
     if not scheduler_of(snapshot).role_minimums and not _minimum_placed(snapshot, grant.roles):
         # With more pods than its minimum before it, the scheduler would take any of them: workers without their head.
         plan = plan_pause(
-            *(snapshot.members, grant.roles, grant.claim, may_hold, snapshot.ended),
+            snapshot.members,
+            grant.roles,
+            grant.claim,
+            may_hold,
+            snapshot.ended,
             granted=rest,
             keeps=grant.roles,
             left=left,
