@@ -33,7 +33,7 @@ def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: floa
             print(file=out)
         workload = entry["workload"]
         print(printable(f"{workload['kind']} {workload['namespace']}/{workload['name']}"), file=out)
-        # An annotation, which everyone who may patch the PodGroup can write.
+        # An annotation, which all users with the right to patch the PodGroup can write.
         state = printable(entry["state"]) or ("unknown" if entry["gang"] else "no gang")
         paint = _PAINTS.get(entry["state"], YELLOW)
         first, *more = wrapped(f"  {state}: {printable(entry['message'])}", 4, width(out))
