@@ -22,7 +22,7 @@ from muster.resources.quantity import Quantity
 
 _RESTS_ON = {
     "enforced": "limits that are enforced",
-    "said": "limits that users say",
+    "said": "limits that users set",
     "about": "estimates",
     None: "no known end",
 }

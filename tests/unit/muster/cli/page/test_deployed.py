@@ -32,7 +32,7 @@ async def test_every_page_says_whose_view_it_is_before_anything_else() -> None:
             code, text, _ = await page.get(path)
             seen = text_of(text)
             assert code == status
-            assert f"This page shows what {WHO} may read, whoever opens it" in seen
+            assert f"This page shows what {WHO} may read, for every reader" in seen
             assert text.index(WHO) < text.index("<h1")
             assert f"Read with the permissions of {WHO}. This page changes nothing." in seen
             assert "kubeconfig" not in seen
@@ -42,7 +42,7 @@ async def test_every_page_says_whose_view_it_is_before_anything_else() -> None:
 async def test_on_loopback_it_is_ones_own_view() -> None:
     async with served(cluster()) as page:
         _, text, _ = await page.get()
-    assert "whoever opens it" not in text_of(text)
+    assert "for every reader" not in text_of(text)
 
 
 @pytest.mark.parametrize("secret", ["", SECRET])
