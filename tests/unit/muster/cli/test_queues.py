@@ -137,7 +137,7 @@ def test_room_that_is_reserved_is_shown_with_its_gang_its_time_and_what_is_spare
     *_, blank, head, row = tree_lines(entries, io.StringIO())
     assert (blank, head.split("  ")[0]) == ("", "RESERVED IN")
     assert row.split("  ")[:1] == ["q"]
-    assert " ".join(row.split()) == "q team/ray-other-pg 2027-01-15 08:10 UTC limits that users say cpu 1"
+    assert " ".join(row.split()) == "q team/ray-other-pg 2027-01-15 08:10 UTC limits that users set cpu 1"
 
 
 def test_room_of_a_queue_that_drains_is_reserved_from_now_on() -> None:
