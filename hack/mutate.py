@@ -28,6 +28,7 @@ import aiohttp.web  # noqa: F401 - every fork needs it
 import coverage
 import cryptography.x509  # noqa: F401 - as above
 import hypothesis
+import kubernetes_asyncio  # noqa: F401 - as above
 import pytest
 
 sys.path += map(str, Path(".venv/mutate").glob("lib/python3*/site-packages"))

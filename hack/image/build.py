@@ -17,7 +17,7 @@ from hack.image.oci import Image, Layer, image, layer
 from hack.image.places import appearing, forget_all_but_newest, image_cache, key_of
 from hack.image.sbom import debian_component, document, licences, python_component, rfc3339
 from hack.image.tree import EPOCH, Tree
-from hack.image.wheels import SITE, Wheel, downloaded, muster_wheel, read_wheel, requirements_tree, unpack
+from hack.image.wheels import BARE, SITE, Wheel, downloaded, muster_wheel, read_wheel, requirements_tree, unpack
 from hack.testbed.paths import locked
 from muster.process.revision import COMMIT_FILE, UNKNOWN, in_checkout
 
@@ -158,7 +158,7 @@ def _requirements(
     progress("making the layer of the locked requirements")
     wheels = downloaded(requirements, machine)
     tree = requirements_tree(wheels)
-    add_bytecode(tree, interpreter)
+    add_bytecode(tree, interpreter, bare=BARE)
     return _Kept(layer(tree, "requirements/runtime.txt"), [python_component(wheel) for wheel in wheels])
 
 

@@ -13,12 +13,12 @@ from hack.image.errors import ImageError, run
 from hack.image.machine import PYTHON, Machine
 from hack.image.tree import Tree
 
-# Runs under the image's interpreter: sources of a list of [source, name in tracebacks, compiled].
+# Runs under the image's interpreter: sources of a list of [source, name in tracebacks, compiled, optimisation].
 _COMPILER = """
 import json, py_compile, sys
 unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
-for source, name, compiled in json.load(open(sys.argv[1])):
-    py_compile.compile(source, compiled, name, doraise=True, optimize=0, invalidation_mode=unchecked)
+for source, name, compiled, level in json.load(open(sys.argv[1])):
+    py_compile.compile(source, compiled, name, doraise=True, optimize=level, invalidation_mode=unchecked)
 """
 
 
@@ -30,23 +30,29 @@ class Interpreter:
     machine: Machine
 
 
-def add_bytecode(tree: Tree, interpreter: Interpreter) -> None:
-    """Add to each module its compiled form. Raises ImageError where a module does not compile."""
+def add_bytecode(tree: Tree, interpreter: Interpreter, *, bare: str = "") -> None:
+    """Add to each module its compiled form; those below `bare` lose their source and their docstrings for it.
+
+    Raises ImageError where a module does not compile.
+    """
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)
-        jobs: list[tuple[str, str, str]] = []
-        targets: list[tuple[str, Path]] = []
+        jobs: list[tuple[str, str, str, int]] = []
+        targets: dict[str, tuple[str, Path]] = {}
         for number, (path, data) in enumerate(item for item in tree.files() if item[0].endswith(".py")):
             source, compiled = work / f"{number}.py", work / f"{number}.pyc"
             source.write_bytes(data)
-            jobs.append((str(source), f"/{path}", str(compiled)))
-            targets.append((_cached(path), compiled))
+            alone = bool(bare) and path.startswith(bare)
+            jobs.append((str(source), f"/{path}", str(compiled), 2 if alone else 0))
+            targets[path] = (_alone(path) if alone else _cached(path), compiled)
         script, listed = work / "compile_all.py", work / "jobs.json"
         script.write_text(_COMPILER)
         listed.write_text(json.dumps(jobs))
         run([*_command(interpreter), script, listed], env=_environment(interpreter))
-        for target, compiled in targets:
+        for path, (target, compiled) in targets.items():
             tree.file(target, compiled.read_bytes())
+            if target == _alone(path):
+                del tree.entries[path]
 
 
 def _command(interpreter: Interpreter) -> list[str | Path]:
@@ -66,3 +72,7 @@ def _environment(interpreter: Interpreter) -> dict[str, str]:
 def _cached(path: str) -> str:
     pure = PurePosixPath(path)
     return str(pure.parent / "__pycache__" / f"{pure.stem}.cpython-{PYTHON.replace('.', '')}.pyc")
+
+
+def _alone(path: str) -> str:
+    return f"{path}c"

@@ -1,6 +1,8 @@
 """The address of the apiserver, and the credentials for it.
 
-A user has a kubeconfig (`muster.kube.kubeconfig`), a pod two variables and two files.
+The only module that uses kubernetes-asyncio, which knows kubeconfig files and exec plugins. It is imported when a
+kubeconfig is loaded, not before: it has a class for each kind of Kubernetes, which costs 0.25 s and 37 MB. Neither
+`muster plan` nor a pod has a use for that: what a pod knows are two variables and two files.
 """
 
 from __future__ import annotations
@@ -11,16 +13,14 @@ import logging
 import os
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from typing import Any
 from urllib.parse import quote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import yaml
-
-from muster.kube.kubeconfig import Credentials, User, read_kubeconfig
 
 logger = logging.getLogger(__name__)
 
@@ -165,36 +165,46 @@ async def _in_cluster() -> Connection:
 
 
 async def _from_kubeconfig(path: str, context: str | None) -> Connection:
+    from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
+    from kubernetes_asyncio.config import ConfigException, load_kube_config  # noqa: PLC0415
+
+    # kubernetes-asyncio only warns of a missing file, and then fails with a TypeError.
     if not _exists(path):
         raise ConfigError(f"kubeconfig {path}: no such file")
-    mistakes = (OSError, ValueError, yaml.YAMLError)
+    configuration = Configuration()
+    # What it raises for a file that is not a kubeconfig depends on where the file goes wrong.
+    wrong_types = (AssertionError, AttributeError, KeyError, TypeError, ValueError)
+    mistakes = (ConfigException, OSError, yaml.YAMLError, *wrong_types)
     try:
-        access = read_kubeconfig(path, context)
-        credentials = Credentials(access)
         async with asyncio.timeout(_LOGIN_SECONDS):
-            await credentials.header(rejected=False)
-        authority, certificate = access.authority_text, credentials.certificate()
+            loader = await load_kube_config(path, context, configuration)
+        impersonation = tuple(_impersonation(loader._user.value if loader._user else {}))  # noqa: SLF001
     except mistakes as error:
         raise ConfigError(f"kubeconfig {path}: {_problem(error)}") from error
+    # As client-go: without an expiry an exec plugin's credential is good until a 401, not to be asked for each minute.
+    until_rejected = "exec" in (loader._user or ()) and not hasattr(loader, "exec_plugin_expiry")  # noqa: SLF001
 
-    async def login(rejected: bool) -> str | None:  # noqa: FBT001 - the signature of a login
-        try:
-            return await credentials.header(rejected=rejected)
-        except mistakes as error:
-            raise ConfigError(f"kubeconfig {path}: {_problem(error)}") from error
+    async def login(rejected: bool) -> str | None:  # noqa: FBT001
+        if rejected and hasattr(loader, "exec_plugin_expiry"):
+            del loader.exec_plugin_expiry  # else the plugin is not asked before its credential's own expiry
+        if rejected or not until_rejected:
+            try:
+                await loader.load_and_set(configuration)
+            except mistakes as error:
+                raise ConfigError(f"kubeconfig {path}: {_problem(error)}") from error
+        return configuration.api_key.get("BearerToken")
 
     connection = _connection(
-        access.cluster.server.rstrip("/"),
+        str(configuration.host),
         login,
-        ca_file=str(access.authority) if access.authority is not None else None,
-        ca_text=authority,
-        certificate=certificate,
-        verify=not access.cluster.insecure_skip_tls_verify,
-        server_hostname=access.cluster.tls_server_name,
-        proxy=access.cluster.proxy_url,
+        ca_file=configuration.ssl_ca_cert,
+        certificate=(configuration.cert_file, configuration.key_file) if configuration.cert_file else None,
+        verify=configuration.verify_ssl,
+        server_hostname=configuration.tls_server_name,
+        proxy=configuration.proxy,
     )
-    connection.namespace = access.namespace or connection.namespace
-    connection.impersonation = tuple(_impersonation(access.user))
+    connection.namespace = (loader.current_context or {}).get("context", {}).get("namespace") or connection.namespace
+    connection.impersonation = impersonation
     return connection
 
 
@@ -205,17 +215,20 @@ def _problem(error: Exception) -> str:
     return str(error) or "not a kubeconfig"
 
 
-def _impersonation(user: User) -> Iterator[tuple[str, str]]:
-    """The headers for the fields of a user by which a kubeconfig asks for fewer rights than its own."""
-    for name, header in ((user.as_, "User"), (user.as_uid, "Uid")):
-        if name:
-            yield f"Impersonate-{header}", str(name)
-    for group in user.as_groups:
-        yield "Impersonate-Group", group
-    for key, values in user.as_user_extra.items():
+def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The headers for the fields of a kubeconfig's user that kubernetes-asyncio does not read.
+
+    Without them, who has chosen to work with fewer rights would work with all of their own.
+    """
+    for field, header in (("as", "User"), ("as-uid", "Uid")):
+        if user.get(field):
+            yield f"Impersonate-{header}", str(user[field])
+    for group in user.get("as-groups") or ():
+        yield "Impersonate-Group", str(group)
+    for key, values in (user.get("as-user-extra") or {}).items():
         for value in values:
             # Names of headers are narrower than keys; `/` is the usual one that has to be written otherwise.
-            yield f"Impersonate-Extra-{quote(key, safe=_HEADER)}", str(value)
+            yield f"Impersonate-Extra-{quote(str(key), safe=_HEADER)}", str(value)
 
 
 def _exists(paths: str) -> bool:
@@ -229,29 +242,28 @@ def _connection(
     login: Callable[[bool], Awaitable[str | None]],
     *,
     ca_file: str | None,
-    ca_text: str | None = None,
-    certificate: bytes | None = None,
+    certificate: tuple[str, str | None] | None = None,
     verify: bool = True,
     server_hostname: str | None = None,
-    proxy: str | int | None = None,
+    proxy: str | None = None,
 ) -> Connection:
-    """A connection; the CA is in a file or in PEM, and the certificate of the client in PEM with its key."""
+    """The certificate, where there is one, has its key in the second file, or in the same."""
     if not server.lower().startswith(("https://", "http://")):
         raise ConfigError(f'server "{server}" is no address: it does not begin with https://')
     try:
         _ = urlsplit(server).port
     except ValueError as error:
         raise ConfigError(f'server "{server}" is no address: {error}') from error
-    proxy = str(proxy) if proxy else _environment_proxy(server)
-    if proxy and not proxy.lower().startswith(("http://", "https://")):
+    proxy = proxy or _environment_proxy(server)
+    if proxy and not str(proxy).lower().startswith(("http://", "https://")):
         # Without its address, which may contain a password.
         raise ConfigError(f"the proxy for {server} is none of http:// or https://, and no other is supported")
     context = None
     if server.lower().startswith("https"):
         try:
-            context = ssl.create_default_context(cafile=ca_file, cadata=ca_text)
+            context = ssl.create_default_context(cafile=ca_file)
             if certificate:
-                _load(context, certificate)
+                context.load_cert_chain(*certificate)
         except OSError as error:  # ssl.SSLError is one
             raise ConfigError(f"certificates for {server}: {error}") from error
         if not verify:
@@ -267,14 +279,6 @@ def _connection(
         proxy=proxy,
         login=login,
     )
-
-
-def _load(context: ssl.SSLContext, certificate: bytes) -> None:
-    """Use a certificate with its key; OpenSSL reads them from a file only, which no other user may read."""
-    with NamedTemporaryFile() as file:
-        file.write(certificate)
-        file.flush()
-        context.load_cert_chain(file.name)
 
 
 def _environment_proxy(server: str) -> str | None:

@@ -91,9 +91,11 @@ def test_every_module_of_muster_can_be_imported(container: Container) -> None:
         "    for module in pkgutil.walk_packages(package.__path__, f'{top}.'):\n"
         "        try: importlib.import_module(module.name)\n"
         "        except ModuleNotFoundError as error: print(module.name, error.name)\n"
+        "import kubernetes_asyncio.client, kubernetes_asyncio.config, zoneinfo\n"
+        "print(zoneinfo.ZoneInfo('Europe/Berlin'), kubernetes_asyncio.client.V1Pod(kind='Pod').kind)\n"
     )
     without = ["muster.cli.queues.screen rich"]
-    assert container.run("python3.11", "-W", "error", "-c", walk).stdout.splitlines() == without
+    assert container.run("python3.11", "-W", "error", "-c", walk).stdout.splitlines() == [*without, "Europe/Berlin Pod"]
 
 
 def test_public_authorities_are_trusted_as_certifi_says(container: Container) -> None:

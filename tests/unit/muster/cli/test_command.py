@@ -21,7 +21,7 @@ def test_a_plan_starts_without_what_only_a_cluster_needs() -> None:
         "from muster.cli import main\n"
         "try: main(['plan', '-f', 'docs/examples/raycluster.yaml'])\n"
         "except SystemExit: pass\n"
-        "heavy = {'aiohttp', 'asyncio', 'controller', 'prometheus_client', 'rich'}\n"
+        "heavy = {'aiohttp', 'asyncio', 'controller', 'kubernetes_asyncio', 'prometheus_client', 'rich'}\n"
         "heavy |= {'urllib.request'}\n"
         "heavy &= set(sys.modules)\n"
         "assert not heavy, heavy\n"

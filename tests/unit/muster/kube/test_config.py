@@ -1,9 +1,11 @@
+import asyncio
 import datetime as dt
 import json
-import os
 import pwd
 import re
 import stat
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import pytest
 import yaml
 from aiohttp import web
 from cryptography.hazmat.primitives.serialization import Encoding
+from kubernetes_asyncio.config.exec_provider import ExecProvider
 
 from muster.kube import config
 from muster.kube.client import Client
@@ -150,10 +153,13 @@ async def test_what_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None
 
 async def test_a_plugin_that_never_ends_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may wait for a code that its user shall enter somewhere, and what it prints is not shown."""
-    silent = tmp_path / "pipe"
-    os.mkfifo(silent)
+
+    async def never(_: ExecProvider) -> None:
+        await asyncio.Event().wait()
+
     monkeypatch.setattr(config, "_LOGIN_SECONDS", 0.1)
-    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "cat", "args": [str(silent)]}}
+    monkeypatch.setattr(ExecProvider, "run", never)
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "login"}}
     with pytest.raises(ConfigError, match=r"config: no credentials within 0\.1 s; an exec plugin"):
         await load_connection(kubeconfig(tmp_path, user))
 
@@ -318,3 +324,15 @@ async def test_a_proxy_of_another_kind_is_refused(tmp_path: Path, proxy: object)
     with pytest.raises(ConfigError, match="the proxy for https://apiserver:6443 is none of") as caught:
         await load_connection(kubeconfig(tmp_path, {"token": "t"}, **{"proxy-url": proxy}))
     assert "secret" not in str(caught.value)
+
+
+def test_kubernetes_asyncio_is_imported_only_for_a_kubeconfig(mounted: Path) -> None:
+    """Neither `muster plan` offline pays for it nor the processes of muster, which run in pods."""
+    program = (
+        "import asyncio, pathlib, sys, controller.__main__, webhook.__main__\n"
+        "from muster.kube import config\n"
+        f"config.SERVICE_ACCOUNT = pathlib.Path({str(mounted)!r})\n"
+        "asyncio.run(config.load_connection())\n"
+        "sys.exit('kubernetes_asyncio' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
