@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice, takewhile
+from itertools import chain, islice, takewhile
 from math import inf
 from sys import maxsize
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ class LineBypass:
     """
 
     def __init__(self, lines: Iterable[WaitingLine], free: Mapping[str, int]) -> None:
-        self._orders = heapq.merge(*(_beyond(line, free) for line in lines))
+        self._orders = _lacking(lines, free)
         self._head: list[Order] = []
 
     def first(self, before: Order | None, may_be_passed: _MayBePassed) -> Order | None:
@@ -46,6 +46,11 @@ class LineBypass:
                 return self._head[0]
             self._head[:] = islice(self._orders, 1)
         return None
+
+
+def _lacking(lines: Iterable[WaitingLine], free: Mapping[str, int]) -> Iterator[Order]:
+    # Most are never asked for the first.
+    yield from heapq.merge(*(_beyond(line, free) for line in lines))
 
 
 def _beyond(line: WaitingLine, free: Mapping[str, int]) -> Iterator[Order]:
@@ -93,7 +98,7 @@ class BypassCandidates:
             turn = self._share(outcome, below), _LAST
         earlier = takewhile(lambda queue: self._shares[queue] <= turn[0], self._shares)
         # Where gangs have started in the pass those before them had their turns when their queue had less.
-        for queue in filter(self._lacking.__contains__, dict.fromkeys((*earlier, below, *outcome.turns))):
+        for queue in filter(self._lacking.__contains__, chain(earlier, (below, *outcome.turns))):
             before = own if queue == below else None
             if self._shares[queue] == turn[0] and queue != below and queue not in outcome.turns:
                 before = turn[1]

@@ -84,14 +84,18 @@ class LineVisitor(QueueVisitor):
         path = tree.path(self.queue)
         if not self.key.begun and outcome.strict_head_before(self.queue) is not None:
             return [], None
+        spared = self._spared()
         over, strict = self.key.stage is Stage.PATIENCE_EXPIRED, self._first_of_strict
         # Gangs that can never start are never advance.
         most = self._most_of_namespace(helps=over)
         clamp(most, tree.tightest(self.queue))
-        if not over and not strict:
-            clamp(most, self._room())
-        if any(name in most and amount > most[name] for name, amount in self.line.least):
+        if self._none_within(most):
             return [], None
+        # From the root down: many a queue has no gang that fits what is free for all.
+        for level in () if over or strict else tree.limiting(self.queue):
+            clamp(most, self._free(level, spared))
+            if self._none_within(most):
+                return [], None
         if strict:
             return [most], None
         free = dict(most)
@@ -107,8 +111,8 @@ class LineVisitor(QueueVisitor):
         """
         if self.key.namespace in self.outcome.namespaces:
             return None
-        by_level = self.outcome.reservations.by_level
-        return [self._free(one) for one in self.outcome.tree.path(self.queue) if one not in by_level]
+        by_level, spared = self.outcome.reservations.by_level, self._spared()
+        return [self._free(one, spared) for one in self.outcome.tree.path(self.queue) if one not in by_level]
 
     def _passing(self, free: dict[str, int], path: tuple[str, ...]) -> list[dict[str, int]]:
         """What a gang may need that passes all reservations: those by its end, and these by what is spare."""
@@ -128,15 +132,17 @@ class LineVisitor(QueueVisitor):
         return [*options, most]
 
     def is_full(self) -> bool:
-        """True if a level has less free than any of the line needs, and nothing else can be done for them in this pass.
+        """True if a level has less free than each of them needs, and nothing else can be done for them in this pass.
 
         So it is for most lines of a busy cluster, and what is free only shrinks in a pass.
         """
-        for one in self._limits:
-            free = self.outcome.free(one)
-            for name, amount in self.line.least:
-                if name in free and amount > free[name]:
-                    return True
+        return any(self._none_within(self.outcome.free(one)) for one in self._limits)
+
+    def _none_within(self, most: Mapping[str, int]) -> bool:
+        """True if the line needs more of a resource than this, even the gang that needs least of it."""
+        for name, amount in self.line.least:  # noqa: SIM110 - asked of thousands of lines
+            if name in most and amount > most[name]:
+                return True
         return False
 
     def _most_of_namespace(self, *, helps: bool) -> dict[str, int]:
@@ -149,19 +155,18 @@ class LineVisitor(QueueVisitor):
 
     def _room(self, *, lasting: bool = False) -> Mapping[str, int]:
         """What all levels of the queue have free for gangs of this line, now or when finite work has ended."""
-        if not self._spared(lasting=lasting) and not self._reclaimable(ROOT, lasting=lasting):
-            return self.outcome.room(self.queue, lasting=lasting)
-        room: dict[str, int] = {}
-        for one in self.outcome.tree.path(self.queue):
-            clamp(room, self._free(one, lasting=lasting))
-        return room
-
-    def _free(self, level: str, *, lasting: bool = False) -> Mapping[str, int]:
-        """What is free there for gangs of this line, now or when finite work has ended."""
-        free, more = self.outcome.free(level, lasting=lasting), self._reclaimable(level, lasting=lasting)
         spared = self._spared(lasting=lasting)
-        if not spared and not more:
-            return free
+        if not self._reclaimable(ROOT, lasting=lasting):
+            room = self.outcome.room(self.queue, lasting=lasting)
+            return {name: left + spared.get(name, 0) for name, left in room.items()} if spared else room
+        most: dict[str, int] = {}
+        for one in self.outcome.tree.path(self.queue):
+            clamp(most, self._free(one, spared, lasting=lasting))
+        return most
+
+    def _free(self, level: str, spared: Mapping[str, int], *, lasting: bool = False) -> Mapping[str, int]:
+        """What is free there for gangs of this line, with what is `spared`, now or when finite work has ended."""
+        free, more = self.outcome.free(level, lasting=lasting), self._reclaimable(level, lasting=lasting)
         return {name: left + spared.get(name, 0) + more.get(name, 0) for name, left in free.items()}
 
     def _reclaimable(self, level: str, *, lasting: bool = False) -> Mapping[str, int]:

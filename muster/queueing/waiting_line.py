@@ -103,5 +103,8 @@ def _within(need: Amounts, most: Mapping[str, int]) -> bool:
 
 def _exceeds(needs: Iterable[tuple[str, int]], free: Sequence[Mapping[str, int]]) -> bool:
     """True if these need more of a resource than one of those has."""
-    needs = tuple(needs)
-    return any(amount > one.get(name, amount) for one in free for name, amount in needs)
+    for name, amount in needs:
+        for one in free:
+            if amount > one.get(name, amount):
+                return True
+    return False

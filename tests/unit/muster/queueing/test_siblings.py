@@ -71,6 +71,7 @@ holders = st.lists(
         *(st.sampled_from(TEAMS), sizes, st.just(0), ages, st.just({}), st.just(False), st.booleans()),
         spare=st.just({}),
         running=st.none(),
+        end=st.none(),
     ),
     max_size=6,
 )
