@@ -1,4 +1,4 @@
-"""Who admits: the ledger, Kueue, or nobody. Rules alone: they read what they are given."""
+"""The admitters: the ledger, Kueue, or none. Rules alone: they read their arguments."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What Kueue says of a workload, by the Workloads that it makes (kueue.x-k8s.io/v1beta2, seen with Kueue 0.19.2).
+"""The answer of Kueue for a workload, by the Workloads that it makes (kueue.x-k8s.io/v1beta2, seen with Kueue 0.19.2).
 
-A Workload belongs to the topmost object that Kueue manages: the RayJob of a RayJob's cluster. It is found by the UID of
-that, never by its name, which Kueue uses again, nor by an annotation of the pods, which names the first of an elastic
-workload's for ever.
+A Workload belongs to the topmost object that Kueue manages: the RayJob of a RayJob's cluster. It is found by that
+object's UID, never by its name, which Kueue uses again, nor by an annotation of the pods, which always names the first
+Workload of an elastic workload.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from muster.model.pods import PodTemplate
 from muster.model.times import seconds_of
 
 JOB_UID = read_key("kueue.x-k8s.io/job-uid")  # label on Workloads: the UID of what they are made of
-# Annotation on the next Workload of an elastic workload: which one it takes the place of, `namespace/name`.
+# Annotation on the next Workload of an elastic workload: the one that it replaces, `namespace/name`.
 _REPLACES = read_key("kueue.x-k8s.io/workload-slice-replacement-for")
 
 
@@ -28,7 +28,7 @@ class PodSet(LocalObject, frozen=True):
     name: str = ""
     count: int = 0
     min_count: int | None = None
-    """With how many of them Kueue admits it where it cannot have all: partial admission."""
+    """The fewest of them with which Kueue admits it if there is no room for all: partial admission."""
     template: PodTemplate = PodTemplate()
 
 
@@ -51,7 +51,7 @@ class _Request(LocalObject, frozen=True):
 class _Status(LocalObject, frozen=True):
     conditions: tuple[TimedCondition, ...] = ()
     requeue_state: _Requeue | None = None
-    # What Kueue took each pod set to need when it last looked at one that waits.
+    # The needs of each pod set when Kueue last looked at a waiting one.
     resource_requests: tuple[_Request, ...] = ()
 
 
@@ -64,14 +64,14 @@ class KueueWorkload(LocalObject, frozen=True):
 
     @property
     def owners(self) -> tuple[str, ...]:
-        """The UIDs of what it is made of."""
+        """The UIDs of the objects that it is made of."""
         controller = self.metadata.controller
-        # A Workload that Kueue makes of another one (concurrent admission) has the labels of that.
+        # A Workload that Kueue makes of another one (concurrent admission) has that one's labels.
         uid = controller.uid if controller else self.metadata.labels.get(JOB_UID, "")
         return (uid,) if uid else ()
 
     def condition(self, type_: str) -> TimedCondition | None:
-        """The condition of that type, where it has one."""
+        """Return the condition of that type, or None."""
         return next((one for one in self.status.conditions if one.type == type_), None)
 
     def holds(self, type_: str) -> bool:
@@ -81,18 +81,18 @@ class KueueWorkload(LocalObject, frozen=True):
 
     @property
     def admitted(self) -> bool:
-        """True if the quota is its own now: in the moment of an eviction Admitted is still True."""
+        """True if it has its quota now: in the moment of an eviction Admitted is still True."""
         return self.holds("Admitted") and not self.holds("Evicted") and not self.metadata.deletion_timestamp
 
 
 @dataclass(frozen=True, slots=True)
 class KueueAnswer:
-    """Kueue's answer: whether the gang is admitted, and in a sentence why not.
+    """Kueue's answer: `admitted`, or the reason why not in a sentence.
 
-    `workload` is the Workload that says so, None where there is none; `others` are those that speak for other pods of
-    the same gang. While pods are awaited, `awaited_until` is when Kueue takes its quota back (seconds of the wall
-    clock): the time runs from its admission on, gates open or not, or from when pods of it were lost. It is `settled`
-    when Kueue has looked at the workload, and `never` tells that no quota can ever hold it.
+    `workload` is the Workload with this answer, None if there is none; `others` are those for other pods of the same
+    gang. While pods are awaited, `awaited_until` is the time at which Kueue takes its quota back (seconds of the wall
+    clock): the time runs from its admission on, gates open or not, or from the loss of pods. It is `settled` when Kueue
+    has looked at the workload, and `never` is True if no quota can ever hold it.
     """
 
     admitted: bool
@@ -105,15 +105,15 @@ class KueueAnswer:
 
     @property
     def workloads(self) -> tuple[KueueWorkload, ...]:
-        """Every Workload that speaks for pods of the gang: it starts with the yes of all of them."""
+        """All Workloads for pods of the gang: it starts when all of them are admitted."""
         return self.others if self.workload is None else (self.workload, *self.others)
 
 
 def newest(found: Iterable[KueueWorkload]) -> KueueWorkload | None:
-    """The Workload that counts among those of one object: the newest one that has not finished.
+    """Return the Workload that counts among those of one object: the newest one that has not finished.
 
-    While the next Workload of an elastic workload waits, the one before it counts: what runs of it may be replaced, and
-    what comes beyond it Kueue holds by a gate of its own.
+    While the next Workload of an elastic workload waits, the one before it counts: its running pods may be replaced,
+    and Kueue holds additional pods by a gate of its own.
     """
     unfinished = sorted(
         (one for one in found if not one.holds("Finished")),
@@ -127,9 +127,9 @@ def newest(found: Iterable[KueueWorkload]) -> KueueWorkload | None:
 
 
 def answer_of(workload: KueueWorkload | None, *, labelled: bool, timeout: float = 0.0) -> KueueAnswer:
-    """What Kueue says by this Workload, the newest; `labelled` tells whether the user's object names a LocalQueue.
+    """Return Kueue's answer by this Workload, the newest; `labelled` is True if the user's object names a LocalQueue.
 
-    `timeout` is its waitForPodsReady.timeout in seconds, 0 where nobody knows it.
+    `timeout` is its waitForPodsReady.timeout in seconds, 0 if it is not known.
     """
     if workload is None:
         if not labelled:
@@ -137,9 +137,9 @@ def answer_of(workload: KueueWorkload | None, *, labelled: bool, timeout: float 
         return KueueAnswer(admitted=False, message=_NO_WORKLOAD, settled=False)
     if workload.admitted:
         ready = workload.condition("PodsReady")
-        # Without the condition Kueue awaits nothing: it is configured not to.
+        # Without the condition Kueue is configured to await no pods.
         awaits = ready is not None and ready.status != "True"
-        # Of pods that were ready, the time runs from when they are so no more. It is as long, unless configured else.
+        # For pods that were ready, the time runs from the moment when they are not any more. It is as long by default.
         begun = ready if ready is not None and ready.reason == "WaitForRecovery" else workload.condition("Admitted")
         since = seconds_of(begun.last_transition_time) if awaits and begun and timeout else None
         return KueueAnswer(admitted=True, workload=workload, awaited_until=None if since is None else since + timeout)
@@ -148,7 +148,7 @@ def answer_of(workload: KueueWorkload | None, *, labelled: bool, timeout: float 
 
 
 def reverted(workload: str) -> str:
-    """What Kueue does with an admitted workload that somebody suspends, and what to do instead."""
+    """Return a sentence: Kueue starts a suspended workload again, and what to do instead."""
     return f'Kueue has admitted it and resumes it: to stop it set spec.active: false in Kueue\'s Workload "{workload}"'
 
 

@@ -1,7 +1,8 @@
-"""What no ClusterQueue of Kueue's can ever hold, by its flavors' quotas (kueue.x-k8s.io/v1beta2).
+"""Workloads that Kueue's ClusterQueue can never hold, by its flavors' quotas (kueue.x-k8s.io/v1beta2).
 
-Kueue tells a gang that waits for a moment and one that waits for ever in words alone; so it is worked out here. One pod
-set takes one flavor of each resource group. Where a ClusterQueue is in a cohort nobody can say what it may borrow.
+Kueue distinguishes a gang that waits for a moment from one that waits for ever in its messages alone, so it is computed
+here. One pod set takes one flavor of each resource group. If a ClusterQueue is in a cohort, it is not known what it may
+borrow.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from muster.resources.amounts import Resources, describe, minus, parse_resources
 from muster.resources.pod_requests import pod_requests
 from muster.resources.quantity import ZERO, Quantity
 
-# How many choices of flavors are tried; where that is too few, the gang may fit.
+# Most choices of flavors that are tried; if these are too few, the gang may fit.
 _TRIES = 20_000
 
 
@@ -59,17 +60,17 @@ class LocalQueue(LocalObject, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class PodSetNeed:
-    """Equal pods, and what all of them ask for together."""
+    """Equal pods, and their requests together."""
 
     name: str
     need: Resources
 
 
 def needs_of(workload: KueueWorkload) -> list[PodSetNeed]:
-    """The least that Kueue admits of a Workload; raises InvalidObjectError for what is no quantity.
+    """Return the least that Kueue admits of a Workload; raises InvalidObjectError if an amount is no quantity.
 
-    As Kueue has counted it, where it has: without the resources that it is told to leave out, with others in the place
-    of those that it is told to transform. Else what the pods ask for.
+    As Kueue has counted it, if it has: without the resources that it is configured to exclude, and with those that it
+    is configured to transform replaced. Else the requests of the pods.
     """
     counted = {one.name: one.resources for one in workload.status.resource_requests}
     return [PodSetNeed(one.name, _least(one, counted.get(one.name))) for one in workload.spec.pod_sets]
@@ -87,7 +88,7 @@ def _least(pods: PodSet, counted: ResourceList | None) -> Resources:
 
 
 def never_fits(sets: Sequence[PodSetNeed], queue: ClusterQueue) -> str:
-    """Why the queue can never hold these pods, in words with numbers; "" where it can, or where nobody can say."""
+    """Return why the queue can never hold these pods, in words with numbers; "" if it can, or if that is not known."""
     if queue.spec.cohort_name:
         return ""
     name = queue.metadata.name
@@ -121,7 +122,7 @@ def never_fits(sets: Sequence[PodSetNeed], queue: ClusterQueue) -> str:
 
 
 def _placed(sets: Sequence[PodSetNeed], flavors: list[Resources]) -> bool:
-    """True if each set finds a flavor beside the others; True too where that takes too long to find out."""
+    """True if each set finds a flavor together with the others, or if that takes too long to find out."""
     tries = [_TRIES]
     ordered = sorted((one.need for one in sets if any(one.need.values())), key=_size, reverse=True)
 

@@ -1,7 +1,7 @@
-"""Who admits a gang: the ledger, Kueue, or nobody.
+"""The admitters of gangs: the ledger, Kueue, or none.
 
-The chart's value `admitters` lists who may, first who does where nobody says; the annotation `muster.dev/admitter` of a
-Namespace chooses among them. Nothing that a workload says does. A gang keeps the admitter with which it began.
+The chart's value `admitters` lists them, the default first; the annotation `muster.dev/admitter` of a Namespace chooses
+among them. A workload cannot choose. A gang keeps the admitter with which it began.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from muster.model.names import ADMITTER
 
 
 class Admitter(StrEnum):
-    """Whose yes the gates of a whole gang wait for."""
+    """The admitter for whose admission the gates of a whole gang wait."""
 
     LEDGER = "ledger"
-    """muster's own: in the order of its queue, and within the limits of its queue."""
+    """muster itself: in the order of its queue, and within the limits of its queue."""
     KUEUE = "kueue"
-    """Kueue's, by the Workload that Kueue makes of the gang's workload."""
+    """Kueue, by the Workload that Kueue makes of the gang's workload."""
     NONE = "none"
-    """Nobody's: the gang starts as soon as it is whole."""
+    """No admitter: the gang starts as soon as it is whole."""
 
 
 def listed(text: str) -> tuple[Admitter, ...]:
-    """The admitters of a list such as "ledger,kueue"; raises ValueError saying what may be written."""
+    """Return the admitters of a list such as "ledger,kueue"; raises ValueError with the valid values."""
     try:
         return tuple(dict.fromkeys(Admitter(name) for name in text.split(",")))
     except ValueError:
@@ -33,15 +33,15 @@ def listed(text: str) -> tuple[Admitter, ...]:
 
 
 def chosen_admitter(namespace: Mapping[str, str], admitters: Sequence[Admitter]) -> Admitter:
-    """The admitter of a namespace with these annotations: the first where it names none of these."""
+    """Return the admitter of a namespace with these annotations: the first if it names none of these."""
     named = namespace.get(ADMITTER, "")
     return next((one for one in admitters if one == named), admitters[0])
 
 
 def gate_by(admitter: Admitter, of_queue: GateMode | None, otherwise: GateMode) -> GateMode:
-    """What holds gangs back until they start, `of_queue` where the ledger admits, as a queue's own mode says.
+    """Return the gate mode of gangs: `of_queue`, the queue's own, if the ledger admits.
 
-    No room of a queue is waited for where another one admits; a gate that is off in the namespace stays off.
+    Gangs of other admitters do not wait for room in a queue; a gate that is off in the namespace stays off.
     """
     if admitter is Admitter.LEDGER:
         return of_queue or otherwise

@@ -1,1 +1,1 @@
-"""The gang of a workload, what its user asked for, and the patch that its pods get."""
+"""The gang of a workload, the intent of its user, and the patch of its pods."""

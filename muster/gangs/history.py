@@ -1,9 +1,9 @@
-"""The run times of former gangs, and what they tell of the next one.
+"""The run times of former gangs, and the estimates for the next ones.
 
-A gang is the next run of a lineage: of what made its workload, else of the workloads whose names differ only in a
-trailing number or hash. Its estimate comes from the last runs of its lineage; where these are fewer than three, from
-those of its namespace in its queue, and then from those of the queue. There a namespace has at most its last twenty
-runs, so that no tenant outweighs the others.
+A gang is the next run of a lineage: of the maker of its workload, else of the workloads whose names differ only in a
+trailing number or hash. Its estimate comes from the last runs of its lineage; if these are fewer than three, from those
+of its namespace in its queue, and then from those of the queue. There at most the last twenty runs of a namespace
+count, so that no tenant outweighs the others.
 
 The history is bounded: above that the namespace with the most lineages loses the one that ran longest ago. Names are
 kept as hashes.
@@ -22,23 +22,23 @@ import msgspec
 from muster.model.objects import decode
 
 SHARDS = 8
-"""In so many parts the history is stored; a namespace is in one of them."""
+"""The number of parts in which the history is stored; a namespace is in one of them."""
 SHORTEST = 60
-"""Seconds that a run takes at least to be recorded: what fails at once says nothing of the others."""
+"""Least seconds of a run that is recorded: a failure at the start predicts nothing."""
 
 _LAST = 20
 _LEAST = 3
 _LINEAGES = 4000
 _OF_QUEUE = 200
 _SAMPLE = 9
-# 60 days: what runs longer says no more.
+# 60 days: a longer run counts as this.
 _LONGEST = 5_184_000
-# A queue is drained for a gang after five times what all but a twentieth of the queue's runs take, within these bounds:
-# where run times have a long tail, sooner drains follow each other, and each takes as long as the longest run.
+# A queue is drained for a gang after five times the 95th percentile of the queue's run times, within these bounds: with
+# a long tail, sooner drains would follow each other, and each takes as long as the longest run.
 _DRAIN_RUNS, _DRAIN_TIMES, _DRAIN_SHARE = 20, 5, 0.95
 _DRAIN_SOONEST, _DRAIN_LATEST = 12 * 3600, 72 * 3600
-# What schedules, pipelines and generated names put behind the name of a run: a number, what Kubernetes' own random
-# suffixes are made of, digits of a hash, or a UUID.
+# Suffixes of runs by schedules, pipelines and generated names: a number, a random suffix of Kubernetes, digits of a
+# hash, or a UUID.
 _OF_A_RUN = re.compile(
     r"(?:[-.](?:\d+|[bcdfghjklmnpqrstvwxz2456789]{5,10}|(?=[a-f]*\d)[0-9a-f]{6,64}"
     r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}))+$"
@@ -50,36 +50,36 @@ _Kept = dict[_Hash, dict[_Hash, list[_Seconds]]]
 
 
 class Lineage(NamedTuple):
-    """Of which former gangs a gang is the next run: hashes of its namespace, and of what they have in common."""
+    """The series of runs that a gang belongs to: hashes of its namespace, and of the common maker or name."""
 
     namespace: str
     name: str
 
 
 def lineage_of(namespace: str, kind: str, name: str) -> Lineage:
-    """The lineage of a gang whose workload is this, or was made by this."""
+    """Return the lineage of a gang whose workload is this, or was made by this."""
     return Lineage(_hash(namespace), _hash(f"{kind}/{_OF_A_RUN.sub('', name)}"))
 
 
 def sample(runs: Iterable[float]) -> tuple[float, ...]:
-    """These run times in order, of many some at even distances, in seconds of whole minutes."""
+    """Return these run times in order, in seconds of whole minutes; of many a sample at even distances."""
     ordered = sorted(60.0 * ceil(seconds / 60) for seconds in runs)
     most = min(len(ordered), _SAMPLE)
     return tuple(ordered[(2 * number + 1) * len(ordered) // (2 * most)] for number in range(most))
 
 
 class History:
-    """The last run times of each lineage, and of each namespace in each queue, in seconds, the last one last."""
+    """The last run times of each lineage, and of each namespace in each queue, in seconds, the latest last."""
 
     def __init__(self) -> None:
-        # By namespace, and in it by lineage or queue, both with what was recorded last at the end.
+        # By namespace, and in it by lineage or queue, both with the latest record at the end.
         self._runs: dict[str, dict[str, list[int]]] = {}
         self._lineages = 0
         self.changed: set[int] = set()
         """The shards that have changed since the caller last emptied this."""
 
     def record(self, lineage: Lineage, queue: str, seconds: float) -> None:
-        """A gang has run to its end."""
+        """Record the run of a gang that has ended."""
         if seconds < SHORTEST:
             return
         for name in (lineage.name, _of_queue(queue)):
@@ -87,7 +87,7 @@ class History:
         self.changed.add(_shard(lineage.namespace))
 
     def estimates(self, lineage: Lineage, queue: str) -> tuple[float, ...]:
-        """The run times that estimate that of the next gang of the lineage in the queue; () of too few."""
+        """Return the run times that estimate the next run of the lineage in the queue; () if there are too few."""
         own, of_queue = self._runs.get(lineage.namespace, {}), _of_queue(queue)
         for runs in (own.get(lineage.name, []), own.get(of_queue, [])):
             if len(runs) >= _LEAST:
@@ -96,7 +96,7 @@ class History:
         return sample(runs) if len(runs) >= _LEAST else ()
 
     def drain_after(self, queue: str) -> float | None:
-        """After how many seconds the queue is to be drained for a gang; None where too little is known of its runs."""
+        """Return the seconds after which the queue is drained for a gang; None if it has too few recorded runs."""
         runs = sorted(self._in_queue(_of_queue(queue)))
         if len(runs) < _DRAIN_RUNS:
             return None
@@ -104,12 +104,12 @@ class History:
         return float(min(max(_DRAIN_TIMES * long, _DRAIN_SOONEST), _DRAIN_LATEST))
 
     def text(self, shard: int) -> str:
-        """A shard as it is stored."""
+        """Return a shard as it is stored."""
         kept = {namespace: runs for namespace, runs in self._runs.items() if _shard(namespace) == shard}
         return msgspec.json.encode(kept).decode()
 
     def read(self, text: str) -> None:
-        """Add what is stored, before what was recorded since. Raises InvalidObjectError for any other text."""
+        """Add a stored shard before the runs recorded since. Raises InvalidObjectError for any other text."""
         kept, since = decode(text, _Kept), self._runs
         self._runs, self._lineages = {}, 0
         for runs in (kept, since):
@@ -117,7 +117,7 @@ class History:
                 self._add(namespace, name, seconds)
 
     def _add(self, namespace: str, name: str, seconds: list[int]) -> None:
-        """Add runs, and let go of what is too much."""
+        """Add runs, and drop the oldest beyond the bound."""
         of_namespace = self._runs.pop(namespace, {})
         before = of_namespace.pop(name, [])
         self._lineages += not before
@@ -132,7 +132,7 @@ class History:
             self.changed.add(_shard(most))
 
     def _in_queue(self, of_queue: str) -> list[int]:
-        """The last runs of the namespaces that ran anything last."""
+        """Return the last runs of the namespaces with the latest runs."""
         found: list[int] = []
         for runs in reversed(self._runs.values()):
             found += runs.get(of_queue, ())

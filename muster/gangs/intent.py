@@ -1,10 +1,10 @@
-"""Which scheduler, queue and priority the user asked for, and where it was said.
+"""The intent of a user: scheduler, queue and priority of a workload, and the fields that set them.
 
-Per field the first that says something wins: labels, then `spec.runPolicy.schedulingPolicy`, then the annotation that
-Volcano's users know, looked for at the workload nearest to the pod and then up its owners; then the namespace (the
-queue), then what the templates name, then the namespace (the scheduler), then the defaults of the installation. A
-workload for which none of the first three says anything is not muster's unless it is opted in, and neither is one that
-names a scheduler muster is not configured for.
+Per field the first that is set wins: labels, then `spec.runPolicy.schedulingPolicy`, then the annotation that Volcano's
+users know, looked for at the workload nearest to the pod and then up its owners; then the namespace (the queue), then
+the templates, then the namespace (the scheduler), then the defaults of the installation. A workload with none of the
+first three is not muster's unless it is opted in, and neither is one that names a scheduler muster is not configured
+for.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ from muster.workloads import SchedulingPolicy, Voice, Workload
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What holds where nobody says anything else, which gang schedulers there are, and how strict admission is."""
+    """Installation settings: defaults, gang schedulers, admitters, and the validation mode."""
 
     queue: str = "default"
     schedulers: Mapping[str, GangScheduler] = field(default_factory=lambda: {"volcano": SCHEDULERS["volcano"]})
-    """By the schedulerName of their pods; workloads that name none get the first."""
+    """The gang schedulers by the schedulerName of their pods; workloads that name none get the first."""
     gate: GateMode = GateMode.QUEUE
     admitters: tuple[Admitter, ...] = (Admitter.LEDGER,)
-    """Who may admit gangs, first who does where a namespace does not say."""
+    """The admitters; the first is that of namespaces that name none."""
     kueues_timeout: float = 1800.0
     """Seconds from its admission on within which Kueue awaits the pods of a gang (its waitForPodsReady.timeout)."""
     queue_source: QueueSource = QUEUE_SOURCES["volcano"]
     elastic_quotas: bool = False
-    """True if ElasticQuotas of scheduler-plugins bound the gangs whose scheduler heeds them."""
+    """True if ElasticQuotas of scheduler-plugins bound the gangs whose scheduler enforces them."""
     validation: Validation = field(default_factory=Validation)
     namespaces: Selector = field(default_factory=Selector)
     """The namespaces for which muster is installed; the controller has them from its stores (`Cluster`)."""
@@ -62,16 +62,16 @@ class Defaults:
         return next(iter(self.schedulers))
 
     def gate_in(self, namespace: Mapping[str, str], of_queue: GateMode | None) -> GateMode:
-        """The gate mode of gangs in a namespace with these annotations, `of_queue` by their queue; None if unset."""
+        """Return the gate mode of gangs in a namespace with these annotations; `of_queue` is their queue's or None."""
         return gate_by(chosen_admitter(namespace, self.admitters), of_queue, gate_mode(namespace, self.gate))
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What may speak for a workload beside its metadata.
+    """The objects that may set the intent of a workload in addition to its metadata.
 
-    First `nearer`, what its kind says in other places or objects (`Kind.voices`); then its owners, the nearest first;
-    then its namespace. A namespace that is `unselected` is none of those for which muster is installed.
+    First `nearer`, other places or objects by its kind (`Kind.voices`); then its owners, the nearest first; then its
+    namespace. An `unselected` namespace is not among those for which muster is installed.
     """
 
     nearer: tuple[Voice, ...] = ()
@@ -90,11 +90,11 @@ _ALONE = Surroundings()
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """What the user wants of gang scheduling.
+    """The user's intent for gang scheduling.
 
-    `priority_class` is "" where nobody named one. `said` gives for each of `scheduler`, `queue` and `priorityClassName`
-    the path of the field that decided it; a field that is missing there has its default. `prioritise_pods` tells that
-    the priority was asked for the workload as a whole, so that pods whose template names none get it.
+    `priority_class` is "" if none is named. `said` has for each of `scheduler`, `queue` and `priorityClassName` the
+    path of the field that decided it; one that is missing there has its default. `prioritise_pods` is True if the
+    priority is set for the workload as a whole, so that pods whose template names none get it.
     """
 
     scheduler: str
@@ -104,15 +104,15 @@ class Intent:
     prioritise_pods: bool
     topology: Topology | None = field(default=None)
     gang_scheduler: GangScheduler = field(default_factory=lambda: SCHEDULERS["volcano"])
-    """Who has the name that `scheduler` says."""
+    """The gang scheduler with the name `scheduler`."""
     requeue_after: str = ""
-    """`muster.dev/requeue-after`, where with it pods count that have nodes and are not ready; else ""."""
+    """`muster.dev/requeue-after`, if by it pods count that have nodes and are not ready; else ""."""
     said_run: SaidRun | None = None
-    """How long it runs at most; None where nothing readable is said."""
+    """Its run time limit; None if none is set, or it cannot be read."""
 
 
 def is_managed(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundings = _ALONE) -> bool:
-    """True if anything was said that makes a workload muster's; nothing else of it is looked at where it was not."""
+    """True if a label, policy or annotation makes the workload muster's; else nothing else of it is read."""
     nearest_first: tuple[ObjectMeta | Voice, ...] = (metadata, *around.voices)
     if around.unselected:
         return False
@@ -133,15 +133,15 @@ def required(namespace: ObjectMeta) -> bool:
 def may_run_beside(workload: ObjectMeta, namespace: ObjectMeta) -> bool:
     """True if pods of the workload may have come without muster, so that it is left alone until they are gone.
 
-    Where muster is required a workload may that is older than the rule; nobody changes when an object was made, while
-    labels and owners of a pod are its owner's to change. Where nobody tells since when that is so, any may.
+    Where muster is required, a workload may that is older than the label: its creation time cannot be changed, while
+    users may change labels and owners of a pod. If the age of the label is not known, any workload may.
     """
     since = required_since(namespace) if required(namespace) else ""
     return not since or workload.creation_timestamp <= since
 
 
 def required_since(namespace: ObjectMeta) -> str:
-    """When the label was written last, with what its manager wrote beside it (RFC 3339); "" where nobody tells."""
+    """Return the time of the last write by the label's field manager (RFC 3339); "" if it is not known."""
     if not isinstance(namespace, WrittenMeta):
         return ""
     label = f"f:{MANAGED}"
@@ -156,10 +156,10 @@ def _says(one: ObjectMeta | Voice) -> bool:
 
 
 def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _ALONE) -> Intent | None:
-    """The intent of a workload, or None when muster leaves it alone.
+    """Return the intent of a workload, or None when muster leaves it alone.
 
-    Raises InvalidObjectError for labels that have not the form that they must have, and for a scheduler that is none of
-    muster's where the namespace requires one of these.
+    Raises InvalidObjectError for malformed labels, and for a scheduler that is none of muster's if the namespace
+    requires one of these.
     """
     policy = workload.policy
     if not is_managed(workload.metadata, policy, around):
@@ -192,7 +192,7 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
     prioritise_pods = bool(priority)
     scheduler = scheduler or first("scheduler", *_of_pods(workload), _of_namespace(SCHEDULER, around))
     if not priority and workload.priority_of_pods:
-        # Of pods without which the gang does not start: on others the apiserver may never check who may use the class.
+        # Of pods that the gang needs to start: for others the apiserver may never check access to the class.
         needed = (role for role in workload.roles if role.minimum)
         priority = first(
             "priorityClassName",
@@ -219,12 +219,12 @@ def _requeue_after(workload: Workload) -> str:
 
 
 def named_queue(workload: Workload, around: Surroundings = _ALONE) -> tuple[str, str] | None:
-    """Where the workload, or who speaks for it, names a queue, and which; None where it is left to the namespace."""
+    """Return the path and name of the workload's queue; None if the namespace decides."""
     return next((said for said in _queues(workload, around) if said[1]), None)
 
 
 def _queues(workload: Workload, around: Surroundings) -> list[tuple[str, str]]:
-    """Where the queue may be named, but for the namespace, the first that counts first, and what is said there."""
+    """Return the paths that may name the queue, without the namespace, in order of precedence, each with its value."""
     return [
         (workload.label_path(QUEUE_LABEL), queue_named(workload.metadata.labels, workload.metadata.annotations)),
         (f"{workload.policy_path}.queue", workload.policy.queue),
@@ -245,7 +245,7 @@ def foreign_scheduler(
     defaults: Defaults,
     around: Surroundings = _ALONE,
 ) -> tuple[str, str] | None:
-    """Where a scheduler is named that muster is not configured for, and its name; None where there is none."""
+    """Return the path and name of a scheduler that muster is not configured for; None if there is none."""
     for path, label in _labels(SCHEDULER_LABEL, workload, around):
         if label:
             if label not in defaults.schedulers:
@@ -285,12 +285,12 @@ def _annotation(key: str, voice: Voice) -> tuple[str, str]:
 
 
 def _labels(key: str, workload: Workload, around: Surroundings) -> list[tuple[str, str]]:
-    """Where a label may stand, the nearest to the pod first, and what it says there."""
+    """Return the paths that may have a label, the nearest to the pod first, each with its value."""
     return [_of_workload(key, workload), *(_label(key, voice) for voice in around.voices)]
 
 
 def _of_pods(workload: Workload) -> list[tuple[str, str]]:
-    """Where the pods' scheduler may be named, and what is said there; a template goes before what is said for all."""
+    """Return the paths that may name the pods' scheduler, each with its value; templates before the policy for all."""
     sayings = [(f"{role.path}.schedulerName", role.template.spec.scheduler_name) for role in workload.roles]
     named = [(path, "" if name in UNNAMED_SCHEDULERS else name) for path, name in sayings]
     return [*named, (f"{workload.policy_path}.schedulerName", workload.scheduler)]

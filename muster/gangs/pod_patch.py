@@ -1,4 +1,4 @@
-"""What muster writes into a new pod of a gang, as a JSON patch, and how it takes its gate off again.
+"""The JSON patch of a new pod of a gang, and the patch that removes its gate.
 
 The traps that shape it (docs/design-notes.md has the sources): the group binding goes into the same patch as the
 schedulerName, or Volcano makes a group of its own; a priority class may only be patched when it differs, and then the
@@ -41,10 +41,10 @@ _MIRROR = read_key("kubernetes.io/config.mirror")
 def is_free(pod: Pod, scheduler: GangScheduler) -> bool:
     """True if the pod is muster's to bind.
 
-    It is not when somebody bound it already (an operator's own gang flag), when it names another scheduler, when it has
-    a node already, when a kubelet made it, or when it is a daemon's, whose node is certain.
+    It is not if it is bound already (an operator's own gang flag), names another scheduler, has a node already, was
+    made by a kubelet, or is a daemon's, whose node is certain.
     """
-    # No operator writes muster's label: what names another gang there is not believed in the group either.
+    # No operator writes muster's label: if that names another gang, the group is not trusted either.
     if scheduler.bound_to(pod) and GANG not in pod.metadata.labels:
         return False
     if pod.spec.node_name or is_certain(pod):
@@ -61,7 +61,7 @@ def is_certain(pod: Pod) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What all pods of one role of a gang get; `defaults` are annotations for those that say nothing of them."""
+    """The additions to all pods of one role of a gang; `defaults` are annotations for pods that do not set them."""
 
     role: Role
     intent: Intent
@@ -73,17 +73,17 @@ class Membership:
 
 
 def membership(role: Role, gang: Gang, intent: Intent, scheduler: GangScheduler) -> Membership:
-    """What makes the pods of that role members of the gang."""
+    """Return the additions that make the pods of that role members of the gang."""
     binding = scheduler.binding(gang, intent, role.name)
     labels = {**binding.labels, GANG: gang.label}
-    # By this the policy knows which pods muster may delete that have a node.
+    # By this the policy knows the pods with a node that muster may delete.
     asked = {REQUEUE_AFTER: intent.requeue_after} if intent.requeue_after else {}
     annotations = {**binding.annotations, **asked}
     return Membership(role, intent, scheduler, labels, annotations, binding.defaults, binding.spec)
 
 
 def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerReference | None = None) -> list[Operation]:
-    """The patch that makes a new pod a held member of the gang; empty when it is one already.
+    """Return the patch that makes a new pod a held member of the gang; empty when it is one already.
 
     A pod of a role that comes when the gang runs is bound, but not held; nor is any where the gate is off. `workload`
     is written down for pods that a Job of the workload controls.
@@ -97,7 +97,7 @@ def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerRefer
     if workload is not None:
         annotations = {**annotations, WORKLOAD: msgspec.json.encode(workload).decode()}
     operations += _missing("/metadata/annotations", pod.metadata.annotations, annotations)
-    # Only muster says whose a pod is, and when its Job is ended.
+    # Only muster sets the workload of a pod, and the time limit of its Job.
     forged = (key for key in (WORKLOAD, GANG_TIME_LIMIT) if key in pod.metadata.annotations and key not in annotations)
     operations += [_remove("/metadata/annotations", key) for key in forged]
     if pod.spec.scheduler_name != member.scheduler.name:
@@ -116,16 +116,16 @@ def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerRefer
 
 
 def disown(pod: Pod, *, plain: bool = False) -> list[Operation]:
-    """The patch for a new pod that is no member of any gang and yet carries muster's label; empty for all others.
+    """Return the patch for a new pod that has muster's label and is no member of any gang; empty for all others.
 
-    Whoever may make pods, or templates, may write the label: such a pod would count as a member that runs already, and
-    so as a sign that its gang was admitted, and not as one that came without muster. One that muster has held in an
-    earlier round, and that another webhook has given to another scheduler since, is let go: nobody would ever open its
-    gate. The label is a `plain` pod's own word; the binding is not.
+    Any user who may make pods, or templates, may write the label: such a pod would count as a running member, and so as
+    a sign that its gang was admitted, and not as one that came without muster. A pod that muster has held in an earlier
+    round, and that another webhook has given to another scheduler since, is released: its gate would never be opened. A
+    `plain` pod keeps the label, but not the binding.
     """
     if GANG not in pod.metadata.labels:
         return []
-    # A gate that is there twice the apiserver refuses, but only after this. From the end, so that no index moves.
+    # The apiserver refuses a duplicate gate, but only after this. From the end, so that no index moves.
     held = [index for index, gate in enumerate(pod.spec.scheduling_gates) if gate.name == GATE][::-1]
     annotations = [GROUP_NAME, TASK_SPEC, WORKLOAD] if held or plain else [WORKLOAD]
     return [
@@ -136,7 +136,7 @@ def disown(pod: Pod, *, plain: bool = False) -> list[Operation]:
 
 
 def opening(metadata: ObjectMeta) -> dict[str, Any]:
-    """The strategic merge patch that takes muster's gate off a pod; gates of others stay.
+    """Return the strategic merge patch that removes muster's gate from a pod; other gates stay.
 
     It needs no index and does no harm when the gate is gone; the UID keeps it to this very pod.
     """
@@ -147,7 +147,7 @@ def opening(metadata: ObjectMeta) -> dict[str, Any]:
 
 
 def _priority(pod: Pod, role: Role, intent: Intent) -> list[Operation]:
-    # What the user wrote into the template of this very role stays; what is on the pod may be the cluster's default.
+    # The class in the template of this role stays; the class of the pod may be the cluster's default.
     if not intent.prioritise_pods or role.priority_class or pod.spec.priority_class_name == intent.priority_class:
         return []
     operations = [_add("/spec/priorityClassName", intent.priority_class)]
@@ -174,6 +174,6 @@ def _remove(parent: str, key: str) -> Operation:
 
 @lru_cache(maxsize=64)
 def _pointer(parent: str, key: str) -> str:
-    """The JSON pointer to a key of that parent (RFC 6901)."""
+    """Return the JSON pointer to a key of that parent (RFC 6901)."""
     escaped = key.replace("~", "~0").replace("/", "~1")
     return f"{parent}/{escaped}"

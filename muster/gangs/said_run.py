@@ -1,7 +1,7 @@
-"""The run time that a user says: `muster.dev/runs-at-most`, or Kueue's `max-exec-time-seconds`.
+"""The run time limit by a user: `muster.dev/runs-at-most`, or Kueue's `max-exec-time-seconds`.
 
-Each is read where it stands nearest to the pods; of both the shorter one counts. One that cannot be read says nothing:
-it costs the bound, and never the gang.
+Each is read from the object nearest to the pods; the shorter one of both counts. One that cannot be read sets no limit,
+and never stops the gang.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_DIGITS = 9
 
 
 class SaidRun(NamedTuple):
-    """How long a gang runs at most, as its user says: seconds, and the field that says it."""
+    """The run time limit of a gang: seconds, and the path of the field that sets it."""
 
     seconds: float
     path: str
@@ -26,7 +26,7 @@ class SaidRun(NamedTuple):
 
 
 def said_run(workload: Workload, voices: Sequence[Voice]) -> SaidRun | None:
-    """What is said of a workload, by itself or by the `voices` that speak for it; None where nothing is."""
+    """Return the limit of a workload, set by itself or by the `voices` that speak for it; None for none."""
     annotated = next(_annotated(workload, voices), None)
     label = next(_labelled(workload, voices), None)
     seconds = _whole(label[1]) if label is not None else None
@@ -37,7 +37,7 @@ def said_run(workload: Workload, voices: Sequence[Voice]) -> SaidRun | None:
 
 
 def unreadable_runs(workload: Workload, voices: Sequence[Voice]) -> Iterator[tuple[str, str]]:
-    """Where the annotation stands, and is no duration that counts, and what it says there."""
+    """Yield the paths at which the annotation is no valid duration, each with its value."""
     return ((path, text) for path, text in _annotated(workload, voices) if _run(text) is None)
 
 

@@ -1,6 +1,6 @@
-"""The error of planned starts: by which factor gangs waited longer, or shorter, than their first reservation said.
+"""The error of planned starts: the factor between the real and the planned wait by the first reservation.
 
-Counted by factor and day, for the last week, of all queues together: no name of a gang or a queue is kept.
+Counted by factor and day, for the last week, for all queues together: no name of a gang or a queue is kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from muster.model.objects import decode
 from muster.model.times import stamp_of
 
 FACTORS = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
-"""The upper ends of what is counted together; what is further off is counted behind them."""
+"""The upper bounds of the buckets; larger factors are counted in one more bucket."""
 
 _WEEK = 7 * 86400
 # Shorter waits count as a minute: a start within seconds of the plan is right.
@@ -28,12 +28,12 @@ _Days = dict[Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d$")], _Counts
 
 
 class PlannedStart(NamedTuple):
-    """When a gang is to start by its reservations, in seconds of the wall clock.
+    """The start of a gang by its reservations, in seconds of the wall clock.
 
     :ivar start: the start by its last reservation
-    :ivar basis: what that rests on
+    :ivar basis: the basis of that estimate
     :ivar first: the start by its first reservation
-    :ivar since: when it got the first one
+    :ivar since: the time of the first one
     """
 
     start: float
@@ -43,7 +43,7 @@ class PlannedStart(NamedTuple):
 
 
 class StartError(NamedTuple):
-    """The error of the last week: half of so many gangs started within `factor` of the wait that was planned.
+    """The error of the last week: half of the gangs started within `factor` of the planned wait.
 
     `factor` is None when it is above the last of `FACTORS`.
     """
@@ -52,7 +52,7 @@ class StartError(NamedTuple):
     factor: float | None
 
     def __str__(self) -> str:
-        """The error as people read it."""
+        """Return the error in words."""
         half = f"half within x{self.factor:g}" if self.factor is not None else f"half beyond x{FACTORS[-1]:g}"
         return f"expected starts of the last week: {half} ({self.gangs} gangs)"
 
@@ -74,7 +74,7 @@ class StartErrors:
         self.changed = True
 
     def last_week(self, now: float) -> StartError | None:
-        """The error of the week before `now`, or None when fewer than ten gangs had a reservation."""
+        """Return the error of the week before `now`, or None when fewer than ten gangs had a reservation."""
         counts = [sum(column) for column in zip(*self._of_week(now), strict=True)]
         gangs = sum(counts)
         if gangs < _LEAST:
@@ -86,7 +86,7 @@ class StartErrors:
         return [counts for day, counts in self._days.items() if _day(now - _WEEK) <= day <= _day(now)]
 
     def text(self) -> str:
-        """The errors as they are stored: at most eight days, less than a kilobyte."""
+        """Return the errors as they are stored: at most eight days, less than a kilobyte."""
         return msgspec.json.encode(self._days).decode()
 
     def read(self, text: str) -> None:

@@ -1,1 +1,1 @@
-"""Kubernetes objects as values; names, times, gang states, findings and modes: what every rule speaks of."""
+"""Kubernetes objects as values; names, times, gang states, findings and modes, which all rules use."""

@@ -1,4 +1,4 @@
-"""Pod affinity, of which one thing is read: whether it names pods of other namespaces, which ResourceQuotas go by."""
+"""Pod affinity: only whether it names pods of other namespaces is read, as scopes of ResourceQuotas depend on that."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class _Decoded(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
-    """As `objects.LocalObject`, which imports this module."""
+    """The same as `objects.LocalObject`, which imports this module."""
 
 
 class _AffinityTerm(_Decoded, frozen=True):
@@ -21,7 +21,7 @@ class _WeightedTerm(_Decoded, frozen=True):
 
 
 class _PodAffinity(_Decoded, frozen=True):
-    # Of its terms, of which there may be thousands, nothing is kept but `across`, whatever a manifest says there.
+    # There may be thousands of terms, and only `across` is kept of them; a value in the manifest is overwritten.
     required: tuple[_AffinityTerm, ...] = msgspec.field(
         default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
     )
@@ -38,7 +38,7 @@ class _PodAffinity(_Decoded, frozen=True):
 
 
 class Affinity(_Decoded, frozen=True):
-    """Near which pods, and far from which, a pod is to run."""
+    """The pods near which, or away from which, a pod is to run."""
 
     pod_affinity: _PodAffinity = _PodAffinity()
     pod_anti_affinity: _PodAffinity = _PodAffinity()

@@ -1,4 +1,4 @@
-"""The states of a gang: the stable words that stand in events, annotations and metrics."""
+"""The states of a gang: the stable words in events, annotations and metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class GangState(StrEnum):
-    """Where a gang stands, and why it waits; docs/reasons.md says of each what to do."""
+    """The state of a gang, and the reason why it waits; docs/reasons.md has the cure for each."""
 
     ASSEMBLING = "Assembling"
     WAITING_FOR_QUOTA = "WaitingForQuota"
@@ -43,4 +43,4 @@ BEFORE_ADMISSION = frozenset(
         *(GangState.DEADLINE_NEAR, GangState.DEADLINE_PASSED, GangState.REQUEUED),
     }
 )
-"""What a PodGroup says while its gang may not start yet."""
+"""The states of a PodGroup whose gang may not start yet."""

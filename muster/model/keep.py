@@ -1,4 +1,4 @@
-"""Which parts of an object stay: annotations that are copied, and one object for all templates that say the same."""
+"""The parts of an object that stores keep: annotations that are copied, and one object for all equal templates."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from muster.model.pods import PodSpec, PodTemplate
 
 TEXT_MAPS = ("labels", "annotations")
 
-# Bytes of a template that is kept once for all that say the same, and how many are remembered for that.
+# Most bytes of a template that is kept once for all equal ones, and most templates that are remembered for that.
 _MOST_SHARED, _MOST_TEMPLATES = 2_048, 1_024
 _templates: OrderedDict[bytes, PodTemplate] = OrderedDict()
-# Bookkeeping of other tools that says nothing about the gang.
+# Bookkeeping of other tools that does not concern the gang.
 _NOT_COPIED = ("kubectl.kubernetes.io/", "muster.dev/", "meta.helm.sh/", "argocd.argoproj.io/")
-# Bytes, as they are sent and as Python keeps them. An object may have 262,144: the rest is for muster's own, and for
-# what others write on the PodGroup.
+# Bytes, as they are sent and as Python keeps them. An object may have 262,144: the rest is for the annotations of
+# muster and of others on the PodGroup.
 _MOST_COPIED = 131_072
 
 
 class Keep(Enum):
-    """Which labels and annotations of an object are kept besides those that muster reads."""
+    """The labels and annotations of an object that are kept in addition to those that muster reads."""
 
     READ = "read"
     """None."""
@@ -36,15 +36,15 @@ class Keep(Enum):
 
 
 class Stubbed(LocalObject, frozen=True):
-    """A part of an object that can say of itself that it held too much to be read."""
+    """A part of an object that can be marked as too large to be read."""
 
     def stub(self) -> None:
-        """Keep nothing of what it held, and say so."""
+        """Drop its content, and mark it as too large."""
         raise NotImplementedError
 
 
 def copied(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Those that may say something of the gang; where they are too many, the shortest, as all that schedulers read."""
+    """Return the annotations that may concern the gang; of too many the shortest, as those of schedulers are."""
     found = {key: value for key, value in annotations.items() if not key.startswith(_NOT_COPIED)}
     sizes = {key: _size(key) + _size(value) for key, value in found.items()}
     whole = sum(sizes.values())
@@ -61,7 +61,7 @@ def _size(text: str) -> int:
 
 
 def entries(spec: PodSpec) -> int:
-    """How much of a pod there is to be kept, in some 30 bytes each."""
+    """Return the number of entries of a pod that are kept, of some 30 bytes each."""
     resources = (spec.resources, *(one.resources for one in (*spec.containers, *spec.init_containers)))
     amounts = (*(found for one in resources for found in (one.requests, one.limits) if found), spec.overhead)
     names = sum(3 + len(name) // 16 for found in amounts for name in found)
@@ -69,12 +69,12 @@ def entries(spec: PodSpec) -> int:
 
 
 def shared_template(template: PodTemplate) -> PodTemplate:
-    """The same object for all templates that say the same: most of a cluster's do."""
-    said = msgspec.msgpack.encode(template)
-    if len(said) > _MOST_SHARED:
+    """Return the same object for all equal templates: most of a cluster's are equal."""
+    encoded = msgspec.msgpack.encode(template)
+    if len(encoded) > _MOST_SHARED:
         return template
-    same = _templates.setdefault(said, template)
-    _templates.move_to_end(said)
+    same = _templates.setdefault(encoded, template)
+    _templates.move_to_end(encoded)
     if len(_templates) > _MOST_TEMPLATES:
         _templates.popitem(last=False)
     return same

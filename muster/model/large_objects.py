@@ -1,8 +1,8 @@
-"""Large objects, decoded as types that hold no more than is kept: in bounded time and room.
+"""Large objects, decoded as types that hold no more than is kept, in bounded time and memory.
 
-Everything else is passed over as fast as JSON is scanned, and lists and maps end after a bound. That must not make an
-object ask for less. So a pod that holds too much is kept with more containers than muster reads (`check_size`), and of
-a workload with such templates its `Stubbed` part says that it is too much.
+Everything else is skipped as fast as JSON is scanned, and lists and maps end after a bound. That must not reduce the
+requests of an object. So a pod that holds too much is kept with more containers than muster reads (`check_size`), and
+the `Stubbed` part of a workload with such templates is marked as too large.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ MOST_ITEMS = 256
 """Items of any other list, and entries of a map, that are read of a large object."""
 # Items of lists in the templates of one workload: more than `muster.workloads.bounds` lets them hold.
 _MOST_IN_TEMPLATES = 1_500
-# But for lists of which more items say nothing else, of names, and of what a pod has.
+# Lists whose further items add nothing, lists of names, and lists in a pod have other bounds.
 _FEW = {"finalizers": 1, "conditions": 12, "required": 64, "preferred": 64}
 _MOST_OF = {str: 1_024} | dict.fromkeys((Container, SchedulingGate, PodResourceClaim), MOST_CONTAINERS)
 _MOST_AMOUNTS = 128
-# What one pod holds, as `entries` counts it, and the labels or annotations of one object.
+# Most entries of one pod, as `entries` counts them, and most labels or annotations of one object.
 _MOST_OF_POD, _MOST_TEXTS = 5_000, 1_000
-# Bytes of JSON that say what muster applied to one object.
+# Bytes of JSON of the fields that muster applied to one object.
 _MOST_APPLIED = 2_048
-# Bytes, as Python keeps them: of a text, and of all annotations that are read, or all keys of a map. Of what is longer
-# so many characters are left: no name is as long.
+# Most bytes, as Python keeps them, of a text, and of all annotations that are read, or all keys of a map; and the
+# characters that are left of longer texts: no name is as long.
 _TEXT, _TEXTS, _CUT = 1_100, 32_768, 254
 
 Value = Any  # any part of a decoded object, or a type of one
@@ -48,7 +48,7 @@ _TOP = ("metadata", *TEXT_MAPS)
 _ABSENT = Raw()
 _READ_STRINGS = msgspec.json.Decoder(dict[str, str | None])
 _LABEL_OWNED = f'"f:{MANAGED}"'.encode()
-# Objects in a map of objects, those that nobody reads included.
+# Objects in a map of objects, those that are not read included.
 _MOST_OBJECTS = 32_768
 _NATIVE = ("cpu", "memory")
 _NATIVE_PAIR = re.compile(rb'"(?:cpu|memory)"\s*:\s*(?:"[^"\\]*"|[^\s,}"]+)')
@@ -57,7 +57,7 @@ _PAIR = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:\s*("(?:[^"\\]|\\.)*"|[^\s,}\]]+)')
 
 
 class _TooMuch(Exception):  # noqa: N818 - never leaves this module
-    """A list or a map goes on after its bound; `cut` is what was read of it, or of what it stands in."""
+    """A list or a map goes on after its bound; `cut` is the part of it, or of its parent, that was read."""
 
     def __init__(self, cut: object) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class _TooMuch(Exception):  # noqa: N818 - never leaves this module
 
 
 class _Wire(NamedTuple):
-    """How a field is decoded: as which type, with which default, and what makes the field's value of that."""
+    """The decoding of a field: its type, its default, and the function that makes the field's value of the result."""
 
     type: Any
     default: Raw | None
@@ -73,7 +73,7 @@ class _Wire(NamedTuple):
 
 
 class LargeObjects(Generic[T]):
-    """Reads large objects of one type, in time and room that do not depend on what else they hold."""
+    """Reads large objects of one type, in time and memory that do not depend on their other content."""
 
     def __init__(self, type_: type[T], keep: Keep) -> None:
         self._keep = keep
@@ -88,7 +88,7 @@ class LargeObjects(Generic[T]):
         self._build = wire.build
 
     def read(self, raw: bytes) -> T:
-        """As `Projection.decode`."""
+        """Decode one object, as `Projection.decode`."""
         try:
             self._left = _MOST_IN_TEMPLATES
             made: T = self._build(self._decoder.decode(raw))
@@ -134,7 +134,7 @@ class LargeObjects(Generic[T]):
         inside = strict or issubclass(type_, PodSpec | Stubbed)
         fields, steps = [], []
         for one in structs.fields(type_):
-            # What muster itself notes of an object is no part of its manifest.
+            # muster's own notes of an object are no part of its manifest.
             if not one.encode_name.startswith("muster.dev/"):
                 wire = self._wire(one.type, one.name, strict=inside, top=top and one.name in _TOP)
                 fields.append((one.name, wire.type, msgspec.field(default=wire.default, name=one.encode_name)))
@@ -219,20 +219,20 @@ class LargeObjects(Generic[T]):
 
 
 def _said(error: msgspec.ValidationError) -> tuple[str, str]:
-    """What is wrong, and where."""
+    """Return the problem, and its path."""
     what, _, path = str(error).replace(" | null", "").partition(" - at `$")
     return what[:1].lower() + what[1:], path.strip("`.")
 
 
 def struct_in(type_: Value) -> type[Struct] | None:
-    """The type of the objects in a field of this type, where these are objects."""
+    """Return the type of the objects in a field of this type; None if these are no objects."""
     if isinstance(type_, type) and issubclass(type_, Struct):
         return type_
     return next((found for one in get_args(type_) if (found := struct_in(one)) is not None), None)
 
 
 def _built(decoded: Value, steps: list[tuple[str, Callable[[Any], Any]]]) -> tuple[dict[str, Any], bool]:
-    """The fields that are there, and whether one of them ends before its end."""
+    """Return the fields that are present, and True if one of them was cut."""
     given: dict[str, Any] = {}
     over = False
     for name, step in steps:
@@ -251,7 +251,7 @@ def _built(decoded: Value, steps: list[tuple[str, Callable[[Any], Any]]]) -> tup
 
 
 def _stubbed(spec: PodSpec) -> PodSpec:
-    """A pod with more containers than muster reads; what it asks for of Kubernetes' own resources still counts."""
+    """Return a pod with more containers than muster reads; its requests of Kubernetes' own resources still count."""
     containers = tuple(map(_native, spec.containers[:MOST_CONTAINERS]))
     containers += (Container(),) * (MOST_CONTAINERS + 1 - len(containers))
     init = tuple(map(_native, spec.init_containers[:MOST_CONTAINERS]))
@@ -274,13 +274,13 @@ def _native(container: Container) -> Container:
 def _items(decoded: Value) -> tuple[Any, ...]:
     places = structs.astuple(decoded)
     empty = places.count(None)
-    # What is null in a list is no item; as a rule all that is None comes after its end.
+    # A null in a list is no item; as a rule all None come after its end.
     end = places.index(None) if empty else len(places)
     return places[:end] if end + empty == len(places) else tuple(one for one in places if one is not None)
 
 
 def _count(raw: bytes) -> int:
-    """How many entries a map of scalars has: within a text each quote stands behind a backslash."""
+    """Return the number of entries of a map of scalars: within a text each quote is behind a backslash."""
     return raw.count(b'":') - raw.count(b'\\":')
 
 

@@ -1,4 +1,4 @@
-"""The names that muster puts on other people's objects, and those that it reads there: one place for each."""
+"""The labels and annotations that muster writes on objects of users, and those that it reads there."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Mapping
 GATE = "muster.dev/gang"  # scheduling gate on pods
 GATE_MODE = "muster.dev/gate"  # annotation on Queues and Namespaces: one of muster.model.modes.GateMode
 GANG = "muster.dev/gang"  # label on pods: the gang's PodGroup
-GANG_SIZE = "muster.dev/gang-size"  # annotation on plain pods: how many their gang cannot start without
-GANG_COMPLETIONS = "muster.dev/gang-completions"  # annotation on plain pods: how many of their Job are to end well
+GANG_SIZE = "muster.dev/gang-size"  # annotation on plain pods: the number of pods that their gang needs to start
+GANG_COMPLETIONS = "muster.dev/gang-completions"  # annotation on plain pods: the completions of their Job
 GANG_TIME_LIMIT = "muster.dev/gang-time-limit"  # annotation on plain pods: the seconds after which their Job is ended
 WORKLOAD = "muster.dev/workload"  # annotation on pods whose Job is a workload's: an OwnerReference to that, as JSON
 MANAGED = "muster.dev/managed"  # label on workloads and Namespaces: "true" opts in, "false" opts out
-REQUIRED = "required"  # what it says on Namespaces below which nothing opts out
+REQUIRED = "required"  # its value on Namespaces where no workload opts out
 ADMITTED = "muster.dev/admitted"  # annotation on PodGroups: the UID of the workload whose gang is admitted
 ADMITTED_AT = "muster.dev/admitted-at"  # annotation on PodGroups: when it was admitted (RFC 3339)
-ADMITTED_FOR = "muster.dev/admitted-for"  # annotation on PodGroups: with what minimums, in which queue (JSON)
-ADMITTER = "muster.dev/admitter"  # annotation on Namespaces: who admits its gangs; on PodGroups: who has admitted it
+ADMITTED_FOR = "muster.dev/admitted-for"  # annotation on PodGroups: the minimums and the queue of its admission (JSON)
+ADMITTER = "muster.dev/admitter"  # annotation on Namespaces and PodGroups: the admitter of the gangs
 SCHEDULER = "muster.dev/scheduler"  # annotation on Namespaces: the gang scheduler of workloads that name none
-GANG_SPEC = "muster.dev/gang-spec"  # annotation on PodGroups: what their kind has no field for, such as a queue (JSON)
+GANG_SPEC = "muster.dev/gang-spec"  # annotation on PodGroups: fields that their kind lacks, such as a queue (JSON)
 STATE = "muster.dev/state"  # annotation and label of PodGroups: one of the states of docs/reasons.md
 MESSAGE = "muster.dev/message"  # annotation on PodGroups: the same in a sentence, with numbers
 NUDGE = "muster.dev/nudge"  # annotation on workloads, PodGroups: when operator or scheduler was last asked to look
@@ -32,7 +32,7 @@ HOLD = "muster.dev/hold"  # annotation on queues, workloads and what makes those
 RUNS_AT_MOST = "muster.dev/runs-at-most"  # annotation on workloads and what makes those: its run time, such as 2h
 RUNS_ABOUT = "muster.dev/runs-about"  # annotation on PodGroups: run times of former gangs, such as "2h10m 4h 9h"
 REQUEUE_AFTER = "muster.dev/requeue-after"  # annotation on workloads: when to give an unused place back, such as 30m
-QUEUEING = "muster.dev/queueing"  # annotation on Queues: "strict" where nobody overtakes
+QUEUEING = "muster.dev/queueing"  # annotation on Queues: "strict" where no gang overtakes
 PATIENCE = "muster.dev/patience"  # annotation on Queues: how long a gang may be passed, such as 10m
 RESERVES = "muster.dev/reserves"  # annotation on Queues: "bounds" where reservations rest on no estimates
 DRAIN_AFTER = "muster.dev/drain-after"  # annotation on Queues, PodGroups: when a queue drains for a gang, such as 72h
@@ -61,9 +61,9 @@ MARKS = (
     RUNS_ABOUT,
 )
 
-# what users write
+# annotations and labels of users
 SCHEDULER_LABEL = "ray.io/scheduler-name"
-KUEUE_PARTIAL = "kueue.x-k8s.io/job-min-parallelism"  # annotation on Jobs: with how many pods Kueue may admit one
+KUEUE_PARTIAL = "kueue.x-k8s.io/job-min-parallelism"  # annotation on Jobs: the fewest pods with which Kueue admits
 KUEUE_MOST_RUN = "kueue.x-k8s.io/max-exec-time-seconds"  # label on workloads: the same as RUNS_AT_MOST, in seconds
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"  # label that gives a workload to Kueue
 QUEUE_LABEL = "volcano.sh/queue-name"
@@ -72,15 +72,15 @@ TOPOLOGY_MODE_LABEL = "volcano.sh/network-topology-mode"
 TOPOLOGY_TIER_LABEL = "volcano.sh/network-topology-highest-tier-allowed"
 QUEUE_ANNOTATION = "scheduling.volcano.sh/queue-name"
 
-# what stands in a pod where nobody named a scheduler: nothing yet, or what the apiserver writes then
+# the schedulerName of a pod that names no scheduler: none yet, or the apiserver's default
 UNNAMED_SCHEDULERS = ("", "default-scheduler")
 
-# what Volcano reads on pods
+# keys that Volcano reads on pods
 GROUP_NAME = "scheduling.k8s.io/group-name"
 TASK_SPEC = "volcano.sh/task-spec"
 PREEMPTABLE = "volcano.sh/preemptable"
 
-# what coscheduling reads on pods
+# keys that coscheduling reads on pods
 POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 
 READ_KEYS = {
@@ -91,13 +91,13 @@ READ_KEYS = {
 _LONGEST_LABEL = 63
 LONGEST_NAME = 253  # of an object
 _HASH_LENGTH = 10
-# What `label_value` makes of longer names.
+# The form that `label_value` gives to longer names.
 _SHORT = re.compile(rf"(?=.{{{_LONGEST_LABEL}}}$).+-[0-9a-f]{{{_HASH_LENGTH}}}")
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def read_key(key: str) -> str:
-    """The key, of a label or annotation that muster reads, noted as such: each is named once, where it is read."""
+    """Note a key of labels or annotations that muster reads, and return it: each is named once, where it is read."""
     READ_KEYS.add(key)
     return key
 
@@ -108,7 +108,7 @@ def is_object_name(name: str) -> bool:
 
 
 def label_value(name: str) -> str:
-    """The name as a label value: itself, or its head and a hash where it is longer than the 63 that a label holds."""
+    """Return the name as a label value: itself, or its head and a hash if it is longer than 63 characters."""
     if len(name) <= _LONGEST_LABEL:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH_LENGTH]
@@ -116,9 +116,9 @@ def label_value(name: str) -> str:
 
 
 def queue_named(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-    """The queue that an object's label names, "" for none; where the label is short for it the annotation has it whole.
+    """Return the queue that an object's label names, "" for none; if the label has a short form, from the annotation.
 
-    The short form is no name: of a gang's pod without that annotation nothing is known.
+    The short form is no name: the queue of a gang's pod without that annotation is unknown.
     """
     label, whole = labels.get(QUEUE_LABEL, ""), annotations.get(QUEUE_ANNOTATION, "")
     if whole and label == label_value(whole):
@@ -127,6 +127,6 @@ def queue_named(labels: Mapping[str, str], annotations: Mapping[str, str]) -> st
 
 
 def label_of_queue(name: str) -> tuple[dict[str, str], dict[str, str]]:
-    """The label by which a gang's pods name their queue, and an annotation with the whole name where it is longer."""
+    """Return the label that names the queue of a gang's pods, and an annotation with the whole name if it is longer."""
     label = label_value(name)
     return {QUEUE_LABEL: label}, {} if label == name else {QUEUE_ANNOTATION: name}

@@ -1,4 +1,4 @@
-"""What somebody may have meant who wrote a word that nobody knows."""
+"""Suggestions for misspelled words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import islice
 
 # From 0, nothing in common, to 1: one wrong, missing or additional letter in five.
 _ALIKE = 0.8
-# Of one object; to compare one takes as long as to read a pod.
+# Most keys of one object; to compare one takes as long as to read a pod.
 _MOST_KEYS = 64
 _OWN = "muster.dev/"
 # Letters that two words must share where one of them is cut off.
@@ -16,7 +16,7 @@ _STEM = 4
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that is most like this one, "" where none is.
+    """Return the known word that is most like this one, "" if none is.
 
     Letter case, dashes and the like count for nothing; a word that is cut off, or goes on, is like the whole one.
     """
@@ -32,7 +32,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def nearest_key(key: str, known: Iterable[str]) -> str:
-    """The known key of a label or annotation whose domain and name both resemble this key's; "" where there is none."""
+    """Return the known key of a label or annotation whose domain and name both resemble this key's; "" for none."""
     domain, _, name = key.rpartition("/")
     known = [*known]
     domains = {one.rpartition("/")[0] for one in known}
@@ -42,26 +42,26 @@ def nearest_key(key: str, known: Iterable[str]) -> str:
 
 
 def unread_keys(found: Mapping[str, str], read: Collection[str]) -> dict[str, str]:
-    """The annotations of an object that are meant for muster and not read there, and what to do about each.
+    """Return the annotations of an object that seem meant for muster and are not read there, each with its cure.
 
     These are keys that resemble one of the keys `read`, where the object does not have that one too, and all others in
     muster's own domain.
     """
-    said: dict[str, str] = {}
+    cures: dict[str, str] = {}
     longest = 2 * max(map(len, read))
     for key in islice(found, _MOST_KEYS):
         if key in read or len(key) > longest:
             continue
         meant = nearest_key(key, read)
         if meant and meant not in found:
-            said[key] = f"muster reads no such key; did you mean {meant}?"
+            cures[key] = f"muster reads no such key; did you mean {meant}?"
         elif key.startswith(_OWN):
-            said[key] = "muster reads no such key here; remove it"
-    return said
+            cures[key] = "muster reads no such key here; remove it"
+    return cures
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The end of a sentence: "; did you mean X?", or nothing."""
+    """Return the end of a sentence: "; did you mean X?", or "" without a suggestion."""
     found = nearest(word, known)
     return f"; did you mean {found}?" if found else ""
 

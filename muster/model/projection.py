@@ -1,8 +1,8 @@
-"""What stores keep of an object: what muster reads, in bounded time and room, whatever a tenant writes into it.
+"""The parts of an object that stores keep, decoded in bounded time and memory, whatever a tenant writes into it.
 
-Of labels and annotations the keys stay that `read_key` names, and where `Keep` says so those that muster copies to a
-PodGroup; of `managedFields` what muster applied. A small object is decoded as it stands, and the rest is taken out; of
-a large one `LargeObjects` decodes no more than that.
+Labels and annotations with keys of `read_key` stay, and with `Keep.COPIED` those that muster copies to a PodGroup; of
+`managedFields` those of muster. A small object is decoded as a whole, and the rest is removed; from a large one
+`LargeObjects` decodes only these parts.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from muster.model.pods import Pod, PodTemplate
 T = TypeVar("T")
 Value = Any  # any part of a decoded object, or a type of one
 
-# Bytes of an object that is decoded as it stands. What one byte of JSON becomes takes up to forty.
+# Most bytes of an object that is decoded as a whole. One byte of JSON may take forty in memory.
 _SMALL, _SMALL_POD = 8_192, 16_384
 
 
 class Projection(Generic[T]):
-    """Decodes objects of one type to what is kept of them."""
+    """Decodes objects of one type to the parts that are kept of them."""
 
     def __init__(self, type_: type[T], keep: Keep = Keep.READ) -> None:
         self._type = type_
@@ -49,7 +49,7 @@ class Projection(Generic[T]):
 
 
 def _trimmer(type_: Value, keep: Keep, *, top: bool = True) -> Callable[[Any], None]:
-    """What takes out of a decoded value of this type, in its place, the labels and annotations that are not kept."""
+    """Return the function that removes labels and annotations that are not kept from a value of this type, in place."""
     found = ((one.name, _trimming(one, keep, top=top)) for one in structs.fields(type_))
     steps = [(name, step) for name, step in found if step is not None]
     if not steps:
@@ -67,7 +67,7 @@ def _trimmer(type_: Value, keep: Keep, *, top: bool = True) -> Callable[[Any], N
 
 
 def _trimming(field: structs.FieldInfo, keep: Keep, *, top: bool) -> Callable[[Any], Any] | None:
-    """What is kept of a field; None where that is all."""
+    """Return the function that reduces a field; None if all of it is kept."""
     name, inner = field.name, struct_in(field.type)
     if field.type == dict[str, str] and name in TEXT_MAPS:
         return _copying if top and keep is Keep.COPIED and name == "annotations" else _known

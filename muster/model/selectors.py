@@ -21,12 +21,12 @@ _EQUAL = re.compile(r"([^\s=!]+)\s*(==|=|!=)\s*([^\s=!]*)")
 
 
 class InvalidSelectorError(ValueError):
-    """A text is no selector; the message says which part of it, and why."""
+    """A text is no selector; the message names the part at fault, and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One part: the label is one of `values`, or is there at all where that is None; the opposite where `negated`."""
+    """One part: the label has one of `values`, or any value if that is None; the opposite if `negated`."""
 
     key: str
     values: frozenset[str] | None = None
@@ -41,7 +41,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """All of these hold; none of them means everything."""
+    """Requirements that must all hold; without any, everything is selected."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -55,7 +55,7 @@ NOTHING = Selector((Requirement("nothing", frozenset()),))
 
 
 def parse_selector(text: str, *, bounded: bool = True) -> Selector:
-    """The selector that a text means, of 4096 characters at most where it is `bounded`. Raises InvalidSelectorError."""
+    """Return the selector of a text, of 4096 characters at most if it is `bounded`. Raises InvalidSelectorError."""
     if bounded and len(text) > _LONGEST_TEXT:
         raise InvalidSelectorError(f"longer than {_LONGEST_TEXT} characters")
     if not text.strip():

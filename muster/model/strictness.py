@@ -1,4 +1,4 @@
-"""How strict admission is: what comes of each reason, by the chart's values `validation` and `validationReasons`."""
+"""The strictness of admission: the effect of each reason, by the chart's `validation` and `validationReasons`."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ _ORDER = {reason: place for place, reason in enumerate(Reason)}
 
 @dataclass(frozen=True, slots=True)
 class Validation:
-    """What comes of findings.
+    """The effect of findings.
 
     With `mode` deny each has the severity that `reasons` gives to its reason, else that of
-    `muster.model.findings.ABOUT`. With warn nothing is refused: what would be is warned of. With off nothing is said at
-    all.
+    `muster.model.findings.ABOUT`. With warn nothing is refused: refusals become warnings. With off there are no
+    messages.
     """
 
     mode: Severity = Severity.DENY
     reasons: Mapping[Reason, Severity] = field(default_factory=dict)
 
     def severity(self, reason: Reason) -> Severity:
-        """What comes of a finding of that reason."""
+        """Return the severity of a finding of that reason."""
         own = self.reasons.get(reason, ABOUT[reason].severity)
         if self.mode is Severity.OFF or (self.mode is Severity.WARN and own is Severity.DENY):
             return self.mode
         return own
 
     def refused(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """Those for which the object is refused."""
+        """Return the findings for which the object is refused."""
         return tuple(one for one in findings if self.severity(one.reason) is Severity.DENY)
 
     def warned(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
-        """Those that are told with a yes, the gravest first."""
-        told = (one for one in findings if self.severity(one.reason) is Severity.WARN)
-        return tuple(sorted(told, key=lambda one: _ORDER[one.reason]))
+        """Return the warnings that come with an acceptance, the most serious first."""
+        warnings = (one for one in findings if self.severity(one.reason) is Severity.WARN)
+        return tuple(sorted(warnings, key=lambda one: _ORDER[one.reason]))
 
 
 def read_validation(mode: str = Severity.DENY, reasons: Iterable[str] = ()) -> Validation:
-    """The validation of a `mode` and of `Reason=severity` pairs; raises ValueError saying what may be written."""
+    """Return the validation of a `mode` and of `Reason=severity` pairs; raises ValueError with the valid values."""
     return Validation(
         _one_of(Severity, mode, "validation"),
         dict(_pair(text) for text in reasons),

@@ -1,4 +1,4 @@
-"""Times as they stand in objects (RFC 3339, UTC) and as seconds of the wall clock; and durations."""
+"""Times as in objects (RFC 3339, UTC) and as seconds of the wall clock; and durations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAST = 253_402_300_740
 
 
 def seconds_of(text: str) -> float | None:
-    """The seconds since 1970 of a time as the apiserver writes it, or None where the text is no time."""
+    """Return the seconds since 1970 of a time as the apiserver writes it; None if the text is no time."""
     try:
         moment = datetime.fromisoformat(text)
         # In another zone it may lie before the year 1 or after 9999, where it is no time that anything can show.
@@ -28,22 +28,22 @@ def seconds_of(text: str) -> float | None:
 
 
 def text_of(seconds: float) -> str:
-    """The time in the apiserver's form, to the microsecond."""
+    """Return the time in the apiserver's form, to the microsecond."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def stamp_of(seconds: float) -> str:
-    """The time in the apiserver's form, to the next second."""
+    """Return the time in the apiserver's form, to the next second."""
     return datetime.fromtimestamp(min(ceil(seconds), _LAST), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def minute_of(seconds: float) -> str:
-    """The minute by which a time has come, for sentences: `2026-11-28 14:05 UTC`."""
+    """Return the minute by which a time has come, for sentences: `2026-11-28 14:05 UTC`."""
     return datetime.fromtimestamp(min(ceil(seconds / 60) * 60, _LAST), UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def duration_of(text: str) -> float | None:
-    """The seconds of a duration such as 30s, 10m or 1h30m, or None where the text is none."""
+    """Return the seconds of a duration such as 30s, 10m or 1h30m; None if the text is none."""
     match = _DURATION.fullmatch(text) if text and text.isascii() else None
     if match is None:
         return None
@@ -52,7 +52,7 @@ def duration_of(text: str) -> float | None:
 
 
 def duration_text(seconds: float) -> str:
-    """The duration as `duration_of` reads it, to the second: 90 is 1m30s."""
+    """Return the duration as `duration_of` reads it, to the second: 90 is 1m30s."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     parts = (f"{number}{unit}" for number, unit in ((hours, "h"), (minutes, "m"), (rest, "s")) if number)
@@ -60,12 +60,12 @@ def duration_text(seconds: float) -> str:
 
 
 def durations_of(text: str) -> tuple[float, ...]:
-    """The seconds of durations between spaces, none shorter than the one before; () where the text is anything else."""
+    """Return the seconds of durations between spaces, none shorter than the one before; () for any other text."""
     found = [duration_of(part) or 0.0 for part in text.split(" ", _MOST_DURATIONS)]
     return tuple(found) if found[0] > 0 and all(map(le, found, found[1:])) else ()
 
 
 def steady(clock: Callable[[], float], wall: Callable[[], float]) -> Callable[[], float]:
-    """The time of day as of this call, carried on by the clock: the wall clock may leap, and a leap is not waiting."""
+    """Return the time of day as of this call, carried on by `clock`: a leap of the wall clock is no waiting."""
     begin = wall() - clock()
     return lambda: begin + clock()

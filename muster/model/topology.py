@@ -1,4 +1,4 @@
-"""Network topology that a gang asks for: how near to each other its pods must run."""
+"""Network topology of a gang: the distance within which its pods must run."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Topology:
 
 
 def read_topology(labels: Mapping[str, str], path_of: Callable[[str], str]) -> Topology | None:
-    """The topology that these labels ask for, or None.
+    """Return the topology that these labels request, or None.
 
-    `path_of` says where a label stands. Raises InvalidObjectError naming a label of the wrong form.
+    `path_of` returns the path of a label. Raises InvalidObjectError naming a label of the wrong form.
     """
     mode, tier = labels.get(TOPOLOGY_MODE_LABEL, ""), labels.get(TOPOLOGY_TIER_LABEL, "")
     if not mode and not tier:
@@ -32,5 +32,5 @@ def read_topology(labels: Mapping[str, str], path_of: Callable[[str], str]) -> T
         raise InvalidObjectError(path_of(TOPOLOGY_MODE_LABEL), f'"{mode}" is not a mode; use hard or soft')
     if tier and not (tier.isascii() and tier.isdigit() and len(tier) <= _LONGEST_TIER):
         raise InvalidObjectError(path_of(TOPOLOGY_TIER_LABEL), f'"{tier}" is not a tier; use 0 or more')
-    # Volcano takes hard where only a tier is said.
+    # Volcano takes hard if only a tier is set.
     return Topology(mode or "hard", int(tier) if tier else None)

@@ -1,4 +1,4 @@
-"""The gang schedulers that muster can work with, one file each: who places a gang."""
+"""The gang schedulers that muster supports, one file each: they place gangs."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ __all__ = [
 ]
 
 PRODUCTS: dict[str, type[GangScheduler]] = {one.product: one for one in (Volcano, Coscheduling, Kubernetes, Kai)}
-"""The gang schedulers by what they are called in the chart's values."""
+"""The gang schedulers by their names in the chart's values."""
 
 _USUAL: dict[str, GangScheduler] = {product: made() for product, made in PRODUCTS.items()}
 
 SCHEDULERS: dict[str, GangScheduler] = {one.name: one for one in _USUAL.values() if one.runs}
-"""The same under their usual names, but for those that are for plans alone."""
+"""The same by their usual schedulerNames, without those that are for plans alone."""
 
 
 def named(*texts: str) -> dict[str, GangScheduler]:
-    """The schedulers that these arguments choose, by name, in their order: a product, or PRODUCT=NAME.
+    """Return the schedulers that these arguments choose, by name, in their order: a product, or PRODUCT=NAME.
 
-    Raises ValueError for an unknown product, and where two have one name.
+    Raises ValueError for an unknown product, and if two have the same name.
     """
     chosen: dict[str, GangScheduler] = {}
     for text in texts:
@@ -53,16 +53,16 @@ def named(*texts: str) -> dict[str, GangScheduler]:
 
 
 def scheduler_of_group(group: PodGroup) -> GangScheduler:
-    """The scheduler whose PodGroup it is, under its usual name."""
+    """Return the scheduler of a PodGroup, under its usual name."""
     return _USUAL[group.scheduler]
 
 
 def gang_name(group: PodGroup) -> str:
-    """The name of the gang for which a PodGroup was made: its own, unless its scheduler allows no such name."""
+    """Return the name of a PodGroup's gang: its own, unless its scheduler allows no such name."""
     return scheduler_of_group(group).gang_name(group.metadata)
 
 
 def spec_of(manifest: Mapping[str, Any]) -> PodGroupSpec:
-    """What the manifest of a PodGroup asks for, in Volcano's words, whichever scheduler's it is."""
+    """Return the specification of any scheduler's PodGroup, in Volcano's terms."""
     (scheduler,) = (one for one in _USUAL.values() if one.api_version == manifest["apiVersion"])
     return convert(manifest, scheduler.pod_groups).spec

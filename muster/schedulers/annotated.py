@@ -1,6 +1,6 @@
-"""What a gang has to say and a scheduler's PodGroup has no field for: an annotation of muster's on that PodGroup.
+"""muster's annotation on a PodGroup, with the fields of a gang that the PodGroup of its scheduler lacks.
 
-So queue, priority and the minimums of the roles stand where the next leader finds them, whoever places the gang.
+So the next leader finds queue, priority and the minimums of the roles there, with any scheduler.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class _Rest(LocalObject, frozen=True, omit_defaults=True):
 
 
 def annotated(metadata: dict[str, Any], spec: PodGroupSpec) -> dict[str, Any]:
-    """The metadata of a PodGroup with the annotation, and with the gang's name, which its own may not be."""
+    """Return the metadata of a PodGroup with the annotation, and with the gang's name, which its own may not be."""
     rest = _Rest(spec.min_task_member, spec.min_resources, spec.queue, spec.priority_class_name)
     said = {
         GANG_SPEC: msgspec.json.encode(rest, order="deterministic").decode(),

@@ -1,7 +1,7 @@
 """KAI scheduler: PodGroup `scheduling.run.ai/v2alpha2`; an annotation binds a pod to it. For `muster plan` alone.
 
-Nobody has run it with muster: the objects are those of its design of external PodGroups. Its own grouper must leave the
-pods alone; the roles are subgroups, each with a minimum of its own, and the queue is the PodGroup's.
+It has not been run with muster: the objects are those of its design of external PodGroups. Its own grouper must leave
+the pods alone; the roles are subgroups, each with a minimum of its own, and the queue is the PodGroup's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _UNGROUPED, _SUBGROUP = "kai.scheduler/skip-podgrouper", "kai.scheduler/subgroup
 
 
 class _PodGroup(PodGroup, frozen=True):
-    """Its PodGroup, with what muster's annotation says besides."""
+    """Its PodGroup, with the fields of muster's annotation."""
 
     scheduler: ClassVar[str] = "kai"
 
@@ -40,7 +40,7 @@ class Kai(GangScheduler):
     runs = False
 
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
-        """The PodGroup; a role without a minimum is no subgroup: its pods come beyond the gang's."""
+        """Return the PodGroup; a role without a minimum is no subgroup: its pods come beyond the gang's minimum."""
         del policy
         said: dict[str, Any] = {"minMember": spec.min_member, "queue": spec.queue}
         if spec.priority_class_name:
