@@ -1,4 +1,4 @@
-"""What must start together: the gang of a workload, its roles, and what it needs at least."""
+"""The gang of a workload: the pods that must start together, its roles, and its least needs."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MOST_PODS = 2**31 - 1
 
 
 def priority_value(name: str, priorities: Mapping[str, int]) -> int:
-    """The value of a PriorityClass; `priorities` holds under "" what pods without a class get. Unknown ones count 0."""
+    """Return the value of a PriorityClass; unknown ones count 0. Key "" of `priorities` is for pods without a class."""
     return priorities.get(name, 0)
 
 
 def priority_values(classes: Iterable[PriorityClass]) -> dict[str, int]:
-    """The values of PriorityClasses by name; under "" what a pod without a class gets (the global default, or 0).
+    """Return the values of PriorityClasses by name; key "" is for pods without a class (the global default, or 0).
 
-    Of several global defaults the lowest counts, as for the apiserver's Priority plugin.
+    If there are several global defaults the lowest counts, as for the apiserver's Priority plugin.
     """
     known = list(classes)
     values = {item.metadata.name: item.value for item in known}
@@ -35,10 +35,10 @@ def priority_values(classes: Iterable[PriorityClass]) -> dict[str, int]:
 
 
 def as_its_pods(intent: Intent, workload: Workload, priorities: Mapping[str, int]) -> Intent:
-    """The intent with no higher class than its pods get, where the workload as a whole names one.
+    """Return the intent with no higher class than its pods get, if the workload as a whole names one.
 
-    A pod keeps the class of its template, and the controller goes by the lowest of the pods that there are when the
-    gang is admitted (`class_of_pods`): those that come later say nothing. A class that is not known says nothing, too.
+    A pod keeps the class of its template, and the controller goes by the lowest class of the pods that exist when the
+    gang is admitted (`class_of_pods`): later pods do not count, and neither does an unknown class.
     """
     if not (intent.prioritise_pods and workload.kind.owns_gang):
         return intent
@@ -57,12 +57,12 @@ def gang_of(
     priorities: Mapping[str, int],
     pod_defaults: PodDefaults = NOTHING_ADDED,
 ) -> Gang:
-    """The gang of a workload.
+    """Return the gang of a workload.
 
-    `priorities` maps PriorityClass names to values; `additions` are what its pods will get beside what the
-    templates say. Raises InvalidObjectError, with the field's path, for what makes no gang: amounts that are no
-    quantities, minAvailable below 1 or above the pods that there are, pods without containers, more pods or a longer
-    name than a PodGroup can have.
+    `priorities` maps PriorityClass names to values; `pod_defaults` are the cluster's additions to the pods of the
+    templates. Raises InvalidObjectError, with the field's path, if the workload makes no gang: amounts that are no
+    quantities, minAvailable below 1 or above the number of pods, pods without containers, more pods or a longer name
+    than a PodGroup can have.
     """
     _check(workload)
 
@@ -96,7 +96,7 @@ def gang_of(
         namespace=workload.metadata.namespace,
         name=workload.pod_group,
         roles=roles,
-        # Volcano takes a gang of none for a finished one.
+        # Volcano takes a gang without pods for a finished one.
         min_member=max(least, 1),
         min_resources=min_resources,
         uid=workload.metadata.uid if workload.kind.owns_pod_group else "",
@@ -104,7 +104,7 @@ def gang_of(
 
 
 def charge_of(spec: RoleSpec, intent: Intent | None, pod_defaults: PodDefaults) -> PodCharge:
-    """What quotas are charged for a pod of the role; of pods outside the gang the `intent` says nothing.
+    """Return the charge to quotas for a pod of the role; `intent` is None for pods outside the gang.
 
     Raises InvalidObjectError, with the field's path, for amounts that are no quantities.
     """
@@ -142,7 +142,7 @@ def _checked_min_available(available: int, workload: Workload, replicas: int) ->
 
 
 def _roles(specs: list[RoleSpec], least: int, pod_defaults: PodDefaults) -> list[Role]:
-    # The roles' own minimums hold while they are no more than `least`; what is left of it is filled up in order.
+    # The roles' own minimums hold while they are no more than `least`; the rest of it is filled up in order.
     own = sum(spec.minimum for spec in specs)
     left = least - own if own <= least else least
     roles = []

@@ -15,13 +15,13 @@ from muster.workloads.model import Unit
 class Role:
     """A group of equal pods in a gang.
 
-    `replicas` pods exist when all is well; the gang cannot start without `minimum` of them. `requests` are one
-    pod's. Pods of a role that is not `gated` come later and are never held; the gang keeps quota for `reserved` of
-    them. Pods of a role that comes in a later wave start `together`. Roles of one `group` run side by side. A role
-    that `grows` gets more pods by itself. The operator makes `made_first` pods before the others, which follow when
-    the first have nodes. `priority_class` is the class that its template names, "" where it names none. Beyond the
-    minimum its pods start `unit` by unit, where it has any. Of its pods `done` have succeeded and are not made
-    again. With what its pods request together the gang was admitted (`granted`); None where that is not recorded.
+    `replicas` pods exist when all is well; the gang cannot start without `minimum` of them. `requests` are one pod's.
+    Pods of a role that is not `gated` come later and are never held; the gang keeps quota for `reserved` of them. Pods
+    of a role that comes in a later wave start `together`. Roles of one `group` run at the same time. An autoscaler adds
+    pods to a role that `grows`. The operator makes `made_first` pods before the others, which follow when the first
+    have nodes. `priority_class` is the class that its template names, "" if it names none. Beyond the minimum its pods
+    start `unit` by unit, if it has units. `done` of its pods have succeeded and are not made again. `granted` is the
+    request of its pods together with which the gang was admitted; None if that is not recorded.
     """
 
     name: str
@@ -42,17 +42,17 @@ class Role:
 
     @property
     def whole(self) -> dict[str, Quantity]:
-        """What all of its pods request together."""
+        """The requests of all of its pods together."""
         return times(self.requests, self.replicas)
 
     @property
     def awaited(self) -> int:
-        """How many of its pods are there before the first of them starts."""
+        """The number of its pods that must exist before the first of them starts."""
         return self.made_first or self.replicas
 
     @property
     def exceeds(self) -> bool:
-        """True if there are, or may come to be, more of its pods than the gang cannot start without."""
+        """True if it has, or may get, more pods than its minimum."""
         return self.grows or self.replicas > self.minimum
 
     @property
@@ -65,8 +65,8 @@ class Role:
 class Gang:
     """The pods of one workload that must start together: one gang, one PodGroup.
 
-    `roles` stand in the order in which they count towards `min_member`. `min_resources` are what the first `min_member`
-    pods ask for, or what the user wrote.
+    `roles` are in the order in which they count towards `min_member`. `min_resources` are the requests of the first
+    `min_member` pods, or the user's own.
     """
 
     namespace: str
@@ -75,7 +75,7 @@ class Gang:
     min_member: int
     min_resources: Resources
     uid: str = ""
-    """The UID of the workload that owns its PodGroup; "" where none does."""
+    """The UID of the workload that owns its PodGroup; "" for none."""
 
     @property
     def label(self) -> str:
@@ -84,26 +84,26 @@ class Gang:
 
     @property
     def min_task_member(self) -> dict[str, int]:
-        """How many pods of each role the gang cannot start without."""
+        """The number of pods of each role that the gang needs to start."""
         return {role.name: role.minimum for role in self.roles if role.minimum}
 
     @property
     def requested(self) -> dict[str, Quantity]:
-        """What the pods of its minimum request together, and those that come with it."""
+        """The requests of the pods of its minimum together, and of those that come with it."""
         counts = [(role.requests, role.minimum + role.reserved) for role in self.roles]
         return total(times(requests, count) for requests, count in counts if count)
 
     @property
     def needed(self) -> Resources:
-        """What it takes of its queue to begin with: its minResources, or what is requested then where that is more.
+        """Its usage of its queue at the start: its minResources, or the requests if these are more.
 
-        The user may have written less than the pods ask for; the ledger counts what they ask for.
+        The user may have written less than the pods request; the ledger counts the requests.
         """
         return largest(self.min_resources, self.requested)
 
     @property
     def waves(self) -> tuple[tuple[Role, ...], ...]:
-        """Its roles that come in a later wave, by group, of which each starts as a whole or not at all."""
+        """Its roles that come in a later wave, by group; each group starts as a whole or not at all."""
         groups: dict[int | str, list[Role]] = {}
         for role in self.roles:
             if role.together:
@@ -117,9 +117,9 @@ class Gang:
 
     @property
     def exceeds(self) -> bool:
-        """True if it has, or may come to have, more pods than it cannot start without."""
+        """True if it has, or may get, more pods than its minimum."""
         return any(role.exceeds for role in self.roles)
 
     def role(self, name: str) -> Role | None:
-        """The role of that name."""
+        """Return the role of that name."""
         return next((role for role in self.roles if role.name == name), None)

@@ -1,6 +1,6 @@
 """The Kubernetes objects that muster reads, each reduced to the fields that a rule looks at.
 
-JSON is decoded straight into these types: unknown fields are passed over, `null` means absent (as it does to the
+JSON is decoded straight into these types: unknown fields are skipped, `null` means absent (as it does to the
 apiserver), and a value of the wrong type is an error that names its path. No dict of a manifest travels further than
 the module that decoded it.
 """
@@ -36,7 +36,7 @@ class LocalObject(msgspec.Struct, rename="camel", frozen=True, kw_only=True):
 
 
 class OwnerReference(LocalObject, frozen=True):
-    """Who owns an object; at most one owner is the controller."""
+    """An owner of an object; at most one owner is the controller."""
 
     api_version: str = ""
     kind: str = ""
@@ -72,7 +72,7 @@ class ObjectMeta(LocalObject, frozen=True):
 
     @property
     def creation_timestamp(self) -> str:
-        """When the apiserver made the object, "" before it has."""
+        """The time at which the apiserver created the object, "" before that."""
         return self.created or ""
 
     @property
@@ -85,7 +85,7 @@ class ObjectMeta(LocalObject, frozen=True):
 
 
 class PartialObjectMetadata(LocalObject, frozen=True):
-    """An object of any kind, of which nothing but the metadata is read."""
+    """The metadata of an object of any kind."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -100,7 +100,7 @@ class Condition(LocalObject, frozen=True):
 
 
 class TimedCondition(Condition, frozen=True):
-    """A condition that says since when it holds; most are kept without that, for there are many."""
+    """A condition with its last transition time; most are kept without that, for there are many."""
 
     last_transition_time: str = ""
 
@@ -111,13 +111,13 @@ def is_true(conditions: Iterable[Condition], *types: str) -> bool:
 
 
 class Guarantee(LocalObject, frozen=True):
-    """What a queue keeps for itself, whoever asks."""
+    """The resources that are reserved for a queue."""
 
     resource: ResourceList = {}
 
 
 class QueueSpec(LocalObject, frozen=True):
-    """What a Volcano queue promises and allows."""
+    """The guarantee and the limits of a Volcano queue."""
 
     capability: ResourceList = {}
     deserved: ResourceList = {}
@@ -128,7 +128,7 @@ class QueueSpec(LocalObject, frozen=True):
 
 
 class QueueStatus(LocalObject, frozen=True):
-    """What Volcano says of a queue; `allocated` is what its pods and those below hold, a moment ago."""
+    """The status of a queue by Volcano; `allocated` is the usage of its pods and those below, a moment ago."""
 
     state: str = ""
     allocated: ResourceList = {}
@@ -143,14 +143,14 @@ class Queue(LocalObject, frozen=True):
 
 
 class NetworkTopology(LocalObject, frozen=True):
-    """How near to each other a gang's pods are to be placed."""
+    """The distance in the network within which a gang's pods are to be placed."""
 
     mode: str = ""
     highest_tier_allowed: int | None = None
 
 
 class PodGroupSpec(LocalObject, frozen=True):
-    """What a gang needs at least, and where it queues."""
+    """The least needs of a gang, and its queue."""
 
     min_member: int = 0
     min_task_member: dict[str, int] = {}
@@ -161,7 +161,7 @@ class PodGroupSpec(LocalObject, frozen=True):
 
 
 class PodGroupStatus(LocalObject, frozen=True):
-    """What Volcano's scheduler says of a gang."""
+    """The status of a gang by Volcano's scheduler."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -176,7 +176,7 @@ class OwnedFields(LocalObject, frozen=True):
 
 
 class ManagedFields(LocalObject, frozen=True):
-    """Who wrote which fields of an object, when last, and whether by server-side apply (`operation` Apply)."""
+    """A field manager's fields of an object, its last write, and its `operation`, Apply for server-side apply."""
 
     manager: str = ""
     operation: str = ""
@@ -185,14 +185,14 @@ class ManagedFields(LocalObject, frozen=True):
 
 
 class WrittenMeta(ObjectMeta, frozen=True):
-    """Metadata with who wrote what, and who keeps the object when it is deleted, of PodGroups and Namespaces."""
+    """Metadata with field managers and finalizers, of PodGroups and Namespaces."""
 
     managed_fields: tuple[ManagedFields, ...] = ()
     finalizers: tuple[str, ...] = ()
 
     @property
     def by_muster(self) -> bool:
-        """True if a PodGroup is muster's: by its label, or by a mark, which stays when somebody takes the label off."""
+        """True if a PodGroup is muster's: by its label, or by a mark, which stays when the label is removed."""
         return self.labels.get(MANAGED_BY) == MUSTER or any(mark in self.annotations for mark in MARKS)
 
     def applied_by(self, manager: str) -> OwnedFields:
@@ -202,9 +202,9 @@ class WrittenMeta(ObjectMeta, frozen=True):
 
 
 class PodGroup(LocalObject, frozen=True):
-    """A gang in Volcano's words (`scheduling.volcano.sh/v1beta1`; it has no status subresource).
+    """A gang in Volcano's terms (`scheduling.volcano.sh/v1beta1`; it has no status subresource).
 
-    PodGroups of other schedulers are subclasses, which say the same of themselves (`muster.schedulers`).
+    PodGroups of other schedulers are subclasses with the same fields (`muster.schedulers`).
     """
 
     scheduler: ClassVar[str] = "volcano"
@@ -214,12 +214,12 @@ class PodGroup(LocalObject, frozen=True):
 
     @property
     def queue(self) -> str:
-        """The queue that it is in: to Volcano that is `default` where it names none."""
+        """The queue that it is in: for Volcano `default` if it names none."""
         return self.spec.queue or "default"
 
 
 # Taints that no gang is made to tolerate: Kubernetes sets them on nodes under pressure, without a network or out of
-# service, and those who add and remove nodes on new ones and on those that they are about to take away.
+# service, and autoscalers set them on new nodes and on those that they are about to remove.
 _NO_NEW_PODS = (
     "node.kubernetes.io/",
     "node.cloudprovider.kubernetes.io/",
@@ -230,21 +230,21 @@ _KEEPS_OFF = frozenset({"NoSchedule", "NoExecute"})
 
 
 class Taint(LocalObject, frozen=True):
-    """What keeps pods off a node that do not tolerate it."""
+    """A taint, which keeps pods off a node that do not tolerate it."""
 
     key: str = ""
     effect: str = ""
 
 
 class NodeSpec(LocalObject, frozen=True):
-    """True if a node takes new pods."""
+    """The specification of a node: its taints, and whether it takes new pods."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
 class NodeStatus(LocalObject, frozen=True):
-    """What a node has for pods."""
+    """The resources of a node for pods, and its conditions."""
 
     allocatable: ResourceList = {}
     conditions: tuple[Condition, ...] = ()
@@ -259,12 +259,12 @@ class Node(LocalObject, frozen=True):
 
     @property
     def ready(self) -> bool:
-        """True if its kubelet says that it is."""
+        """True if its kubelet reports it as ready."""
         return is_true(self.status.conditions, "Ready")
 
     @property
     def takes_pods(self) -> bool:
-        """True if it is Ready, nobody has cordoned it, and it has no taint of a node that is ill or about to go."""
+        """True if it is Ready, not cordoned, and has no taint of a node that is unhealthy or about to go."""
         taints = (one.key for one in self.spec.taints if one.effect in _KEEPS_OFF)
         return self.ready and not self.spec.unschedulable and not any(key.startswith(_NO_NEW_PODS) for key in taints)
 
@@ -278,7 +278,7 @@ class PriorityClass(LocalObject, frozen=True):
 
 
 class Namespace(LocalObject, frozen=True):
-    """A namespace (`v1`), of which only what is written on it says anything."""
+    """A namespace (`v1`): its labels and annotations."""
 
     metadata: WrittenMeta = WrittenMeta()
 
@@ -289,7 +289,7 @@ class _JobSpec(LocalObject, frozen=True):
 
 
 class Job(LocalObject, frozen=True):
-    """A Job (`batch/v1`): who controls it, how many of its pods are to succeed, and its time limit."""
+    """A Job (`batch/v1`): its controller, its completions, and its time limit."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: _JobSpec = _JobSpec()

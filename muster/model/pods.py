@@ -7,14 +7,14 @@ from muster.model.objects import Condition, LocalObject, ObjectMeta, ResourceLis
 
 
 class ResourceRequirements(LocalObject, frozen=True):
-    """What a container or a whole pod asks for."""
+    """Requests and limits of a container or of a whole pod."""
 
     requests: ResourceList = {}
     limits: ResourceList = {}
 
     @property
     def named(self) -> bool:
-        """True if anything is asked for, or limited."""
+        """True if there is a request or a limit."""
         return bool(self.requests or self.limits)
 
 
@@ -33,7 +33,7 @@ class SchedulingGate(LocalObject, frozen=True):
 
 
 class PodResourceClaim(LocalObject, frozen=True):
-    """A claim on devices (DRA), of which no request says how much it takes."""
+    """A claim on devices (DRA), whose amount is in no request."""
 
     name: str = ""
 
@@ -45,7 +45,7 @@ class SchedulingGroup(LocalObject, frozen=True):
 
 
 class PodSpec(LocalObject, frozen=True):
-    """The part of a pod's specification that decides when, where and with how much room it runs."""
+    """The part of a pod's specification that decides when, where and with which resources it runs."""
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
@@ -65,14 +65,14 @@ class PodSpec(LocalObject, frozen=True):
 
 
 class TemplateSpec(PodSpec, frozen=True):
-    """The specification of a template's pods, with what ResourceQuotas go by beside the amounts."""
+    """The specification of a template's pods, with the properties that scopes of ResourceQuotas go by."""
 
     active_deadline_seconds: int | None = None
     affinity: Affinity = Affinity()
 
     @classmethod
     def of(cls, spec: PodSpec) -> TemplateSpec:
-        """The specification of a pod that was made from no template, of which nothing more is known."""
+        """Return the specification of a pod without a known template."""
         return cls(**{name: getattr(spec, name) for name in PodSpec.__struct_fields__})
 
 
@@ -84,26 +84,26 @@ class TemplateMeta(LocalObject, frozen=True):
 
 
 class PodTemplate(LocalObject, frozen=True):
-    """What a workload's pods are made from."""
+    """The template of a workload's pods."""
 
     metadata: TemplateMeta = TemplateMeta()
     spec: TemplateSpec = TemplateSpec()
 
 
 class ContainerWaiting(LocalObject, frozen=True):
-    """Why a container does not run, such as ImagePullBackOff."""
+    """The reason why a container does not run, such as ImagePullBackOff."""
 
     reason: str = ""
 
 
 class ContainerState(LocalObject, frozen=True):
-    """The state of a container, where it waits."""
+    """The state of a container, if it waits."""
 
     waiting: ContainerWaiting | None = None
 
 
 class ContainerStatus(LocalObject, frozen=True):
-    """What the kubelet has given a container, and why it waits.
+    """The resources that the kubelet has given a container, and the reason why it waits.
 
     `resources` is in force, `allocated_resources` is promised. They differ from the specification while a pod is
     resized in place; before the kubelet has seen the pod, `resources` is None.
@@ -120,7 +120,7 @@ RUNNING = "Running"
 
 
 class PodStatus(LocalObject, frozen=True):
-    """Where a pod stands in its life, and the resources that it and its containers have been given."""
+    """The phase of a pod, and the resources that it and its containers have been given."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
@@ -149,7 +149,7 @@ class Pod(LocalObject, frozen=True):
 
     @property
     def running(self) -> bool:
-        """True if the pod really runs, as its kubelet says; a node may be named in any pod."""
+        """True if its kubelet reports the pod as running; any pod may name a node."""
         return self.status.phase == RUNNING
 
     def gated(self, gate: str) -> bool:

@@ -19,7 +19,7 @@ from muster.workloads import SchedulingPolicy
 
 
 class _PodGroup(PodGroup, frozen=True):
-    """Its PodGroup, with what muster's annotation says besides. Its phase is never believed: some are final."""
+    """Its PodGroup, with the fields of muster's annotation. Its phase is ignored: some are final."""
 
     scheduler: ClassVar[str] = "coscheduling"
 
@@ -29,7 +29,7 @@ class _PodGroup(PodGroup, frozen=True):
 
 
 class Coscheduling(GangScheduler):
-    """The scheduler of scheduler-plugins: beside the default one, as its chart installs it, or in the place of that."""
+    """The scheduler of scheduler-plugins: in addition to the default one, as its chart installs it, or in its place."""
 
     product = "coscheduling"
     usual_name = "scheduler-plugins-scheduler"
@@ -41,7 +41,7 @@ class Coscheduling(GangScheduler):
     elastic_quotas = True
 
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
-        """The PodGroup; its name must fit into a label of its pods."""
+        """Return the PodGroup; its name must fit into a label of its pods."""
         said: dict[str, Any] = {"minMember": spec.min_member, "minResources": {**spec.min_resources}}
         if policy.schedule_timeout_seconds is not None:
             said["scheduleTimeoutSeconds"] = policy.schedule_timeout_seconds
@@ -52,7 +52,7 @@ class Coscheduling(GangScheduler):
         return self.of({"minMember": 1}, self._named(annotated(metadata, PodGroupSpec(queue=queue))))
 
     def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
-        """The group as a label; the gang's name and queue as for Volcano, for people and for muster."""
+        """Return the group as a label; the gang's name and queue as for Volcano, for people and for muster."""
         del role
         label, whole = label_of_queue(intent.queue)
         labels = {POD_GROUP_LABEL: label_value(gang.name), **label}
@@ -63,12 +63,12 @@ class Coscheduling(GangScheduler):
         return pod.metadata.labels.get(POD_GROUP_LABEL, "")
 
     def group_name(self, gang: str, uid: str) -> str:
-        """As a label of its pods holds it."""
+        """Return the name as a label of its pods holds it."""
         del uid
         return label_value(gang)
 
     def gang_name(self, metadata: ObjectMeta) -> str:
-        """The whole name that an annotation gives, where the PodGroup's own was cut from it."""
+        """Return the whole name from an annotation, if the PodGroup's own was cut from it."""
         said = metadata.annotations.get(GROUP_NAME, "")
         return said if is_object_name(said) and label_value(said) == metadata.name else metadata.name
 

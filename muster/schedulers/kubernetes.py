@@ -1,7 +1,7 @@
 """kube-scheduler of Kubernetes 1.37 on: PodGroup `scheduling.k8s.io/v1beta1`; a field of its spec binds a pod to it.
 
 A pod gets `spec.schedulingGroup` at its creation or never, and one gated member holds up its whole group: so no pod
-beyond the minimum belongs to it. docs/design-notes.md has what was seen of it.
+beyond the minimum belongs to it. docs/design-notes.md has the observations.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Spec(PodGroupSpec, frozen=True):
 
 
 class _PodGroup(PodGroup, frozen=True):
-    """Its PodGroup, with what muster's annotation says besides."""
+    """Its PodGroup, with the fields of muster's annotation."""
 
     scheduler: ClassVar[str] = "kubernetes"
     spec: _Spec = msgspec.field(default_factory=_Spec)
@@ -61,7 +61,7 @@ class Kubernetes(GangScheduler):
     loosened: ClassVar[dict[str, Any]] = {"schedulingPolicy": {"gang": {"minCount": 1}}}
 
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
-        """The PodGroup. A preemption takes all of its pods: of a gang that loses one the others do nothing."""
+        """Return the PodGroup. A preemption takes all of its pods, for a gang that loses one does nothing."""
         del policy
         said: dict[str, Any] = {
             "schedulingPolicy": {"gang": {"minCount": spec.min_member}},
@@ -77,7 +77,7 @@ class Kubernetes(GangScheduler):
         return self.of({"schedulingPolicy": {"gang": {"minCount": 1}}}, self._named(said))
 
     def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
-        """The group as a field of the pod's spec; pods that come when the others run are in none."""
+        """Return the group as a field of the pod's spec; pods that come when the others run are in none."""
         own = gang.role(role)
         group = self.group_name(gang.name, gang.uid)
         inside = own is not None and own.gated
@@ -93,7 +93,7 @@ class Kubernetes(GangScheduler):
         return pod.spec.scheduling_group.pod_group_name
 
     def cannot(self, gang: Gang, intent: Request, workload: Workload) -> Iterator[tuple[str, str]]:
-        """Pods beyond the minimum, and members of different priorities."""
+        """Yield pods beyond the minimum, and members of different priorities."""
         if any(role.exceeds and role.gated for role in gang.roles):
             yield (
                 "spec",
@@ -116,11 +116,11 @@ class Kubernetes(GangScheduler):
             )
 
     def group_name(self, gang: str, uid: str) -> str:
-        """With a part of the owner's UID: a PodGroup is protected by its name while pods of a former life name it."""
+        """Return the name with a part of the owner's UID: Kubernetes keeps a PodGroup while pods name it."""
         return f"{gang}-{uid[:_OF_UID]}" if uid else gang
 
     def gang_name(self, metadata: ObjectMeta) -> str:
-        """The name without the UID, as an annotation gives it."""
+        """Return the name without the UID, from an annotation."""
         said = metadata.annotations.get(GROUP_NAME, "")
         of_uid = len(metadata.name) - len(said) - 1
         return said if 0 < of_uid <= _OF_UID and metadata.name.startswith(f"{said}-") else metadata.name

@@ -1,4 +1,4 @@
-"""What muster needs of a gang scheduler: how its PodGroup looks, and what binds a pod to it."""
+"""The interface of a gang scheduler: its PodGroup, and the binding of pods to it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from muster.workloads import Kind, SchedulingPolicy, Workload
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What a pod carries so that its scheduler counts it towards a gang.
+    """The labels, annotations and fields of a pod by which its scheduler counts it towards a gang.
 
-    `defaults` are annotations for a pod that says nothing of them itself, neither in an annotation nor in a label.
+    `defaults` are annotations for a pod that does not set them itself, neither as an annotation nor as a label.
     `spec` are fields of its specification.
     """
 
@@ -53,25 +53,25 @@ class Request(Protocol):
 
 
 class GangScheduler(ABC):
-    """One gang scheduler: it places gangs. Who admits them is another question.
+    """One gang scheduler: it places gangs, which the admitter has admitted.
 
-    `name` is the schedulerName of its pods, "" for the usual one: the same program may run under any name.
+    `name` is the schedulerName of its pods, "" for the usual one: it may run under any name.
     """
 
     product: ClassVar[str]
     """The word for it in the chart's values and in the arguments of muster's programs."""
     usual_name: ClassVar[str]
-    """The schedulerName of its pods where it is installed as its own documents say."""
+    """The usual schedulerName of its pods, by its own documentation."""
     group: ClassVar[str]
     """The API group of its PodGroup."""
     version: ClassVar[str]
     """The version of the API in which muster writes its PodGroup."""
     pod_groups: ClassVar[type[PodGroup]] = PodGroup
-    """How its PodGroups are decoded: always in Volcano's words, whatever its own are."""
+    """The type as which its PodGroups are decoded, always in Volcano's terms."""
     runs: ClassVar[bool] = True
     """True if muster's processes run its gangs; without, it is for plans alone."""
     keeps_room: ClassVar[bool] = False
-    """True if it keeps room for the minResources of a PodGroup of which nothing runs yet."""
+    """True if it keeps room for the minResources of a PodGroup without running pods."""
     role_minimums: ClassVar[bool] = False
     """True if it places no part of a gang that lacks the minimum of a role."""
     preempts: ClassVar[bool] = False
@@ -81,15 +81,15 @@ class GangScheduler(ABC):
     enforces_limits: ClassVar[bool] = False
     """True if it bounds queues itself, so that a gang without nodes may be passed: the queue never holds too much."""
     pod_level: ClassVar[bool] = True
-    """True if it counts what a pod asks for as a whole."""
+    """True if it counts requests of a pod as a whole."""
     counts_living: ClassVar[bool] = False
     """True if pods that have finished count no more towards the minimum."""
     loosened: ClassVar[dict[str, Any]] = {"minMember": 1, "minTaskMember": None, "minResources": None}
     """The merge patch for the spec of its PodGroup after which that holds no pod back."""
     topology: ClassVar[bool] = False
-    """True if it heeds how near to each other a gang's pods are to be."""
+    """True if it supports the network topology of a gang."""
     timeouts: ClassVar[bool] = False
-    """True if it lets go of a gang that takes too long to be placed."""
+    """True if it gives a gang up that takes too long to be placed."""
     hears_groups_alone: ClassVar[bool] = False
     """True if it looks again at pods that it turned away only when pods come or their PodGroup changes."""
     elastic_quotas: ClassVar[bool] = False
@@ -109,46 +109,46 @@ class GangScheduler(ABC):
         return Resource(self.group, self.version, "podgroups", "PodGroup")
 
     def of(self, spec: dict[str, Any], metadata: dict[str, Any]) -> dict[str, Any]:
-        """A PodGroup of this scheduler with that specification, in its own words."""
+        """Return a PodGroup of this scheduler with that specification, in its own terms."""
         return {"apiVersion": self.api_version, "kind": "PodGroup", "metadata": metadata, "spec": spec}
 
     def pod_group(self, gang: Gang, intent: Request, workload: Workload) -> dict[str, Any]:
-        """The PodGroup's manifest: what the workload says, without status and without muster's own annotations."""
+        """Return the PodGroup's manifest for a workload, without status and without muster's own annotations."""
         return self.manifest(asked(gang, intent), group_metadata(gang, workload), workload.policy)
 
     @abstractmethod
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
-        """The manifest of a PodGroup that says this; `policy` is what the user asked of the scheduler besides."""
+        """Return the manifest of a PodGroup with this specification; `policy` has the user's scheduling fields."""
 
     def group_name(self, gang: str, uid: str) -> str:
-        """The name of the PodGroup of the gang of that name, whose workload has that UID."""
+        """Return the name of the PodGroup of the gang of that name, whose workload has that UID."""
         del uid
         return gang
 
     def cannot(self, gang: Gang, intent: Request, workload: Workload) -> Iterable[tuple[str, str]]:
-        """What of the gang this scheduler cannot do: the field at fault, and a sentence that goes on from there."""
+        """Yield demands of the gang that this scheduler cannot meet: the field at fault, and the rest of a sentence."""
         del gang, intent, workload
         return ()
 
     def gang_name(self, metadata: ObjectMeta) -> str:
-        """The name of the gang for which a PodGroup with this metadata was made."""
+        """Return the name of the gang of a PodGroup with this metadata."""
         return metadata.name
 
     @abstractmethod
     def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
-        """The manifest of a PodGroup that holds no pod back, however few there are."""
+        """Return the manifest of a PodGroup that holds no pod back, however few there are."""
 
     @abstractmethod
     def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
-        """What binds a pod of that role to the gang's PodGroup."""
+        """Return the binding of a pod of that role to the gang's PodGroup."""
 
     @abstractmethod
     def bound_to(self, pod: Pod) -> str:
-        """The name of the PodGroup that the pod is bound to, or "" for none."""
+        """Return the name of the PodGroup that the pod is bound to, or "" for none."""
 
 
 def asked(gang: Gang, intent: Request) -> PodGroupSpec:
-    """What a PodGroup has to say of a gang, in Volcano's words."""
+    """Return the specification of a gang's PodGroup, in Volcano's terms."""
     topology = NetworkTopology()
     if intent.topology is not None:
         topology = NetworkTopology(intent.topology.mode, intent.topology.highest_tier_allowed)
@@ -163,10 +163,10 @@ def asked(gang: Gang, intent: Request) -> PodGroupSpec:
 
 
 def group_metadata(gang: Gang, workload: Workload) -> dict[str, Any]:
-    """Metadata of a PodGroup: owned by the workload, with its annotations (as KubeRay copies them: some are read)."""
+    """Return metadata of a PodGroup: owned by the workload, with its annotations, as KubeRay copies them."""
     named = {"name": gang.name, "namespace": gang.namespace, "labels": {MANAGED_BY: MUSTER}}
     if not workload.kind.owns_pod_group:
-        # What stands on one pod concerns that pod.
+        # Annotations of one pod concern that pod.
         return named
     return {
         **named,
@@ -176,7 +176,7 @@ def group_metadata(gang: Gang, workload: Workload) -> dict[str, Any]:
 
 
 def owner_reference(api_version: str, kind: Kind, metadata: ObjectMeta) -> dict[str, Any]:
-    """What makes a PodGroup a workload's own: the garbage collector takes it with its owner, and not after it."""
+    """Return the owner reference of a workload's PodGroup: the garbage collector deletes it with its owner."""
     return {
         "apiVersion": api_version,
         "kind": kind.kind,

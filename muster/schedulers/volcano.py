@@ -31,7 +31,7 @@ class Volcano(GangScheduler):
         del policy
         said: dict[str, Any] = {
             "minMember": spec.min_member,
-            # Volcano takes part of a gang for the whole when the head is missing, unless each role has its own minimum.
+            # Without a minimum for each role Volcano takes a part of a gang for the whole when the head is missing.
             "minTaskMember": {**spec.min_task_member},
             # Never left out: Volcano lets a group without it into any queue unseen.
             "minResources": {**spec.min_resources},
@@ -47,11 +47,11 @@ class Volcano(GangScheduler):
         return self.of(said, metadata)
 
     def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
-        """A PodGroup without minimums of its roles, for which no room is kept."""
+        """Return a PodGroup without minimums of its roles, for which no room is kept."""
         return self.of({"minMember": 1, "queue": queue}, metadata)
 
     def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
-        """Group and task role as annotations, the queue as a label.
+        """Return group and task role as annotations, the queue as a label.
 
         From a gang with more pods than its minimum Volcano evicts any of the surplus: a head as well as a worker. So
         muster marks the pods of a role that needs all of its pods as not preemptable.

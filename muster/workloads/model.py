@@ -232,7 +232,7 @@ class Workload:
         return not (self.suspended or self.finished or self.deleting)
 
     def role(self, name: str) -> RoleSpec | None:
-        """The role of that name."""
+        """Return the role of that name."""
         return next((role for role in self.roles if role.name == name), None)
 
 
