@@ -150,7 +150,10 @@ class Ledger:
         self._passes.detach((*below, *self._tree.path(name)), used=states)
         change()
         self._holdings.attach(states)
-        self._passes.attach(self._tree.path(name), used=states)
+        if name == ROOT:
+            self._passes.regroup(self._states)
+        else:
+            self._passes.attach(self._tree.path(name), used=states)
 
     # --- gangs ------------------------------------------------------------------------------------------------------
 
