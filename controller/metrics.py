@@ -160,7 +160,7 @@ class TermMetrics(Collector):
         for group, number in ((change.old, -1), (change.new, 1)):
             if group is not None and group.metadata.by_muster:
                 state = group.metadata.annotations.get(STATE, "")
-                # Whoever may write PodGroups must not be able to make series.
+                # Users that write PodGroups must not be able to make series.
                 key = (group.spec.queue, state if state in _STATES else "")
                 self._gangs[key] += number
                 if not self._gangs[key]:

@@ -104,7 +104,7 @@ class Reporter:
         self._said: dict[str, _Said] = {}
         self._shut_out: set[GangKey] = set()
         self._rivals: dict[GangKey, dict[str, tuple[Kind, ObjectMeta]]] = {}
-        # By gang, and by the UID of its workload: the queue and the state of those whose state is on no PodGroup; and
+        # By gang, and by the UID of its workload: queue and state of the gangs whose state is on no PodGroup; and
         # the same of those that are looked at now.
         self._groupless: dict[GangKey, Mapping[str, tuple[str, str]]] = {}
         self._found: dict[GangKey, dict[str, tuple[str, str]]] = {}

@@ -1,6 +1,6 @@
 """Work that one event brings for all gangs or all queues, in slices of the event loop.
 
-A PriorityClass may concern fifty thousand gangs. Whoever hears of its change only notes what is to be done; it is done
+A PriorityClass may concern fifty thousand gangs. The handler of its change only notes what is to be done; it is done
 step by step, and between two steps the lease is renewed and single gangs are worked on.
 """
 

@@ -34,7 +34,7 @@ class QuotaUse:
         self._counted: dict[str, deque[Resources]] = {}
         # The namespaces in which pods or quotas have changed since what was counted is steady.
         self._changed: set[str] = set()
-        # Those whose quotas have changed since it was counted: others may use more.
+        # Namespaces whose quotas have changed since it was counted: others may use more.
         self._uncounted: set[str] = set()
         self._quotas.store.subscribe(self._quota_changed)
         cluster.pods.subscribe(self._pod_changed)

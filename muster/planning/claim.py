@@ -37,7 +37,7 @@ class Grant:
 def grant_of(snapshot: GangSnapshot, *, unmarked: bool, queue: str) -> tuple[Grant, Wanted | None]:
     """What the gang was admitted for, and its PodGroup where that had to be worked out to know it.
 
-    Anybody may write the PodGroup: of what it says only what muster wrote counts, and else what the workload says. Of a
+    Any user may write the PodGroup: only what muster wrote on it counts, and else what the workload says. Of a
     gang that is `unmarked` nothing tells that it was admitted: it was, in `queue`, for the pods that are open.
     """
     if unmarked:

@@ -360,7 +360,7 @@ class Expectations:
     def record_waiting(self, snapshot: GangSnapshot) -> AdmissionRecord:
         """What was decided of the gang while it is not admitted; it is remembered.
 
-        Nobody passes one that is on hold: its patience begins when it is back in line.
+        No gang passes one that is on hold: its patience begins when it is back in line.
         """
         queue = snapshot.intent.queue if snapshot.intent else ""
         since, drain_after = passed_since(snapshot, self.record, queue if snapshot.on_hold_by is None else "")

@@ -24,7 +24,7 @@ try:
     status = connection.getresponse().status
 except OSError as error:
     sys.exit(f"{where} is not reached: {error}")
-# Reviews are posted; whoever refuses a GET is a webhook of muster's.
+# Reviews are posted; a server that refuses a GET is a webhook of muster's.
 if status != http.client.METHOD_NOT_ALLOWED:
     sys.exit(f"{where} answers with {status}, which is not muster's webhook")
 print(f"{where} is muster's webhook")

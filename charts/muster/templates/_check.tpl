@@ -23,7 +23,7 @@
 {{- fail "queues.source is muster, and Volcano is among schedulers: Volcano places gangs by its own Queues alone; set queues.source=volcano, or take volcano out of schedulers" -}}
 {{- end -}}
 {{- if and .Values.elasticQuotas (not (has "coscheduling" (include "muster.podGroups" . | fromYaml | keys))) -}}
-{{- fail "elasticQuotas is true, and coscheduling is not among schedulers: no other scheduler heeds ElasticQuotas; set elasticQuotas=false, or add coscheduling to schedulers" -}}
+{{- fail "elasticQuotas is true, and coscheduling is not among schedulers: no other scheduler enforces ElasticQuotas; set elasticQuotas=false, or add coscheduling to schedulers" -}}
 {{- end -}}
 {{- if and (eq (int .Values.webhook.replicas) 0) (eq .Values.webhook.failurePolicy "Fail") -}}
 {{- fail "webhook.replicas is 0 and webhook.failurePolicy is Fail: no pod of a gang could be created; set webhook.failurePolicy=Ignore, or run a replica" -}}
