@@ -132,8 +132,8 @@ def test_a_number_that_yaml_has_cut_short_is_no_name(helm: Program, chart: Path,
         ),
         pytest.param(
             "elasticQuotas=true,schedulers={volcano,kubernetes}",
-            "elasticQuotas is true, and coscheduling is not among schedulers: no other scheduler enforces ElasticQuotas; "
-            "set elasticQuotas=false, or add coscheduling to schedulers",
+            "elasticQuotas is true, and coscheduling is not among schedulers: no other scheduler enforces "
+            "ElasticQuotas; set elasticQuotas=false, or add coscheduling to schedulers",
             id="quotas that nobody heeds",
         ),
         pytest.param(
