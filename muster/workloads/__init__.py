@@ -1,7 +1,7 @@
-"""The kinds of workload that muster knows, one file per family.
+"""The kinds of workload that muster supports, one file per family.
 
-`KINDS` are all that are judged and planned; `WATCHED_KINDS` those that the webhook and the controller keep in view:
-the owners of gangs, and the kinds above them that may speak for them.
+`KINDS` are all that are judged and planned; `WATCHED_KINDS` those that the webhook and the controller watch: the owners
+of gangs, and the kinds above them that may set their intent.
 """
 
 from __future__ import annotations
@@ -78,14 +78,14 @@ _UNWATCHED = (VOLCANO_JOB, PLAIN_JOB, PLAIN_STATEFUL_SET, PLAIN_POD)
 WATCHED_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind not in _UNWATCHED)
 # The watched kinds whose pods are gangs.
 GANG_KINDS: tuple[Kind, ...] = tuple(kind for kind in WATCHED_KINDS if kind.owns_gang)
-# Who makes the pods of gangs, by the label that these carry.
+# The makers of the pods of gangs, by the label of these pods.
 MAKERS: Mapping[str, str] = {kind.pod_label: kind.maker for kind in GANG_KINDS}
-# What workloads are made from beside their own manifests.
+# The objects that workloads are made from in addition to their own manifests.
 SOURCES: tuple[Source, ...] = tuple(source for kind in KINDS if kind.origin for source in kind.origin.sources)
 
 
 def kind_of(api_version: str, kind: str) -> Kind | None:
-    """The kind of a manifest by its apiVersion and kind, or None when muster does not know it."""
+    """Return the kind of a manifest by its apiVersion and kind; None if muster does not know it."""
     group, _, version = api_version.rpartition("/")
     for known in KINDS:
         if known.kind == kind and known.group == group and version in known.versions:
@@ -94,15 +94,15 @@ def kind_of(api_version: str, kind: str) -> Kind | None:
 
 
 def kind_of_owner(owner: OwnerReference | None) -> Kind | None:
-    """The kind of the workload behind an owner reference, or None when muster does not watch it."""
+    """Return the kind of the workload of an owner reference; None if muster does not watch it."""
     kind = kind_of(owner.api_version, owner.kind) if owner else None
     return kind if kind in WATCHED_KINDS else None
 
 
 def owner_of(pod: Pod) -> OwnerReference | None:
-    """The workload that a pod is a member of, or what else controls it.
+    """Return the workload that a pod is a member of, or its other controller.
 
-    The pods of some workloads are controlled by Jobs; the webhook, which has looked, writes down whose they are.
+    The pods of some workloads are controlled by Jobs; the webhook looks up and writes down their workload.
     """
     said = pod.metadata.annotations.get(WORKLOAD)
     if said:
@@ -113,5 +113,5 @@ def owner_of(pod: Pod) -> OwnerReference | None:
 
 @lru_cache(maxsize=1024)
 def _written(said: str) -> OwnerReference:
-    """A reference that the webhook wrote; all pods of a workload have the same."""
+    """Return a reference that the webhook wrote; all pods of a workload have the same."""
     return decode(said, OwnerReference)

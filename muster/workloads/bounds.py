@@ -1,8 +1,8 @@
-"""How much the templates of one workload may hold: what stands behind a small review is looked at on the event loop.
+"""A bound on the templates of one workload: the objects behind a small review are read on the event loop.
 
-A workload that holds more is kept without all that counts, so that it takes neither the memory nor the time of what it
-holds; `read` of its kind says so, and muster makes no gang of it. One that says nothing of gang scheduling is never
-read, and passes as it is.
+A workload above the bound is kept without the counted parts, so that it takes neither the memory nor the time of its
+content; `read` of its kind raises for it, and muster makes no gang of it. One that asks for no gang scheduling is never
+read, and accepted as it is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from muster.model.objects import InvalidObjectError
 from muster.model.pods import PodTemplate
 
 MOST = 10_000
-"""The sum over all templates, in some 30 bytes that are kept.
+"""The bound of the sum over all templates, in entries of some 30 bytes that are kept.
 
 A template itself counts `TEMPLATE`, a label or annotation `_TEXT`, and the rest as `entries` does.
 """
@@ -27,22 +27,22 @@ TEMPLATE, _TEXT = 30, 3
 class Bounded(Stubbed, frozen=True):
     """A part of a workload's spec that holds templates; `held` names the fields with those.
 
-    `too_much` is what it held when that was more than MOST, 0 otherwise, whatever a manifest says there.
+    `too_much` is its size if that was more than MOST, 0 otherwise; a value in the manifest is overwritten.
     """
 
     too_much: int = msgspec.field(default=0, name="muster.dev/too-much")
     held: ClassVar[tuple[str, ...]] = ()
 
     def templates(self) -> Iterable[PodTemplate]:
-        """All templates in it."""
+        """Return all templates in it."""
         raise NotImplementedError
 
     def beside(self) -> int:
-        """How many amounts and the like it holds beside the templates."""
+        """Return the number of entries, such as amounts, outside the templates."""
         return 0
 
     def without(self) -> Mapping[str, object]:
-        """The fields that hold what is counted `beside` the templates, without it: as they are kept of too much."""
+        """Return the fields with these entries, emptied: they are kept so above the bound."""
         return {}
 
     def __post_init__(self) -> None:
@@ -52,7 +52,7 @@ class Bounded(Stubbed, frozen=True):
             self._empty(size)
 
     def stub(self) -> None:
-        """As of too much, where a list or a map in it was not read to its end."""
+        """Mark it as too large, as a list or a map in it was not read to its end."""
         if not self.too_much:
             self._empty(MOST + 1)
 
@@ -63,7 +63,7 @@ class Bounded(Stubbed, frozen=True):
             msgspec.structs.force_setattr(self, name, value)
 
     def check(self, path: str) -> None:
-        """Raise InvalidObjectError, with the path at which it stands, where it held too much."""
+        """Raise InvalidObjectError, with its path, if it held too much."""
         if self.too_much:
             raise InvalidObjectError(
                 path,

@@ -1,9 +1,9 @@
 """JobSet (`jobset.x-k8s.io/v1alpha2`): replicated jobs, each of several batch Jobs of several pods.
 
 Jobs that wait until others are complete are later waves, and join the gang. Jobs that wait until others are ready, or
-come later in order, run beside these: they are made when the gang has started, and their room is kept from then on.
-With exclusive placement JobSet refuses all pods of a Job but the first until that has a node: the first ones are the
-gang, and the room of the others is kept in the same way.
+come later in order, run together with these: they are made when the gang has started, and their room is kept from then
+on. With exclusive placement JobSet refuses all pods of a Job but the first until that has a node: the first ones are
+the gang, and the room of the others is kept in the same way.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _JOB_LABEL = read_key("jobset.sigs.k8s.io/replicatedjob-name")
 _FINAL = ("Completed", "Failed")
 # Actions of a failure policy after which nothing runs again where `maxRestarts` is 0.
 _FINAL_ACTIONS = ("FailJobSet", "RestartJobSet")
-# Annotations on a JobSet, on the template of a replicated job or on its pod template: to place each Job alone in such a
-# domain; and to do so by labels that nodes have already, which delays no pod.
+# Annotations on a JobSet, on the template of a replicated job or on its pod template: the topology domain in which each
+# Job is placed alone; and the placement by existing labels of nodes, which delays no pod.
 _EXCLUSIVE = read_key("alpha.jobset.sigs.k8s.io/exclusive-topology")
 _BY_NODE_LABELS = read_key("alpha.jobset.sigs.k8s.io/node-selector")
 
@@ -52,7 +52,7 @@ class _DependsOn(LocalObject, frozen=True):
 
 
 class ReplicatedJob(LocalObject, frozen=True):
-    """So many equal Jobs."""
+    """A number of equal Jobs."""
 
     name: str = ""
     replicas: int = 1
@@ -61,18 +61,18 @@ class ReplicatedJob(LocalObject, frozen=True):
 
     @property
     def pods_of_each(self) -> int:
-        """How many pods each of its Jobs has at once."""
+        """The number of pods that each of its Jobs has at once."""
         job = self.template.spec
         return job.parallelism if job.completions is None else min(job.parallelism, job.completions)
 
     @property
     def pods(self) -> int:
-        """How many pods there are at once."""
+        """The number of pods that it has at once."""
         return self.replicas * self.pods_of_each
 
     @property
     def complete(self) -> bool:
-        """True if it has nothing to do, so that it is complete as soon as it is there."""
+        """True if it has nothing to do, so that it is complete as soon as it exists."""
         return self.replicas == 0 or self.template.spec.completions == 0
 
 
@@ -95,7 +95,7 @@ class _StartupPolicy(LocalObject, frozen=True):
 
 
 class JobSetSpec(Bounded, frozen=True):
-    """What a JobSet is made of; also the template of Trainer's runtimes."""
+    """The specification of a JobSet; also the template of Trainer's runtimes."""
 
     replicated_jobs: tuple[ReplicatedJob, ...] = ()
     startup_policy: _StartupPolicy = _StartupPolicy()
@@ -105,12 +105,12 @@ class JobSetSpec(Bounded, frozen=True):
     held: ClassVar[tuple[str, ...]] = ("replicated_jobs",)
 
     def templates(self) -> Iterator[PodTemplate]:
-        """The pod templates of all replicated jobs."""
+        """Yield the pod templates of all replicated jobs."""
         yield from (job.template.spec.template for job in self.replicated_jobs)
 
 
 class JobsStatus(LocalObject, frozen=True):
-    """How many Jobs of a replicated job have succeeded; those are not started again."""
+    """The number of Jobs of a replicated job that have succeeded; those are not started again."""
 
     name: str = ""
     succeeded: int = 0
@@ -132,7 +132,7 @@ class JobSet(LocalObject, frozen=True):
 
 
 def wave_roles(spec: JobSetSpec, path: str, annotations: Mapping[str, str]) -> tuple[RoleSpec, ...]:
-    """The roles of a JobSet with these annotations; roles of later waves have no minimum.
+    """Return the roles of a JobSet with these annotations; roles of later waves have no minimum.
 
     Raises InvalidObjectError for negative numbers and for names that are missing or taken.
     """
@@ -149,13 +149,13 @@ def wave_roles(spec: JobSetSpec, path: str, annotations: Mapping[str, str]) -> t
 def roles_left(
     spec: JobSetSpec, path: str, annotations: Mapping[str, str], status: Iterable[JobsStatus]
 ) -> tuple[RoleSpec, ...]:
-    """The roles of what is left to do: as `wave_roles` without the Jobs that have succeeded; nothing where none has."""
+    """Return the roles that are left: `wave_roles` without the Jobs that have succeeded; () if none has."""
     succeeded = {one.name: one.succeeded for one in status if one.succeeded > 0}
     return _waves(spec, path, annotations, succeeded) if succeeded else ()
 
 
 def late_followers(roles: Iterable[RoleSpec]) -> tuple[Finding, ...]:
-    """What to tell the user where pods are made when others have a node."""
+    """Return a finding for pods that are made only when others have a node."""
     follow = [role for role in roles if role.made_first]
     if not follow:
         return ()
@@ -168,9 +168,9 @@ def late_followers(roles: Iterable[RoleSpec]) -> tuple[Finding, ...]:
 
 
 def time_limits(spec: JobSetSpec, path: str) -> tuple[TimeLimit, ...]:
-    """The time limits of its Jobs, each counted from the start of its Job, which makes the pods.
+    """Return the time limits of its Jobs, each counted from the start of its Job, which makes the pods.
 
-    The longest of them is the limit of the JobSet where each Job has one, all start together, and none runs again.
+    The longest of them is the limit of the JobSet if each Job has one, all start together, and none runs again.
     """
     seconds = [job.template.spec.active_deadline_seconds for job in spec.replicated_jobs]
     waits = spec.startup_policy.startup_policy_order == "InOrder" or any(job.depends_on for job in spec.replicated_jobs)
@@ -201,7 +201,7 @@ def _waves(
     for index, replicated in enumerate(spec.replicated_jobs):
         done = min(succeeded.get(replicated.name, 0), replicated.replicas)
         job = replace(replicated, replicas=replicated.replicas - done)
-        # Nobody waits for a job without pods.
+        # No job waits for a job without pods.
         waits = [one for one in job.depends_on if not _reached(before.get(one.name), one.status)]
         ready = {one.name for one in waits if one.status == "Ready"}
         if in_order and previous:
@@ -232,9 +232,9 @@ def _waves(
 
 
 class _Groups:
-    """The jobs that run side by side: a job that waits until others are ready is in their group.
+    """The groups of jobs that run at the same time: a job that waits until others are ready is in their group.
 
-    A job that comes when one of that group is complete takes the room of that one, and is in none but its own.
+    A job that starts when one of that group is complete takes its room, and is in a group of its own.
     """
 
     def __init__(self) -> None:
@@ -244,7 +244,7 @@ class _Groups:
         self._bits: dict[str, int] = {}
 
     def add(self, name: str, bit: int, ready: Iterable[str], complete: Iterable[str]) -> None:
-        """Add a job, with the jobs that must be ready, or complete, before it is made; `bit` stands for it."""
+        """Add a job, with the jobs that must be ready, or complete, before it is made; `bit` represents it."""
         known = [one for one in ready if one in self._bits]
         over = [self._over[one] | self._bits[one] for one in complete if one in self._bits]
         self._over[name] = reduce(or_, [*over, *(self._over[one] for one in known)], 0)
@@ -256,14 +256,14 @@ class _Groups:
                 self._members[name] |= self._members[one]
 
     def of(self, name: str) -> str:
-        """The job that stands for the group of this one."""
+        """Return the job that represents the group of this one."""
         while self._parents[name] != name:
             self._parents[name] = self._parents[self._parents[name]]
             name = self._parents[name]
         return name
 
     def shared(self, name: str) -> int:
-        """A number for the group of the job; 0 where no other job is in it."""
+        """Return a number for the group of the job; 0 if no other job is in it."""
         of = self.of(name)
         return self._bits[of].bit_length() if self._members[of].bit_count() > 1 else 0
 
@@ -280,7 +280,7 @@ def _beside(
 def _exclusive(job: ReplicatedJob, annotations: Mapping[str, str]) -> bool:
     """True if all pods of a Job but the first wait for its node (pkg/webhooks/pod_webhook.go of 0.12.0).
 
-    JobSet copies both annotations from where it finds the first one.
+    JobSet copies both annotations from the object on which it finds the first one.
     """
     of_pods = job.template.spec.template.metadata.annotations
     asking = [one for one in (annotations, job.template.metadata.annotations, of_pods) if _EXCLUSIVE in one]
@@ -302,7 +302,7 @@ def _check(job: ReplicatedJob, before: Collection[str], where: str) -> None:
 
 
 def _reached(job: ReplicatedJob | None, status: str) -> bool:
-    """True if what others wait for is so from the beginning, as JobSet counts it (jobset_controller.go of 0.12.0)."""
+    """True if the awaited status is reached at the start, as JobSet counts it (jobset_controller.go of 0.12.0)."""
     if job is None:
         return False
     return job.complete if status == "Complete" else not job.pods

@@ -21,13 +21,13 @@ from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, Tim
 _JOB_LABEL = read_key("training.kubeflow.org/job-name")
 _ROLE_LABEL = read_key("training.kubeflow.org/replica-type")
 _POLICY_PATH = "spec.runPolicy.schedulingPolicy"
-# The roles that the others wait for: they come first when only a part of the pods is needed.
+# The roles that the others wait for: they come first if only a part of the pods is needed.
 _LEADERS = ("master", "chief", "launcher")
 _FINAL = ("Succeeded", "Failed")
-# How many unknown replica types of a job are told.
+# Most unknown replica types of a job in a message.
 _NAMED = 3
 
-# What the operator adds to the pods that it makes (pytorch/initcontainer.go and mpi/mpijob.go of 1.9.3).
+# The operator's additions to its pods (pytorch/initcontainer.go and mpi/mpijob.go of 1.9.3).
 _WAIT_FOR_MASTER = Container(
     name="init-pytorch",
     resources=ResourceRequirements(
@@ -52,7 +52,7 @@ class ReplicaSpec(LocalObject, frozen=True):
 
 
 class RunPolicy(LocalObject, frozen=True):
-    """What concerns the run of a job as a whole."""
+    """The settings for the run of a job as a whole."""
 
     suspend: bool = False
     scheduling_policy: SchedulingPolicy = SchedulingPolicy()
@@ -61,14 +61,14 @@ class RunPolicy(LocalObject, frozen=True):
     clean_pod_policy: str = ""
 
     def time_limit(self) -> TimeLimit | None:
-        """The time limit of a job, of which nothing but its length is known."""
+        """The time limit of a job, with nothing but its length."""
         seconds = self.active_deadline_seconds
         path = "spec.runPolicy.activeDeadlineSeconds"
         return None if seconds is None else TimeLimit(path, f"{seconds} s", seconds=seconds)
 
 
 def time_limits(job: TrainingJob) -> tuple[TimeLimit, ...]:
-    """The time limit of a job of the Training operator.
+    """Return the time limit of a job of the Training operator.
 
     At its end the operator deletes the pods, but it looks only when something else happens (common/job.go of 1.9.3).
     """
@@ -77,17 +77,17 @@ def time_limits(job: TrainingJob) -> tuple[TimeLimit, ...]:
 
 
 class JobStatus(LocalObject, frozen=True):
-    """How far a job is."""
+    """The status of a job."""
 
     conditions: tuple[Condition, ...] = ()
     start_time: str = ""
 
     @property
     def clock_began(self) -> float | None:
-        """From when on the Training operator counts, in seconds of the wall clock; None before it does.
+        """The start of the Training operator's count, in seconds of the wall clock; None before that.
 
         It begins when the first pods are made, and again when a suspended job is resumed; until the operator has seen
-        that, the old time still stands there (common/job.go and core/job.go of 1.9.3).
+        that, the status has the old time (common/job.go and core/job.go of 1.9.3).
         """
         return None if is_true(self.conditions, "Suspended") else seconds_of(self.start_time)
 
@@ -104,16 +104,16 @@ class _ElasticPolicy(LocalObject, frozen=True):
 
 
 class BoundedByPolicy(Bounded, frozen=True):
-    """A job's spec, of which its gang's least resources count beside the templates."""
+    """A job's spec; the minResources of its gang count in addition to the templates."""
 
     run_policy: RunPolicy = RunPolicy()
 
     def beside(self) -> int:
-        """The gang's least resources."""
+        """The number of the gang's minResources."""
         return len(self.run_policy.scheduling_policy.min_resources or ())
 
     def without(self) -> Mapping[str, object]:
-        """Its policy, which names none of these but says as before that there are some: it asks for a gang."""
+        """Its policy without minResources, which asks for a gang as before."""
         policy = msgspec.structs.replace(self.run_policy.scheduling_policy, min_resources={})
         return {"run_policy": msgspec.structs.replace(self.run_policy, scheduling_policy=policy)}
 
@@ -137,7 +137,7 @@ class _Spec(BoundedByPolicy, frozen=True):
     )
 
     def templates(self) -> Iterator[PodTemplate]:
-        """The pod templates of all replica types, whatever the kind of the job."""
+        """Yield the pod templates of all replica types, for a job of any kind."""
         for field in self.held:
             yield from (replica.template for replica in getattr(self, field).values())
 
@@ -157,7 +157,7 @@ def roles_of(
     *,
     missing: Callable[[str], int] = lambda _: 1,
 ) -> tuple[RoleSpec, ...]:
-    """The roles of a job, leaders first; `missing` is how many pods a role has that names no number.
+    """Return the roles of a job, leaders first; `missing` is the number of pods of a role that sets none.
 
     Raises InvalidObjectError for a job without replica types, for one written twice, and for negative numbers.
     """
@@ -175,14 +175,14 @@ def roles_of(
             raise InvalidObjectError(f"{path}.{type_}.replicas", f"{replicas} is negative; use 0 or more")
         template_path = f"{path}.{type_}.template.spec"
         roles.append(RoleSpec(name, replicas, replicas, spec.template, template_path, leads=name in _LEADERS))
-    # JSON objects have no order; one of our own makes every answer the same.
+    # JSON objects have no order; an order of our own makes all answers equal.
     return tuple(sorted(roles, key=lambda role: (not role.leads, role.name)))
 
 
 def check_mpi(specs: Mapping[str, ReplicaSpec], path: str) -> None:
-    """Raise InvalidObjectError for an MPIJob that its operator leaves alone with nothing but an event.
+    """Raise InvalidObjectError for an MPIJob that its operator does not run, with nothing but an event.
 
-    Both operators want one launcher, and the names of its types to the letter (mpi_validation.go of the Training
+    Both operators demand one launcher, and the exact names of the replica types (mpi_validation.go of the Training
     operator 1.9.3, validation.go of the MPI operator).
     """
     if "Launcher" not in specs:
@@ -197,7 +197,7 @@ def check_mpi(specs: Mapping[str, ReplicaSpec], path: str) -> None:
 
 
 def _unknown_types(kind: str, specs: Iterable[str], path: str) -> Iterator[Finding]:
-    """Replica types that a kind does not have: its operator refuses the job, or makes no pods of theirs."""
+    """Yield findings for replica types that a kind lacks: its operator refuses the job, or makes no pods of them."""
     known = _REPLICA_TYPES[kind]
     taken = {one.lower() for one in known}
     for type_ in islice((one for one in specs if one.lower() not in taken), _NAMED):
@@ -207,7 +207,7 @@ def _unknown_types(kind: str, specs: Iterable[str], path: str) -> Iterator[Findi
 
 
 def policy_of(job: TrainingJob) -> SchedulingPolicy:
-    """What the user wrote of scheduling in `runPolicy`."""
+    """Return the user's scheduling policy in `runPolicy`."""
     return job.spec.run_policy.scheduling_policy
 
 
@@ -234,7 +234,7 @@ def _with_init_container(role: RoleSpec, init: Container) -> RoleSpec:
 
 
 def _completed(kind: str, roles: tuple[RoleSpec, ...]) -> tuple[RoleSpec, ...]:
-    """The roles with what the operator adds to their pods."""
+    """Return the roles with the operator's additions to their pods."""
     if kind == "PyTorchJob" and any(role.name == "master" for role in roles):
         return tuple(_with_init_container(role, _WAIT_FOR_MASTER) if role.name == "worker" else role for role in roles)
     if kind == "MPIJob":
@@ -245,7 +245,7 @@ def _completed(kind: str, roles: tuple[RoleSpec, ...]) -> tuple[RoleSpec, ...]:
 
 
 def _as_served(role: RoleSpec) -> RoleSpec:
-    """The role as the apiserver keeps it: the operator's CRDs do not have pod-level `resources`."""
+    """Return the role as the apiserver keeps it: the operator's CRDs do not have pod-level `resources`."""
     return _with_spec(role, resources=ResourceRequirements())
 
 
@@ -263,7 +263,7 @@ def _dropped(roles: tuple[RoleSpec, ...]) -> list[Finding]:
 
 
 def _of_elastic(elastic: _ElasticPolicy, roles: tuple[RoleSpec, ...], policy: SchedulingPolicy) -> list[Finding]:
-    """What to tell the user of an elastic job. Raises InvalidObjectError for bounds that no job can have."""
+    """Return the findings for an elastic job. Raises InvalidObjectError for bounds that no job can have."""
     path = "spec.elasticPolicy"
     least, most = elastic.min_replicas, elastic.max_replicas
     for name, number in (("minReplicas", least), ("maxReplicas", most)):
@@ -285,14 +285,14 @@ def _of_elastic(elastic: _ElasticPolicy, roles: tuple[RoleSpec, ...], policy: Sc
 
 
 def _grown(role: RoleSpec, elastic: _ElasticPolicy) -> RoleSpec:
-    """The workers with the bounds of the autoscaler that the operator makes for them where it is told by what."""
+    """Return the workers with the bounds of the autoscaler that the operator makes if metrics are set for it."""
     if role.name != "worker" or not elastic.metrics or elastic.max_replicas is None:
         return role
     return replace(role, growth=Growth(elastic.max_replicas, "spec.elasticPolicy.maxReplicas"))
 
 
 def _needs(spec: _Spec, roles: tuple[RoleSpec, ...], kind: str) -> int:
-    """With how many pods the job can work: every pod is told how many there are, unless it is elastic."""
+    """Return the number of pods that the job needs to work: each pod gets that number, unless the job is elastic."""
     if kind == "MPIJob" or spec.enable_dynamic_worker:
         return 0
     least = spec.elastic_policy.min_replicas
@@ -300,7 +300,7 @@ def _needs(spec: _Spec, roles: tuple[RoleSpec, ...], kind: str) -> int:
 
 
 def _scaled(field: str) -> Callable[[TrainingJob, int], TrainingJob]:
-    """The job with that many workers, which is what its scale subresource means."""
+    """Return the function that sets the number of workers, as the job's scale subresource does."""
 
     def scaled(job: TrainingJob, replicas: int) -> TrainingJob:
         specs: Mapping[str, ReplicaSpec] = getattr(job.spec, _ATTRIBUTES[field])
@@ -311,7 +311,7 @@ def _scaled(field: str) -> Callable[[TrainingJob, int], TrainingJob]:
     return scaled
 
 
-# Those that the Training operator 1.9.3 takes, in whatever letters but for MPIJobs, and of these both operators.
+# The replica types that the Training operator 1.9.3 takes, in any case but for MPIJobs, there of both operators.
 _REPLICA_TYPES: Mapping[str, tuple[str, ...]] = {
     "PyTorchJob": ("Master", "Worker"),
     "TFJob": ("Chief", "Master", "PS", "Worker", "Evaluator"),
@@ -328,7 +328,7 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
     def read(job: TrainingJob) -> Workload:
         job.spec.check("spec")
         specs: Mapping[str, ReplicaSpec] = getattr(job.spec, _ATTRIBUTES[field])
-        # Only here, the operator makes no worker of a missing number.
+        # Only for this kind the operator makes no worker if the number is missing.
         missing = (lambda name: int(name == "launcher")) if kind == "MPIJob" else (lambda _: 1)
         roles = roles_of(specs, path, missing=missing)
         if kind == "MPIJob":

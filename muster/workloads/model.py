@@ -1,4 +1,4 @@
-"""What every kind of workload is reduced to, and the interface that a family file fills in."""
+"""The common model of all kinds of workload, and the interface that a family file implements."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Decoded(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """To how many pods an autoscaler may take a role, and where that is said."""
+    """The bounds of an autoscaler for the pods of a role, and the path of the field that sets them."""
 
     most: int
     path: str
@@ -46,7 +46,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """So many pods of a role that are of use only together, and the label by whose value they are known."""
+    """A number of pods of a role that are useful only together, and the label whose value groups them."""
 
     pods: int
     label: str
@@ -56,32 +56,32 @@ class Unit:
 class RoleSpec:
     """A group of equal pods as the workload describes it.
 
-    A gang waits for all pods of its minimum. For pods that the operator creates only after others run, say which:
+    A gang waits for all pods of its minimum. For pods that the operator creates only after others run, there are:
 
     - a whole role comes in a later wave, and waits for resources then: `of_wave(now=False)` (`together`, no minimum);
     - a part of the role comes when the first pods of it have nodes, and its resources are reserved from the beginning:
       `made_first` and `of_wave(now=True)` (the first pods are the minimum, the others `reserved`);
     - the role comes when the others run: no minimum, all of it `reserved`, and a `group` with the others;
-    - the same, and it must never wait: `gated` is False;
+    - a role like that which must never wait: `gated` is False;
     - an autoscaler adds them: the minimum is what it keeps at least, and `grows`.
     """
 
     name: str
     """Its name, in small letters."""
     replicas: int
-    """How many pods the operator makes."""
+    """The number of pods that the operator makes."""
     minimum: int
-    """How many of them the workload cannot start without."""
+    """The number of them that the workload needs to start."""
     template: PodTemplate
     """The pod template."""
     path: str
-    """Where the template's spec stands in the manifest."""
+    """The path of the template's spec in the manifest."""
     leads: bool = False
     """True if the role comes first among equals: head, master, launcher."""
     gated: bool = True
     """True if its pods are held; pods that come when the gang runs must never wait."""
     reserved: int = 0
-    """How many pods beyond `minimum` count in what the gang needs from the beginning."""
+    """The number of pods beyond `minimum` that count in the needs of the gang from the beginning."""
     together: bool = False
     """True if its pods, which come in a later wave, start together or not at all."""
     grows: bool = False
@@ -89,20 +89,20 @@ class RoleSpec:
     growth: Growth | None = None
     """The bounds of that autoscaler, where it has any."""
     made_first: int = 0
-    """How many pods are made before the others, which follow when these have nodes; 0 where all are made at once."""
+    """The number of pods that are made first; the others follow when these have nodes. 0 if all are made at once."""
     beside: int = 0
     """The roles that must be ready before its pods are made, and hold their room when these come: a bit for each.
 
     Bit n is the role in place n; the names of each would be as many as all roles, for each of them.
     """
     group: int = 0
-    """The group of roles that run side by side, of which the first that starts asks for the room of all; 0 for none."""
+    """The group of roles that run at the same time: the first to start requests the room of all; 0 for none."""
     unit: Unit | None = None
-    """The units in which its pods start beyond the minimum; None where each is of use by itself."""
+    """The units in which its pods start beyond the minimum; None if each is useful by itself."""
     done: int = 0
-    """How many of its pods have succeeded and are not made again, where its operator says so."""
+    """The number of its pods that have succeeded and are not made again, if its operator reports it."""
     added: int = 0
-    """How many init containers of `template`, the last ones, its operator adds: no manifest shows them."""
+    """The number of init containers at the end of `template` that its operator adds: no manifest has them."""
 
     @property
     def makes_pods(self) -> bool:
@@ -110,7 +110,7 @@ class RoleSpec:
         return self.replicas > self.done or (self.growth is not None and self.growth.most > 0)
 
     def of_wave(self, *, now: bool, beside: bool = False) -> RoleSpec:
-        """The role as one of the wave that starts `now`, or of a later one, which joins the gang.
+        """Return the role as one of the wave that starts `now`, or of a later one, which joins the gang.
 
         With `beside` it comes when others of that wave run.
         """
@@ -122,14 +122,14 @@ class RoleSpec:
 
 @dataclass(frozen=True, slots=True)
 class TimeLimit:
-    """A time after which the operator gives the workload up, and which runs while its gang waits.
+    """A time limit of the workload by its operator, which runs while its gang waits.
 
-    :ivar path: the field that says it, and :ivar text: what it says.
-    :ivar since: when it began (seconds of the wall clock); None where that is not known.
-    :ivar seconds: how long it is.
-    :ivar frees_after: the seconds from its end on until the workload's pods are deleted; None where they are not.
+    :ivar path: the path of the field that sets it, and :ivar text: its value.
+    :ivar since: its start (seconds of the wall clock); None if that is not known.
+    :ivar seconds: its length.
+    :ivar frees_after: the seconds from its end until the workload's pods are deleted; None if they are not.
     :ivar exact: False if the operator looks at its end only when something else happens.
-    :ivar role: the role whose first pod is made when it begins; "" where the operator's status says when it began.
+    :ivar role: the role whose first pod is made when it begins; "" if the operator's status has its start.
     """
 
     path: str
@@ -142,18 +142,18 @@ class TimeLimit:
 
     @property
     def ends(self) -> float | None:
-        """When the workload is given up, in seconds of the wall clock."""
+        """The end of the limit, in seconds of the wall clock."""
         return None if self.since is None else self.since + self.seconds
 
     @property
     def near(self) -> float | None:
-        """From when on the end is near: the last tenth of the time, but a minute at least."""
+        """The time from which on the end is near: the last tenth of the limit, but a minute at least."""
         return None if self.ends is None else self.ends - max(self.seconds / 10, 60.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """One workload, whatever its kind."""
+    """One workload of any kind."""
 
     kind: Kind
     """Its kind."""
@@ -166,13 +166,13 @@ class Workload:
     roles: tuple[RoleSpec, ...]
     """Its groups of equal pods, leaders first."""
     policy: SchedulingPolicy
-    """What its user wrote of scheduling beside labels."""
+    """The user's scheduling policy, which is not in labels."""
     policy_path: str = ""
-    """Where that stands."""
+    """The path of that policy."""
     priority_field: str = "priorityClass"
     """The field of the priority class there."""
     priority_of_pods: bool = True
-    """True if the gang has the priority of its pods where nobody named one for the workload."""
+    """True if the gang has the priority of its pods if none is set for the workload."""
     suspended: bool = False
     """True if it is suspended: it holds nothing and waits for nothing."""
     finished: bool = False
@@ -180,33 +180,33 @@ class Workload:
     lasts: bool = False
     """True if it does not end by itself: its pods stay until it is deleted."""
     template: TemplateMeta | None = None
-    """What the pod template says of itself, for kinds that opt in there."""
+    """The metadata of the pod template, for kinds that opt in there."""
     topology: Topology | None = None
-    """The network topology that it asks for otherwise than by labels; labels go before it."""
+    """The network topology that it requests by fields; labels take precedence."""
     scheduler: str = ""
     """The scheduler that it names at `policy_path` for all its pods."""
     findings: tuple[Finding, ...] = ()
-    """What its user should know: what is done otherwise than the manifest says."""
+    """Findings for its user: where it is handled differently from its manifest."""
     time_limits: tuple[TimeLimit, ...] = ()
     """The time limits that run while its gang waits."""
     remaining_roles: tuple[RoleSpec, ...] = ()
-    """The roles of what is left to do, where a part is done for good; empty where nothing is done yet."""
+    """The roles that are left, if a part is done for good; empty if nothing is done yet."""
     needs: int = 0
-    """With how many pods the workload itself says that it can work; 0 where it does not say."""
+    """The number of pods with which the workload can work by its own fields; 0 if these set none."""
     beside: tuple[RoleSpec, ...] = ()
     """Pods that its operator makes for it outside the gang, such as the submitter of a RayJob."""
     managed_by: str = ""
-    """The controller that it names to make its pods, in place of its operator; "" where it names none."""
+    """The controller that it names to make its pods, in place of its operator; "" for none."""
     upgrade_doubles: str = ""
-    """The field by which a second gang like this one runs beside it during an upgrade; "" where none does."""
+    """The field by which a second gang like this one runs at the same time during an upgrade; "" for none."""
 
     def label_path(self, key: str) -> str:
-        """Where a label of the workload stands, or should stand when it is missing."""
+        """Return the path of a label of the workload, which may be missing."""
         on_template = self.template and (key in self.template.labels or key not in self.metadata.labels)
         return f"{_TEMPLATE if on_template else _WORKLOAD}.labels[{key}]"
 
     def annotation_path(self, key: str) -> str:
-        """Where an annotation of the workload stands, or should stand when it is missing."""
+        """Return the path of an annotation of the workload, which may be missing."""
         on_template = self.template and (key in self.template.annotations or key not in self.metadata.annotations)
         return f"{_TEMPLATE if on_template else _WORKLOAD}.annotations[{key}]"
 
@@ -238,18 +238,18 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Voice:
-    """Labels and annotations that speak for a workload; `where` says in which field of what object they stand."""
+    """Labels and annotations that set the intent of a workload; `where` names their object and field."""
 
     where: str
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
 
     def label_path(self, key: str) -> str:
-        """Where a label stands."""
+        """Return the path of a label."""
         return f"{self.where}.labels[{key}]"
 
     def annotation_path(self, key: str) -> str:
-        """Where an annotation stands."""
+        """Return the path of an annotation."""
         return f"{self.where}.annotations[{key}]"
 
 
@@ -272,7 +272,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """One object that a workload is made from; `namespace` is "" where its kind has none."""
+    """One object that a workload is made from; `namespace` is "" for cluster-scoped kinds."""
 
     source: Source
     namespace: str
@@ -281,11 +281,11 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """How to read a workload whose manifest holds only a part of it, and another object the rest.
+    """The other object that holds a part of a workload, and the functions that join both.
 
-    `of` names that object, which is of one of the `sources`; for an unknown kind it gives None, and `read` raises.
-    `joined` puts both together, decoded; the other functions of the kind take the result. `path` is the field of the
-    workload that refers to the object.
+    `of` returns the reference to that object, which is of one of the `sources`; for an unknown kind None, and `read`
+    raises. `joined` puts both together, decoded; the other functions of the kind take the result. `path` is the field
+    of the workload that refers to the object.
     """
 
     sources: tuple[Source, ...]
@@ -293,14 +293,14 @@ class Origin:
     of: Callable[[Any], Reference | None]
     joined: Callable[[Any, Any], Decoded]
     makes: Kind
-    """The kind of what the operator makes of both, under the name of the workload, and does not change again."""
+    """The kind of the object that the operator makes of both, under the workload's name, and does not change again."""
     as_made: Callable[[Any, Any], Decoded]
-    """Both together, and what was made of them, which counts from then on, whatever becomes of the object."""
+    """Joins both with the object made of them, which counts from then on, even if the other object changes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Kind:
-    """One kind of workload: how it is named at the apiserver, and how its manifests and pods are read.
+    """One kind of workload: its names at the apiserver, and the functions that read its manifests and pods.
 
     `read` raises InvalidObjectError when the manifest cannot be a gang.
     """
@@ -319,51 +319,51 @@ class Kind:
     With `pods_of_jobs` its value must be the workload's name.
     """
     pod_group_name: Callable[[str], str]
-    """The name of the PodGroup for a workload's name."""
+    """Returns the name of the PodGroup for a workload's name."""
     decoded: type[Any]
     """The type as which its manifests are decoded."""
     policy: Callable[[Any], SchedulingPolicy]
-    """What the user wrote of scheduling beside labels, of a decoded workload."""
+    """Returns the user's scheduling policy, which is not in labels, of a decoded workload."""
     read: Callable[[Any], Workload]
-    """The workload of a decoded one; of a kind without a gang of its own, the workload that it makes.
+    """Returns the workload of a decoded one; for a kind without a gang of its own, the workload that it makes.
 
-    A manifest that muster has no gang for, and that is right all the same (a RayJob that selects a cluster, a Job whose
-    template names no gang), is a workload without `roles` and with `pod_group` "": it and its pods are left alone.
+    A valid manifest without a gang (a RayJob that selects a cluster, a Job whose template names no gang) is a workload
+    without `roles` and with `pod_group` "": it and its pods are left alone.
     """
     role_of: Callable[[Pod], str | None]
-    """The role of a pod that the workload controls; None for a pod that is no member.
+    """Returns the role of a pod that the workload controls; None for a pod that is no member.
 
-    It goes by what the pod has from its template when it is created: muster may see it before webhooks of the operator,
-    which add labels of their own.
+    It reads only labels and fields that the pod has from its template: muster may see it before webhooks of the
+    operator, which add labels of their own.
     """
     pod_labels: Callable[[Workload, RoleSpec], Mapping[str, str]]
-    """The labels that the operator puts on a role's pods; `role_of` a pod with them is that role."""
+    """Returns the labels that the operator puts on a role's pods; `role_of` a pod with them is that role."""
     maker: str = ""
-    """Who makes its pods, as documents say it: letters alone, and one name for each `pod_label`.
+    """The maker of its pods, by its name in documents: letters alone, and one name for each `pod_label`.
 
-    In small letters it names the webhook that sees these pods, `<maker>.pods.muster.dev`; "" for kinds of which no
-    operator's pods are watched.
+    In small letters it names the webhook that sees these pods, `<maker>.pods.muster.dev`; "" for kinds without watched
+    pods of an operator.
     """
     owns_gang: bool = True
     """True if it has a gang of its own; otherwise it makes a workload that has one."""
     owns_pod_group: bool = True
     """True if the workload owns its PodGroup; plain gangs are known by their pods alone."""
     in_waves: bool = False
-    """True if its roles may come in waves, of which the first is the gang."""
+    """True if its roles may come in waves; the first wave is the gang."""
     pods_of_jobs: bool = False
-    """True if batch Jobs stand between the workload and some of its pods."""
+    """True if batch Jobs of the workload control some of its pods."""
     hears_touches: bool = True
     """True if the operator tries again at once when the workload, or such a Job, is touched."""
     scaled: Callable[[Any, int], Any] | None = None
-    """The decoded workload with another number in its scale subresource; None for kinds without one."""
+    """Returns the decoded workload with another number in its scale subresource; None for kinds without one."""
     carried_on_by: Callable[[Any], tuple[str, ...]] = lambda _: ()
-    """The names of workloads that carry on its work; the first that exists takes its place in the queue."""
+    """Returns the names of workloads that carry on its work; the first that exists takes its place in the queue."""
     speaks: Callable[[Any], ObjectMeta] = attrgetter("metadata")
-    """The metadata of a decoded one by which it asks for gang scheduling."""
+    """Returns the metadata of a decoded one by which it asks for gang scheduling."""
     voices: Callable[[Any], tuple[Voice, ...]] = lambda _: ()
-    """What speaks for a workload beside its metadata and before its owners, the nearest first."""
+    """Returns what sets the intent of a workload after its metadata and before its owners, the nearest first."""
     origin: Origin | None = None
-    """How to read a workload that needs another object to be read; None for kinds that stand alone."""
+    """The other object that is needed to read a workload; None for kinds that need none."""
 
     @property
     def resource(self) -> Resource:
@@ -373,9 +373,9 @@ class Kind:
     def whole(
         self, decoded: Decoded, origin: Callable[[Reference], object | None], made: Decoded | None = None
     ) -> Decoded:
-        """The workload together with what it is made from, which `origin` finds, and what was `made` of both.
+        """Return the workload joined with its origin, found by `origin`, and with the object `made` of both.
 
-        Raises InvalidObjectError where that is not there.
+        Raises InvalidObjectError if that does not exist.
         """
         reference = self.origin.of(decoded) if self.origin else None
         if self.origin is None or reference is None:

@@ -1,8 +1,8 @@
 """MPIJob of the MPI operator (`kubeflow.org/v2beta1`).
 
 Its workers are pods of the MPIJob; its launcher is the pod of a batch Job of the MPIJob. Under `WaitForWorkersReady`
-the launcher is made when all workers are ready: counting it among those that must exist first would wait for ever, so
-that it is no member of the minimum, is never held, and its room is kept from the beginning.
+the launcher is made when all workers are ready. A minimum with it would never be reached, so it is not in the minimum,
+is never held, and its room is kept from the beginning.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class _Spec(BoundedByPolicy, frozen=True):
     held: ClassVar[tuple[str, ...]] = ("mpi_replica_specs",)
 
     def templates(self) -> Iterator[PodTemplate]:
-        """The pod templates of launcher and workers."""
+        """Yield the pod templates of launcher and workers."""
         yield from (replica.template for replica in self.mpi_replica_specs.values())
 
 
@@ -46,7 +46,7 @@ def _policy(job: MPIJob) -> SchedulingPolicy:
 
 
 def _checked_roles(job: MPIJob) -> tuple[RoleSpec, ...]:
-    """The roles of a job that the operator runs; others it leaves lie, with nothing but an event (validation.go)."""
+    """Return the roles of a job that the operator runs; it ignores others, with only an event (validation.go)."""
     path = "spec.mpiReplicaSpecs"
     specs = job.spec.mpi_replica_specs
     job.spec.check("spec")
@@ -64,7 +64,7 @@ def _checked_roles(job: MPIJob) -> tuple[RoleSpec, ...]:
 
 def _read(job: MPIJob) -> Workload:
     roles = _checked_roles(job)
-    # The operator takes every other word for this one, too; without workers it has nothing to wait for.
+    # The operator takes any other value for this one, too; without workers it has nothing to wait for.
     waits = job.spec.launcher_creation_policy not in ("", "AtStartup")
     workers = sum(role.replicas for role in roles if role.name == _WORKER)
     if waits and workers:
@@ -83,16 +83,16 @@ def _read(job: MPIJob) -> Workload:
         suspended=job.spec.run_policy.suspend,
         finished=job.status.finished,
         managed_by=job.spec.run_policy.managed_by,
-        # Of a launcher that waits for its workers each has to be ready (countReadyWorkerPods of 0.8.0).
+        # If the launcher waits for its workers, each has to be ready (countReadyWorkerPods of 0.8.0).
         needs=workers if waits else 0,
         time_limits=() if waits else _time_limits(job),
     )
 
 
 def _time_limits(job: MPIJob) -> tuple[TimeLimit, ...]:
-    """The time limit of the launcher's Job, which a launcher that waits for its workers does not have yet.
+    """Return the time limit of the launcher's Job, which does not exist while the launcher waits for its workers.
 
-    The workers go with it only where `cleanPodPolicy` says so.
+    The workers are deleted with it only if `cleanPodPolicy` is set so.
     """
     policy = job.spec.run_policy
     limit, goes = policy.time_limit(), policy.clean_pod_policy in ("All", "Running")

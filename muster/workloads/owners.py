@@ -1,4 +1,4 @@
-"""The walk up the controllers of an object: one rule of where it ends, for all programs.
+"""The walk up the controllers of an object, with one rule for its end in all programs.
 
 The webhook reads objects that its watches have not shown, the controller has its stores, and an audit the objects that
 it listed: they have to find the same owners, or they would judge a workload differently.
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from muster.model.objects import OwnerReference
 
 MOST_OWNERS = 4
-"""Owners that are looked up on one walk. A pod of a TrainJob has three above it: a Job, a JobSet, the TrainJob."""
+"""Most owners that are looked up on one walk. A pod of a TrainJob has three: a Job, a JobSet, the TrainJob."""
 
 
 class OwnerWalk:

@@ -1,8 +1,8 @@
 """Pods, batch Jobs and StatefulSets that opt in: label `muster.dev/gang` and annotation `muster.dev/gang-size`.
 
-They stand on the pod, or on the pod template of the Job or StatefulSet; nothing broader, so that no other pod is ever
-looked at. Pods of one name are one gang, whether made by hand, by a StatefulSet or by ReplicaSets; so nobody owns the
-PodGroup, and it is there for as long as a pod of the name is. A template that is run again and again (by a CronJob, a
+They are on the pod, or on the pod template of the Job or StatefulSet; nothing broader, so that no other pod is ever
+looked at. Pods of one name are one gang, made by hand, by a StatefulSet or by ReplicaSets; so the PodGroup has no
+owner, and exists for as long as a pod of the gang does. A template that is run again and again (by a CronJob, a
 workflow) makes a gang of each run: the webhook gives its pods a name of their own.
 """
 
@@ -33,7 +33,7 @@ _HASH_LENGTH = 10
 _LONGEST_SIZE = 9  # digits; minMember is an int32
 _FINAL = ("Complete", "Failed")
 _LONGEST_LABEL = 63
-# What replaces pods beside others of the same gang, which may be another object's, as in a rollout.
+# Kinds that replace pods next to others of the same gang, which may be another object's, as in a rollout.
 _REPLACING = frozenset(
     {("apps", "StatefulSet"), ("apps", "ReplicaSet"), ("apps", "DaemonSet"), ("", "ReplicationController")}
 )
@@ -77,12 +77,12 @@ class PlainStatefulSet(LocalObject, frozen=True):
 
 
 def _said(labels: Mapping[str, str]) -> SchedulingPolicy:
-    # Something must be said for the workload to be muster's; how many is read, and checked, with the rest.
+    # A policy must be set for the workload to be muster's; the number is read, and checked, with the rest.
     return SchedulingPolicy(min_available=1) if labels.get(GANG) else SchedulingPolicy()
 
 
 def _gang(labels: Mapping[str, str], path: str) -> str:
-    """The name of the gang and of its PodGroup; a label value may be no valid name."""
+    """Return the name of the gang and of its PodGroup; a label value may be no valid name."""
     name = labels.get(GANG, "")
     if not is_object_name(name):
         raise InvalidObjectError(
@@ -98,10 +98,10 @@ def runs(maker: OwnerReference) -> bool:
 
 
 def gang_of_run(gang: str, run: str, *, made: bool) -> str:
-    """The gang of a run of this name whose template names a gang; a label value, as that is.
+    """Return the gang of a run of this name whose template names a gang, as a label value.
 
-    A run that something else has `made`, and one whose name begins with the gang's, has a gang of its own. The same
-    for pods that have been given its name already.
+    A run that has a controller (`made`), and one whose name begins with the gang's, has a gang of its own. Pods that
+    have its name already keep it.
     """
     if run.startswith(f"{gang}-"):
         return run
@@ -114,7 +114,7 @@ def gang_of_run(gang: str, run: str, *, made: bool) -> str:
 
 
 def run_of(pod: Pod) -> str:
-    """The UID of the Job that made a plain pod, where that Job makes a whole gang; "" where it is a part of one."""
+    """Return the UID of the Job that made a plain pod, if that Job makes a whole gang; "" if only a part of one."""
     completions, maker = completions_of(pod), pod.metadata.controller
     size = _number(pod.metadata.annotations.get(GANG_SIZE, ""))
     return maker.uid if maker is not None and completions and size and completions >= size else ""
@@ -132,22 +132,22 @@ def _size(annotations: Mapping[str, str], path: str) -> int:
 
 
 def _number(text: str) -> int | None:
-    """A number of pods; None where the text is none."""
+    """Return a number of pods; None if the text is no number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _LONGEST_SIZE else None
 
 
 def completions_of(pod: Pod) -> int | None:
-    """How many pods of its Job are to succeed; None where the webhook did not write it down."""
+    """Return the number of pods of its Job that are to succeed; None if the webhook did not record it."""
     return _number(pod.metadata.annotations.get(GANG_COMPLETIONS, ""))
 
 
 def time_limit_of(pod: Pod) -> int | None:
-    """The seconds after which its Job is ended; None where the webhook did not write any down."""
+    """Return the time limit of its Job in seconds; None if the webhook did not record one."""
     return _number(pod.metadata.annotations.get(GANG_TIME_LIMIT, ""))
 
 
 def of_size(workload: Workload, size: int) -> Workload:
-    """The same plain gang, which cannot start without so many pods."""
+    """Return the same plain gang with this minimum."""
     roles = tuple(replace(role, replicas=size, minimum=size) for role in workload.roles)
     return replace(workload, roles=roles, policy=SchedulingPolicy(min_available=size))
 
@@ -155,7 +155,7 @@ def of_size(workload: Workload, size: int) -> Workload:
 def _read_job(job: PlainJob) -> Workload:
     template = job.spec.template
     if not template.metadata.labels.get(GANG):
-        # Opted in by its namespace or by a label of its own; such a Job's pods are nobody's gang.
+        # Opted in by its namespace or by a label of its own; such a Job's pods are no gang.
         return Workload(PLAIN_JOB, job.api_version, job.metadata, "", (), SchedulingPolicy())
     path = "spec.template.metadata"
     made = job.metadata.controller is not None
@@ -183,7 +183,7 @@ def _read_job(job: PlainJob) -> Workload:
 
 
 def _time_limits(seconds: int | None, since: float | None = None, role: str = "") -> tuple[TimeLimit, ...]:
-    """The limit of a Job, whose controller deletes the pods when it is over."""
+    """Return the limit of a Job, whose controller deletes the pods at its end."""
     path = "spec.activeDeadlineSeconds"
     return () if seconds is None else (TimeLimit(path, f"{seconds} s", since, seconds, frees_after=0.0, role=role),)
 
@@ -223,12 +223,12 @@ def _members(pods: int, size: int, template: PodTemplate) -> RoleSpec:
 
 
 def _policy(size: int, pods: int) -> SchedulingPolicy:
-    """To be in a gang is to say something, also where there is no pod of it."""
+    """Return the policy of a gang, which is set even if there is no pod of it."""
     return SchedulingPolicy(min_available=size) if pods else SchedulingPolicy(min_resources={})
 
 
 def _check_size(size: int, pods: int, there: str) -> None:
-    """None at all is how a Job is paused, and a StatefulSet stopped: of those nothing waits."""
+    """Check the size of a gang; without pods a Job is paused, or a StatefulSet stopped, and nothing waits."""
     if size > pods > 0:
         raise InvalidObjectError(
             f"spec.template.metadata.annotations[{GANG_SIZE}]", f"{size} is above the {pods} pods that {there}"
@@ -236,9 +236,9 @@ def _check_size(size: int, pods: int, there: str) -> None:
 
 
 def _speaks(maker: PlainJob | PlainStatefulSet) -> ObjectMeta:
-    """The metadata that its pods have, which Kubernetes makes of the template alone; Kueue reads what the maker says.
+    """Return the metadata of its pods, which Kubernetes makes of the template alone; Kueue reads the maker's.
 
-    One whose template names no gang is judged by what it says itself, so that its user hears that it is none.
+    A maker whose template names no gang is judged by its own metadata, so that its user is warned that it makes none.
     """
     own, template = maker.metadata, maker.spec.template.metadata
     if not template.labels.get(GANG):

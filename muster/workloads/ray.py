@@ -18,8 +18,8 @@ _HEAD = "headgroup"
 _CLUSTER_LABEL = read_key("ray.io/cluster")
 _GROUP_LABEL = read_key("ray.io/group")
 _NODE_TYPE_LABEL = read_key("ray.io/node-type")
-# On the hosts of a replica, where there are several (its feature RayMultiHostIndexing, by default from 1.6 on). KubeRay
-# deletes a replica that lacks one of them.
+# Label of the hosts of a replica with several (feature RayMultiHostIndexing, by default from 1.6 on). KubeRay deletes a
+# replica that lacks one of them.
 _REPLICA_LABEL = read_key("ray.io/worker-group-replica-name")
 _REDIS_CLEANUP = "redis-cleanup"
 # The operator's default when maxReplicas is not given: no bound.
@@ -76,13 +76,13 @@ class ClusterSpec(Bounded, frozen=True):
     )
 
     def templates(self) -> Iterator[PodTemplate]:
-        """The pod templates of the head and of all groups."""
+        """Yield the pod templates of the head and of all groups."""
         if self.head_group_spec is not None:
             yield self.head_group_spec.template
         yield from (group.template for group in self.worker_group_specs)
 
     def beside(self) -> int:
-        """What the autoscaler and the collectors ask for, of which each group has one."""
+        """The number of amounts of the autoscaler and of the collectors, one for each group."""
         collector = self.history_server_options.collector_options
         groups = 1 + len(self.worker_group_specs)
         asked = ((1, self.autoscaler_options.resources), (groups, collector.resources if collector else None))
@@ -97,7 +97,7 @@ class RayCluster(LocalObject, frozen=True):
     spec: ClusterSpec = ClusterSpec()
 
 
-# What KubeRay adds to the pods that it makes (controllers/ray/common/pod.go of 1.6.2; collector and TLS: of 1.7.0).
+# KubeRay's additions to its pods (controllers/ray/common/pod.go of 1.6.2; collector and TLS: of 1.7.0).
 _AUTOSCALER = ResourceRequirements(
     requests={"cpu": "500m", "memory": "512Mi"}, limits={"cpu": "500m", "memory": "512Mi"}
 )
@@ -121,7 +121,7 @@ _WAIT_FOR_CERTIFICATE = Container(
 
 
 def _pod_group_name(cluster: str) -> str:
-    """As KubeRay's own Volcano integration names it."""
+    """Return the name that KubeRay's own Volcano integration uses."""
     return f"ray-{cluster}-pg"
 
 
@@ -130,7 +130,7 @@ def _read_cluster(cluster: RayCluster) -> Workload:
 
 
 def _as_served(api_version: str, spec: ClusterSpec, path: str) -> tuple[ClusterSpec, tuple[Finding, ...]]:
-    """The spec as the apiserver keeps it, which drops what its v1alpha1 does not know."""
+    """Return the spec as the apiserver keeps it, which drops fields that v1alpha1 does not have."""
     if not api_version.endswith(_V1ALPHA1):
         return spec, ()
     groups = tuple(msgspec.structs.replace(one, num_of_hosts=1, suspend=False) for one in spec.worker_group_specs)
@@ -164,9 +164,9 @@ def gang_of(
     suspended: bool = False,
     finished: bool = False,
 ) -> Workload:
-    """The gang of a cluster, or of a cluster that the operator has yet to make from the spec at that path.
+    """Return the gang of a cluster, or of a cluster that the operator has yet to make from the spec at that path.
 
-    Raises InvalidObjectError where the spec cannot be a gang.
+    Raises InvalidObjectError if the spec cannot be a gang.
     """
     spec.check(path)
     spec, findings = _as_served(api_version, spec, path)
@@ -227,7 +227,7 @@ def _growth(group: _WorkerGroup, path: str) -> Growth | None:
 
 
 def _replicas(group: _WorkerGroup, path: str) -> tuple[int, int]:
-    """Desired and least number of pods, as KubeRay counts: clamp(replicas, min, max) x numOfHosts; suspended is 0."""
+    """Return the desired and the least number of pods, as KubeRay counts: clamp(replicas, min, max) x numOfHosts."""
     for name, value in (
         ("replicas", group.replicas),
         ("minReplicas", group.min_replicas),
@@ -253,7 +253,7 @@ def _replicas(group: _WorkerGroup, path: str) -> tuple[int, int]:
 
 
 def with_container(template: PodTemplate, more: Container, path: str) -> PodTemplate:
-    """With one of KubeRay's beside the user's own, of which there must be one."""
+    """Return the template with a container of KubeRay in addition to the user's own; there must be one of these."""
     if not template.spec.containers:
         raise InvalidObjectError(f"{path}.containers", "empty; a pod has at least one container")
     spec = msgspec.structs.replace(template.spec, containers=(*template.spec.containers, more))
@@ -261,7 +261,7 @@ def with_container(template: PodTemplate, more: Container, path: str) -> PodTemp
 
 
 def _completed(template: PodTemplate, cluster: ClusterSpec, path: str) -> PodTemplate:
-    """The template of a pod of any group, with what KubeRay 1.7 adds to each for its history server and for mTLS."""
+    """Return the template of a pod with KubeRay 1.7's additions for its history server and for mTLS."""
     collector, wait = cluster.history_server_options.collector_options, _WAIT_FOR_CERTIFICATE
     if collector is not None:
         template = with_container(

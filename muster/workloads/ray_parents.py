@@ -1,8 +1,8 @@
 """The kinds that make a RayCluster: RayJob, RayService, RayCronJob.
 
-They hand their labels down to it, so that the gang is always the RayCluster's: a retry or an upgrade is a new cluster
-and a new gang. A RayCronJob hands down nothing; muster finds it above the cluster. A retry has its RayJob's place in
-the line (`Kind.carried_on_by`), an upgrade its own.
+The cluster gets their labels, so that the gang is always the RayCluster's: a retry or an upgrade is a new cluster and a
+new gang. A RayCronJob passes no labels on; muster finds it above the cluster. A retry has its RayJob's place in the
+queue (`Kind.carried_on_by`), an upgrade its own.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from muster.workloads.model import RoleSpec, SchedulingPolicy, TimeLimit, Worklo
 from muster.workloads.ray import RAY_CLUSTER, ClusterSpec, gang_of, with_container
 
 _TIMEOUT = read_key("ray.io/initializing-timeout")  # annotation on RayServices
-# Five letters that the operator puts behind the name of what it makes.
+# Five letters that the operator appends to the names of its objects.
 _GENERATED = "-xxxxx"
-# What a rule or policy says that has the whole cluster deleted. `DeleteWorkers` leaves its head, the least part of it.
+# The value of a rule or policy that deletes the whole cluster. `DeleteWorkers` leaves its head, the least part of it.
 _DELETING = ("DeleteCluster", "DeleteSelf")
-# What KubeRay adds to the head's pods in SidecarMode (controllers/ray/common/job.go of 1.6.2).
+# KubeRay's addition to the head's pods in SidecarMode (controllers/ray/common/job.go of 1.6.2).
 _SUBMITTER = Container(
     name="ray-job-submitter",
     resources=ResourceRequirements(
@@ -65,9 +65,9 @@ class _DeletionStrategy(LocalObject, frozen=True):
 
     @property
     def frees_after(self) -> float | None:
-        """Seconds from the deadline until the cluster is gone, however the job ends at that time.
+        """Seconds from the deadline until the cluster is gone, with any result of the job.
 
-        At its deadline a job has failed as a deployment, and not as a Ray job: `onFailure` does not see that.
+        At its deadline a job has failed as a deployment, and not as a Ray job: `onFailure` does not apply.
         """
         deleting = [rule for rule in self.deletion_rules if rule.policy in _DELETING]
         well = [rule.condition.ttl_seconds for rule in deleting if rule.succeeded]
@@ -96,7 +96,7 @@ class _JobSpec(LocalObject, frozen=True):
         return self.deletion_strategy.leaves_cluster
 
     def time_limits(self, path: str, since: float | None = None) -> tuple[TimeLimit, ...]:
-        """How long the job may take, and how long until it runs (both count from the making of its cluster)."""
+        """Return the limits of its run time and of its start; both count from the creation of its cluster."""
         most, until_it_runs = self.active_deadline_seconds, self.pre_running_deadline_seconds
         limits = []
         if most is not None:
@@ -108,7 +108,7 @@ class _JobSpec(LocalObject, frozen=True):
 
     @property
     def _frees_after(self) -> float | None:
-        """Seconds from the deadline until its cluster is deleted; None where it stays, or nothing watches the time."""
+        """Seconds from the deadline until its cluster is deleted; None if it stays, or nothing checks the time."""
         if self.submission_mode == "InteractiveMode":
             return None
         if self.deletion_strategy is not None:
@@ -188,7 +188,7 @@ def _read_job(job: RayJob) -> Workload:
     meta = _made(job.metadata, _GENERATED)
     if spec is None:
         return _without_gang(job.api_version, meta, "spec.clusterSelector")
-    # Once it has ended its cluster is about to go, if it is not gone.
+    # Once it has ended, its cluster is deleted or about to be.
     workload = gang_of(
         *(job.api_version, meta, spec, "spec.rayClusterSpec"), suspended=job.spec.suspend, finished=job.status.ended
     )
@@ -198,7 +198,7 @@ def _read_job(job: RayJob) -> Workload:
 
 
 def _submitters(job: _JobSpec, path: str) -> tuple[RoleSpec, ...]:
-    """The pod that submits the job, where it is one of its own."""
+    """Return the pod that submits the job, if it has one."""
     if job.submission_mode != "K8sJobMode":
         return ()
     template = job.submitter_pod_template or PodTemplate(spec=TemplateSpec(containers=(_SUBMITTER,)))
@@ -241,7 +241,7 @@ def _read_cron_job(cron: RayCronJob) -> Workload:
 
 
 def _not_handed_down(cron: ObjectMeta) -> Iterator[Finding]:
-    """What is read on the cluster alone: KubeRay copies nothing of it (raycronjob_controller.go of 1.6.2)."""
+    """Yield findings for keys that are read on the cluster alone: KubeRay (raycronjob_controller.go) copies none."""
     if cron.annotations.get(REQUEUE_AFTER):
         path = f"metadata.annotations[{REQUEUE_AFTER}]"
         rest = "it is ignored for this kind: KubeRay gives the RayJobs of a RayCronJob none of its annotations"
@@ -249,18 +249,18 @@ def _not_handed_down(cron: ObjectMeta) -> Iterator[Finding]:
 
 
 def _clusters_of_job(job: RayJob) -> tuple[str, ...]:
-    """The cluster of the try that is under way, which KubeRay names before it makes it."""
+    """Return the cluster of the current try, which KubeRay names before it makes it."""
     return () if job.status.ended else (job.status.ray_cluster_name,)
 
 
 def _clusters_of_service(service: RayService) -> tuple[str, ...]:
-    """The active and the pending cluster; the pending cluster carries on only where the active one is gone."""
+    """Return the active and the pending cluster; the pending one carries on only if the active one is gone."""
     status = service.status
     return status.active_service_status.ray_cluster_name, status.pending_service_status.ray_cluster_name
 
 
 def _cluster_of_job(job: _JobSpec, path: str) -> ClusterSpec | None:
-    """The cluster that a job makes, or None when it runs in an existing one."""
+    """Return the cluster that a job makes, or None if it runs in an existing one."""
     if job.cluster_selector:
         return None
     spec = job.ray_cluster_spec
@@ -281,7 +281,7 @@ def _cluster_of_job(job: _JobSpec, path: str) -> ClusterSpec | None:
 
 
 def _made(parent: ObjectMeta, suffix: str) -> ObjectMeta:
-    """Metadata of the cluster that a parent makes: its labels and annotations, and a name still to be generated."""
+    """Return metadata of the cluster that a parent makes: its labels and annotations, and a name to be generated."""
     return ObjectMeta(
         name=f"{parent.name}{suffix}",
         namespace=parent.namespace,

@@ -1,9 +1,9 @@
-"""TrainJob of Kubeflow Trainer (`trainer.kubeflow.org/v1alpha1`): a few numbers for a runtime that has the rest.
+"""TrainJob of Kubeflow Trainer (`trainer.kubeflow.org/v1alpha1`): a few settings for a runtime with the rest.
 
 The runtime, of a namespace or of the cluster, holds the template of a JobSet; the Trainer fills in nodes and resources
-and JobSet makes the pods. What is done here to the template is what the Trainer 2.3.0 does to it (pkg/runtime/core and
-pkg/runtime/framework/plugins), and 2.1.0 with its fields: it adds environment, volumes and ports, and never a container
-but Flux's.
+and JobSet makes the pods. The template is changed here as by the Trainer 2.3.0 (pkg/runtime/core and
+pkg/runtime/framework/plugins), and by 2.1.0 with its fields: it adds environment, volumes and ports, and never a
+container but Flux's.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from muster.workloads.trainer_changes import Changes, JobSetTemplate, Override, 
 _GROUP, _VERSION = "trainer.kubeflow.org", "v1alpha1"
 _FINAL = ("Complete", "Failed")
 
-# The label on a replicated job's template that says which step of a TrainJob it is.
+# The label on a replicated job's template that names its step of a TrainJob.
 _STEP_LABEL = read_key("trainer.kubeflow.org/trainjob-ancestor-step")
 _TRAINER_STEP = "trainer"
-# Of these the Trainer always makes one Job.
+# The steps for which the Trainer always makes one Job.
 _STEPS = (_TRAINER_STEP, "dataset-initializer", "model-initializer")
-# It installs Flux in the nodes' pods, and asks for nothing but what a LimitRange has it ask for.
+# It installs Flux in the nodes' pods, and has no requests but the defaults of a LimitRange.
 _FLUX = Container(name="flux-installer")
-# The name of the container that trains, and under MPI of the replicated job of the nodes.
+# The name of the training container, and under MPI of the replicated job of the nodes.
 _NODE = "node"
 _PER_NODE = "spec.trainer.resourcesPerNode"
 
@@ -78,12 +78,12 @@ class _Spec(Bounded, frozen=True):
     held: ClassVar[tuple[str, ...]] = ("pod_template_overrides", "runtime_patches", "trainer")
 
     def templates(self) -> Iterator[PodTemplate]:
-        """Those of its patches; the pods' own are the runtime's."""
+        """Yield the templates of its patches; the pods' own are the runtime's."""
         for patch in self.runtime_patches:
             yield from patch.template.spec.templates()
 
     def beside(self) -> int:
-        """How many entries it adds to the runtime's templates."""
+        """The number of entries that it adds to the runtime's templates."""
         given = self.trainer.resources_per_node
         amounts = len(given.requests or ()) + len(given.limits or ())
         overrides = sum(one.beside() for one in self.pod_template_overrides)
@@ -91,7 +91,7 @@ class _Spec(Bounded, frozen=True):
 
     @property
     def changes(self) -> Changes:
-        """What it changes of its runtime."""
+        """The changes to its runtime."""
         return Changes(self.pod_template_overrides, self.runtime_patches)
 
 
@@ -110,7 +110,7 @@ class TrainJob(LocalObject, frozen=True):
 
     @property
     def time_limits(self) -> tuple[TimeLimit, ...]:
-        """Its own limit (Trainer 2.3): from its creation on, or from when it was last resumed."""
+        """Its own limit (Trainer 2.3): from its creation on, or from its last resumption."""
         seconds = self.spec.active_deadline_seconds
         if not seconds:
             return ()
@@ -194,7 +194,7 @@ class _Joined:
     job: TrainJob
     runtime: TrainingRuntime
     made: JobSet | None = None
-    """The JobSet that the Trainer made of them: another runtime does not change it (`Build` of its plugin jobset)."""
+    """The JobSet that the Trainer made of both: a changed runtime does not change it (`Build` of its plugin jobset)."""
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -215,7 +215,7 @@ def _runtime_of(job: TrainJob) -> Reference | None:
 
 
 def _voices(workload: TrainJob | _Joined) -> tuple[Voice, ...]:
-    """What becomes the metadata of the JobSet: the TrainJob's goes over the runtime's, which may have changed since."""
+    """Return the sources of the JobSet's metadata: the TrainJob, then the runtime, which may have changed since."""
     job = workload if isinstance(workload, TrainJob) else workload.job
     own = (*job.spec.changes.voices(), Voice("spec", job.spec.labels, job.spec.annotations))
     if isinstance(workload, TrainJob):
@@ -269,7 +269,7 @@ def _read(workload: TrainJob | _Joined) -> Workload:
 
 
 def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[ReplicatedJob]:
-    """The replicated jobs of the JobSet that the Trainer makes."""
+    """Yield the replicated jobs of the JobSet that the Trainer makes."""
     nodes = job.spec.trainer.num_nodes
     if nodes is not None and nodes < 0:
         raise InvalidObjectError("spec.trainer.numNodes", f"{nodes} is negative; use 0 or more")
@@ -286,7 +286,7 @@ def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[Replicate
         if trains and policy is not None:
             count = 1 if policy.num_nodes is None else policy.num_nodes
         count = max(count, 1)
-        # Under MPI the nodes are known by name, elsewhere by the step, and of several only the first.
+        # Under MPI the nodes are found by name, else by the step, and only the first of several.
         if not counted and nodes is not None and (replicated.name == _NODE if mpi else trains):
             counted = True
             count = max(nodes - 1, 1) if as_node else nodes
@@ -313,16 +313,16 @@ def _with_installer(template: PodTemplate) -> PodTemplate:
 
 
 def _with_resources(template: PodTemplate, given: _Resources) -> PodTemplate:
-    """The template with resourcesPerNode.
+    """Return the template with resourcesPerNode.
 
-    From Trainer 2.3 on it is merged over what the runtime has; before, it replaced that as a whole. Which version runs
-    is not known until the JobSet is made, so that each amount is the larger of both: a request of the runtime stays, or
-    becomes a limit that comes without a request, for no pod asks for more than its limit.
+    From Trainer 2.3 on it is merged over the runtime's resources; before, it replaced them as a whole. The version is
+    not known until the JobSet is made, so that each amount is the larger of both: a request of the runtime stays, or
+    becomes a limit that comes without a request, for no pod requests more than its limit.
     """
     if given.requests is None and given.limits is None:
         return template
     requests, limits = given.requests or {}, given.limits or {}
-    # Here it is still known where they stand.
+    # Their path is known only here.
     parse_resources(requests, path=f"{_PER_NODE}.requests")
     parse_resources(limits, path=f"{_PER_NODE}.limits")
 
@@ -338,7 +338,7 @@ def _with_resources(template: PodTemplate, given: _Resources) -> PodTemplate:
 
 
 def _sound(resources: ResourceRequirements) -> bool:
-    """True if all amounts are amounts; one that is none stays, to be named where it stands."""
+    """True if all amounts are valid; an invalid one stays, to be reported with its path."""
     try:
         parse_resources(resources.requests, path="")
         parse_resources(resources.limits, path="")
@@ -348,7 +348,7 @@ def _sound(resources: ResourceRequirements) -> bool:
 
 
 def _bound(template: PodTemplate, policy: _PodGroupPolicy, group: str) -> PodTemplate:
-    """The template as the Trainer binds it to a PodGroup of its own, where the runtime asks for that."""
+    """Return the template as the Trainer binds it to a PodGroup of its own, if the runtime asks for that."""
     labels, annotations = dict(template.metadata.labels), dict(template.metadata.annotations)
     if policy.volcano:
         annotations[GROUP_NAME] = group

@@ -1,7 +1,7 @@
-"""What a TrainJob changes of its runtime's JobSet: `runtimePatches`, before Trainer 2.2 `podTemplateOverrides`.
+"""Changes of a TrainJob to its runtime's JobSet: `runtimePatches`, before Trainer 2.2 `podTemplateOverrides`.
 
 The apiserver drops the field that the installed version does not know. Neither can give the pods a priority class or a
-scheduler, nor a container resources; the metadata of the JobSet, which a patch changes, too, may name both for muster.
+scheduler, nor a container resources; the JobSet's metadata, which a patch may change, may name both for muster.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from muster.workloads.model import Voice
 
 
 class JobSetTemplate(LocalObject, frozen=True):
-    """What a JobSet is made from; of a patch the part that it changes."""
+    """The template of a JobSet; in a patch the part that it changes."""
 
     metadata: TemplateMeta = TemplateMeta()
     spec: JobSetSpec = JobSetSpec()
@@ -37,11 +37,11 @@ class RuntimePatch(LocalObject, frozen=True):
 
     @property
     def template(self) -> JobSetTemplate:
-        """What it says of the JobSet."""
+        """The part of the JobSet that it changes."""
         return self.training_runtime_spec.template
 
     def beside(self) -> int:
-        """How many entries it holds beside its pod templates."""
+        """The number of its entries outside its pod templates."""
         metas = (self.template.metadata, *(job.template.metadata for job in self.template.spec.replicated_jobs))
         return self.template.spec.too_much + TEMPLATE + sum(map(_entries, metas))
 
@@ -62,7 +62,7 @@ class Override(LocalObject, frozen=True):
     spec: _OverrideSpec = _OverrideSpec()
 
     def beside(self) -> int:
-        """How many entries it holds; it is applied to each job that it names."""
+        """The number of its entries; it is applied to each job that it names."""
         each = TEMPLATE + _entries(self.metadata) + len(self.spec.scheduling_gates)
         return (1 + len(self.target_jobs)) * each
 
@@ -72,7 +72,7 @@ def _entries(meta: TemplateMeta) -> int:
 
 
 class _Change(NamedTuple):
-    """What is changed of one replicated job."""
+    """The changes to one replicated job."""
 
     of_job: TemplateMeta
     of_pods: TemplateMeta
@@ -80,13 +80,13 @@ class _Change(NamedTuple):
 
 
 class Changes:
-    """All of them, in the order in which the Trainer makes them."""
+    """All changes, in the order in which the Trainer makes them."""
 
     def __init__(self, overrides: Iterable[Override], patches: Iterable[RuntimePatch]) -> None:
         self._patches = tuple(patches)
         self._of: dict[str, list[_Change]] = {}
         for override in overrides:
-            # One that names a job twice is one.
+            # An override that names a job twice is applied once.
             for name in dict.fromkeys(target.name for target in override.target_jobs):
                 change = _Change(TemplateMeta(), override.metadata, override.spec.scheduling_gates)
                 self._of.setdefault(name, []).append(change)
@@ -97,14 +97,14 @@ class Changes:
                 self._of.setdefault(job.name, []).append(change)
 
     def voices(self) -> Iterator[Voice]:
-        """What becomes the metadata of the JobSet, the last patch first."""
+        """Yield the sources of the JobSet's metadata, the last patch first."""
         for index in reversed(range(len(self._patches))):
             meta = self._patches[index].template.metadata
             path = f"spec.runtimePatches[{index}].trainingRuntimeSpec.template.metadata"
             yield Voice(path, meta.labels, meta.annotations)
 
     def made_in(self, job: ReplicatedJob) -> ReplicatedJob:
-        """The replicated job as it is with them."""
+        """Return the replicated job with the changes."""
         changes = self._of.get(job.name)
         if changes is None:
             return job

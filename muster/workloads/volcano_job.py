@@ -1,6 +1,6 @@
 """Volcano's own Job (`batch.volcano.sh/v1alpha1`): judged against its queue like every other gang, never touched.
 
-Volcano makes its PodGroup and its pods; what it asks for is said in its own fields.
+Volcano makes its PodGroup and its pods; its needs are in its own fields.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from muster.workloads.bounds import Bounded
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
 
 _SCHEDULER, _DEFAULT_QUEUE = "volcano", "default"
-# What Volcano puts there is the UID of the Job.
+# Volcano writes the UID of the Job there.
 _GENERATED = "-xxxxx"
-# They mean nothing on a Volcano Job.
+# Keys without effect on a Volcano Job.
 _LABELS = (SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL, TOPOLOGY_MODE_LABEL, TOPOLOGY_TIER_LABEL)
 _ABORTED = ("Aborting", "Aborted")  # until a Command resumes it
 _FINAL = ("Completed", "Failed", "Terminated")
@@ -61,7 +61,7 @@ class _Spec(Bounded, frozen=True):
     held: ClassVar[tuple[str, ...]] = ("tasks",)
 
     def templates(self) -> Iterator[PodTemplate]:
-        """The pod templates of all tasks."""
+        """Yield the pod templates of all tasks."""
         yield from (task.template for task in self.tasks)
 
 
@@ -84,7 +84,7 @@ class VolcanoJob(LocalObject, frozen=True):
 
 def _policy(job: VolcanoJob) -> SchedulingPolicy:
     available = job.spec.min_available
-    # Volcano takes 0 for "not said", and its own webhook refuses what is below.
+    # Volcano takes 0 as unset, and its own webhook refuses negative numbers.
     return SchedulingPolicy(
         queue=job.spec.queue or _DEFAULT_QUEUE,
         priority_class=job.spec.priority_class_name,
@@ -126,7 +126,7 @@ def _read(job: VolcanoJob) -> Workload:
         suspended=job.status.state.phase in _ABORTED,
         finished=job.status.state.phase in _FINAL,
         topology=_topology(job.spec.network_topology),
-        # Below their sum Volcano passes over the tasks' own numbers.
+        # Below their sum Volcano ignores the tasks' own numbers.
         needs=sum(role.minimum for role in roles) if any(task.min_available for task in job.spec.tasks) else 0,
     )
 
@@ -143,7 +143,7 @@ def _topology(asked: _NetworkTopology | None) -> Topology | None:
 
 
 def _minimum(task: _Task, path: str) -> int:
-    """A task's own minimum, as Volcano's webhook defaults and checks it."""
+    """Return a task's own minimum, as Volcano's webhook defaults and checks it."""
     partitions = task.partition_policy
     if task.min_available is not None:
         minimum, where = task.min_available, f"{path}.minAvailable"
