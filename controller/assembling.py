@@ -9,22 +9,54 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from controller import pod_groups
+from controller.fenced_writes import Writer
 from controller.gangs import observe_gang
 from controller.quota_shares import QuotaShares, Shortage
-from controller.requeue import delete_unplaced, requeued_at
 from controller.term import Term
 from controller.touches import Touches
 from controller.work import Work
+from muster.kube.burst import burst
+from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
+from muster.model.resource import PODS
+from muster.model.times import seconds_of, text_of
 from muster.planning.candidate import candidate
 from muster.planning.expectations import SILENCE, Expectations
 from muster.planning.messages import lacking
-from muster.planning.snapshot import AdmissionRecord, GangSnapshot
+from muster.planning.snapshot import AdmissionRecord, GangSnapshot, Member
 from muster.queueing.ledger import GangKey
 from muster.workloads import PLAIN_POD
+
+
+def requeued_at(snapshot: GangSnapshot, now: float) -> str:
+    """The time at which the gang gives its place back, for its mark: never before one of its pods was made.
+
+    By that time its replacements are known, and the clocks of the operator and of muster may differ.
+    """
+    made = (seconds_of(member.pod.metadata.creation_timestamp) or 0.0 for member in snapshot.members)
+    return text_of(max((now, *made)))
+
+
+async def delete_unplaced(writer: Writer, members: Sequence[Member]) -> None:
+    """Delete these pods as they were seen, many at once; raises the first ApiError after all were tried.
+
+    A pod that has changed since is skipped: the watch will show how it is now.
+    """
+
+    async def delete_one(member: Member) -> None:
+        meta = member.pod.metadata
+        try:
+            await writer.delete(PODS, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
+        except ApiError as error:
+            if not error.conflict:
+                raise
+
+    await burst(delete_one, members)
+
 
 # What a quota has left changes with every pod, which concerns no gang: they look again after so many seconds.
 _LOOK_AGAIN = 15.0

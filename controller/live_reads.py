@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.admitters import KueueWorkload
 from muster.cluster.alive import has_living_owner
-from muster.cluster.kueue_objects import KUEUE_WORKLOADS
+from muster.cluster.stores import KUEUE_WORKLOADS
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all

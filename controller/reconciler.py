@@ -11,13 +11,12 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping
 from math import inf
 
 from controller import admission, deadlines, pod_groups
-from controller.assembling import Assembling
+from controller.assembling import Assembling, delete_unplaced, requeued_at
 from controller.gangs import found, observe_gang, plan
 from controller.gates import open_gates, take_off, try_gates
 from controller.kueue import report_wait, still_admits
 from controller.pace import Pace
 from controller.reports import annotations_match
-from controller.requeue import delete_unplaced, requeued_at
 from controller.set_aside import SetAside
 from controller.takeover import Takeover
 from controller.term import Term

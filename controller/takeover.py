@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 
 from controller.gangs import enter
 from controller.term import Term
-from muster.cluster.gang_keys import gang_of_group
 from muster.cluster.observe import read_ahead
+from muster.cluster.stores import gang_of_group
 from muster.model.objects import PodGroup
 from muster.queueing.ledger import GangKey
 

@@ -8,10 +8,16 @@ from contextlib import suppress
 from typing import Any
 
 from muster.admitters import Admitter
-from muster.cluster.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
-from muster.cluster.kueue_objects import KueueObjects, job_of_pod
 from muster.cluster.running_pods import RunningPods
-from muster.cluster.stores import ClusterStores, Watched
+from muster.cluster.stores import (
+    ClusterStores,
+    KueueObjects,
+    Watched,
+    gang_of_group,
+    gang_of_workload,
+    gangs_of_pod,
+    job_of_pod,
+)
 from muster.gangs.intent import Surroundings
 from muster.kube.client import Client
 from muster.kube.errors import ApiError

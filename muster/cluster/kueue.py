@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from muster.admitters import Admitter, KueueAnswer, answer_of, chosen_admitter, reverted
 from muster.cluster.cluster import Cluster
-from muster.cluster.kueue_objects import job_of_pod
+from muster.cluster.stores import job_of_pod
 from muster.gangs.intent import Defaults
 from muster.model.names import KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError

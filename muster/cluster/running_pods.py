@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
-from muster.cluster.gang_keys import gangs_of_pod
+from muster.cluster.stores import gangs_of_pod
 from muster.kube.store import Change
 from muster.kube.stores import Stores
 from muster.model.objects import InvalidObjectError

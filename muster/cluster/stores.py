@@ -1,22 +1,33 @@
-"""The stores that controller and webhook have in common, and the lookups by which both find the same objects."""
+"""The stores of the cluster and their indexes, and the lookups that controller and webhook have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from muster.cluster.elastic_quotas import ElasticQuotas
-from muster.cluster.pod_defaults import Added
-from muster.cluster.unmanaged_pods import UNFINISHED, UnmanagedPods
+from muster.admitters import KueueWorkload, newest
+from muster.admitters.kueue_quota import ClusterQueue, LocalQueue, needs_of, never_fits
 from muster.gangs.gang import priority_values
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.store import Change, Store
 from muster.model.keep import Keep
-from muster.model.objects import Namespace, ObjectMeta, OwnerReference, PriorityClass, Queue
+from muster.model.names import GANG, GROUP_NAME, is_object_name
+from muster.model.objects import (
+    InvalidObjectError,
+    Namespace,
+    ObjectMeta,
+    OwnerReference,
+    PodGroup,
+    PriorityClass,
+    Queue,
+)
 from muster.model.pods import Pod
 from muster.model.resource import (
     ELASTIC_QUOTAS,
+    JOBS,
     LIMIT_RANGES,
     NAMESPACES,
     PODS,
@@ -25,12 +36,240 @@ from muster.model.resource import (
     RUNTIME_CLASSES,
     Resource,
 )
+from muster.queueing.ledger import GangKey
 from muster.queueing.sources import QueueSource
-from muster.resources.elastic_quotas import ElasticQuota
+from muster.resources.elastic_quotas import ElasticQuota, NamespaceLimits, limit_of
 from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import RuntimeClass
+from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
-from muster.workloads import SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
+from muster.schedulers import gang_name
+from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
+
+logger = logging.getLogger(__name__)
+
+
+def gangs_of_pod(pod: Pod) -> Iterable[GangKey]:
+    """The gang to whose PodGroup a pod is bound; none where the annotation holds no name that an object can have."""
+    group = pod.metadata.annotations.get(GROUP_NAME, "")
+    return (GangKey(pod.metadata.namespace, group),) if is_object_name(group) else ()
+
+
+def gang_of_group(group: PodGroup) -> GangKey:
+    """The gang of a PodGroup."""
+    return GangKey(group.metadata.namespace, gang_name(group))
+
+
+def gang_of_workload(kind: Kind) -> Callable[[Decoded], Iterable[GangKey]]:
+    """Gives the gang of each workload of that kind, where it has one of its own."""
+
+    def gang(workload: Decoded) -> Iterable[GangKey]:
+        meta = workload.metadata
+        above = kind_of_owner(meta.controller)
+        # The pods of a JobSet that a TrainJob controls are the TrainJob's gang.
+        return () if above in GANG_KINDS else (GangKey(meta.namespace, kind.pod_group_name(meta.name)),)
+
+    return gang
+
+
+class Added:
+    """The LimitRanges and ResourceQuotas of all namespaces, and the RuntimeClasses, as the watches last said."""
+
+    def __init__(self) -> None:
+        self.ranges: Store[LimitRange] = Store()
+        self.runtimes: Store[RuntimeClass] = Store()
+        self.ranges.index("namespace", lambda one: (one.metadata.namespace,))
+        self.quotas: Store[ResourceQuota] = Store()
+        self.quotas.index("namespace", lambda one: (one.metadata.namespace,))
+
+    def of(self, namespace: str) -> PodDefaults:
+        """What pods of a namespace get. Where there is no RuntimeClass at all none counts as missing, as in a plan."""
+        ranges, quotas = self.ranges.by_index("namespace", namespace), self.quotas.by_index("namespace", namespace)
+        if not ranges and not quotas and not len(self.runtimes):
+            return NOTHING_ADDED
+        return PodDefaults(ranges, {one.metadata.name: one for one in self.runtimes} or None, quotas)
+
+    def subscribe(self, namespace: Callable[[str | None], None]) -> None:
+        """Tell `namespace` of every namespace in which a change has pods ask for something else, None for all.
+
+        What a quota has left changes with every pod, and has none ask for anything else.
+        """
+
+        def ranges_changed(change: Change[LimitRange]) -> None:
+            namespace(change.object.metadata.namespace)
+
+        self.ranges.subscribe(ranges_changed)
+        self.runtimes.subscribe(lambda _: namespace(None))
+
+
+class ElasticQuotas:
+    """The ElasticQuotas of all namespaces, and the limits that follow from them."""
+
+    def __init__(self) -> None:
+        self.store: Store[ElasticQuota] = Store()
+        self.store.index("namespace", lambda one: (one.metadata.namespace,))
+        self.limits = NamespaceLimits()
+        self._told: list[Callable[[str], None]] = []
+        self.store.subscribe(self._changed)
+
+    def subscribe(self, namespace: Callable[[str], None]) -> None:
+        """Tell `namespace` of every namespace whose limit is another now.
+
+        The scheduler's controller writes what is used into each quota again and again; that changes no limit.
+        """
+        self._told.append(namespace)
+
+    def _changed(self, change: Change[ElasticQuota]) -> None:
+        if change.new is not None:
+            _complain(change.new)
+        namespace = change.object.metadata.namespace
+        limit = limit_of(one for one in self.store.by_index("namespace", namespace) if not _fault(one))
+        if self.limits.put(namespace, limit):
+            for told in self._told:
+                told(namespace)
+
+
+def _fault(quota: ElasticQuota) -> str:
+    """Why it cannot be read; "" where it can."""
+    try:
+        limit_of([quota])
+    except InvalidObjectError as error:
+        return str(error)
+    return ""
+
+
+def _complain(quota: ElasticQuota) -> None:
+    if fault := _fault(quota):
+        named = quota.metadata.namespace, quota.metadata.name, fault
+        logger.warning(
+            "cannot read ElasticQuota %s/%s; it limits nothing here: %s", *named, extra={"event": "quota.unreadable"}
+        )
+
+
+# Kueue makes a Workload of this kind while its pods are plain gangs, which speak for themselves.
+_JOB = "Job"
+
+KUEUE_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload")
+LOCAL_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue")
+CLUSTER_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False)
+
+
+class KueueObjects:
+    """What Kueue makes of workloads, and the quotas by which it admits them."""
+
+    def __init__(self) -> None:
+        self.workloads: Store[KueueWorkload] = Store()
+        self.workloads.index("owner", lambda workload: workload.owners)
+        self.local_queues: Store[LocalQueue] = Store()
+        self.cluster_queues: Store[ClusterQueue] = Store()
+
+    def watched(self) -> Iterable[tuple[Resource, type[Any], Store[Any]]]:
+        """What each store holds."""
+        yield KUEUE_WORKLOADS, KueueWorkload, self.workloads
+        yield LOCAL_QUEUES, LocalQueue, self.local_queues
+        yield CLUSTER_QUEUES, ClusterQueue, self.cluster_queues
+
+    def newest_of(self, uid: str) -> KueueWorkload | None:
+        """The Workload that counts of the object with that UID."""
+        return newest(self.workloads.by_index("owner", uid))
+
+    def never_fits(self, workload: KueueWorkload) -> str:
+        """Why its ClusterQueue can never hold the Workload; "" where it can, or where that is not known."""
+        local = self.local_queues.get(workload.metadata.namespace, workload.spec.queue_name)
+        queue = self.cluster_queues.get("", local.spec.cluster_queue) if local is not None else None
+        with suppress(InvalidObjectError):
+            return never_fits(needs_of(workload), queue) if queue is not None else ""
+        return ""
+
+
+def job_of_pod(pod: Pod) -> tuple[str, ...]:
+    """The UID of the Job that controls a pod; none where no Job does."""
+    job = pod.metadata.controller
+    return (job.uid,) if job is not None and job.kind == _JOB else ()
+
+
+UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
+"""The field selector for pods that may still run: pods of finished jobs stay for long, and there may be many."""
+
+_OF_JOBS = [kind for kind in GANG_KINDS if kind.pods_of_jobs]
+
+
+class UnmanagedPods:
+    """The living pods of workloads that do not carry muster's label, in one store for each label selector.
+
+    They were made before muster, before their workload was labelled, or past its webhook. As long as one of them lives
+    its workload is left alone, and new pods pass untouched: a gate cannot be added to a pod that exists, and a gang
+    that runs in part already is none. Webhook and controller both watch these pods, so that both decide the same.
+    """
+
+    def __init__(self) -> None:
+        labels = sorted({kind.pod_label for kind in GANG_KINDS})
+        self.stores: dict[str, Store[Pod]] = {f"{label},!{GANG}": Store() for label in labels}
+        for store in self.stores.values():
+            store.index("gang", _gangs)
+
+    def of(self, kind: Kind, workload: ObjectMeta) -> list[Pod]:
+        """The pods of a workload, by name."""
+        stores = [store for store in self.stores.values() if len(store)]
+        if not stores:
+            return []
+        key = GangKey(workload.namespace, kind.pod_group_name(workload.name))
+        found = [pod for store in stores for pod in store.by_index("gang", key)]
+        own = [pod for pod in found if _belongs(pod, kind, workload)]
+        return sorted(own, key=lambda pod: pod.metadata.name)
+
+    def subscribe(self, gang: Callable[[GangKey], None]) -> None:
+        """Tell `gang` of every gang that a change concerns."""
+
+        def changed(change: Change[Pod]) -> None:
+            before, now = (_says(pod) for pod in (change.old, change.new))
+            if before != now:
+                # What a kubelet says of it again and again tells nothing about its gang.
+                for key in {*before[0], *now[0]}:
+                    gang(key)
+
+        for store in self.stores.values():
+            store.subscribe(changed)
+
+
+def _gangs(pod: Pod) -> set[GangKey]:
+    """The gangs that would have it as a living member, had it come by muster."""
+    owner, labels = pod.metadata.controller, pod.metadata.labels
+    if owner is None or not pod.living:
+        return set()
+    kind = kind_of_owner(owner)
+    if kind is not None:
+        named = [(kind, owner.name)]
+    else:
+        named = [(one, labels.get(one.pod_label, "")) for one in _OF_JOBS] if _is_job(owner) else []
+    return {
+        GangKey(pod.metadata.namespace, one.pod_group_name(name)) for one, name in named if name and one.role_of(pod)
+    }
+
+
+def _says(pod: Pod | None) -> tuple[set[GangKey], object]:
+    """The gangs that would have it as a member, and all that counts of it there."""
+    if pod is None or not (keys := _gangs(pod)):
+        return set(), None
+    meta = pod.metadata
+    return keys, (meta.uid, meta.controller, meta.labels, meta.annotations, pod.spec)
+
+
+def _belongs(pod: Pod, kind: Kind, workload: ObjectMeta) -> bool:
+    """True if the pod belongs to this very workload.
+
+    A pod that a Job controls names its workload in a label only, without a UID; a pod that is older than the workload
+    belongs to a former workload. No new Job of the same name can be made before the old one is gone.
+    """
+    owner = pod.metadata.controller
+    if owner is None or not (kind.pods_of_jobs and _is_job(owner)):
+        return owner is not None and owner.uid == workload.uid
+    # The apiserver writes these times, all in one format.
+    named = pod.metadata.labels.get(kind.pod_label) == workload.name
+    return named and pod.metadata.creation_timestamp >= workload.creation_timestamp
+
+
+def _is_job(owner: OwnerReference) -> bool:
+    return (owner.group, owner.kind) == (JOBS.group, JOBS.kind)
 
 
 class Watched(NamedTuple):

@@ -13,8 +13,8 @@ import msgspec
 
 from muster.admitters import KueueWorkload
 from muster.cluster.cluster import Cluster
-from muster.cluster.gang_keys import gang_of_group, gang_of_workload, gangs_of_pod
 from muster.cluster.owners import asks_to_wait
+from muster.cluster.stores import gang_of_group, gang_of_workload, gangs_of_pod
 from muster.kube.store import Change
 from muster.model.names import ADMITTER, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER
 from muster.model.objects import Namespace, Node, ObjectMeta, PodGroup

@@ -9,8 +9,7 @@ from __future__ import annotations
 from muster.admitters import Admitter
 from muster.cli.explain.subjects import Subject
 from muster.cli.snapshot import ClusterSnapshot, load_namespace, load_store
-from muster.cluster.kueue_objects import KUEUE_WORKLOADS
-from muster.cluster.stores import Watched
+from muster.cluster.stores import KUEUE_WORKLOADS, Watched
 from muster.gangs.intent import find_intent
 from muster.kube.client import Client
 from muster.kube.errors import ApiError

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 
 from muster.admitters import Admitter, KueueWorkload
 from muster.cluster.cluster import Cluster
-from muster.cluster.pod_defaults import Added
-from muster.cluster.unmanaged_pods import UnmanagedPods
+from muster.cluster.stores import Added, UnmanagedPods
 from muster.kube.store import Store
 from muster.model.names import GANG
 from muster.model.objects import Namespace, PriorityClass, Queue

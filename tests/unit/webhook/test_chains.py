@@ -5,7 +5,7 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from muster.cluster.unmanaged_pods import UnmanagedPods
+from muster.cluster.stores import UnmanagedPods
 from muster.model.names import GANG, GATE, QUEUE_LABEL, TASK_SPEC
 from muster.model.pods import Pod
 from muster.workloads import WATCHED_KINDS, Kind, kind_of

@@ -3,7 +3,7 @@
 import pytest
 
 from muster.cluster.cluster import Cluster
-from muster.cluster.elastic_quotas import ElasticQuotas
+from muster.cluster.stores import ElasticQuotas
 from muster.kube.store import ChangeKind
 from muster.model.resource import ELASTIC_QUOTAS
 from muster.resources.elastic_quotas import ElasticQuota

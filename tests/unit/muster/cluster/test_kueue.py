@@ -7,8 +7,8 @@ import pytest
 from muster.admitters import Admitter, KueueAnswer, KueueWorkload
 from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
 from muster.cluster.cluster import Cluster
-from muster.cluster.kueue_objects import KueueObjects
 from muster.cluster.observe import observe
+from muster.cluster.stores import KueueObjects
 from muster.cluster.triggers import GangTriggers
 from muster.model.names import ADMITTER
 from muster.queueing.ledger import GangKey

@@ -1,6 +1,6 @@
 """What the cluster adds to pods, as the watches show it."""
 
-from muster.cluster.pod_defaults import Added
+from muster.cluster.stores import Added
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import NOTHING_ADDED, RuntimeClass
 from tests.support.controller.stores import fill_added

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.cluster.cluster import Cluster
-from muster.cluster.gang_keys import gangs_of_pod
+from muster.cluster.stores import gangs_of_pod
 from muster.kube.store import ChangeKind
 from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from muster.cluster.cluster import Cluster
-from muster.cluster.unmanaged_pods import UnmanagedPods
+from muster.cluster.stores import UnmanagedPods
 from muster.model.objects import ObjectMeta
 from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey

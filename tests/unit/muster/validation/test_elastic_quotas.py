@@ -3,7 +3,7 @@
 import pytest
 
 from muster.admitters import Admitter
-from muster.cluster.elastic_quotas import ElasticQuotas
+from muster.cluster.stores import ElasticQuotas
 from muster.gangs.intent import Defaults
 from muster.model.findings import Reason
 from muster.resources.elastic_quotas import ElasticQuota
