@@ -18,7 +18,7 @@ from muster.cluster.stores import (
     gangs_of_pod,
     job_of_pod,
 )
-from muster.gangs.intent import Surroundings
+from muster.gangs.intent import IntentScope
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
@@ -219,7 +219,7 @@ class Cluster(ClusterStores):
         made = next((one for one in there if not one.metadata.deletion_timestamp), None)
         return kind.whole(decoded, self.origin, made)
 
-    def around(self, kind: Kind, decoded: Decoded) -> Surroundings:
+    def scope_of(self, kind: Kind, decoded: Decoded) -> IntentScope:
         """The objects that speak for the workload in addition to itself."""
         meta, whole = decoded.metadata, decoded
         with suppress(InvalidObjectError):
@@ -227,7 +227,7 @@ class Cluster(ClusterStores):
         owners = tuple(owner.metadata for _, owner in self.owners(meta))
         namespace = self.namespace(meta.namespace)
         unselected = not self._namespace_selector.matches(labels_of(namespace))
-        return Surroundings(kind.voices(whole), owners, namespace, unselected)
+        return IntentScope(kind.intent_sources(whole), owners, namespace, unselected)
 
     def owners(self, workload: ObjectMeta) -> tuple[tuple[Kind, Decoded], ...]:
         """The objects of watched kinds that control the workload, the nearest first."""

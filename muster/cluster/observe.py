@@ -14,7 +14,7 @@ from muster.cluster.owners import above, age, belongs, follows, on_hold_by, owne
 from muster.cluster.requested import class_of_pods, last_asked, of_its_scheduler
 from muster.cluster.terminating import ends_soon, gone_by, leaving, requests_of
 from muster.gangs.gang import gang_of
-from muster.gangs.intent import Defaults, Intent, Surroundings, find_intent, is_managed, may_run_beside
+from muster.gangs.intent import Defaults, Intent, IntentScope, find_intent, is_managed, may_have_unmanaged_pods
 from muster.gangs.roles import Gang
 from muster.model.modes import gate_mode
 from muster.model.names import (
@@ -214,15 +214,15 @@ def _seen(
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
         on_hold_by=on_hold_by(cluster, kind, decoded, (member.pod.metadata for member in members)),
     )
-    speaks, around = _speaker(snapshot, decoded), cluster.around(kind, decoded)
-    asks = is_managed(speaks.metadata, kind.policy(speaks), around) or snapshot.holds
+    speaks, scope = _speaker(snapshot, decoded), cluster.scope_of(kind, decoded)
+    asks = is_managed(speaks.metadata, kind.policy(speaks), scope) or snapshot.holds
     unmanaged: Iterable[Pod] = ()
     # Of a workload that is none of muster's business thousands of pods may come and go.
-    if (asks or group is not None) and may_run_beside(decoded.metadata, cluster.namespace(key.namespace)):
+    if (asks or group is not None) and may_have_unmanaged_pods(decoded.metadata, cluster.namespace(key.namespace)):
         unmanaged = cluster.unmanaged_pods.of(kind, decoded.metadata)
     snapshot = replace(snapshot, admitter=admitter_of(snapshot, cluster, defaults), unmanaged_pods=tuple(unmanaged))
     if not error and asks:
-        snapshot = _read(snapshot, found, cluster, defaults, speaks=speaks, around=around)
+        snapshot = _read(snapshot, found, cluster, defaults, speaks=speaks, scope=scope)
     return snapshot, others
 
 
@@ -268,16 +268,16 @@ def _read(
     defaults: Defaults,
     *,
     speaks: Decoded,
-    around: Surroundings,
+    scope: IntentScope,
 ) -> GangSnapshot:
-    """The view with what the workload asks for; `speaks` is the object that says so, `around` its surroundings."""
+    """The view with what the workload asks for; `speaks` is the object that says so, `scope` its surroundings."""
     kind, decoded = found
     try:
         workload = _from_here(kind.read(cluster.whole(kind, speaks)), snapshot)
         workload = with_limits(_rest_of_job(workload, snapshot, cluster), snapshot)
-        intent = find_intent(workload, defaults, around)
+        intent = find_intent(workload, defaults, scope)
         if intent is None and snapshot.holds:
-            intent = last_asked(snapshot, workload, around, cluster.priorities(), defaults)
+            intent = last_asked(snapshot, workload, scope, cluster.priorities(), defaults)
             snapshot = replace(snapshot, withdrawn=True)
         gang = None
         if intent is not None:
@@ -353,7 +353,7 @@ def _of_wave(roles: Collection[RoleSpec], wave: Collection[str]) -> tuple[RoleSp
     """The roles of a gang that was admitted for a wave with these roles first."""
     begun = {role.group for role in roles if role.name in wave and role.group}
     return tuple(
-        role.of_wave(now=role.name in wave or role.group in begun, beside=role.name not in wave) for role in roles
+        role.of_wave(now=role.name in wave or role.group in begun, joins=role.name not in wave) for role in roles
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from muster.gangs.gang import priority_value
-from muster.gangs.intent import Defaults, Intent, Surroundings, named_queue
+from muster.gangs.intent import Defaults, Intent, IntentScope, named_queue
 from muster.model.names import queue_named
 from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
@@ -18,7 +18,7 @@ from muster.workloads import Workload
 
 
 def last_asked(
-    snapshot: GangSnapshot, workload: Workload, around: Surroundings, priorities: Mapping[str, int], defaults: Defaults
+    snapshot: GangSnapshot, workload: Workload, scope: IntentScope, priorities: Mapping[str, int], defaults: Defaults
 ) -> Intent:
     """The intent for which the held pods of a workload that asks for nothing any more were made.
 
@@ -26,7 +26,7 @@ def last_asked(
     the workload itself names another queue: then the gang waits in that queue.
     """
     pods = [member.pod for member in snapshot.members if member.held]
-    said = named_queue(workload, around)
+    said = named_queue(workload, scope)
     of_group = snapshot.pod_group.spec.queue if snapshot.pod_group else ""
     of_pods = next(filter(None, (queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in pods)), "")
     classes = {pod.spec.priority_class_name for pod in pods}
@@ -37,7 +37,7 @@ def last_asked(
         gang_scheduler=defaults.schedulers[scheduler],
         queue=(said[1] if said else "") or of_group or of_pods or defaults.queue,
         priority_class=min(classes, key=lambda name: (priority_value(name, priorities), name), default=""),
-        said={"queue": said[0]} if said else {},
+        paths={"queue": said[0]} if said else {},
         prioritise_pods=True,
         topology=workload.topology,
     )

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from muster.admitters import Admitter, chosen_admitter, gate_by
-from muster.gangs.said_run import SaidRun, said_run
+from muster.gangs.run_limits import RunLimit, run_limit_of
 from muster.model.modes import GateMode, gate_mode
 from muster.model.names import (
     MANAGED,
@@ -34,7 +34,7 @@ from muster.model.strictness import Validation
 from muster.model.topology import Topology, read_topology
 from muster.queueing.sources import QUEUE_SOURCES, QueueSource
 from muster.schedulers import SCHEDULERS, GangScheduler
-from muster.workloads import SchedulingPolicy, Voice, Workload
+from muster.workloads import IntentSource, SchedulingPolicy, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +67,32 @@ class Defaults:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class IntentScope:
     """The objects that may set the intent of a workload in addition to its metadata.
 
-    First `nearer`, other places or objects by its kind (`Kind.voices`); then its owners, the nearest first; then its
-    namespace. An `unselected` namespace is not among those for which muster is installed.
+    First `nearer`, other places or objects by its kind (`Kind.intent_sources`); then its owners, nearest first; then
+    its namespace. An `unselected` namespace is not among those for which muster is installed.
     """
 
-    nearer: tuple[Voice, ...] = ()
+    nearer: tuple[IntentSource, ...] = ()
     owners: tuple[ObjectMeta, ...] = ()
     namespace: ObjectMeta = field(default_factory=ObjectMeta)
     unselected: bool = False
 
     @property
-    def voices(self) -> tuple[Voice, ...]:
+    def intent_sources(self) -> tuple[IntentSource, ...]:
         """All but the namespace, the nearest first."""
-        return (*self.nearer, *(_voice(f"owner {owner.name}", owner) for owner in self.owners))
+        return (*self.nearer, *(_source(f"owner {owner.name}", owner) for owner in self.owners))
 
 
-_ALONE = Surroundings()
+_ALONE = IntentScope()
 
 
 @dataclass(frozen=True, slots=True)
 class Intent:
     """The user's intent for gang scheduling.
 
-    `priority_class` is "" if none is named. `said` has for each of `scheduler`, `queue` and `priorityClassName` the
+    `priority_class` is "" if none is named. `paths` has for each of `scheduler`, `queue` and `priorityClassName` the
     path of the field that decided it; one that is missing there has its default. `prioritise_pods` is True if the
     priority is set for the workload as a whole, so that pods whose template names none get it.
     """
@@ -100,29 +100,29 @@ class Intent:
     scheduler: str
     queue: str
     priority_class: str
-    said: Mapping[str, str]
+    paths: Mapping[str, str]
     prioritise_pods: bool
     topology: Topology | None = field(default=None)
     gang_scheduler: GangScheduler = field(default_factory=lambda: SCHEDULERS["volcano"])
     """The gang scheduler with the name `scheduler`."""
     requeue_after: str = ""
     """`muster.dev/requeue-after`, if by it pods count that have nodes and are not ready; else ""."""
-    said_run: SaidRun | None = None
+    run_limit: RunLimit | None = None
     """Its run time limit; None if none is set, or it cannot be read."""
 
 
-def is_managed(metadata: ObjectMeta, policy: SchedulingPolicy, around: Surroundings = _ALONE) -> bool:
+def is_managed(metadata: ObjectMeta, policy: SchedulingPolicy, scope: IntentScope = _ALONE) -> bool:
     """True if a label, policy or annotation makes the workload muster's; else nothing else of it is read."""
-    nearest_first: tuple[ObjectMeta | Voice, ...] = (metadata, *around.voices)
-    if around.unselected:
+    nearest_first: tuple[ObjectMeta | IntentSource, ...] = (metadata, *scope.intent_sources)
+    if scope.unselected:
         return False
-    if required(around.namespace):
+    if required(scope.namespace):
         return True
-    for one in (*nearest_first, around.namespace):
+    for one in (*nearest_first, scope.namespace):
         managed = one.labels.get(MANAGED)
         if managed in ("true", "false"):
             return managed == "true"
-    return policy != SchedulingPolicy() or any(_says(one) for one in nearest_first)
+    return policy != SchedulingPolicy() or any(_asks(one) for one in nearest_first)
 
 
 def required(namespace: ObjectMeta) -> bool:
@@ -130,7 +130,7 @@ def required(namespace: ObjectMeta) -> bool:
     return namespace.labels.get(MANAGED) == REQUIRED
 
 
-def may_run_beside(workload: ObjectMeta, namespace: ObjectMeta) -> bool:
+def may_have_unmanaged_pods(workload: ObjectMeta, namespace: ObjectMeta) -> bool:
     """True if pods of the workload may have come without muster, so that it is left alone until they are gone.
 
     Where muster is required, a workload may that is older than the label: its creation time cannot be changed, while
@@ -149,40 +149,40 @@ def required_since(namespace: ObjectMeta) -> str:
     return max(times, default="")
 
 
-def _says(one: ObjectMeta | Voice) -> bool:
+def _asks(one: ObjectMeta | IntentSource) -> bool:
     return any(one.labels.get(key) for key in (SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL)) or bool(
         one.annotations.get(QUEUE_ANNOTATION),
     )
 
 
-def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _ALONE) -> Intent | None:
+def find_intent(workload: Workload, defaults: Defaults, scope: IntentScope = _ALONE) -> Intent | None:
     """Return the intent of a workload, or None when muster leaves it alone.
 
     Raises InvalidObjectError for malformed labels, and for a scheduler that is none of muster's if the namespace
     requires one of these.
     """
     policy = workload.policy
-    if not is_managed(workload.metadata, policy, around):
+    if not is_managed(workload.metadata, policy, scope):
         return None
-    if foreign := foreign_scheduler(workload, defaults, around):
-        if not required(around.namespace):
+    if foreign := foreign_scheduler(workload, defaults, scope):
+        if not required(scope.namespace):
             return None
         known = ", ".join(sorted(defaults.schedulers))
         raise InvalidObjectError(
             foreign[0], f'"{foreign[1]}" is none of muster\'s schedulers, which this namespace requires; name {known}'
         )
-    said: dict[str, str] = {}
+    paths: dict[str, str] = {}
 
-    def first(field: str, *sayings: tuple[str, str]) -> str:
-        for path, value in sayings:
+    def first(field: str, *candidates: tuple[str, str]) -> str:
+        for path, value in candidates:
             if value:
-                said[field] = path
+                paths[field] = path
                 return value
         return ""
 
-    scheduler = first("scheduler", *_labels(SCHEDULER_LABEL, workload, around))
-    queue = first("queue", *_queues(workload, around), _of_namespace(QUEUE_ANNOTATION, around))
-    of_workload, *of_others = _labels(PRIORITY_CLASS_LABEL, workload, around)
+    scheduler = first("scheduler", *_labels(SCHEDULER_LABEL, workload, scope))
+    queue = first("queue", *_queues(workload, scope), _of_namespace(QUEUE_ANNOTATION, scope))
+    of_workload, *of_others = _labels(PRIORITY_CLASS_LABEL, workload, scope)
     priority = first(
         "priorityClassName",
         of_workload,
@@ -190,7 +190,7 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
         *of_others,
     )
     prioritise_pods = bool(priority)
-    scheduler = scheduler or first("scheduler", *_of_pods(workload), _of_namespace(SCHEDULER, around))
+    scheduler = scheduler or first("scheduler", *_of_pods(workload), _of_namespace(SCHEDULER, scope))
     if not priority and workload.priority_of_pods:
         # Of pods that the gang needs to start: for others the apiserver may never check access to the class.
         needed = (role for role in workload.roles if role.minimum)
@@ -204,11 +204,11 @@ def find_intent(workload: Workload, defaults: Defaults, around: Surroundings = _
         gang_scheduler=defaults.schedulers[name],
         queue=queue or defaults.queue,
         priority_class=priority,
-        said=said,
+        paths=paths,
         prioritise_pods=prioritise_pods,
-        topology=_topology(workload, around),
+        topology=_topology(workload, scope),
         requeue_after=_requeue_after(workload),
-        said_run=said_run(workload, around.voices),
+        run_limit=run_limit_of(workload, scope.intent_sources),
     )
 
 
@@ -218,12 +218,12 @@ def _requeue_after(workload: Workload) -> str:
     return text if asked is not None and asked.not_ready else ""
 
 
-def named_queue(workload: Workload, around: Surroundings = _ALONE) -> tuple[str, str] | None:
+def named_queue(workload: Workload, scope: IntentScope = _ALONE) -> tuple[str, str] | None:
     """Return the path and name of the workload's queue; None if the namespace decides."""
-    return next((said for said in _queues(workload, around) if said[1]), None)
+    return next((named for named in _queues(workload, scope) if named[1]), None)
 
 
-def _queues(workload: Workload, around: Surroundings) -> list[tuple[str, str]]:
+def _queues(workload: Workload, scope: IntentScope) -> list[tuple[str, str]]:
     """Return the paths that may name the queue, without the namespace, in order of precedence, each with its value."""
     return [
         (workload.label_path(QUEUE_LABEL), queue_named(workload.metadata.labels, workload.metadata.annotations)),
@@ -231,10 +231,10 @@ def _queues(workload: Workload, around: Surroundings) -> list[tuple[str, str]]:
         (workload.annotation_path(QUEUE_ANNOTATION), workload.metadata.annotations.get(QUEUE_ANNOTATION, "")),
         *(
             saying
-            for voice in around.voices
+            for source in scope.intent_sources
             for saying in (
-                (voice.label_path(QUEUE_LABEL), queue_named(voice.labels, voice.annotations)),
-                _annotation(QUEUE_ANNOTATION, voice),
+                (source.label_path(QUEUE_LABEL), queue_named(source.labels, source.annotations)),
+                _annotation(QUEUE_ANNOTATION, source),
             )
         ),
     ]
@@ -243,24 +243,24 @@ def _queues(workload: Workload, around: Surroundings) -> list[tuple[str, str]]:
 def foreign_scheduler(
     workload: Workload,
     defaults: Defaults,
-    around: Surroundings = _ALONE,
+    scope: IntentScope = _ALONE,
 ) -> tuple[str, str] | None:
     """Return the path and name of a scheduler that muster is not configured for; None if there is none."""
-    for path, label in _labels(SCHEDULER_LABEL, workload, around):
+    for path, label in _labels(SCHEDULER_LABEL, workload, scope):
         if label:
             if label not in defaults.schedulers:
                 return path, label
             break
-    sayings = _of_pods(workload)
-    if not any(name for _, name in sayings):
-        sayings = [_of_namespace(SCHEDULER, around)]
-    return next((said for said in sayings if said[1] and said[1] not in defaults.schedulers), None)
+    candidates = _of_pods(workload)
+    if not any(name for _, name in candidates):
+        candidates = [_of_namespace(SCHEDULER, scope)]
+    return next((named for named in candidates if named[1] and named[1] not in defaults.schedulers), None)
 
 
-def _topology(workload: Workload, around: Surroundings) -> Topology | None:
+def _topology(workload: Workload, scope: IntentScope) -> Topology | None:
     found = read_topology(workload.metadata.labels, workload.label_path)
-    for voice in around.voices:
-        found = found or read_topology(voice.labels, voice.label_path)
+    for source in scope.intent_sources:
+        found = found or read_topology(source.labels, source.label_path)
     return found or workload.topology
 
 
@@ -268,29 +268,29 @@ def _of_workload(key: str, workload: Workload) -> tuple[str, str]:
     return workload.label_path(key), workload.metadata.labels.get(key, "")
 
 
-def _voice(who: str, metadata: ObjectMeta) -> Voice:
-    return Voice(f"{who}: metadata", metadata.labels, metadata.annotations)
+def _source(who: str, metadata: ObjectMeta) -> IntentSource:
+    return IntentSource(f"{who}: metadata", metadata.labels, metadata.annotations)
 
 
-def _of_namespace(key: str, around: Surroundings) -> tuple[str, str]:
-    return _annotation(key, _voice(f"namespace {around.namespace.name}", around.namespace))
+def _of_namespace(key: str, scope: IntentScope) -> tuple[str, str]:
+    return _annotation(key, _source(f"namespace {scope.namespace.name}", scope.namespace))
 
 
-def _label(key: str, voice: Voice) -> tuple[str, str]:
-    return voice.label_path(key), voice.labels.get(key, "")
+def _label(key: str, source: IntentSource) -> tuple[str, str]:
+    return source.label_path(key), source.labels.get(key, "")
 
 
-def _annotation(key: str, voice: Voice) -> tuple[str, str]:
-    return voice.annotation_path(key), voice.annotations.get(key, "")
+def _annotation(key: str, source: IntentSource) -> tuple[str, str]:
+    return source.annotation_path(key), source.annotations.get(key, "")
 
 
-def _labels(key: str, workload: Workload, around: Surroundings) -> list[tuple[str, str]]:
+def _labels(key: str, workload: Workload, scope: IntentScope) -> list[tuple[str, str]]:
     """Return the paths that may have a label, the nearest to the pod first, each with its value."""
-    return [_of_workload(key, workload), *(_label(key, voice) for voice in around.voices)]
+    return [_of_workload(key, workload), *(_label(key, source) for source in scope.intent_sources)]
 
 
 def _of_pods(workload: Workload) -> list[tuple[str, str]]:
     """Return the paths that may name the pods' scheduler, each with its value; templates before the policy for all."""
-    sayings = [(f"{role.path}.schedulerName", role.template.spec.scheduler_name) for role in workload.roles]
-    named = [(path, "" if name in UNNAMED_SCHEDULERS else name) for path, name in sayings]
+    candidates = [(f"{role.path}.schedulerName", role.template.spec.scheduler_name) for role in workload.roles]
+    named = [(path, "" if name in UNNAMED_SCHEDULERS else name) for path, name in candidates]
     return [*named, (f"{workload.policy_path}.schedulerName", workload.scheduler)]

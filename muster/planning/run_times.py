@@ -66,7 +66,7 @@ def end_of(snapshot: GangSnapshot, record: AdmissionRecord, now: float) -> End |
 
 def said_end(snapshot: GangSnapshot, record: AdmissionRecord) -> End | None:
     """The end that its user said of an admitted gang; None where nothing is said."""
-    start, said = _start(snapshot, record), snapshot.intent.said_run if snapshot.intent is not None else None
+    start, said = _start(snapshot, record), snapshot.intent.run_limit if snapshot.intent is not None else None
     return None if start is None or said is None or lasts(snapshot) else End(start, said.seconds, EndKind.SAID)
 
 
@@ -91,8 +91,8 @@ def bounds_of(workload: Workload | None, intent: Intent | None, grace: int = 0) 
         if limit.frees_after is not None:
             kind = EndKind.ENFORCED if limit.exact else EndKind.SAID
             yield Run(limit.seconds + limit.frees_after + grace + GONE_IN, kind), limit.since
-    if intent is not None and intent.said_run is not None:
-        yield Run(intent.said_run.seconds, EndKind.SAID), None
+    if intent is not None and intent.run_limit is not None:
+        yield Run(intent.run_limit.seconds, EndKind.SAID), None
 
 
 def lineage(snapshot: GangSnapshot) -> Lineage:

@@ -10,7 +10,7 @@ from muster.admitters.kueue_quota import ClusterQueue
 from muster.gangs.intent import (
     Defaults,
     Intent,
-    Surroundings,
+    IntentScope,
 )
 from muster.model.modes import GateMode
 from muster.queueing.queue_tree import Place
@@ -25,7 +25,7 @@ class Context:
     """The state of the cluster for the rules.
 
     `queue` finds a queue by name. It is None where no queues are known at all (a plan without any Queue in its input):
-    then nothing is judged by queues. The same holds for `priorities`, which maps class names to values. `around` has
+    then nothing is judged by queues. The same holds for `priorities`, which maps class names to values. `scope` has
     the other objects that may set the intent of the judged workload, `additions` the cluster's additions to its pods.
     `origin` returns the object that a workload is made from, decoded, or None when there is none; `made` is the result
     of both. `queue_names` are the queues that the namespace may use, for the one that may be meant where a name is
@@ -37,7 +37,7 @@ class Context:
     queue: Callable[[str], Place | None] | None = None
     priorities: Mapping[str, int] | None = None
     defaults: Defaults = field(default_factory=Defaults)
-    around: Surroundings = field(default_factory=Surroundings)
+    scope: IntentScope = field(default_factory=IntentScope)
     pod_defaults: PodDefaults = NOTHING_ADDED
     origin: Callable[[Reference], object | None] = lambda _: None
     made: Decoded | None = None
@@ -49,7 +49,7 @@ class Context:
     @property
     def admitter(self) -> Admitter:
         """The admitter of the gang."""
-        return chosen_admitter(self.around.namespace.annotations, self.defaults.admitters)
+        return chosen_admitter(self.scope.namespace.annotations, self.defaults.admitters)
 
     def gate(self, intent: Intent) -> GateMode:
         """Return the gate mode of gangs of that intent."""
@@ -57,4 +57,4 @@ class Context:
         if self.queue and place is None:
             # The gang waits for a missing queue in any mode.
             return GateMode.QUEUE
-        return self.defaults.gate_in(self.around.namespace.annotations, place.view.gate if place else None)
+        return self.defaults.gate_in(self.scope.namespace.annotations, place.view.gate if place else None)

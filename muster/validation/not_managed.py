@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from muster.gangs.intent import Defaults, Surroundings, foreign_scheduler
+from muster.gangs.intent import Defaults, IntentScope, foreign_scheduler
 from muster.model.names import GANG, GANG_SIZE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.validation.misspelled import misspelled
 from muster.workloads import Decoded, Kind, Workload
 
 
 def why_not_managed(
-    kind: Kind, decoded: Decoded, workload: Workload | None, defaults: Defaults, around: Surroundings
+    kind: Kind, decoded: Decoded, workload: Workload | None, defaults: Defaults, scope: IntentScope
 ) -> str:
     """Return why muster does not manage a workload; `workload` is the decoded one, None if it was not read."""
-    namespace = around.namespace
-    if around.unselected:
+    namespace = scope.namespace
+    if scope.unselected:
         return f'namespace "{namespace.name}" is not selected by the chart value namespaceSelector'
     labels = workload.metadata.labels if workload else decoded.metadata.labels
     for where, marks in (("", labels), (f"namespace {namespace.name}: ", namespace.labels)):
         if marks.get(MANAGED) == "false":
             return f'{where}metadata.labels[{MANAGED}] is "false": muster does not manage it'
-    foreign = foreign_scheduler(workload, defaults, around) if workload else None
+    foreign = foreign_scheduler(workload, defaults, scope) if workload else None
     if foreign is not None:
         return f'{foreign[0]} names the scheduler "{foreign[1]}", for which muster is not configured'
     if slip := next(misspelled(kind, decoded), None):

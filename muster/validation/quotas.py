@@ -121,7 +121,7 @@ class _Pods:
 
 
 def _pods(workload: Workload, gang: Gang, intent: Intent, context: Context) -> Iterator[_Pods]:
-    for spec in (*workload.roles, *workload.beside):
+    for spec in (*workload.roles, *workload.outside_gang):
         if not spec.makes_pods:
             continue
         role = gang.role(spec.name)
@@ -135,11 +135,11 @@ def _charged(
 ) -> Iterator[tuple[str, Resources]]:
     """Yield the least charges to a quota that counts these pods: at the start, for a later wave, for a single pod."""
     called = f'gang "{gang.name}"'
-    beside = [one.spec.name for one in counted if one.role is None]
+    uncounted = [one.spec.name for one in counted if one.role is None]
     if len(counted) < len(pods):
         needing = f"what it counts of {called} ({', '.join(one.spec.name for one in counted[:_NAMED])})"
     else:
-        needing = f"{called} with its {beside[0]}" if beside else called
+        needing = f"{called} with its {uncounted[0]}" if uncounted else called
     yield needing, total(one.charged(one.now) for one in counted if one.now)
     # A wave that only assembles must be there as a whole, too.
     for wave in gang.waves if gate is not GateMode.OFF else ():
@@ -168,7 +168,7 @@ def limit_range_findings(workload: Workload, gang: Gang | None, context: Context
     """Yield findings for roles whose pods the namespace's LimitRanges always refuse."""
     if gang is None or not context.pod_defaults.ranges:
         return
-    for spec in (*workload.roles, *workload.beside):
+    for spec in (*workload.roles, *workload.outside_gang):
         found: tuple[OutOfBounds, ...] = ()
         with suppress(InvalidObjectError):
             # As above.
@@ -210,14 +210,14 @@ def kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> I
         return
     # For makers of plain pods Kueue reads its own label, unlike muster.
     path = f"metadata.labels[{KUEUE_QUEUE}]"
-    voices = (workload.metadata, *context.around.owners)
-    if not any(one.labels.get(KUEUE_QUEUE) for one in voices):
+    metadata = (workload.metadata, *context.scope.owners)
+    if not any(one.labels.get(KUEUE_QUEUE) for one in metadata):
         rest = "missing; Kueue admits the gangs of this namespace, and this one waits for ever: name a LocalQueue"
         yield Finding(Reason.IN_NO_KUEUE_QUEUE, path, f"{path}: {rest}")
     if context.cluster_queue is None or gang is None or KUEUE_PARTIAL in workload.metadata.annotations:
         return
     try:
-        sets = [_pod_set(role, context.pod_defaults) for role in (*workload.roles, *workload.beside)]
+        sets = [_pod_set(role, context.pod_defaults) for role in (*workload.roles, *workload.outside_gang)]
     except InvalidObjectError:
         # A submitter's, which is no member: the apiserver judges its Job, and Kueue cannot count it either.
         return

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.gangs.intent import Intent, Surroundings
-from muster.gangs.said_run import unreadable_runs
+from muster.gangs.intent import Intent, IntentScope
+from muster.gangs.run_limits import unreadable_limits
 from muster.model.findings import Finding, Reason
 from muster.model.names import KUEUE_MOST_RUN
 from muster.workloads import Workload
@@ -13,13 +13,13 @@ from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.volcano_job import VOLCANO_JOB
 
 
-def run_time_findings(workload: Workload, intent: Intent, around: Surroundings) -> Iterator[Finding]:
+def run_time_findings(workload: Workload, intent: Intent, scope: IntentScope) -> Iterator[Finding]:
     """Yield the findings; for a workload that a controller made only warnings, since its maker is judged itself."""
     made = workload.metadata.controller is not None
-    for path, text in unreadable_runs(workload, around.voices):
+    for path, text in unreadable_limits(workload, scope.intent_sources):
         rest = f'"{text[:80]}" is not a duration from 1m to 1440h (60 days); write one such as 90m or 36h'
         yield _finding(Reason.VALUE_IGNORED if made else Reason.INVALID, path, rest)
-    said = intent.said_run
+    said = intent.run_limit
     # Kueue itself enforces its own label.
     if said is None or made or KUEUE_MOST_RUN in said.path:
         return

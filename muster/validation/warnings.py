@@ -46,7 +46,7 @@ class Case:
     @property
     def queue_path(self) -> str:
         """The path of the field that names the queue, or should."""
-        return self.intent.said.get("queue", self.workload.label_path(QUEUE_LABEL))
+        return self.intent.paths.get("queue", self.workload.label_path(QUEUE_LABEL))
 
     @property
     def levels(self) -> tuple[QueueLevel, ...]:
@@ -220,20 +220,20 @@ def _growth(case: Case) -> Iterator[Finding]:
 def _later(case: Case) -> Iterator[Finding]:
     """Yield the finding for the first role that comes when others are ready, and never fits together with these."""
     # A group that starts at once, and never fits, is refused.
-    later = [spec for spec in case.workload.roles if spec.together and spec.beside and not spec.group]
+    later = [spec for spec in case.workload.roles if spec.together and spec.runs_with and not spec.group]
     if case.gate is not GateMode.QUEUE or not case.levels:
         return
     if len(later) > _LOOKED_AT:
-        later = sorted(later, key=lambda spec: spec.beside.bit_count())[-_LOOKED_AT:]
+        later = sorted(later, key=lambda spec: spec.runs_with.bit_count())[-_LOOKED_AT:]
     for spec in later:
-        beside = [role.name for place, role in enumerate(case.workload.roles) if spec.beside >> place & 1]
-        own, names = case.gang.role(spec.name), {spec.name, *beside}
+        others = [role.name for place, role in enumerate(case.workload.roles) if spec.runs_with >> place & 1]
+        own, names = case.gang.role(spec.name), {spec.name, *others}
         over = case.above(total(role.whole for role in case.gang.roles if role.name in names))
         # A role that is too large by itself is refused or warned for that.
         if over and own and not case.above(own.whole):
             level, need, limit = over
             rest = (
-                f'"{spec.name}" comes when {_named(beside)} {"is" if len(beside) == 1 else "are"} ready; '
+                f'"{spec.name}" comes when {_named(others)} {"is" if len(others) == 1 else "are"} ready; '
                 f"together they need {need}, and {level.called(case.intent.queue)} has capability {limit}; "
                 "its pods wait until the others have ended, however long that takes"
             )

@@ -13,11 +13,11 @@ from muster.gangs.gang import gang_of
 from muster.gangs.intent import (
     Defaults,
     Intent,
-    Surroundings,
+    IntentScope,
     find_intent,
     foreign_scheduler,
     is_managed,
-    may_run_beside,
+    may_have_unmanaged_pods,
     required,
 )
 from muster.gangs.roles import Gang
@@ -39,7 +39,7 @@ from muster.validation.quotas import (
 )
 from muster.validation.run_times import run_time_findings
 from muster.validation.warnings import Case, surprises
-from muster.workloads import Decoded, Kind, Voice, Workload, kind_of_owner
+from muster.workloads import Decoded, IntentSource, Kind, Workload, kind_of_owner
 
 # Schedulers and queueing systems of the field that a Ray label may name on purpose; they get no warning.
 _WELL_KNOWN = frozenset({"yunikorn", "kai-scheduler", "scheduler-plugins-scheduler", "kubernetes-was"})
@@ -83,11 +83,11 @@ def is_judged(metadata: ObjectMeta) -> bool:
 def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     """Return the verdict on a decoded workload; one that asks for no gang scheduling is never looked into."""
     decoded, missing = _with_origin(kind, decoded, context)
-    around = replace(context.around, nearer=kind.voices(decoded))
+    scope = replace(context.scope, nearer=kind.intent_sources(decoded))
     validation = context.defaults.validation
-    if not is_managed(kind.speaks(decoded), kind.policy(decoded), around):
-        unheard = _unknown_origin(kind, decoded, around, missing, validation)
-        slips = _verdict((*_ignored(kind, decoded, around.namespace), *misspelled(kind, decoded)), validation)
+    if not is_managed(kind.speaks(decoded), kind.policy(decoded), scope):
+        unheard = _unknown_origin(kind, decoded, scope, missing, validation)
+        slips = _verdict((*_ignored(kind, decoded, scope.namespace), *misspelled(kind, decoded)), validation)
         refusals = () if decoded.metadata.deletion_timestamp else slips.refusals
         return Verdict(refusals=refusals, warnings=(*slips.warnings, *unheard))
     # A workload that is being deleted or has finished starts nothing any more.
@@ -98,12 +98,12 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
         workload = kind.read(decoded)
         # A workload that MultiKueue runs in another cluster starts nothing in this one.
         over = over or workload.finished or workload.elsewhere
-        intent = find_intent(workload, context.defaults, around)
+        intent = find_intent(workload, context.defaults, scope)
     except InvalidObjectError as error:
         return Verdict() if over else _verdict([_invalid(error)], validation)
     if intent is None or not workload.roles:
         warned = () if workload.roles or over else workload.findings
-        return _verdict((*_left_alone(workload, context.defaults, around), *warned), validation, workload)
+        return _verdict((*_left_alone(workload, context.defaults, scope), *warned), validation, workload)
     try:
         gang = gang_of(workload, intent, context.priorities or {}, context.pod_defaults)
     except InvalidObjectError as error:
@@ -117,10 +117,10 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     place = by_queue(intent.queue) if by_queue else None
     findings = [
         *_findings(workload, gang, intent, context),
-        *_ignored(kind, decoded, around.namespace),
+        *_ignored(kind, decoded, scope.namespace),
         *_unknown_admitter(context),
         *idle_hold(kind, decoded.metadata, context.admitter, context.gate(intent)),
-        *run_time_findings(workload, intent, around),
+        *run_time_findings(workload, intent, scope),
         *misspelled(kind, decoded),
         *surprises(Case(workload, gang, intent, place, context.held, context.pod_defaults, context.gate(intent))),
     ]
@@ -157,13 +157,13 @@ def _with_origin(kind: Kind, decoded: Decoded, context: Context) -> tuple[Decode
 
 
 def _unknown_origin(
-    kind: Kind, decoded: Decoded, around: Surroundings, missing: Finding | None, validation: Validation
+    kind: Kind, decoded: Decoded, scope: IntentScope, missing: Finding | None, validation: Validation
 ) -> tuple[Finding, ...]:
     """Return a warning, not a refusal, for a workload without intent whose origin, which may have one, is unknown."""
     if missing is None or validation.severity(missing.reason) is Severity.OFF:
         return ()
-    anything = Voice("", {QUEUE_LABEL: "any"}, {})
-    might = replace(around, nearer=(*around.nearer, anything))
+    anything = IntentSource("", {QUEUE_LABEL: "any"}, {})
+    might = replace(scope, nearer=(*scope.nearer, anything))
     return (missing,) if is_managed(kind.speaks(decoded), kind.policy(decoded), might) else ()
 
 
@@ -176,7 +176,7 @@ def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:
     findings = []
     for field_, what, label, name in asked:
         if name and not is_object_name(name):
-            path = intent.said.get(field_, workload.label_path(label))
+            path = intent.paths.get(field_, workload.label_path(label))
             message = (
                 f'{path}: "{name[:80]}" is not a valid {what} name; use at most 253 lower-case letters, digits, - and .'
             )
@@ -220,7 +220,7 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
     others = context.admitter is not Admitter.LEDGER
     if context.queue is None or (others and not intent.gang_scheduler.enforces_limits):
         return ()
-    path = intent.said.get("queue", workload.label_path(QUEUE_LABEL))
+    path = intent.paths.get("queue", workload.label_path(QUEUE_LABEL))
     place = context.queue(intent.queue)
     closed = no_way_in(path, intent.queue, place, () if place else context.queue_names())
     if closed is not None or place is None or gang is None or others:
@@ -246,18 +246,18 @@ def _scheduler_findings(workload: Workload, gang: Gang | None, intent: Intent) -
 def _priority_findings(workload: Workload, intent: Intent, context: Context) -> tuple[Finding, ...]:
     name = intent.priority_class
     if intent.prioritise_pods and name in _BUILT_IN_PRIORITIES and name:
-        path = intent.said.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
+        path = intent.paths.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
         message = f'{path}: PriorityClass "{name}" is for the cluster\'s own pods; name another class'
         return (Finding(Reason.INVALID, path, message),)
     if context.priorities is None or name in _BUILT_IN_PRIORITIES or name in context.priorities:
         return ()
-    path = intent.said.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
+    path = intent.paths.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
     message = f'{path}: PriorityClass "{name}" does not exist; name an existing class or create it first'
     return (Finding(Reason.UNKNOWN_PRIORITY_CLASS, path, message),)
 
 
-def _left_alone(workload: Workload, defaults: Defaults, around: Surroundings) -> tuple[Finding, ...]:
-    foreign = foreign_scheduler(workload, defaults, around)
+def _left_alone(workload: Workload, defaults: Defaults, scope: IntentScope) -> tuple[Finding, ...]:
+    foreign = foreign_scheduler(workload, defaults, scope)
     if foreign is None or foreign[1] in _WELL_KNOWN or not foreign[0].startswith("metadata.labels"):
         return ()
     known = ", ".join(sorted(defaults.schedulers))
@@ -267,7 +267,7 @@ def _left_alone(workload: Workload, defaults: Defaults, around: Surroundings) ->
 
 def _unknown_admitter(context: Context) -> Iterator[Finding]:
     """Yield the finding for an admitter of the namespace that muster is not configured for."""
-    named = context.around.namespace.annotations.get(ADMITTER, "")
+    named = context.scope.namespace.annotations.get(ADMITTER, "")
     if named and named not in context.defaults.admitters:
         path = f"namespace: metadata.annotations[{ADMITTER}]"
         known = ", ".join(context.defaults.admitters)
@@ -280,7 +280,7 @@ def _ignored(kind: Kind, decoded: Decoded, namespace: ObjectMeta) -> tuple[Findi
     speaks = kind.speaks(decoded)
     value = speaks.labels.get(MANAGED)
     path = f"{'metadata' if speaks is decoded.metadata else 'spec.template.metadata'}.labels[{MANAGED}]"
-    if value == "false" and required(namespace) and not may_run_beside(decoded.metadata, namespace):
+    if value == "false" and required(namespace) and not may_have_unmanaged_pods(decoded.metadata, namespace):
         message = f'{path}: "{value}" is ignored, for this namespace requires muster; remove the label'
         return (Finding(Reason.VALUE_IGNORED, path, message),)
     if value in (None, "true", "false"):

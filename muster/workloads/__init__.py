@@ -17,13 +17,13 @@ from muster.workloads.jobset import JOB_SET
 from muster.workloads.kubeflow import JAX_JOB, MPI_JOB_V1, PADDLE_JOB, PYTORCH_JOB, TF_JOB, XGBOOST_JOB
 from muster.workloads.model import (
     Decoded,
+    IntentSource,
     Kind,
     Origin,
     Reference,
     RoleSpec,
     SchedulingPolicy,
     Source,
-    Voice,
     Workload,
 )
 from muster.workloads.mpi import MPI_JOB
@@ -41,13 +41,13 @@ __all__ = [
     "SOURCES",
     "WATCHED_KINDS",
     "Decoded",
+    "IntentSource",
     "Kind",
     "Origin",
     "Reference",
     "RoleSpec",
     "SchedulingPolicy",
     "Source",
-    "Voice",
     "Workload",
     "kind_of",
     "kind_of_owner",

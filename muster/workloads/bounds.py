@@ -37,7 +37,7 @@ class Bounded(Stubbed, frozen=True):
         """Return all templates in it."""
         raise NotImplementedError
 
-    def beside(self) -> int:
+    def extra_entries(self) -> int:
         """Return the number of entries, such as amounts, outside the templates."""
         return 0
 
@@ -46,7 +46,7 @@ class Bounded(Stubbed, frozen=True):
         return {}
 
     def __post_init__(self) -> None:
-        size = self.beside() + sum(map(_size, self.templates()))
+        size = self.extra_entries() + sum(map(_size, self.templates()))
         msgspec.structs.force_setattr(self, "too_much", 0)
         if size > MOST:
             self._empty(size)

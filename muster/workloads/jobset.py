@@ -206,8 +206,8 @@ def _waves(
         ready = {one.name for one in waits if one.status == "Ready"}
         if in_order and previous:
             ready.add(previous)
-        beside = _beside(job, before, running, in_order=in_order)
-        running[job.name] = beside | 1 << index
+        runs_with = _runs_with(job, before, running, in_order=in_order)
+        running[job.name] = runs_with | 1 << index
         groups.add(job.name, 1 << index, ready, {one.name for one in waits} - ready)
         role = RoleSpec(
             name=job.name,
@@ -216,7 +216,7 @@ def _waves(
             template=job.template.spec.template,
             path=f"{path}.replicatedJobs[{index}].template.spec.template.spec",
             made_first=job.replicas if job.pods > job.replicas and _exclusive(job, annotations) else 0,
-            beside=beside,
+            runs_with=runs_with,
         )
         roles.append(role)
         first.append(not waits and not (in_order and previous))
@@ -225,7 +225,7 @@ def _waves(
     start = {groups.of(role.name) for role, now in zip(roles, first, strict=True) if now}
     return tuple(
         dataclasses.replace(role, group=groups.shared(role.name)).of_wave(
-            now=now or groups.of(role.name) in start, beside=not now
+            now=now or groups.of(role.name) in start, joins=not now
         )
         for role, now in zip(roles, first, strict=True)
     )
@@ -268,10 +268,10 @@ class _Groups:
         return self._bits[of].bit_length() if self._members[of].bit_count() > 1 else 0
 
 
-def _beside(
+def _runs_with(
     job: ReplicatedJob, before: Mapping[str, ReplicatedJob], running: Mapping[str, int], *, in_order: bool
 ) -> int:
-    """`RoleSpec.beside` of a job; `running` has for each one `before` what was beside it, and itself."""
+    """`RoleSpec.runs_with` of a job; `running` has for each one `before` what was beside it, and itself."""
     if in_order:
         return (1 << len(before)) - 1
     return reduce(or_, (running.get(one.name, 0) for one in job.depends_on if one.status == "Ready"), 0)

@@ -108,7 +108,7 @@ class BoundedByPolicy(Bounded, frozen=True):
 
     run_policy: RunPolicy = RunPolicy()
 
-    def beside(self) -> int:
+    def extra_entries(self) -> int:
         """The number of the gang's minResources."""
         return len(self.run_policy.scheduling_policy.min_resources or ())
 

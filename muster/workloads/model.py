@@ -90,7 +90,7 @@ class RoleSpec:
     """The bounds of that autoscaler, where it has any."""
     made_first: int = 0
     """The number of pods that are made first; the others follow when these have nodes. 0 if all are made at once."""
-    beside: int = 0
+    runs_with: int = 0
     """The roles that must be ready before its pods are made, and hold their room when these come: a bit for each.
 
     Bit n is the role in place n; the names of each would be as many as all roles, for each of them.
@@ -109,12 +109,12 @@ class RoleSpec:
         """True if pods of it are still to be made, or an autoscaler may make some."""
         return self.replicas > self.done or (self.growth is not None and self.growth.most > 0)
 
-    def of_wave(self, *, now: bool, beside: bool = False) -> RoleSpec:
+    def of_wave(self, *, now: bool, joins: bool = False) -> RoleSpec:
         """Return the role as one of the wave that starts `now`, or of a later one, which joins the gang.
 
-        With `beside` it comes when others of that wave run.
+        With `joins` it comes when others of that wave run.
         """
-        first = 0 if beside else self.made_first or self.replicas
+        first = 0 if joins else self.made_first or self.replicas
         return replace(
             self, minimum=first if now else 0, reserved=self.replicas - first if now else 0, together=not now
         )
@@ -193,7 +193,7 @@ class Workload:
     """The roles that are left, if a part is done for good; empty if nothing is done yet."""
     needs: int = 0
     """The number of pods with which the workload can work by its own fields; 0 if these set none."""
-    beside: tuple[RoleSpec, ...] = ()
+    outside_gang: tuple[RoleSpec, ...] = ()
     """Pods that its operator makes for it outside the gang, such as the submitter of a RayJob."""
     managed_by: str = ""
     """The controller that it names to make its pods, in place of its operator; "" for none."""
@@ -237,7 +237,7 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Voice:
+class IntentSource:
     """Labels and annotations that set the intent of a workload; `where` names their object and field."""
 
     where: str
@@ -360,7 +360,7 @@ class Kind:
     """Returns the names of workloads that carry on its work; the first that exists takes its place in the queue."""
     speaks: Callable[[Any], ObjectMeta] = attrgetter("metadata")
     """Returns the metadata of a decoded one by which it asks for gang scheduling."""
-    voices: Callable[[Any], tuple[Voice, ...]] = lambda _: ()
+    intent_sources: Callable[[Any], tuple[IntentSource, ...]] = lambda _: ()
     """Returns what sets the intent of a workload after its metadata and before its owners, the nearest first."""
     origin: Origin | None = None
     """The other object that is needed to read a workload; None for kinds that need none."""

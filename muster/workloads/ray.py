@@ -81,7 +81,7 @@ class ClusterSpec(Bounded, frozen=True):
             yield self.head_group_spec.template
         yield from (group.template for group in self.worker_group_specs)
 
-    def beside(self) -> int:
+    def extra_entries(self) -> int:
         """The number of amounts of the autoscaler and of the collectors, one for each group."""
         collector = self.history_server_options.collector_options
         groups = 1 + len(self.worker_group_specs)

@@ -192,9 +192,9 @@ def _read_job(job: RayJob) -> Workload:
     workload = gang_of(
         *(job.api_version, meta, spec, "spec.rayClusterSpec"), suspended=job.spec.suspend, finished=job.status.ended
     )
-    beside = _submitters(job.spec, "spec")
+    submitters = _submitters(job.spec, "spec")
     limits, lasts = job.time_limits, job.spec.leaves_cluster
-    return replace(workload, time_limits=limits, beside=beside, managed_by=job.spec.managed_by, lasts=lasts)
+    return replace(workload, time_limits=limits, outside_gang=submitters, managed_by=job.spec.managed_by, lasts=lasts)
 
 
 def _submitters(job: _JobSpec, path: str) -> tuple[RoleSpec, ...]:
@@ -229,11 +229,11 @@ def _read_cron_job(cron: RayCronJob) -> Workload:
     workload = gang_of(cron.api_version, meta, spec, "spec.jobTemplate.rayClusterSpec")
     made, findings = cron.spec.job_template, (*workload.findings, *_not_handed_down(cron.metadata))
     limits = made.time_limits("spec.jobTemplate")
-    beside = _submitters(made, "spec.jobTemplate")
+    submitters = _submitters(made, "spec.jobTemplate")
     return replace(
         workload,
         time_limits=limits,
-        beside=beside,
+        outside_gang=submitters,
         managed_by=made.managed_by,
         findings=findings,
         lasts=made.leaves_cluster,

@@ -31,7 +31,7 @@ from muster.workloads.jobset import (
     time_limits,
     wave_roles,
 )
-from muster.workloads.model import Kind, Origin, Reference, SchedulingPolicy, Source, TimeLimit, Voice, Workload
+from muster.workloads.model import IntentSource, Kind, Origin, Reference, SchedulingPolicy, Source, TimeLimit, Workload
 from muster.workloads.trainer_changes import Changes, JobSetTemplate, Override, RuntimePatch
 
 _GROUP, _VERSION = "trainer.kubeflow.org", "v1alpha1"
@@ -82,12 +82,12 @@ class _Spec(Bounded, frozen=True):
         for patch in self.runtime_patches:
             yield from patch.template.spec.templates()
 
-    def beside(self) -> int:
+    def extra_entries(self) -> int:
         """The number of entries that it adds to the runtime's templates."""
         given = self.trainer.resources_per_node
         amounts = len(given.requests or ()) + len(given.limits or ())
-        overrides = sum(one.beside() for one in self.pod_template_overrides)
-        return amounts + overrides + sum(one.beside() for one in self.runtime_patches)
+        overrides = sum(one.extra_entries() for one in self.pod_template_overrides)
+        return amounts + overrides + sum(one.extra_entries() for one in self.runtime_patches)
 
     @property
     def changes(self) -> Changes:
@@ -214,16 +214,18 @@ def _runtime_of(job: TrainJob) -> Reference | None:
     return None
 
 
-def _voices(workload: TrainJob | _Joined) -> tuple[Voice, ...]:
+def _intent_sources(workload: TrainJob | _Joined) -> tuple[IntentSource, ...]:
     """Return the sources of the JobSet's metadata: the TrainJob, then the runtime, which may have changed since."""
     job = workload if isinstance(workload, TrainJob) else workload.job
-    own = (*job.spec.changes.voices(), Voice("spec", job.spec.labels, job.spec.annotations))
+    own = (*job.spec.changes.intent_sources(), IntentSource("spec", job.spec.labels, job.spec.annotations))
     if isinstance(workload, TrainJob):
         return own
     where, metadata = f"{workload.runtime_name}: spec.template.metadata", workload.runtime.spec.template.metadata
     made = workload.made.metadata if workload.made is not None else None
-    of_made = (Voice(f"JobSet {made.name}: metadata", made.labels, made.annotations),) if made is not None else ()
-    return *own, *of_made, Voice(where, metadata.labels, metadata.annotations)
+    of_made = (
+        (IntentSource(f"JobSet {made.name}: metadata", made.labels, made.annotations),) if made is not None else ()
+    )
+    return *own, *of_made, IntentSource(where, metadata.labels, metadata.annotations)
 
 
 def _read(workload: TrainJob | _Joined) -> Workload:
@@ -247,8 +249,8 @@ def _read(workload: TrainJob | _Joined) -> Workload:
         template.check(path)
         spec = replace(template, replicated_jobs=tuple(_replicated_jobs(job, workload.runtime.spec)))
         annotations = {}
-        for voice in reversed(_voices(workload)):
-            annotations |= voice.annotations
+        for source in reversed(_intent_sources(workload)):
+            annotations |= source.annotations
     roles = wave_roles(spec, path, annotations)
     return Workload(
         kind=TRAIN_JOB,
@@ -383,7 +385,7 @@ TRAIN_JOB = Kind(
     pod_labels=JOB_SET.pod_labels,
     in_waves=True,
     pods_of_jobs=True,
-    voices=_voices,
+    intent_sources=_intent_sources,
     origin=Origin(
         sources=_SOURCES,
         path="spec.runtimeRef.name",

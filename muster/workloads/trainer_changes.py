@@ -16,7 +16,7 @@ from muster.model.objects import LocalObject
 from muster.model.pods import PodTemplate, SchedulingGate, TemplateMeta
 from muster.workloads.bounds import TEMPLATE
 from muster.workloads.jobset import JobSetSpec, ReplicatedJob
-from muster.workloads.model import Voice
+from muster.workloads.model import IntentSource
 
 
 class JobSetTemplate(LocalObject, frozen=True):
@@ -40,7 +40,7 @@ class RuntimePatch(LocalObject, frozen=True):
         """The part of the JobSet that it changes."""
         return self.training_runtime_spec.template
 
-    def beside(self) -> int:
+    def extra_entries(self) -> int:
         """The number of its entries outside its pod templates."""
         metas = (self.template.metadata, *(job.template.metadata for job in self.template.spec.replicated_jobs))
         return self.template.spec.too_much + TEMPLATE + sum(map(_entries, metas))
@@ -61,7 +61,7 @@ class Override(LocalObject, frozen=True):
     metadata: TemplateMeta = TemplateMeta()
     spec: _OverrideSpec = _OverrideSpec()
 
-    def beside(self) -> int:
+    def extra_entries(self) -> int:
         """The number of its entries; it is applied to each job that it names."""
         each = TEMPLATE + _entries(self.metadata) + len(self.spec.scheduling_gates)
         return (1 + len(self.target_jobs)) * each
@@ -96,12 +96,12 @@ class Changes:
                 change = _Change(job.template.metadata, pod.metadata, pod.spec.scheduling_gates)
                 self._of.setdefault(job.name, []).append(change)
 
-    def voices(self) -> Iterator[Voice]:
+    def intent_sources(self) -> Iterator[IntentSource]:
         """Yield the sources of the JobSet's metadata, the last patch first."""
         for index in reversed(range(len(self._patches))):
             meta = self._patches[index].template.metadata
             path = f"spec.runtimePatches[{index}].trainingRuntimeSpec.template.metadata"
-            yield Voice(path, meta.labels, meta.annotations)
+            yield IntentSource(path, meta.labels, meta.annotations)
 
     def made_in(self, job: ReplicatedJob) -> ReplicatedJob:
         """Return the replicated job with the changes."""

@@ -12,7 +12,7 @@ from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
 from muster.cluster.alive import has_living_owner
 from muster.cluster.queues import view_of
 from muster.cluster.stores import CLUSTER_QUEUES, LOCAL_QUEUES
-from muster.gangs.intent import Defaults, Intent, Surroundings
+from muster.gangs.intent import Defaults, Intent, IntentScope
 from muster.gangs.roles import Gang
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
@@ -66,10 +66,10 @@ class ClusterReader:
         """The settings of the installation."""
         return self.cache.defaults
 
-    async def scope_of(self, namespace: str) -> Surroundings:
+    async def scope_of(self, namespace: str) -> IntentScope:
         """The sources of intent that all workloads of a namespace share; a namespace of a moment ago is read."""
         known = self.cache.namespaces.get("", namespace) or await self._read(NAMESPACES, namespace, Namespace)
-        return Surroundings(namespace=known.metadata if known else ObjectMeta(name=namespace))
+        return IntentScope(namespace=known.metadata if known else ObjectMeta(name=namespace))
 
     async def workload_of(
         self, namespace: str, owner: OwnerReference | None, *, live: bool = False
@@ -191,7 +191,7 @@ class ClusterReader:
         maker = found.metadata.controller if found is not None else None
         return found if maker is not None and maker.uid == meta.uid else None
 
-    async def gate_of(self, template: GangTemplate, scope: Surroundings) -> GateMode:
+    async def gate_of(self, template: GangTemplate, scope: IntentScope) -> GateMode:
         """The gate mode of a new pod.
 
         It is QUEUE while the queue is missing or not open to the namespace, and also if the gang's PodGroup is in
@@ -270,7 +270,7 @@ class ClusterReader:
         # A forged review may name any namespace, so no other object is named.
         return f"another workload ({owner.kind})" if owner else "a gang of plain pods"
 
-    async def context(self, intent: Intent | None, scope: Surroundings, *, new: bool = False) -> Context:
+    async def context(self, intent: Intent | None, scope: IntentScope, *, new: bool = False) -> Context:
         """The facts by which a workload of that intent is judged; `new` if its queue's usage cannot include it yet.
 
         It is immutable, for the worker thread, and knows only the queue of that intent. Queue and priority class may
@@ -295,7 +295,7 @@ class ClusterReader:
             queue_names=lambda: names,
             priorities=priorities,
             defaults=self.defaults,
-            around=scope,
+            scope=scope,
             held=(lambda queue: used.get(queue, {})) if new else None,
             pod_defaults=cache.added.of(scope.namespace.name),
             ceiling=cache.elastic_quotas.limits.ceiling(scope.namespace.name),

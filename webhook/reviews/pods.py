@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from msgspec import structs
 
 from muster.gangs.gang import gang_of
-from muster.gangs.intent import Defaults, Surroundings, find_intent, is_managed, may_run_beside, required
+from muster.gangs.intent import Defaults, IntentScope, find_intent, is_managed, may_have_unmanaged_pods, required
 from muster.gangs.pod_patch import Membership, disown, inject, is_certain, is_free
 from muster.gangs.roles import Gang
 from muster.model.findings import Finding, Reason
@@ -42,7 +42,7 @@ class PodFacts:
     """
 
     pod: Pod
-    scope: Surroundings
+    scope: IntentScope
     owner: OwnerWorkload | None = None
     template: GangTemplate | AdmissionResponse | None = None
     role: str | None = None
@@ -93,7 +93,7 @@ async def gather(pod: Pod, namespace: str, cluster: ClusterReader) -> PodFacts:
 
 
 async def _gather(
-    pod: Pod, namespace: str, scope: Surroundings, cluster: ClusterReader, *, live: bool = False
+    pod: Pod, namespace: str, scope: IntentScope, cluster: ClusterReader, *, live: bool = False
 ) -> PodFacts:
     """The facts about a new pod; `live` reads its workload even if the watch has shown it."""
     controller = pod.metadata.controller
@@ -103,7 +103,7 @@ async def _gather(
     if owner is None or owner.decoded.metadata.deletion_timestamp:
         return PodFacts(pod, scope)
     workload = owner.decoded.metadata
-    if may_run_beside(workload, scope.namespace) and cluster.cache.unmanaged_pods.of(owner.kind, workload):
+    if may_have_unmanaged_pods(workload, scope.namespace) and cluster.cache.unmanaged_pods.of(owner.kind, workload):
         return PodFacts(pod, scope)
     template = await _template_of(owner, scope, cluster)
     if not isinstance(template, GangTemplate):
@@ -133,7 +133,7 @@ def _as_submitted(pod: Pod, cluster: ClusterReader) -> Pod:
 
 
 async def _template_of(
-    owner: OwnerWorkload, scope: Surroundings, cluster: ClusterReader
+    owner: OwnerWorkload, scope: IntentScope, cluster: ClusterReader
 ) -> GangTemplate | AdmissionResponse | None:
     """What all pods of a workload have in common, as `gang_template`, computed once for hundreds of pods."""
     decoded, priorities, defaults = owner.decoded, cluster.cache.priorities(), cluster.defaults
@@ -153,7 +153,7 @@ async def _template_of(
 def gang_template(
     owner: OwnerWorkload,
     origin: object | None,
-    scope: Surroundings,
+    scope: IntentScope,
     priorities: Mapping[str, int],
     defaults: Defaults,
 ) -> GangTemplate | AdmissionResponse | None:
@@ -163,7 +163,7 @@ def gang_template(
     """
     kind, decoded = owner.kind, owner.decoded
     joined = decoded if origin is None else kind.whole(decoded, lambda _: origin, owner.made)
-    scope = replace(scope, nearer=kind.voices(joined), owners=owner.owners)
+    scope = replace(scope, nearer=kind.intent_sources(joined), owners=owner.owners)
     if not is_managed(decoded.metadata, kind.policy(decoded), scope):
         return None
     try:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from muster.admitters import Admitter
-from muster.gangs.intent import Defaults, Intent, Surroundings, find_intent, is_managed
+from muster.gangs.intent import Defaults, Intent, IntentScope, find_intent, is_managed
 from muster.model.findings import Finding, Reason, Severity
 from muster.model.names import KUEUE_QUEUE
 from muster.model.objects import InvalidObjectError, LocalObject, decode
@@ -43,7 +43,7 @@ async def review_workload(request: AdmissionRequest, cluster: ClusterReader) -> 
     return allow(warnings=verdict.warnings) if verdict.allowed else deny(verdict.refusals, verdict.slips)
 
 
-async def _scope_of(decoded: Decoded, namespace: str, cluster: ClusterReader) -> Surroundings:
+async def _scope_of(decoded: Decoded, namespace: str, cluster: ClusterReader) -> IntentScope:
     """The sources of a workload's intent: its namespace and its owners."""
     scope = await cluster.scope_of(namespace)
     return replace(scope, owners=await cluster.owners(decoded.metadata))
@@ -97,7 +97,7 @@ async def review_scale(request: AdmissionRequest, cluster: ClusterReader) -> Adm
 
 
 async def _review_change(
-    kind: Kind, old: msgspec.Raw | Decoded, decoded: Decoded, scope: Surroundings, cluster: ClusterReader
+    kind: Kind, old: msgspec.Raw | Decoded, decoded: Decoded, scope: IntentScope, cluster: ClusterReader
 ) -> AdmissionResponse:
     """The answer for a change; the old workload is decoded and judged only if the new one has faults."""
     run = cluster.review.run
@@ -141,7 +141,7 @@ def _no_more(now: Resources, before: Resources) -> bool:
 
 
 async def gather(
-    kind: Kind, decoded: Decoded, scope: Surroundings, cluster: ClusterReader, *, new: bool = False
+    kind: Kind, decoded: Decoded, scope: IntentScope, cluster: ClusterReader, *, new: bool = False
 ) -> Context:
     """The facts by which a workload is judged; `new` if it is being created. Raises as ClusterReader."""
     origin = await cluster.origin(kind, decoded)
@@ -156,9 +156,9 @@ async def gather(
     return facts
 
 
-def _intent(kind: Kind, decoded: Decoded, scope: Surroundings, defaults: Defaults) -> Intent | None:
+def _intent(kind: Kind, decoded: Decoded, scope: IntentScope, defaults: Defaults) -> Intent | None:
     """The intent of the workload, so that its queue and class can be read before it is judged."""
-    scope = replace(scope, nearer=kind.voices(decoded))
+    scope = replace(scope, nearer=kind.intent_sources(decoded))
     if not is_managed(kind.speaks(decoded), kind.policy(decoded), scope):
         return None
     try:

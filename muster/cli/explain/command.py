@@ -144,11 +144,11 @@ def explain(
             "message": f"`muster plan` shows {subject.kind.kind}s; muster does not hold their pods",
         }
         return entry
-    around = visible.cluster.around(subject.kind, subject.decoded)
+    scope = visible.cluster.scope_of(subject.kind, subject.decoded)
     view = snapshot.views.get(key) or observe(key, visible.cluster, visible.defaults)
     try:
         workload = subject.kind.read(visible.cluster.whole(subject.kind, subject.decoded))
-        intent = view.intent if view.withdrawn else find_intent(workload, visible.defaults, around)
+        intent = view.intent if view.withdrawn else find_intent(workload, visible.defaults, scope)
         pod_defaults = visible.cluster.added.of(key.namespace)
         if not workload.roles:
             # Plain pods that join no gang: their Job may name a queue all the same.
@@ -157,7 +157,7 @@ def explain(
     except InvalidObjectError as error:
         state, message = recorded(view) or unreadable_origin(subject, visible) or (GangState.INVALID, str(error))
         return entry | {"state": str(state), "message": message, "gang": _group(key, view)}
-    why_not = "" if intent else why_not_managed(subject.kind, subject.decoded, workload, visible.defaults, around)
+    why_not = "" if intent else why_not_managed(subject.kind, subject.decoded, workload, visible.defaults, scope)
     hidden = hidden_parts(view, intent, visible)
     lost = _lost(view, intent, visible, snapshot)
     state, message = state_of(subject, view, workload, why_not, lost=lost, hidden=hidden)
@@ -168,7 +168,7 @@ def explain(
             "admitter": str(view.admitter),
             "queue": _queue(view, intent),
             "priorityClassName": intent.priority_class,
-            "from": dict(intent.said),
+            "from": dict(intent.paths),
         }
         entry["roles"] = _roles(subject, gang)
         if state != GangState.NOT_MANAGED:

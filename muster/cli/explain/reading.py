@@ -101,7 +101,7 @@ def _scheduler(subject: Subject, snapshot: ClusterSnapshot) -> GangScheduler:
     intent = None
     try:
         workload = subject.kind.read(cluster.whole(subject.kind, subject.decoded))
-        intent = find_intent(workload, snapshot.defaults, cluster.around(subject.kind, subject.decoded))
+        intent = find_intent(workload, snapshot.defaults, cluster.scope_of(subject.kind, subject.decoded))
     except InvalidObjectError:
         pass
     return intent.gang_scheduler if intent is not None else next(iter(schedulers.values()))

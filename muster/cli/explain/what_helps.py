@@ -14,7 +14,7 @@ from typing import Any
 
 from muster.cli.ui import counted, listed
 from muster.gangs.roles import Role
-from muster.gangs.said_run import LONGEST_RUN
+from muster.gangs.run_limits import LONGEST_RUN
 from muster.model.names import RUNS_AT_MOST
 from muster.model.times import duration_text
 from muster.queueing.entries import Candidate, EndKind, EntryKey, Run

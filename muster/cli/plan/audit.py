@@ -94,9 +94,9 @@ class Audit:
             self.queues.saw(group)
             return
         meta = group.metadata
-        around = self._context(meta).around
-        found = self.queues.pod_group(group, labels_of(around.namespace))
-        if found is not None and not around.unselected:
+        scope = self._context(meta).scope
+        found = self.queues.pod_group(group, labels_of(scope.namespace))
+        if found is not None and not scope.unselected:
             self._enter(
                 _POD_GROUP, POD_GROUPS.version, meta, *found, running=self.queues.runs(meta.namespace, meta.name)
             )
@@ -132,7 +132,7 @@ class Audit:
             )
         # As in the webhook configuration, a batch Job or StatefulSet is checked only when its pods join a gang.
         plain = isinstance(decoded, PlainJob | PlainStatefulSet) and not decoded.spec.template.metadata.labels.get(GANG)
-        if plain or self._context(meta).around.unselected or not is_judged(meta):
+        if plain or self._context(meta).scope.unselected or not is_judged(meta):
             return
         origin = kind.origin.of(decoded) if kind.origin else None
         if origin is not None and origin.source.resource in self.unlisted:
@@ -148,7 +148,7 @@ class Audit:
         except InvalidObjectError:
             self.note(f"skipping malformed {kind.resource.full_name}: {error}")
             return
-        if is_managed(meta, SchedulingPolicy(), self._context(meta).around):
+        if is_managed(meta, SchedulingPolicy(), self._context(meta).scope):
             self._enter_workload(kind, meta, (Finding(Reason.INVALID, error.field, str(error)),), ())
 
     def _enter_workload(
@@ -191,7 +191,7 @@ class Audit:
             context = replace(context, queue=lambda _: None)
         if PRIORITY_CLASSES not in self.unlisted:
             context = replace(context, priorities=priority_values(self.known.classes.values()))
-        return replace(context, around=replace(context.around, owners=self._owners(meta)))
+        return replace(context, scope=replace(context.scope, owners=self._owners(meta)))
 
     def _owners(self, meta: ObjectMeta) -> tuple[ObjectMeta, ...]:
         """The owners of a workload, the nearest first."""

@@ -12,7 +12,7 @@ from muster.cli.plan.malformed import unreadable
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.schemas import Schemas
 from muster.gangs.gang import priority_values
-from muster.gangs.intent import Defaults, Surroundings
+from muster.gangs.intent import Defaults, IntentScope
 from muster.model.findings import Finding, Reason
 from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
@@ -117,13 +117,13 @@ class PlanContext:
 
     def context(self, namespace: str, defaults: Defaults) -> Context:
         """The context of the rules for a workload in that namespace."""
-        around = self.namespaces.get(namespace, ObjectMeta(name=namespace))
+        metadata = self.namespaces.get(namespace, ObjectMeta(name=namespace))
         return Context(
-            queue=partial(self.queues.place, namespace=labels_of(around)) if self.queues else None,
-            queue_names=partial(self.queues.names_for, labels_of(around)),
+            queue=partial(self.queues.place, namespace=labels_of(metadata)) if self.queues else None,
+            queue_names=partial(self.queues.names_for, labels_of(metadata)),
             priorities=priority_values(self.classes.values()) if self.classes else None,
             defaults=defaults,
-            around=Surroundings(namespace=around, unselected=not defaults.namespaces.matches(labels_of(around))),
+            scope=IntentScope(namespace=metadata, unselected=not defaults.namespaces.matches(labels_of(metadata))),
             pod_defaults=PodDefaults(
                 tuple(self.ranges.get(namespace, {}).values()),
                 self.runtimes or None,
@@ -174,7 +174,7 @@ def default_queue_unknown(verdict: Verdict, known: PlanContext) -> str:
     On a cluster with Volcano that queue exists.
     """
     intent = verdict.intent
-    if known.of_cluster or intent is None or "queue" in intent.said or known.queues.get(intent.queue) is not None:
+    if known.of_cluster or intent is None or "queue" in intent.paths or known.queues.get(intent.queue) is not None:
         return ""
     where = f'the default queue "{intent.queue}" is not in the input'
     return f"the workload names no queue, and {where}: its limits are not checked" if known.queues else ""

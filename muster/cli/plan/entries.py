@@ -120,9 +120,9 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
     verdict = replace(verdict, warnings=(*verdict.warnings, *dropped))
     verdict = as_of_input(verdict, known)
     managed = verdict.intent is not None or not verdict.allowed
-    around = replace(context.around, nearer=kind.voices(decoded))
+    scope = replace(context.scope, nearer=kind.intent_sources(decoded))
     workload = verdict.workload or (None if managed else readable(kind, decoded, known))
-    why_not = "" if managed else why_not_managed(kind, decoded, workload, defaults, around)
+    why_not = "" if managed else why_not_managed(kind, decoded, workload, defaults, scope)
     entry: dict[str, Any] = {
         "workload": _named(document, meta["namespace"], meta["name"]),
         "intent": None,
@@ -273,7 +273,7 @@ def _intent(intent: Intent, admitter: Admitter) -> dict[str, Any]:
         "admitter": str(admitter),
         "queue": intent.queue,
         "priorityClassName": intent.priority_class,
-        "from": dict(intent.said),
+        "from": dict(intent.paths),
     }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from muster.gangs.intent import Defaults, Surroundings
+from muster.gangs.intent import Defaults, IntentScope
 from muster.model.objects import ObjectMeta
 from muster.schedulers import SCHEDULERS
 from muster.validation.context import Context
@@ -83,5 +83,5 @@ def judged(job: JSON, of: JSON | None = None, namespace: ObjectMeta | None = Non
     if of is not None:
         source = TRAINING_RUNTIME if of["kind"] == "TrainingRuntime" else CLUSTER_TRAINING_RUNTIME
         known[Reference(source, of["metadata"].get("namespace", ""), "torch")] = made(TrainingRuntime, of)
-    around = Surroundings(namespace=namespace or ObjectMeta(name=NAMESPACE))
-    return judge(TRAIN_JOB, made(TrainJob, job), Context(origin=known.get, around=around, defaults=DEFAULTS))
+    scope = IntentScope(namespace=namespace or ObjectMeta(name=NAMESPACE))
+    return judge(TRAIN_JOB, made(TrainJob, job), Context(origin=known.get, scope=scope, defaults=DEFAULTS))

@@ -166,7 +166,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "longest-label": "muster.model.names:_LONGEST_LABEL",
     "longest-name": "muster.model.names:LONGEST_NAME",
     "longest-retry": "controller.__main__:_LONGEST_RETRY",
-    "longest-run": "muster.gangs.said_run:LONGEST_RUN",
+    "longest-run": "muster.gangs.run_limits:LONGEST_RUN",
     "longest-text": "webhook.reviews.codec:_LONGEST_TEXT",
     "longest-warning": "webhook.reviews.codec:_LONGEST_WARNING",
     "longest-warnings": "webhook.reviews.codec:_LONGEST_WARNINGS",

@@ -25,4 +25,4 @@ def test_a_namespace_is_selected_by_its_labels(selector: str, labels: dict[str, 
     kind = kind_of("ray.io/v1", "RayCluster")
     assert kind is not None
     cluster.namespaces.replace_all([made(Namespace, namespace(labels=labels))])
-    assert cluster.around(kind, made(kind.decoded, ray_cluster())).unselected is unselected
+    assert cluster.scope_of(kind, made(kind.decoded, ray_cluster())).unselected is unselected

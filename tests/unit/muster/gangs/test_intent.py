@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.gangs.intent import Defaults, Intent, Surroundings, find_intent, foreign_scheduler, is_managed
+from muster.gangs.intent import Defaults, Intent, IntentScope, find_intent, foreign_scheduler, is_managed
 from muster.model.objects import ObjectMeta
 from muster.schedulers import named
 from tests.support.manifests.observed import DEFAULTS, JSON, pytorch_job, ray_cluster, read, template, workers
@@ -82,7 +82,7 @@ def test_whose_workload_it_is(manifest: JSON, muster_s: bool) -> None:  # noqa: 
 )
 def test_the_queue_is_the_first_that_is_said(manifest: JSON, queue: str, said: str | None) -> None:
     found = intent(manifest)
-    assert (found.queue, found.said.get("queue")) == (queue, said)
+    assert (found.queue, found.paths.get("queue")) == (queue, said)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_the_priority_is_the_first_that_is_said(
 ) -> None:
     """Only what was said for the workload as a whole is put on pods; templates speak for themselves."""
     found = intent(manifest)
-    assert (found.priority_class, found.said.get("priorityClassName")) == (priority, said)
+    assert (found.priority_class, found.paths.get("priorityClassName")) == (priority, said)
     assert found.prioritise_pods is for_pods
 
 
@@ -190,7 +190,7 @@ BOTH = Defaults(schedulers=named("volcano", "coscheduling=coscheduling"))
 )
 def test_the_scheduler_is_the_first_that_is_said(manifest: JSON, scheduler: str, said: str | None) -> None:
     found = intent(manifest, BOTH)
-    assert (found.scheduler, found.said.get("scheduler")) == (scheduler, said)
+    assert (found.scheduler, found.paths.get("scheduler")) == (scheduler, said)
 
 
 @pytest.mark.parametrize(
@@ -230,9 +230,9 @@ def test_in_a_namespace_that_is_not_selected_nothing_is_ours(managed: str) -> No
     workload = read(ray_cluster())
     namespace = ObjectMeta(name="team", labels={MANAGED: managed})
     for unselected, ours in ((False, True), (True, False)):
-        around = Surroundings(namespace=namespace, unselected=unselected)
-        assert is_managed(workload.metadata, workload.policy, around) is ours
-        assert (find_intent(workload, DEFAULTS, around) is not None) is ours
+        scope = IntentScope(namespace=namespace, unselected=unselected)
+        assert is_managed(workload.metadata, workload.policy, scope) is ours
+        assert (find_intent(workload, DEFAULTS, scope) is not None) is ours
 
 
 @pytest.mark.parametrize(
@@ -244,16 +244,16 @@ def test_in_a_namespace_that_is_not_selected_nothing_is_ours(managed: str) -> No
     ],
 )
 def test_a_namespace_names_the_scheduler_of_workloads_that_name_none(manifest: JSON, scheduler: str) -> None:
-    around = Surroundings(namespace=ObjectMeta(name="team", annotations={"muster.dev/scheduler": "coscheduling"}))
-    found = find_intent(read(manifest), BOTH, around)
+    scope = IntentScope(namespace=ObjectMeta(name="team", annotations={"muster.dev/scheduler": "coscheduling"}))
+    found = find_intent(read(manifest), BOTH, scope)
     assert found is not None
     assert (found.scheduler, found.gang_scheduler.name) == (scheduler, scheduler)
 
 
 def test_a_namespace_that_names_a_scheduler_of_others_is_left_alone() -> None:
-    around = Surroundings(namespace=ObjectMeta(name="team", annotations={"muster.dev/scheduler": "yunikorn"}))
-    assert find_intent(read(ray_cluster()), BOTH, around) is None
-    assert foreign_scheduler(read(ray_cluster()), BOTH, around) == (
+    scope = IntentScope(namespace=ObjectMeta(name="team", annotations={"muster.dev/scheduler": "yunikorn"}))
+    assert find_intent(read(ray_cluster()), BOTH, scope) is None
+    assert foreign_scheduler(read(ray_cluster()), BOTH, scope) == (
         "namespace team: metadata.annotations[muster.dev/scheduler]",
         "yunikorn",
     )

@@ -6,7 +6,7 @@ import pytest
 
 from muster.admitters import Admitter
 from muster.admitters.kueue_quota import ClusterQueue
-from muster.gangs.intent import Defaults, Surroundings
+from muster.gangs.intent import Defaults, IntentScope
 from muster.model.findings import Reason
 from muster.model.names import ADMITTER
 from muster.model.objects import ObjectMeta
@@ -35,9 +35,9 @@ def verdict(
     defaults: Defaults = DEFAULTS,
 ) -> Verdict:
     """What is said of a workload of 3 cpu, in a namespace whose annotation names the admitter."""
-    around = Surroundings(namespace=ObjectMeta(name="ns", annotations={ADMITTER: admitter}))
+    scope = IntentScope(namespace=ObjectMeta(name="ns", annotations={ADMITTER: admitter}))
     cluster_queue = made(ClusterQueue, quota) if quota else None
-    context = Context(QueueTree([queue]).place, {"": 0}, defaults, around, cluster_queue=cluster_queue)
+    context = Context(QueueTree([queue]).place, {"": 0}, defaults, scope, cluster_queue=cluster_queue)
     return judged(manifest, context)
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from muster.admitters import Admitter
-from muster.gangs.intent import Defaults, Surroundings
+from muster.gangs.intent import Defaults, IntentScope
 from muster.model.findings import Reason
 from muster.model.modes import GateMode
 from muster.model.names import ADMITTER, GATE_MODE, HOLD
@@ -21,9 +21,9 @@ _LABELS = {**QUEUE_LABELS, "kueue.x-k8s.io/queue-name": "team"}
 
 def told(value: str, view: QueueView | None = None, namespace: dict[str, str] | None = None) -> list[str]:
     """What is said of a RayCluster with that annotation, in a namespace with these annotations."""
-    around = Surroundings(namespace=ObjectMeta(name="ns", annotations=namespace or {}))
+    scope = IntentScope(namespace=ObjectMeta(name="ns", annotations=namespace or {}))
     tree = QueueTree([view or QueueView("q", "Open", {})])
-    context = Context(tree.place, {"": 0}, Defaults(admitters=tuple(Admitter)), around)
+    context = Context(tree.place, {"": 0}, Defaults(admitters=tuple(Admitter)), scope)
     warnings = judged(ray_cluster(labels=_LABELS, annotations={HOLD: value}), context).warnings
     return [one.message.removeprefix(f"{FIELD}: ") for one in warnings if one.field == FIELD]
 

@@ -103,7 +103,7 @@ def test_a_priority_class_that_only_templates_carry(
     intent = judged(manifest, Context(priorities={"": 0, "high": 10, "low": 1})).intent
     assert intent is not None
     assert (intent.priority_class, intent.prioritise_pods) == (name, False)
-    assert intent.said["priorityClassName"] == f"{family.paths[index]}.priorityClassName"
+    assert intent.paths["priorityClassName"] == f"{family.paths[index]}.priorityClassName"
     assert pod_group(manifest)["spec"]["priorityClassName"] == name
 
 

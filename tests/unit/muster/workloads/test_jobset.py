@@ -348,5 +348,5 @@ def test_a_set_that_is_resumed_with_exclusive_placement_begins_with_the_leaders_
 def test_who_runs_when_a_later_job_comes(manifest: JSON, beside: dict[str, tuple[str, ...]]) -> None:
     roles = read(manifest).roles
     places = list(enumerate(roles))
-    found = {role.name: tuple(one.name for place, one in places if role.beside >> place & 1) for role in roles}
+    found = {role.name: tuple(one.name for place, one in places if role.runs_with >> place & 1) for role in roles}
     assert found == beside

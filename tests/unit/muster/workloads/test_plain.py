@@ -224,7 +224,7 @@ def test_a_priority_class_that_only_the_pods_carry(make: Callable[..., JSON], pa
     pods["spec"]["priorityClassName"] = "high"
     intent = judged(manifest).intent
     assert intent is not None
-    assert (intent.priority_class, intent.said["priorityClassName"]) == ("high", f"{path}.priorityClassName")
+    assert (intent.priority_class, intent.paths["priorityClassName"]) == ("high", f"{path}.priorityClassName")
 
 
 def test_the_podgroup_has_nothing_of_one_of_its_pods() -> None:

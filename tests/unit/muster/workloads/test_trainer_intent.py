@@ -97,7 +97,7 @@ def test_who_says_the_queue(job: JSON, meta: JSON, queue: str, said: str) -> Non
     namespace = ObjectMeta(name=NAMESPACE, annotations={ANNOTATION: "d"})
     intent = judged(manifest, runtime(meta=meta), namespace).intent
     assert intent is not None
-    assert (intent.queue, intent.said["queue"]) == (queue, said)
+    assert (intent.queue, intent.paths["queue"]) == (queue, said)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_priority_class_that_only_the_runtime_s_template_names() -> None:
     intent = judged(train_job(), of).intent
     assert intent is not None
     path = f"{RUNTIME}: spec.template.spec.replicatedJobs[0].template.spec.template.spec.priorityClassName"
-    assert (intent.priority_class, intent.said["priorityClassName"]) == ("high", path)
+    assert (intent.priority_class, intent.paths["priorityClassName"]) == ("high", path)
     assert not intent.prioritise_pods
 
 

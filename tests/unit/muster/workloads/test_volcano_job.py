@@ -162,7 +162,7 @@ def test_only_its_own_fields_speak() -> None:
     intent = verdict.intent
     assert intent is not None
     assert (intent.scheduler, intent.queue, intent.priority_class) == ("volcano", "q", "high")
-    assert intent.said == {
+    assert intent.paths == {
         "queue": "spec.queue",
         "scheduler": "spec.schedulerName",
         "priorityClassName": "spec.priorityClassName",

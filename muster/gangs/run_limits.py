@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from muster.model.names import KUEUE_MOST_RUN, RUNS_AT_MOST
 from muster.model.times import duration_of
-from muster.workloads import Voice, Workload
+from muster.workloads import IntentSource, Workload
 
 _SHORTEST_RUN, LONGEST_RUN = 60.0, 60 * 24 * 3600.0
 _MOST_DIGITS = 9
 
 
-class SaidRun(NamedTuple):
+class RunLimit(NamedTuple):
     """The run time limit of a gang: seconds, and the path of the field that sets it."""
 
     seconds: float
@@ -25,20 +25,20 @@ class SaidRun(NamedTuple):
     text: str
 
 
-def said_run(workload: Workload, voices: Sequence[Voice]) -> SaidRun | None:
-    """Return the limit of a workload, set by itself or by the `voices` that speak for it; None for none."""
-    annotated = next(_annotated(workload, voices), None)
-    label = next(_labelled(workload, voices), None)
+def run_limit_of(workload: Workload, sources: Sequence[IntentSource]) -> RunLimit | None:
+    """Return the limit of a workload, set by itself or by the `sources` that speak for it; None for none."""
+    annotated = next(_annotated(workload, sources), None)
+    label = next(_labelled(workload, sources), None)
     seconds = _whole(label[1]) if label is not None else None
-    found = [SaidRun(float(seconds), label[0], f"{seconds}s")] if label is not None and seconds else []
+    found = [RunLimit(float(seconds), label[0], f"{seconds}s")] if label is not None and seconds else []
     if annotated is not None and (most := _run(annotated[1])) is not None:
-        found.append(SaidRun(most, *annotated))
+        found.append(RunLimit(most, *annotated))
     return min(found, default=None)
 
 
-def unreadable_runs(workload: Workload, voices: Sequence[Voice]) -> Iterator[tuple[str, str]]:
+def unreadable_limits(workload: Workload, sources: Sequence[IntentSource]) -> Iterator[tuple[str, str]]:
     """Yield the paths at which the annotation is no valid duration, each with its value."""
-    return ((path, text) for path, text in _annotated(workload, voices) if _run(text) is None)
+    return ((path, text) for path, text in _annotated(workload, sources) if _run(text) is None)
 
 
 def _run(text: str) -> float | None:
@@ -50,17 +50,17 @@ def _whole(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
-def _annotated(workload: Workload, voices: Sequence[Voice]) -> Iterator[tuple[str, str]]:
+def _annotated(workload: Workload, sources: Sequence[IntentSource]) -> Iterator[tuple[str, str]]:
     if text := workload.metadata.annotations.get(RUNS_AT_MOST):
         yield workload.annotation_path(RUNS_AT_MOST), text
-    for voice in voices:
-        if text := voice.annotations.get(RUNS_AT_MOST):
-            yield voice.annotation_path(RUNS_AT_MOST), text
+    for source in sources:
+        if text := source.annotations.get(RUNS_AT_MOST):
+            yield source.annotation_path(RUNS_AT_MOST), text
 
 
-def _labelled(workload: Workload, voices: Sequence[Voice]) -> Iterator[tuple[str, str]]:
+def _labelled(workload: Workload, sources: Sequence[IntentSource]) -> Iterator[tuple[str, str]]:
     if text := workload.metadata.labels.get(KUEUE_MOST_RUN):
         yield workload.label_path(KUEUE_MOST_RUN), text
-    for voice in voices:
-        if text := voice.labels.get(KUEUE_MOST_RUN):
-            yield voice.label_path(KUEUE_MOST_RUN), text
+    for source in sources:
+        if text := source.labels.get(KUEUE_MOST_RUN):
+            yield source.label_path(KUEUE_MOST_RUN), text
