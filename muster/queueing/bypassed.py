@@ -9,6 +9,7 @@ and they are older.
 from __future__ import annotations
 
 import heapq
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice, takewhile
 from math import inf
@@ -34,7 +35,7 @@ class LineBypass:
     """
 
     def __init__(self, lines: Iterable[WaitingLine], free: Mapping[str, int]) -> None:
-        self._orders = _lacking(lines, free)
+        self._orders = heapq.merge(*(_beyond(line, free) for line in lines))
         self._head: list[Order] = []
 
     def first(self, before: Order | None, may_be_passed: _MayBePassed) -> Order | None:
@@ -46,11 +47,6 @@ class LineBypass:
                 return self._head[0]
             self._head[:] = islice(self._orders, 1)
         return None
-
-
-def _lacking(lines: Iterable[WaitingLine], free: Mapping[str, int]) -> Iterator[Order]:
-    # Most are never asked for the first.
-    yield from heapq.merge(*(_beyond(line, free) for line in lines))
 
 
 def _beyond(line: WaitingLine, free: Mapping[str, int]) -> Iterator[Order]:
@@ -73,14 +69,15 @@ class BypassCandidates:
         """Of the resources of `free`, where the pass leaves so much; of the gangs that one namespace limits, or all."""
         self._level = level
         self._by_age = outcome.shares.by_age(level)
-        fresh: dict[str, list[WaitingLine]] = {}
+        self._free, self._lines = free, defaultdict[str, list[WaitingLine]](list)
         for queue in queues:
             path = outcome.tree.gang_path(queue)
             for key, line in outcome.states[queue].lines.items() if level in path else ():
                 if key.stage is Stage.FRESH and namespace in ("", key.namespace):
-                    fresh.setdefault(self._below(path), []).append(line)
-        self._lacking = {queue: LineBypass(lines, free) for queue, lines in fresh.items()}
-        shares = sorted((self._share(outcome, queue), queue) for queue in fresh)
+                    self._lines[self._below(path)].append(line)
+        # Most queues are not asked for.
+        self._lacking: dict[str, LineBypass] = {}
+        shares = sorted((self._share(outcome, queue), queue) for queue in self._lines)
         self._shares = {queue: share for share, queue in shares}
 
     def first(
@@ -98,10 +95,12 @@ class BypassCandidates:
             turn = self._share(outcome, below), _LAST
         earlier = takewhile(lambda queue: self._shares[queue] <= turn[0], self._shares)
         # Where gangs have started in the pass those before them had their turns when their queue had less.
-        for queue in filter(self._lacking.__contains__, chain(earlier, (below, *outcome.turns))):
+        for queue in filter(self._lines.__contains__, chain(earlier, (below, *outcome.turns))):
             before = own if queue == below else None
             if self._shares[queue] == turn[0] and queue != below and queue not in outcome.turns:
                 before = turn[1]
+            if queue not in self._lacking:
+                self._lacking[queue] = LineBypass(self._lines[queue], self._free)
             first = self._lacking[queue].first(before, may_be_passed)
             if first is not None and (queue == below or (self._share_at(outcome, queue, first), first) <= turn):
                 return first

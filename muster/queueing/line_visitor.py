@@ -136,7 +136,10 @@ class LineVisitor(QueueVisitor):
 
         So it is for most lines of a busy cluster, and what is free only shrinks in a pass.
         """
-        return any(self._none_within(self.outcome.free(one)) for one in self._limits)
+        for one in self._limits:  # noqa: SIM110 - asked of thousands of lines
+            if self._none_within(self.outcome.free(one)):
+                return True
+        return False
 
     def _none_within(self, most: Mapping[str, int]) -> bool:
         """True if the line needs more of a resource than this, even the gang that needs least of it."""
