@@ -98,7 +98,7 @@ def _selector(text: str) -> Selector:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What lasts as long as the process, whether it leads or not; `instance` names it in events.
+    """The parts that last as long as the process, leading or not; `instance` names it in events.
 
     `history` is the name of the ConfigMaps for run times in `namespace`, "" where none are kept.
     """

@@ -122,7 +122,7 @@ class AdmissionQueue:
         return self.ledger.decide(snapshot.key, now) or plan.on_hold
 
     def refusal(self, snapshot: GangSnapshot) -> Decision | None:
-        """Why a gang can never start, however much is free; None when it can."""
+        """The reason why a gang can never start, however much is free; None when it can."""
         if snapshot.intent is not None and lost_in(snapshot, self.ledger.tree, snapshot.intent.queue):
             return queue_not_found(snapshot.intent.queue)
         if snapshot.admitter is not Admitter.LEDGER and not scheduler_of(snapshot).enforces_limits:
@@ -174,7 +174,7 @@ class AdmissionQueue:
             yield
 
     def refresh(self, queue: str) -> None:
-        """Have the message of each gang that waits in the queue written in its turn, where it says something else."""
+        """Refresh the message of each gang that waits in the queue in its turn, where it has changed."""
         self._status_updates.touch([queue])
 
     def refresh_messages(self) -> None:
@@ -191,7 +191,7 @@ class AdmissionQueue:
                 self._queue.add(key)
 
     def request_refresh(self, key: GangKey) -> None:
-        """Have the gang's message written at its next reconcile, also where only numbers have changed."""
+        """Refresh the gang's message at its next reconcile, also where only numbers have changed."""
         self._turns.add(key)
 
     def consume_refresh(self, key: GangKey) -> bool:

@@ -69,7 +69,7 @@ _DOUBLINGS = 30
 
 @dataclass(slots=True)
 class _Given:
-    """How often a gang has given its pods back, and when it may do so again."""
+    """The number of times a gang has given its pods back, and when it may do so again."""
 
     times: int = 0
     next: float = 0.0

@@ -1,4 +1,4 @@
-"""Which gangs were bypassed by smaller ones, in which queue, and since when: the queue's patience counts from then on.
+"""Records of bypassed gangs: in which queue, and since when, for the queue's patience counts from then on.
 
 Bypassed gangs are recorded in the ledger before the next decision, and on their PodGroups when they are reconciled.
 """
@@ -21,7 +21,7 @@ def bypassed_by(term: Term, key: GangKey, now: float, *, growth: bool = False) -
 
 
 def record_in_ledger(term: Term, bypassed: Mapping[EntryKey, str | None], now: float) -> None:
-    """Have the ledger count these gangs as bypassed before any other gang passes them; `now` of the wall clock."""
+    """Record these gangs as bypassed in the ledger before any other gang passes them; `now` of the wall clock."""
     since = seconds_of(text_of(now))  # as their PodGroups will say it
     for key, queue in _still_waiting(term, bypassed):
         waits = term.ledger.candidate(key)
@@ -41,7 +41,7 @@ def record(term: Term, bypassed: Mapping[EntryKey, str | None], now: float) -> N
 
 
 def take_back(term: Term, bypassed: Mapping[EntryKey, str | None]) -> None:
-    """Have these gangs entered as they were: the gang that was to pass them has not started."""
+    """Enter these gangs as they were: the gang that was to pass them has not started."""
     for key in bypassed:
         term.queue.add(key.gang)
 
@@ -59,7 +59,7 @@ def patience_has_ended(term: Term, work: Work, now: float) -> bool:
 
 
 def _drains(term: Term, queue: str) -> str:
-    """When the queue drains for a gang that is bypassed, where it does not say so itself."""
+    """The time after which the queue drains for a bypassed gang, where it sets none itself."""
     return "" if term.ledger.tree.settings(queue).drain_after is not None else term.run_times.drain_after(queue)
 
 

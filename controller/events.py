@@ -119,7 +119,7 @@ class Announcer:
         self.written = self.dropped = 0
 
     def say(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
-        """Have an event written soon."""
+        """Queue an event."""
         self._add(_Saying(regarding, reason, note, warning, time.time()))
 
     def say_to_maker(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:

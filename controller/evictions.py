@@ -31,7 +31,7 @@ _CALM = 600.0
 
 @dataclass(slots=True)
 class _Evicted:
-    """What is known of one gang: which evicted pods still run, since when, and until when replacements wait.
+    """One gang's evictions: the evicted pods that still run, since when, and until when replacements wait.
 
     `hurried` are the UIDs of replacements that did not wait; `again` tells that one of these was evicted as well.
     """
@@ -45,7 +45,7 @@ class _Evicted:
 
 
 class Evictions:
-    """Which gangs have just lost pods to the scheduler; `clock` never goes back, in seconds."""
+    """The gangs that have just lost pods to the scheduler; `clock` never goes back, in seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -103,7 +103,7 @@ class Evictions:
         return max(0.0, left)
 
     def pause(self, key: GangKey) -> Pause:
-        """Which new members of the gang are to wait now."""
+        """The new members of the gang that are to wait now."""
         if self.wait(key) <= 0:
             return Pause.NONE
         return Pause.ALL if self._gangs[key].again else Pause.SURPLUS

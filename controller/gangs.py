@@ -61,5 +61,5 @@ def enter(term: Term, key: GangKey) -> None:
 
 
 def found(term: Term, queue: str) -> None:
-    """Have the gangs enter that waited for a queue which is there now, before a new gang there is decided for."""
+    """Enter the gangs that waited for a queue which is there now, before a new gang there is decided for."""
     term.admission.lost.found(queue, lambda key: enter(term, key))

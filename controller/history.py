@@ -85,7 +85,7 @@ class RunTimes:
         )
 
     def drain_after(self, queue: str) -> str:
-        """When a queue drains for a gang that is passed, by its runs; "" where too little is known of them."""
+        """The time after which a queue drains for a bypassed gang, by its runs; "" where too few are known."""
         seconds = self._history.drain_after(queue) if self._history is not None else None
         return duration_text(60 * round(seconds / 60)) if seconds is not None else ""
 

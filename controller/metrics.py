@@ -1,4 +1,4 @@
-"""What the controller tells Prometheus: its gangs, its decisions, and its own work."""
+"""The controller's metrics: its gangs, its decisions, and its own work."""
 
 from __future__ import annotations
 

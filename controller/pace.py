@@ -1,4 +1,4 @@
-"""How soon a gang is looked at again.
+"""The delay before a changed gang is reconciled.
 
 To look at a gang takes as long as it has pods, and each of its pods changes some times on its way: a gang of 4,000
 would be looked at 20,000 times, for minutes of a core. So a large one is left alone for a moment after each look,

@@ -41,7 +41,7 @@ _BEHIND = 5.0
 
 
 async def keep(term: Term, work: Work) -> bool:
-    """Have the gang's PodGroup be as its phase wants it; False where there is none, and is to be none yet."""
+    """Make the gang's PodGroup what its phase requires; False where there is none, and is to be none yet."""
     snapshot, expects = work.snapshot, work.expects
     if snapshot.pod_group is None and not _may_be_made(term, work):
         return False
@@ -70,7 +70,7 @@ async def keep(term: Term, work: Work) -> bool:
 
 
 async def ensure(term: Term, work: Work, wanted: Wanted) -> None:
-    """Have the PodGroup be as it should."""
+    """Apply the PodGroup unless it is up to date."""
     before, expects = work.snapshot.pod_group, work.expects
     if before is not None and up_to_date(before, wanted):
         return
@@ -103,7 +103,7 @@ async def report(term: Term, work: Work, record: AdmissionRecord, state: GangSta
 
 
 async def write(term: Term, work: Work, record: AdmissionRecord, state: GangState, message: str) -> bool:
-    """Have the PodGroup say what was decided, and why; False where it is to be written later."""
+    """Write the decision and its reason on the PodGroup; False where it is to be written later."""
     words, now, expects = annotations_of(record, state, message), term.clock.now(), work.expects
     # Whatever becomes of the write: a gang has its turn for other numbers once, and they are written until they are
     # there.

@@ -22,7 +22,7 @@ from muster.resources.resource_quotas import LIMITS, charge, left_of
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What a gang holds of a quota and what it lacks; those of the smallest `order` go first.
+    """A gang's part of a quota: what it holds and what it lacks; the smallest `order` goes first.
 
     `gives` tells that its workload asks to give back what it cannot use.
     """
@@ -35,7 +35,7 @@ class _Share:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """Why a gang has not got its next pod: of a quota there is only so much `left`.
+    """The reason why a gang has not got its next pod: a quota has only so much `left`.
 
     `rival` is another gang that lacks pods for the same quota, the first in order; `yields` is a gang that would have
     all its pods if this gang, and others that ask for it, gave theirs back.

@@ -114,7 +114,7 @@ class Reconciler:
         self._may_be_found(self.term.admission.lost.queues_of(change.object.metadata.name))
 
     def _may_be_found(self, queues: Iterable[str]) -> None:
-        """Have gangs that were lost in these queues enter before a new gang, which knows of none, is decided for."""
+        """Enter the gangs that waited for these queues before a new gang there is decided for."""
         for queue in () if self.term.taking_over else queues:
             found(self.term, queue)
 
@@ -152,7 +152,7 @@ class Reconciler:
     # --- numbers, for any thread --------------------------------------------------------------------------------------
 
     def kept(self) -> dict[str, int]:
-        """How many entries each part of this term has, by its name."""
+        """The number of entries of each part of this term, by its name."""
         term = self.term
         return {
             "ledger": term.ledger.gangs,
@@ -175,7 +175,7 @@ class Reconciler:
             self._held[queue, resource] = self._held.get((queue, resource), 0.0) + amount * (self._counted - since)
 
     def held(self) -> Mapping[tuple[str, str], float]:
-        """What gangs have held since this term began, by queue and resource, in units times seconds."""
+        """The resources that gangs have held since this term began, by queue and resource, in units times seconds."""
         return dict(self._held)
 
     def groupless(self) -> Mapping[tuple[str, str], int]:
@@ -247,7 +247,7 @@ class Reconciler:
         work.again(ready_in(*slow))
 
     def _wait(self, work: Work) -> None:
-        """Have the gang looked at again when a wait is over: after evictions, or for a write that was refused."""
+        """Request a reconcile for when a wait is over: after evictions, or for a write that was refused."""
         term = self.term
         term.evictions.unplaced(work.key, waits=waits_for_a_node(work.snapshot, work.plan))
         work.again(term.evictions.wait(work.key) or None)

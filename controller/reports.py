@@ -1,4 +1,4 @@
-"""Says why: the gang's state as annotations of its PodGroup, and events on the workload where people look first.
+"""Reports: the gang's state as annotations of its PodGroup, and events on the workload where people look first.
 
 What its user wrote may be another object, from which the workload was made: that gets the events as well. The same
 words are never said twice; the same state with other numbers is said less and less often.
@@ -81,7 +81,7 @@ class _Said:
 
 
 def annotations_of(record: AdmissionRecord, state: GangState, message: str) -> dict[str, str]:
-    """What was decided, and why, as annotations of the gang's PodGroup."""
+    """The decision and its reason, as annotations of the gang's PodGroup."""
     return {**record.annotations, STATE: str(state), MESSAGE: message}
 
 
@@ -115,7 +115,7 @@ class Reporter:
         return len(self._said)
 
     def groupless(self) -> Mapping[tuple[str, str], int]:
-        """How many gangs have told their state in events alone, by queue and state; any thread may ask."""
+        """The number of gangs with their state in events alone, by queue and state; any thread may ask."""
         return Counter(one for found in list(self._groupless.values()) for one in found.values())
 
     @contextmanager

@@ -52,7 +52,7 @@ class SetAside:
         term.reporter.report(snapshot, state, message, term.clock.now())
 
     def come_back(self, key: GangKey) -> None:
-        """Have the gang wait in line again, and with it all for which the apiserver has failed: their order holds."""
+        """Put the gang back in line, and with it all for which the apiserver has failed: their order holds."""
         self._failing.discard(key)
         back = (key, *self._failing)
         self._failing.clear()

@@ -1,4 +1,4 @@
-"""When to refresh the messages of waiting gangs where only numbers have changed.
+"""The schedule by which messages of waiting gangs are refreshed where only numbers have changed.
 
 Each event in a queue changes the message of all gangs that wait there: positions, and what is free. Each may be a
 write, and a write of words takes from the apiserver what the starting of gangs needs: so many a second, and no more.

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class Sweeps:
-    """What is to be done, in the order in which it came."""
+    """The sweeps that are left to do, in the order in which they came."""
 
     def __init__(self) -> None:
         self._waiting: dict[Hashable, Iterable[object]] = {}
@@ -29,7 +29,7 @@ class Sweeps:
         return self._begun or bool(self._waiting)
 
     def add(self, what: Hashable, steps: Iterable[object]) -> None:
-        """Have these steps taken soon; what they look at they see as it is then.
+        """Queue these steps; they see the cluster as it is when they are taken.
 
         Where the same is waiting already, that will do: of a hundred Queues that change each may concern all gangs.
         """

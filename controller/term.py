@@ -1,4 +1,4 @@
-"""What the work of one leader's term shares: the cluster and its gangs, the ledger, and what writes and reports."""
+"""One leader's term: the cluster and its gangs, the ledger, the writer and the reporter that its work shares."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Term:
     history: History | None = None
     """The run times of former gangs; None where none are kept."""
     expectations: ExpectationsByGang = field(default_factory=ExpectationsByGang, init=False)
-    """What this leader expects of each gang, and the watches may not show yet."""
+    """The writes for each gang that the watches may not show yet."""
     sweeps: Sweeps = field(default_factory=Sweeps, init=False)
     """Work on many gangs, in steps."""
     evictions: Evictions = field(init=False)
@@ -71,7 +71,7 @@ class Term:
     admission: AdmissionQueue = field(init=False)
     """The ledger, and the gangs to reconcile when something in it changes."""
     quota_use: QuotaUse = field(init=False)
-    """What the ledger knows of ElasticQuotas."""
+    """The use of ElasticQuotas that the ledger counts."""
     taking_over: bool = field(default=False, init=False)
     """True while all gangs enter the ledger; nothing is decided before."""
 

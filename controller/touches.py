@@ -51,7 +51,7 @@ _WANTS_PODS = frozenset({Phase.ASSEMBLING, Phase.WAITING, Phase.ADMITTED})
 
 @dataclass(slots=True)
 class _Waiting:
-    """Since when a gang lacks something, when it is looked at next, and which turn it has (by number), if any."""
+    """A gang that lacks something: since when, when it is due next, and its turn (by number), if any."""
 
     since: float
     next: float
@@ -70,7 +70,7 @@ class TouchSchedule:
 
     @property
     def gangs(self) -> int:
-        """How many gangs lack something."""
+        """The number of gangs that lack something."""
         return len(self._waiting)
 
     def forget(self, key: GangKey) -> None:

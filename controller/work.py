@@ -19,9 +19,9 @@ class Work:
     snapshot: GangSnapshot
     """The gang as the cluster shows it, with the writes of this reconcile."""
     plan: GangPlan
-    """What is planned for it."""
+    """The plan for it."""
     expects: Expectations
-    """What its leader expects, and the watches may not show yet."""
+    """The writes of its leader that the watches may not show yet."""
     requeue_after: float = inf
     """Seconds after which the gang is to be reconciled again, whatever happens; infinity for not at all."""
 
@@ -36,7 +36,7 @@ class Work:
         return self.plan.phase is Phase.ADMITTED
 
     def again(self, seconds: float | None) -> None:
-        """Have the gang reconciled again after so many seconds at the latest; None changes nothing."""
+        """Request another reconcile after so many seconds at the latest; None changes nothing."""
         if seconds is not None:
             self.requeue_after = min(self.requeue_after, max(seconds, 0.0))
 

@@ -153,14 +153,14 @@ class Cluster(ClusterStores):
         return self.pods.by_index("node", node)
 
     def requests_of(self, pod: Pod) -> Resources:
-        """What a pod of the store asks for, nothing where its node does not exist; raises InvalidObjectError.
+        """The requests of a pod of the store, nothing where its node does not exist; raises InvalidObjectError.
 
         Counted once for each version: a gang of a thousand is looked at for every pod of it that comes or changes.
         """
         return {} if self.on_no_node(pod) else self.asked_by(pod)
 
     def asked_by(self, pod: Pod) -> Resources:
-        """What a pod of the store asks for, wherever it is; raises InvalidObjectError."""
+        """The requests of a pod of the store, wherever it is; raises InvalidObjectError."""
         known = self._requests.get(pod.metadata.uid)
         if known is not None and known[0] is pod:
             return known[1]

@@ -56,7 +56,7 @@ def _said(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> Kue
 
 
 def _of_pods(pods: Iterable[Pod], cluster: Cluster, timeout: float) -> KueueAnswer:
-    """What Kueue says of plain pods, one by one: they are one gang by their own word, and may be many Jobs'."""
+    """Kueue's answer for plain pods, one by one: they are one gang by their own label, and may be of many Jobs."""
     answers = [(_named(pod), _of_pod(pod, cluster, timeout)) for pod in pods]
     workloads = {one.workload.metadata.uid: one.workload for _, one in answers if one.workload is not None}
     doubtful = next(((name, one) for name, one in answers if not one.admitted), None)

@@ -1,4 +1,4 @@
-"""What the nodes can give to gangs, for clusters whose nodes limit admission (`muster.dev/bound: nodes`).
+"""The room of the nodes, for clusters whose nodes limit admission (`muster.dev/bound: nodes`).
 
 The sum of what Ready nodes that are not cordoned can hold, less what pods of other schedulers have there. What pods
 of muster's own scheduler hold on other nodes is added, for their claims count as well: a node that is cordoned leaves
@@ -61,7 +61,7 @@ class NodeRoom:
         return self.nodes.synced and self.others.synced
 
     def free(self) -> Resources:
-        """What all gangs together may hold; a resource that no node has is unlimited, for an autoscaler may add it."""
+        """The most that all gangs together may hold; a resource that no node has is unlimited, for autoscalers."""
         while self.count():
             pass
         return dict(self._sum)
@@ -143,7 +143,7 @@ class NodeWatch:
         self._tasks: list[asyncio.Task[None]] = []
 
     async def room(self, *, wanted: bool) -> Resources | None:
-        """What the nodes can give, None while it is not asked for; waits for the first list."""
+        """The room of the nodes, None while it is not asked for; waits for the first list."""
         if not wanted:
             await self.stop()
             return None

@@ -161,7 +161,7 @@ def _placed(snapshot: GangSnapshot, others: Iterable[Pod], gone: Iterable[Pod]) 
 
 
 def _of_this_run(pods: list[Pod], snapshot: GangSnapshot, decoded: Decoded) -> list[Pod]:
-    """Those of the pods that are the workload's; plain ones are of what makes the living ones, and of no former run."""
+    """The pods that are the workload's; plain ones are of what makes the living ones, and of no former run."""
     if snapshot.kind is not PLAIN_POD:
         return [pod for pod in pods if owned(pod, decoded)]
     makers = {member.pod.metadata.controller for member in snapshot.members}

@@ -99,7 +99,7 @@ def asks_to_wait(metadata: ObjectMeta) -> bool:
 
 
 def on_hold_by(cluster: Cluster, kind: Kind, decoded: Decoded, members: Iterable[ObjectMeta]) -> OnHold | None:
-    """What puts the workload on hold, whose pods have the metadata `members`; None where nothing does.
+    """The object that puts the workload on hold; `members` is the metadata of its pods. None where none does.
 
     The topmost owner first, which its user wrote: operators copy annotations to what they make.
     """
@@ -118,7 +118,7 @@ _LONGEST = {"api_version": 317, "kind": 63, "uid": 128}
 
 
 def above(cluster: Cluster, kind: Kind, decoded: Decoded, members: Iterable[ObjectMeta]) -> Above:
-    """What stands above the workload, whose pods have the metadata `members`."""
+    """The owners above the workload; `members` is the metadata of its pods."""
     if kind is PLAIN_POD:
         # Plain pods speak for themselves: each names its owner.
         named = dict.fromkeys(member.controller for member in members)

@@ -25,7 +25,7 @@ _COUNTS = 3
 
 
 class QuotaUse:
-    """What a ledger is to know of the ElasticQuotas of a cluster."""
+    """The use of ElasticQuotas that a ledger counts."""
 
     def __init__(self, cluster: Cluster, ledger: Ledger) -> None:
         self._cluster = cluster
@@ -63,7 +63,7 @@ class QuotaUse:
         return any(changed)
 
     def notice(self, namespace: str) -> None:
-        """Have what others use count that began since it was counted: a gang there may be about to start."""
+        """Count what others have begun to use since the last count: a gang there may be about to start."""
         if namespace in self._uncounted:
             self._uncounted.discard(namespace)
             counts = self._counts_of(namespace)

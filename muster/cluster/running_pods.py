@@ -1,4 +1,4 @@
-"""What the running pods of gangs ask for together, kept by the events of pods: else each would have to be looked at."""
+"""The requests of the running pods of gangs, kept up by the events of pods: else each would have to be looked at."""
 
 from __future__ import annotations
 

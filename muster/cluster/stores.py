@@ -82,7 +82,7 @@ class Added:
         self.quotas.index("namespace", lambda one: (one.metadata.namespace,))
 
     def of(self, namespace: str) -> PodDefaults:
-        """What pods of a namespace get. Where there is no RuntimeClass at all none counts as missing, as in a plan."""
+        """The additions to pods of a namespace. Without any RuntimeClass in the cluster none counts as missing."""
         ranges, quotas = self.ranges.by_index("namespace", namespace), self.quotas.by_index("namespace", namespace)
         if not ranges and not quotas and not len(self.runtimes):
             return NOTHING_ADDED
@@ -129,7 +129,7 @@ class ElasticQuotas:
 
 
 def _fault(quota: ElasticQuota) -> str:
-    """Why it cannot be read; "" where it can."""
+    """The reason why it cannot be read; "" where it can."""
     try:
         limit_of([quota])
     except InvalidObjectError as error:
@@ -154,7 +154,7 @@ CLUSTER_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "clusterqueues", "Cluster
 
 
 class KueueObjects:
-    """What Kueue makes of workloads, and the quotas by which it admits them."""
+    """Kueue's Workloads, and the quotas by which it admits them."""
 
     def __init__(self) -> None:
         self.workloads: Store[KueueWorkload] = Store()
@@ -163,7 +163,7 @@ class KueueObjects:
         self.cluster_queues: Store[ClusterQueue] = Store()
 
     def watched(self) -> Iterable[tuple[Resource, type[Any], Store[Any]]]:
-        """What each store holds."""
+        """The stores, and their types."""
         yield KUEUE_WORKLOADS, KueueWorkload, self.workloads
         yield LOCAL_QUEUES, LocalQueue, self.local_queues
         yield CLUSTER_QUEUES, ClusterQueue, self.cluster_queues

@@ -53,7 +53,7 @@ def gone_by(pods: Iterable[Pod]) -> float | None:
 
 
 def requests_of(cluster: Cluster, pods: Iterable[Pod]) -> Resources:
-    """What these pods ask for together."""
+    """The requests of these pods together."""
     asked = []
     for pod in pods:
         with suppress(InvalidObjectError):  # the apiserver has checked the quantities of every pod

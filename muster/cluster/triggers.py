@@ -1,4 +1,4 @@
-"""Which gangs a change in the stores is about: each of them is told of, so that it is looked at again.
+"""The gangs that a change in the stores concerns: each of them is reconciled.
 
 A gang may be told of in vain, and never too seldom: nothing else has it looked at again. What may concern thousands of
 gangs is told of as one, to be gone through later.
@@ -184,7 +184,7 @@ class GangTriggers:
 
 
 def _said(maker: ObjectMeta) -> tuple[object, ...]:
-    """What the maker of a workload says of its gang."""
+    """The settings that the maker of a workload has for its gang."""
     return maker.labels, maker.annotations.get(QUEUE_ANNOTATION, "")
 
 
@@ -199,7 +199,7 @@ def _reads_the_same(change: Change[Decoded]) -> bool:
 
 
 def _words(namespace: Namespace | None) -> tuple[object, ...]:
-    """What a namespace says of its gangs."""
+    """The settings that a namespace has for its gangs."""
     meta = namespace.metadata if namespace else ObjectMeta()
     # By its labels queues are open to it.
     return meta.labels, *(meta.annotations.get(key, "") for key in (QUEUE_ANNOTATION, GATE_MODE, SCHEDULER, ADMITTER))

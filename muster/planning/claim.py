@@ -1,4 +1,4 @@
-"""What a gang holds of its queue: by what was granted to it at admission, and by its existing pods.
+"""The claim of a gang on its queue: by what was granted to it at admission, and by its existing pods.
 
 Pure functions of a snapshot; `muster.planning.plan` enters what they give into the ledger.
 """
@@ -25,7 +25,7 @@ _HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a gang was admitted for."""
+    """The terms for which a gang was admitted."""
 
     queue: str
     claim: Resources
@@ -35,7 +35,7 @@ class Grant:
 
 
 def grant_of(snapshot: GangSnapshot, *, unmarked: bool, queue: str) -> tuple[Grant, Wanted | None]:
-    """What the gang was admitted for, and its PodGroup where that had to be worked out to know it.
+    """The terms for which the gang was admitted, and its PodGroup where that had to be worked out to know them.
 
     Any user may write the PodGroup: only what muster wrote on it counts, and else what the workload says. Of a
     gang that is `unmarked` nothing tells that it was admitted: it was, in `queue`, for the pods that are open.

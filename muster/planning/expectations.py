@@ -1,4 +1,4 @@
-"""What a leader remembers of a gang: writes that the watches may not show yet, and the last message.
+"""What a leader expects of a gang: writes that the watches may not show yet, and the last message.
 
 Nothing here is needed after a restart. It bridges the moments in which the cluster is ahead of its watches, and tells
 muster's own writes from changes that others made to them.
@@ -38,7 +38,7 @@ _FIRST, _LONGEST = 30.0, 120.0
 
 
 class WrittenPart(Enum):
-    """What is written for a gang."""
+    """The writes for a gang."""
 
     POD_GROUP = auto()
     MARK = auto()
@@ -108,7 +108,7 @@ def version_of(group: PodGroup | None) -> str:
 
 
 def manifest_of(snapshot: GangSnapshot) -> bytes:
-    """What the workload says in the gang's PodGroup, to compare."""
+    """The PodGroup by the workload alone, to compare."""
     return b"" if snapshot.gang is None else msgspec.json.encode(desired(snapshot, admitted=False).manifest)
 
 
@@ -121,7 +121,7 @@ _OPENING = 5.0
 SILENCE = 5.0
 """Seconds for which a gang may lack pods before it is reported."""
 DOUBLINGS = 6
-"""How often the time doubles after which a gang gives its place back that never finds a node."""
+"""The number of doublings of the time after which a gang without nodes gives its place back."""
 
 
 class Runs(NamedTuple):
@@ -141,7 +141,7 @@ def _by(snapshot: GangSnapshot) -> str:
 
 @dataclass(slots=True)
 class Expectations:
-    """What a leader remembers of one gang."""
+    """The expectations of one gang."""
 
     workload: str = ""
     """The UID of the workload that was seen last."""
@@ -152,11 +152,11 @@ class Expectations:
     waiting: dict[str, float] = field(default_factory=dict)
     """Since when each open member has been without a node, by UID."""
     record: AdmissionRecord = field(default_factory=AdmissionRecord)
-    """What was decided."""
+    """The decision."""
     written: PodGroup | None = None
     """The PodGroup as the last write left it; None where the watch has caught up."""
     terms: PodGroupSpec | None = None
-    """What muster said last in the PodGroup's spec."""
+    """The spec that muster wrote last into the PodGroup."""
     units: frozenset[str] | None = None
     """The units beyond its minimum that are being opened (`muster.planning.opening`); None before the first look."""
     opened: set[str] = field(default_factory=set)
@@ -188,11 +188,11 @@ class Expectations:
     withdrawn: bool = False
     """True if its user was told that held pods stay held."""
     kept_class: str = ""
-    """What its user was told of the priority class that its pods keep."""
+    """The note that its user got on the priority class that its pods keep."""
     unready: dict[str, Unready] = field(default_factory=dict)
     """Its pods that have nodes and are not ready, by UID (`muster.planning.readiness`)."""
     not_ready: str = ""
-    """What its user was told of them."""
+    """The note that its user got on them."""
     refused: RefusedWrite = field(default_factory=RefusedWrite)
     """A write that the apiserver does not take."""
     requeues: int = 0
@@ -246,7 +246,7 @@ class Expectations:
 
     @property
     def decided(self) -> AdmissionRecord:
-        """What was decided, with the estimates of its run time."""
+        """The decision, with the estimates of its run time."""
         return replace(self.record, runs_about=self.runs_about)
 
     @property
@@ -255,7 +255,7 @@ class Expectations:
         return min((one.since for one in self.unready.values()), default=None)
 
     def terms_for(self, decoded: Decoded | None) -> PodGroupSpec | None:
-        """What muster wrote last into the PodGroup of this workload; None for another one."""
+        """The spec that muster wrote last into the PodGroup of this workload; None for another one."""
         return self.terms if decoded is not None and decoded.metadata.uid == self.workload else None
 
     def update(self, snapshot: GangSnapshot, gated: AbstractSet[str], now: float) -> str:
@@ -306,7 +306,7 @@ class Expectations:
         return replace(snapshot, terms=self.terms, believed=True)
 
     def record_running(self, snapshot: GangSnapshot, wave: Candidate | None, now: float) -> AdmissionRecord:
-        """What was decided of the gang while it is admitted, `now` of the wall clock; it is remembered.
+        """Record an admitted gang, `now` of the wall clock, and return the record.
 
         Its next `wave`, where that waits, may be passed as a gang may.
         """
@@ -345,7 +345,7 @@ class Expectations:
         self.units = more | being_opened(snapshot.members, roles, self.units or ()).keys()
 
     def record_unmanaged(self, snapshot: GangSnapshot) -> AdmissionRecord:
-        """What was decided of the gang while its workload is left alone; it is remembered.
+        """Record a gang whose workload is left alone, and return the record.
 
         What it was admitted for is kept while any of it runs: it may come back into muster's hands, and as no more.
         """
@@ -358,7 +358,7 @@ class Expectations:
         return self.record
 
     def record_waiting(self, snapshot: GangSnapshot) -> AdmissionRecord:
-        """What was decided of the gang while it is not admitted; it is remembered.
+        """Record a gang that is not admitted, and return the record.
 
         No gang passes one that is on hold: its patience begins when it is back in line.
         """

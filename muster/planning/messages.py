@@ -1,4 +1,4 @@
-"""What is said of a gang: the sentences that need more than a number from the ledger."""
+"""The messages of a gang that need more than a number from the ledger."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def too_large(snapshot: GangSnapshot) -> str:
 
 
 def lacking(snapshot: GangSnapshot) -> str:
-    """Which pods the gang still lacks."""
+    """The pods that the gang still lacks."""
     if snapshot.gang is None:
         return ""
     missing = []
@@ -107,7 +107,7 @@ def _runs(snapshot: GangSnapshot) -> bool:
 
 
 def beyond(opening: Opening, stuck: Resources, on_hold: Decision | None = None) -> str:
-    """Which pods of a gang that is admitted still wait, and for what; "" where none does.
+    """The pods of an admitted gang that still wait, and for what; "" where none does.
 
     `stuck` is what its opened pods ask for that have found no node for too long; `on_hold` why no more may start.
     """
@@ -158,7 +158,7 @@ def kept_class(snapshot: GangSnapshot) -> str:
 
 
 def not_ready(snapshot: GangSnapshot, reasons: Mapping[str, str]) -> str:
-    """Which pods have a node and are not ready for too long (`reasons` by UID); "" where none is."""
+    """The pods that have a node and are not ready for too long (`reasons` by UID); "" for none."""
     # A gang may have thousands of members, and mostly none is named.
     pods = [member.pod for member in snapshot.members if member.pod.metadata.uid in reasons] if reasons else []
     if not pods:
@@ -229,7 +229,7 @@ def to_a_maker(snapshot: GangSnapshot, message: str) -> str:
 
 
 def to_a_rival(snapshot: GangSnapshot) -> str:
-    """What another workload is told whose pods are bound to this gang's PodGroup."""
+    """The message for another workload whose pods are bound to this gang's PodGroup."""
     owner = (
         f'{snapshot.kind.kind} "{snapshot.decoded.metadata.name}"'
         if snapshot.kind and snapshot.decoded
@@ -255,7 +255,7 @@ def unmarked(snapshot: GangSnapshot, error: ApiError) -> str:
 
 
 def shut(pods: Sequence[Pod], error: ApiError) -> str:
-    """Which pods cannot be opened, and why, in the apiserver's words."""
+    """The pods that cannot be opened, and why, in the apiserver's words."""
     what = "the gate of pod" if len(pods) == 1 else "the gates of pods"
     return f"{what} {_named(pods)} cannot be taken off: {error.message}"
 

@@ -1,4 +1,4 @@
-"""Which gates of an admitted gang to open now."""
+"""The gates of an admitted gang that are to open now."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def minimum_of(members: Sequence[Member], roles: Iterable[Role]) -> list[Member]
 
 
 def _due(role: Role) -> int:
-    """How many members of the role start it, or come with it."""
+    """The number of members of the role that start it, or come with it."""
     return role.minimum + (0 if role.made_first else role.reserved)
 
 
@@ -115,7 +115,7 @@ class Places:
         self._roles: dict[str, Resources] = {}
         self._lacking: dict[str, int] = {}
         self.rest: Resources = {}
-        """What is kept for all of them together."""
+        """The room that is kept for all of them together."""
         there, gone = Counter([member.role for member in members]), Counter(ended)
         begun = _begun(roles, there, gone)
         places = {role.name: _places(role, there, gone, begun) for role in roles}
@@ -167,7 +167,7 @@ class Places:
 
 
 def _places(role: Role, there: Counter[str], gone: Counter[str], begun: Collection[int]) -> int:
-    """How many pods of the role are there, or come; `gone` are those that have ended, `begun` the groups that run."""
+    """The number of pods of the role that are there, or come; `gone` have ended, `begun` are the groups that run."""
     if role.made_first and there[role.name]:
         return max(role.replicas - gone[role.name], 0)
     if role.together:

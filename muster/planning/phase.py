@@ -40,7 +40,7 @@ class PhaseInQueue:
 
     phase: Phase
     gate: GateMode
-    """What holds the gang back while it waits."""
+    """The gate mode, which holds the gang back while it waits."""
     lost: bool
     """True if its queue does not exist, or not for its namespace."""
 
@@ -106,7 +106,7 @@ def _from_another_wave(snapshot: GangSnapshot, said: PodGroupSpec) -> bool:
 
 
 def _aside(snapshot: GangSnapshot) -> Phase | None:
-    """Why the gang is neither waiting nor admitted, or None where it is one of them."""
+    """The phase of a gang that takes no part in queueing; None for any other."""
     if snapshot.decoded is None or snapshot.decoded.metadata.deletion_timestamp:
         return Phase.FOREIGN if snapshot.pod_group is not None and not snapshot.ours else Phase.GONE
     if snapshot.pod_group is not None:
@@ -140,7 +140,7 @@ def given_back(snapshot: GangSnapshot, requeued_at: str) -> tuple[Member, ...]:
 
 
 def held_back(snapshot: GangSnapshot, tree: QueueTree, queue: str, gate: GateMode, *, lost: bool) -> Decision | None:
-    """Why nothing more of the gang may start: it, or its queue, is on hold; None where neither is.
+    """The reason why nothing more of the gang may start: it, or its queue, is on hold; None where neither is.
 
     Where another one than the ledger admits, that one is to be told; where no gate is, nothing can be held. Of a queue
     that is `lost`, not there for the gang's namespace, no user there is told anything.

@@ -51,31 +51,31 @@ _STAYING = frozenset({Phase.FOREIGN, Phase.RELEASED, Phase.NOT_MANAGED, Phase.IN
 
 @dataclass(frozen=True, slots=True)
 class GangPlan:
-    """Where a gang stands after it was entered into the ledger."""
+    """The plan for a gang, after it was entered into the ledger."""
 
     phase: Phase
     changed: bool = False
     """True if entering it changed anything for the others of its queue."""
     opening: Opening | None = None
-    """Which of its gates to open now; None where it is not admitted."""
+    """The gates to open now; None where it is not admitted."""
     softens: float | None = None
-    """When more of its claim turns soft (seconds of the wall clock); None where nothing of it is without a node."""
+    """The time at which more of its claim turns soft (seconds of the wall clock); None where all of it has nodes."""
     soft: bool = False
     """True if none of its pods has a node, and their time is over; its whole claim is soft where claims ever are."""
     stuck: Resources = field(default_factory=dict)
-    """What of its claim is soft while some of its pods have nodes."""
+    """The part of its claim that is soft while some of its pods have nodes."""
     requeues: float | None = None
-    """When it is to give its place back (seconds of the wall clock); None where its user asks for none of that."""
+    """The time to give its place back (seconds of the wall clock); None where its user does not ask for it."""
     gate: GateMode = GateMode.QUEUE
-    """What holds it back while it waits."""
+    """The gate mode, which holds it back while it waits."""
     lost: bool = False
     """True if the queue for which it waits does not exist, or not for its namespace."""
     growth: Growth | None = None
-    """What more it would hold, and may not for want of room; None for nothing."""
+    """The growth for which there is no room; None for none."""
     wanted: Wanted | None = None
     """The PodGroup of an admitted gang, where it was worked out to know what was granted."""
     on_hold: Decision | None = None
-    """Why nothing more of it may start, whatever is free; None where it, and its queue, may go on."""
+    """The reason why nothing more of it may start, whatever is free; None where it, and its queue, may go on."""
     wave: Candidate | None = None
     """The next wave of an admitted gang, where that waits for room."""
     yields: bool = False
@@ -84,10 +84,10 @@ class GangPlan:
 
 @dataclass(frozen=True, slots=True)
 class _Moment:
-    """What a gang is planned by, other than what the cluster shows of it."""
+    """The inputs of a plan other than the snapshot."""
 
     expects: Expectations
-    """What its leader has done, and the cluster may not show yet."""
+    """The writes of its leader that the cluster may not show yet."""
     now: float
     """Seconds of the wall clock."""
     may_grow: bool = True
@@ -100,7 +100,7 @@ class _Moment:
 
 
 class _Outlook(NamedTuple):
-    """Where the gang will stand, and what the ledger is to keep of it; `next_claim` is its claim with its next wave."""
+    """The plan for a gang, and what the ledger is to record; `next_claim` is its claim with its next wave."""
 
     plan: GangPlan
     entry: Claim | Candidate | None = None

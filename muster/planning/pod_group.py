@@ -257,7 +257,7 @@ def _beyond(owned: Mapping[str, Any], said: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True)
 class Repairs:
-    """How long to wait before others' changes are overwritten once more; seconds of one clock.
+    """The delay before others' changes are overwritten once more; seconds of one clock.
 
     The first time at once. Two that write against each other would otherwise go on as fast as the apiserver can.
     """
@@ -304,7 +304,7 @@ def own_claim(group: PodGroup) -> Resources:
 
 
 def claim_of(spec: PodGroupSpec) -> Resources:
-    """What a PodGroup claims of its queue; nothing when its numbers cannot be read."""
+    """The claim of a PodGroup on its queue; nothing when its numbers cannot be read."""
     try:
         return parse_resources(spec.min_resources, path="spec.minResources")
     except InvalidObjectError:

@@ -1,4 +1,4 @@
-"""What a gang was admitted for, as an annotation of its PodGroup that policies keep: the next leader reads it there.
+"""The terms of an admission, as an annotation of the PodGroup that policies keep: the next leader reads it there.
 
 The PodGroup's spec says the same, but others may write PodGroups, too.
 """
@@ -33,7 +33,7 @@ _LONGEST = 16_384
 
 
 class AdmittedTerms(PodGroupSpec, frozen=True):
-    """What muster wrote into a PodGroup's spec, and what the gang `needs` where its pods request more.
+    """The spec that muster wrote into a PodGroup, and what the gang `needs` where its pods request more.
 
     `requests` are what the pods of a role requested together where that is more than by their template: what others add
     to them comes back with their replacements.
@@ -98,7 +98,7 @@ def as_admitted(role: Role, said: PodGroupSpec) -> Role:
 
 
 def granted(said: PodGroupSpec) -> Resources:
-    """What a gang was admitted for: what its workload declares, or what its pods request."""
+    """The resources that a gang was admitted for: what its workload declares, or what its pods request."""
     return largest(_claim(said.min_resources), _claim(said.needs) if isinstance(said, AdmittedTerms) else {})
 
 
@@ -151,7 +151,7 @@ def without_units(record: AdmissionRecord) -> AdmissionRecord:
 
 
 def terms_of(snapshot: GangSnapshot) -> PodGroupSpec | None:
-    """What muster said in the gang's PodGroup: as this leader remembers it, else as the annotation has it.
+    """The spec that muster wrote into the gang's PodGroup: as this leader remembers it, else as the annotation has it.
 
     None where it is not known: the gang is not admitted, or was by a muster that wrote no annotation.
     """

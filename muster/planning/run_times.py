@@ -1,4 +1,4 @@
-"""How long gangs run: at most, by limits of their operators and what their users say, or about, by former runs.
+"""The run times of gangs: at most, by limits of operators and users, or about, by former runs.
 
 Pure functions of a snapshot. A limit of an operator counts where the room is free afterwards, with the grace period of
 the pods. It may have begun before the gang: its whole length bounds the run, and the claim ends no later than the

@@ -42,7 +42,7 @@ _HELD = attrgetter("held")
 
 
 class Pause(enum.Enum):
-    """Which new members of an admitted gang wait: none, those beyond the minimums of its roles, or all."""
+    """The new members of an admitted gang that wait: none, those beyond the minimums of its roles, or all."""
 
     NONE = enum.auto()
     SURPLUS = enum.auto()
@@ -51,24 +51,24 @@ class Pause(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRecord:
-    """What was decided of a gang, as the annotations of its PodGroup say; "" for what was not."""
+    """The decisions on a gang, as annotations of its PodGroup; "" for what was not decided."""
 
     admitted: str = ""
     """The UID of the workload whose gang is admitted."""
     admitted_at: str = ""
-    """When it was admitted (RFC 3339)."""
+    """The time of its admission (RFC 3339)."""
     passed_since: str = ""
-    """When a smaller gang first passed it (RFC 3339)."""
+    """The time of its first bypass by a smaller gang (RFC 3339)."""
     passed_in: str = ""
     """The queue in which it was passed."""
     requeued_at: str = ""
-    """When it last gave its place back (RFC 3339)."""
+    """The time at which it last gave its place back (RFC 3339)."""
     admitted_for: str = ""
     """With which minimums, and in which queue, it was admitted (`muster.planning.record`)."""
     admitter: str = ""
     """The admitter that has admitted it; "" for the ledger."""
     drain_after: str = ""
-    """How long after its first bypass its queue drains for it, where the queue does not say."""
+    """The time after its first bypass at which its queue drains for it, where the queue sets none."""
     runs_about: str = field(default="", compare=False)
     """The run times of former gangs, by which its own is estimated. New ones alone are nothing to write."""
 
@@ -96,11 +96,11 @@ class Member(NamedTuple):
     role: str
     """The role of the workload to which the pod belongs."""
     requests: Resources
-    """What the pod requests, as the scheduler counts it."""
+    """The requests of the pod, as the scheduler counts them."""
     held: bool
     """True if muster's gate is on it."""
     unready: str = ""
-    """Why it has a node and is not ready (`muster.planning.readiness`); "" for any other."""
+    """The reason why it has a node and is not ready (`muster.planning.readiness`); "" for any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,23 +155,23 @@ class GangSnapshot:
     gang: Gang | None = None
     """The gang that the workload asks for; None where the workload is not managed."""
     error: str = ""
-    """Why the workload makes no gang; "" where it makes one."""
+    """The reason why the workload makes no gang; "" where it makes one."""
     placed: Resources = field(default_factory=dict)
-    """What pods that others bound to the PodGroup hold on nodes: all pods of a foreign PodGroup, else non-members."""
+    """Held on nodes by pods that others bound to the PodGroup: all of a foreign PodGroup, else non-members."""
     running: Resources = field(default_factory=dict)
-    """What of its pods that are no members really runs."""
+    """The requests of its pods that really run and are no members."""
     former: Resources = field(default_factory=dict)
-    """What running pods of a former workload of the same name hold."""
+    """The requests of running pods of a former workload of the same name."""
     former_queue: str = ""
     """The queue in which they hold it."""
     leaving: Resources = field(default_factory=dict)
-    """What its own pods that are being deleted still hold."""
+    """The requests of its own pods that are being deleted."""
     former_until: float | None = None
     """The time by which all of these, and what `left`, are gone (seconds of the wall clock); None for not known."""
     leaving_until: float | None = None
     """The time by which `leaving` is gone."""
     left: Resources = field(default_factory=dict)
-    """What pods of its PodGroup hold that are no members any more, or that have been terminating for too long."""
+    """The requests of pods of its PodGroup that are no members any more, or have been terminating for too long."""
     leaving_queue: str = ""
     """The queue in which they hold it: they may outlive workload and PodGroup."""
     gate: GateMode = GateMode.QUEUE
@@ -185,9 +185,9 @@ class GangSnapshot:
     next_run: tuple[Pod, ...] = ()
     """The held pods of other Jobs that name the same gang of plain pods, and wait until it has ended."""
     terms: PodGroupSpec | None = None
-    """What this leader last wrote into the PodGroup, whatever others made of it; None before it has written."""
+    """The spec that this leader last wrote into the PodGroup, whatever others made of it; None before that."""
     pause: Pause = Pause.NONE
-    """Which new members wait because the scheduler has just evicted others."""
+    """The new members that wait because the scheduler has just evicted others."""
     follows: bool = False
     """True if the workload takes the place of an older one that is still there."""
     asked_class: str = ""
@@ -201,7 +201,7 @@ class GangSnapshot:
     elastic_quotas: bool = False
     """True if ElasticQuotas bound the gangs whose scheduler enforces them."""
     kueue: KueueAnswer | None = None
-    """What Kueue says of it; None where Kueue is not asked."""
+    """Kueue's answer; None where Kueue is not asked."""
     above: Above = field(default_factory=Above)
     """The owners of the workload, and when its work was first asked for."""
     priorities: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
@@ -243,7 +243,7 @@ class GangSnapshot:
 
     @property
     def record(self) -> AdmissionRecord:
-        """What the PodGroup says was decided."""
+        """The decisions that stand on the PodGroup."""
         said = self.pod_group.metadata.annotations if self.pod_group else {}
         names = (ADMITTED, ADMITTED_AT, PASSED_SINCE, PASSED_IN, REQUEUED_AT, ADMITTED_FOR, ADMITTER)
         return AdmissionRecord(*(said.get(name, "") for name in (*names, DRAIN_AFTER, RUNS_ABOUT)))
@@ -284,7 +284,7 @@ class GangSnapshot:
 
     @property
     def since(self) -> float | None:
-        """When the first of its members was created, in seconds of the wall clock; None without members."""
+        """The creation time of its first member, in seconds of the wall clock; None without members."""
         created = (seconds_of(member.pod.metadata.creation_timestamp) for member in self.members)
         return min((moment for moment in created if moment is not None), default=None)
 

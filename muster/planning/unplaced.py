@@ -1,4 +1,4 @@
-"""What an admitted gang holds and cannot use because its pods find no node: how much, and since when.
+"""The part of an admitted gang's claim that it cannot use because its pods find no node.
 
 While no member has a node it is the whole claim. Where some have one, it is what the others hold beyond the minimums
 for which the gang was admitted: an elastic gang runs without them.
