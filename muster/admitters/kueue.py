@@ -173,11 +173,11 @@ def _why_not(workload: KueueWorkload) -> str:
         return f"{what}: {evicted.message}{_again(workload)}"
     reserved, admitted = workload.condition("QuotaReserved"), workload.condition("Admitted")
     if reserved is not None and reserved.status == "True":
-        said = f": {admitted.message}" if admitted and admitted.message else ""
-        return f"Kueue has reserved quota for it, and its admission checks are not done{said}"
-    said = next((one.message for one in (reserved, admitted) if one is not None and one.message), "")
-    if said:
-        return f"Kueue has not admitted it: {said}{_again(workload)}"
+        reason = f": {admitted.message}" if admitted and admitted.message else ""
+        return f"Kueue has reserved quota for it, and its admission checks are not done{reason}"
+    reason = next((one.message for one in (reserved, admitted) if one is not None and one.message), "")
+    if reason:
+        return f"Kueue has not admitted it: {reason}{_again(workload)}"
     return (
         f'Kueue has not said yet why Workload "{name}" waits: it looks at one of several equal ones, and at none while '
         "its LocalQueue leads nowhere"

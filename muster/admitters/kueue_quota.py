@@ -95,9 +95,8 @@ def never_fits(sets: Sequence[PodSetNeed], queue: ClusterQueue) -> str:
     needs = total(one.need for one in sets)
     covered = {resource for group in queue.spec.resource_groups for resource in group.covered_resources}
     if uncovered := sorted(resource for resource, amount in needs.items() if amount > ZERO and resource not in covered):
-        return (
-            f'ClusterQueue "{name}" has no quota of {", ".join(uncovered)}, of which it needs {_only(needs, uncovered)}'
-        )
+        needed = _only(needs, uncovered)
+        return f'ClusterQueue "{name}" has no quota of {", ".join(uncovered)}, and the gang needs {needed}'
     for group in queue.spec.resource_groups:
         of_group = [_part(one, group.covered_resources) for one in sets]
         try:
@@ -152,8 +151,8 @@ def _part(one: PodSetNeed, resources: Iterable[str]) -> PodSetNeed:
 
 
 def _quota(flavor: _Flavor, covered: Iterable[str]) -> Resources:
-    said = {one.name: one.nominal_quota for one in flavor.resources}
-    return parse_resources({name: said.get(name, "0") for name in covered}, path=flavor.name)
+    quota = {one.name: one.nominal_quota for one in flavor.resources}
+    return parse_resources({name: quota.get(name, "0") for name in covered}, path=flavor.name)
 
 
 def _only(amounts: Resources, names: Iterable[str]) -> str:

@@ -230,9 +230,9 @@ def _queues(workload: Workload, scope: IntentScope) -> list[tuple[str, str]]:
         (f"{workload.policy_path}.queue", workload.policy.queue),
         (workload.annotation_path(QUEUE_ANNOTATION), workload.metadata.annotations.get(QUEUE_ANNOTATION, "")),
         *(
-            saying
+            found
             for source in scope.intent_sources
-            for saying in (
+            for found in (
                 (source.label_path(QUEUE_LABEL), queue_named(source.labels, source.annotations)),
                 _annotation(QUEUE_ANNOTATION, source),
             )
@@ -268,8 +268,8 @@ def _of_workload(key: str, workload: Workload) -> tuple[str, str]:
     return workload.label_path(key), workload.metadata.labels.get(key, "")
 
 
-def _source(who: str, metadata: ObjectMeta) -> IntentSource:
-    return IntentSource(f"{who}: metadata", metadata.labels, metadata.annotations)
+def _source(called: str, metadata: ObjectMeta) -> IntentSource:
+    return IntentSource(f"{called}: metadata", metadata.labels, metadata.annotations)
 
 
 def _of_namespace(key: str, scope: IntentScope) -> tuple[str, str]:

@@ -91,9 +91,11 @@ def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerRefer
     operations = _missing("/metadata/labels", pod.metadata.labels, member.labels)
     annotations = member.annotations
     if member.defaults:
-        said = (pod.metadata.labels, pod.metadata.annotations)
-        unsaid = {key: text for key, text in member.defaults.items() if not any(key in texts for texts in said)}
-        annotations = {**annotations, **unsaid}
+        texts_of_pod = (pod.metadata.labels, pod.metadata.annotations)
+        missing = {
+            key: text for key, text in member.defaults.items() if not any(key in texts for texts in texts_of_pod)
+        }
+        annotations = {**annotations, **missing}
     if workload is not None:
         annotations = {**annotations, WORKLOAD: msgspec.json.encode(workload).decode()}
     operations += _missing("/metadata/annotations", pod.metadata.annotations, annotations)

@@ -21,22 +21,22 @@ class ServerClock:
     """The time at the apiserver, to about a second; this machine's time before its first answer."""
 
     def __init__(self) -> None:
-        self._heard: tuple[str, float] | None = None
+        self._noted: tuple[str, float] | None = None
 
-    def heard(self, date: str | None) -> None:
+    def note_date(self, date: str | None) -> None:
         """Take the `Date` header of an answer that came just now."""
         if date:
             # Parsed when it is needed: answers are many.
-            self._heard = date, time.monotonic()
+            self._noted = date, time.monotonic()
 
     def now(self) -> datetime:
         """The time in UTC."""
-        if self._heard is not None:
-            text, at = self._heard
+        if self._noted is not None:
+            text, at = self._noted
             try:
                 parsed = parsedate_to_datetime(text)
             except ValueError:
-                self._heard = None
+                self._noted = None
             else:
                 return parsed.replace(tzinfo=parsed.tzinfo or UTC) + timedelta(seconds=time.monotonic() - at)
         return datetime.now(UTC)

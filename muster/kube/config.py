@@ -218,7 +218,7 @@ def _problem(error: Exception) -> str:
 def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The headers for the fields of a kubeconfig's user that kubernetes-asyncio does not read.
 
-    Without them, who has chosen to work with fewer rights would work with all of their own.
+    Without them, a user who has chosen to work with fewer rights would work with all of their own.
     """
     for field, header in (("as", "User"), ("as-uid", "Uid")):
         if user.get(field):
@@ -247,7 +247,7 @@ def _connection(
     server_hostname: str | None = None,
     proxy: str | None = None,
 ) -> Connection:
-    """The certificate, where there is one, has its key in the second file, or in the same."""
+    """Return a connection; the key of a certificate is in the second file, or in the same."""
     if not server.lower().startswith(("https://", "http://")):
         raise ConfigError(f'server "{server}" is no address: it does not begin with https://')
     try:

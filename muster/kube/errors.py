@@ -1,7 +1,7 @@
 """Errors of requests to the apiserver, its own and those of the network.
 
-One family, so that a caller who only wants to try again later catches `ApiError`, and one who needs to know more asks
-its properties. Bodies that are not a Kubernetes Status (a load balancer's HTML) become errors of the same kind.
+One family, so that a caller that only tries again later catches `ApiError`, and one that needs the reason reads its
+properties. Bodies that are not a Kubernetes Status (a load balancer's HTML) become errors of the same kind.
 """
 
 from __future__ import annotations

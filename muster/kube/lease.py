@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class LeaseLost(Exception):  # noqa: N818 - how a term ends, and the word that callers use for it
-    """The lease could not be renewed in time, or another process holds it; the message tells which."""
+    """The lease could not be renewed in time, or another process holds it; the message has the reason."""
 
 
 class _Spec(LocalObject, frozen=True):
@@ -168,7 +168,7 @@ class LeaseElector:
         timing: LeaseTiming | None = None,
     ) -> None:
         if not identity:
-            raise ValueError("an elector needs an identity: the empty holder means nobody")
+            raise ValueError("an elector needs an identity: the empty holder means none")
         self._client = self._shared = client
         self._namespace = namespace
         self._name = name
@@ -199,7 +199,7 @@ class LeaseElector:
         """Wait for the lease, run `lead` while it is held, and return when that returns.
 
         Raises LeaseLost when the lease is lost; `lead` has then been cancelled and awaited, but not beyond the moment
-        at which another may lead (the message says so if it still runs: end the process). What `lead` raises, and
+        at which another may lead (see the message if it still runs: end the process). What `lead` raises, and
         cancellation, are raised after the lease is released, so that another replica takes over at once.
         """
         async with self._shared.dedicated_connection() as self._client:
@@ -266,7 +266,7 @@ class LeaseElector:
                     "lease %s/%s is held by %s",
                     self._namespace,
                     self._name,
-                    reported or "nobody",
+                    reported or "no process",
                     extra={"event": "lease.holder"},
                 )
             await asyncio.sleep(retry * (1 + 0.2 * random.random()))  # noqa: S311 - not a secret
@@ -316,7 +316,7 @@ class LeaseElector:
             try:
                 # Straight from the record we wrote; it is read again only after another client has changed it.
                 if not await self._write(deadline) and not await self._try(deadline) and not self._ours():
-                    raise LeaseLost(f"taken by {self.holder or 'nobody'}")
+                    raise LeaseLost(f"taken by {self.holder or 'no process'}")
                 trouble = None
             except ApiError as error:
                 trouble = error

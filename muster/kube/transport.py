@@ -202,7 +202,7 @@ class Transport:
                 body = await _body(response, call.most)
         except (aiohttp.ClientError, OSError) as error:
             raise self._broken(error) from error
-        self.clock.heard(response.headers.get("Date"))
+        self.clock.note_date(response.headers.get("Date"))
         if self.on_warning is not None:
             for found in filter(None, map(_WARNING.match, response.headers.getall("Warning", ()))):
                 self.on_warning(_ESCAPED.sub(r"\1", found[1]))

@@ -35,7 +35,7 @@ _UNREADABLE = (
 
 
 class InvalidCertificateError(Exception):
-    """A certificate, or its key, that cannot be served; the message tells the fault."""
+    """A certificate, or its key, that cannot be served; the message names the fault."""
 
 
 @dataclass(frozen=True, slots=True)

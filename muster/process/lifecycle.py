@@ -71,19 +71,19 @@ def add_common_arguments(parser: argparse.ArgumentParser) -> None:
         type=admitting,
         default=(Admitter.LEDGER,),
         metavar="LIST",
-        help="who may admit gangs: ledger, kueue, none; the first does where a namespace names none",
+        help="the admitters of gangs: ledger, kueue, none; the first is that of namespaces that name none",
     )
     parser.add_argument(
         "--elastic-quotas",
         action="store_true",
-        help="heed the ElasticQuotas of scheduler-plugins for gangs of the scheduler coscheduling",
+        help="enforce the ElasticQuotas of scheduler-plugins for gangs of the scheduler coscheduling",
     )
     parser.add_argument(
         "--gate",
         type=GateMode,
         choices=list(GateMode),
         default=GateMode.QUEUE,
-        help="what holds gangs back where neither their queue nor their namespace says",
+        help="what holds gangs back where neither their queue nor their namespace sets it",
     )
     parser.add_argument("--version", action="version", version=muster.__version__)
 
@@ -93,7 +93,7 @@ def parse_args(parser: argparse.ArgumentParser) -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.elastic_quotas and not any(one.elastic_quotas for one in arguments.schedulers.values()):
         parser.error(
-            "--elastic-quotas: no scheduler of --schedulers heeds ElasticQuotas; name coscheduling there, or leave "
+            "--elastic-quotas: no scheduler of --schedulers enforces ElasticQuotas; name coscheduling there, or leave "
             "--elastic-quotas out"
         )
     return arguments

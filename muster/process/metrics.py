@@ -26,7 +26,7 @@ def new_registry(component: str) -> CollectorRegistry:
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     labels = ["component", "version", "revision"]
-    built = Gauge("muster_build_info", "Always 1; the labels say what runs.", labels, registry=registry)
+    built = Gauge("muster_build_info", "Always 1; the labels name the running version.", labels, registry=registry)
     built.labels(component, muster.__version__, built_in_commit()).set(1)
     return registry
 

@@ -118,7 +118,7 @@ def _outside_ratio(bounds: _Bounds, requests: Resources, limits: Resources) -> I
             lacks = "limit of" if asked else "request of"
             yield f"has no {lacks} {resource}, whose ratio {bounds.called} bounds ({ratio})"
         elif _above(ratio, limit, asked):
-            fault = f"has limit {resource} {limit} beside request {asked}"
+            fault = f"has limit {resource} {limit} with request {asked}"
             yield f"{fault}, above the maxLimitRequestRatio {ratio} of {bounds.called}"
 
 

@@ -25,11 +25,11 @@ class _Rest(LocalObject, frozen=True, omit_defaults=True):
 def annotated(metadata: dict[str, Any], spec: PodGroupSpec) -> dict[str, Any]:
     """Return the metadata of a PodGroup with the annotation, and with the gang's name, which its own may not be."""
     rest = _Rest(spec.min_task_member, spec.min_resources, spec.queue, spec.priority_class_name)
-    said = {
+    own = {
         GANG_SPEC: msgspec.json.encode(rest, order="deterministic").decode(),
         GROUP_NAME: metadata["name"],
     }
-    return {**metadata, "annotations": {**metadata.get("annotations", {}), **said}}
+    return {**metadata, "annotations": {**metadata.get("annotations", {}), **own}}
 
 
 def completed(group: PodGroup) -> None:
@@ -41,5 +41,5 @@ def completed(group: PodGroup) -> None:
         rest = decode(text.encode(), _Rest)
     except InvalidObjectError:
         return
-    said = {name: value for name in _Rest.__struct_fields__ if (value := getattr(rest, name))}
-    msgspec.structs.force_setattr(group, "spec", msgspec.structs.replace(group.spec, **said))
+    set_fields = {name: value for name in _Rest.__struct_fields__ if (value := getattr(rest, name))}
+    msgspec.structs.force_setattr(group, "spec", msgspec.structs.replace(group.spec, **set_fields))

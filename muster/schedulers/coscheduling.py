@@ -42,10 +42,10 @@ class Coscheduling(GangScheduler):
 
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
         """Return the PodGroup; its name must fit into a label of its pods."""
-        said: dict[str, Any] = {"minMember": spec.min_member, "minResources": {**spec.min_resources}}
+        fields: dict[str, Any] = {"minMember": spec.min_member, "minResources": {**spec.min_resources}}
         if policy.schedule_timeout_seconds is not None:
-            said["scheduleTimeoutSeconds"] = policy.schedule_timeout_seconds
-        return self.of(said, self._named(annotated(metadata, structs.replace(spec, min_resources={}))))
+            fields["scheduleTimeoutSeconds"] = policy.schedule_timeout_seconds
+        return self.of(fields, self._named(annotated(metadata, structs.replace(spec, min_resources={}))))
 
     def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
         """A PodGroup of one pod."""
@@ -69,8 +69,8 @@ class Coscheduling(GangScheduler):
 
     def gang_name(self, metadata: ObjectMeta) -> str:
         """Return the whole name from an annotation, if the PodGroup's own was cut from it."""
-        said = metadata.annotations.get(GROUP_NAME, "")
-        return said if is_object_name(said) and label_value(said) == metadata.name else metadata.name
+        name = metadata.annotations.get(GROUP_NAME, "")
+        return name if is_object_name(name) and label_value(name) == metadata.name else metadata.name
 
     def _named(self, metadata: dict[str, Any]) -> dict[str, Any]:
         return {**metadata, "name": label_value(metadata["name"])}

@@ -42,11 +42,11 @@ class Kai(GangScheduler):
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
         """Return the PodGroup; a role without a minimum is no subgroup: its pods come beyond the gang's minimum."""
         del policy
-        said: dict[str, Any] = {"minMember": spec.min_member, "queue": spec.queue}
+        fields: dict[str, Any] = {"minMember": spec.min_member, "queue": spec.queue}
         if spec.priority_class_name:
-            said["priorityClassName"] = spec.priority_class_name
-        said["subGroups"] = [{"name": role, "minMember": count} for role, count in spec.min_task_member.items()]
-        return self.of(said, annotated(metadata, spec))
+            fields["priorityClassName"] = spec.priority_class_name
+        fields["subGroups"] = [{"name": role, "minMember": count} for role, count in spec.min_task_member.items()]
+        return self.of(fields, annotated(metadata, spec))
 
     def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
         """A PodGroup of one pod."""

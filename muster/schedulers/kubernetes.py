@@ -63,18 +63,18 @@ class Kubernetes(GangScheduler):
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
         """Return the PodGroup. A preemption takes all of its pods, for a gang that loses one does nothing."""
         del policy
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "schedulingPolicy": {"gang": {"minCount": spec.min_member}},
             "disruptionMode": {"all": {}},
         }
         if spec.priority_class_name:
-            said["priorityClassName"] = spec.priority_class_name
-        return self.of(said, self._named(annotated(metadata, spec)))
+            fields["priorityClassName"] = spec.priority_class_name
+        return self.of(fields, self._named(annotated(metadata, spec)))
 
     def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
         """A PodGroup of one pod."""
-        said = annotated(metadata, PodGroupSpec(queue=queue))
-        return self.of({"schedulingPolicy": {"gang": {"minCount": 1}}}, self._named(said))
+        marked = annotated(metadata, PodGroupSpec(queue=queue))
+        return self.of({"schedulingPolicy": {"gang": {"minCount": 1}}}, self._named(marked))
 
     def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
         """Return the group as a field of the pod's spec; pods that come when the others run are in none."""
@@ -121,9 +121,9 @@ class Kubernetes(GangScheduler):
 
     def gang_name(self, metadata: ObjectMeta) -> str:
         """Return the name without the UID, from an annotation."""
-        said = metadata.annotations.get(GROUP_NAME, "")
-        of_uid = len(metadata.name) - len(said) - 1
-        return said if 0 < of_uid <= _OF_UID and metadata.name.startswith(f"{said}-") else metadata.name
+        name = metadata.annotations.get(GROUP_NAME, "")
+        of_uid = len(metadata.name) - len(name) - 1
+        return name if 0 < of_uid <= _OF_UID and metadata.name.startswith(f"{name}-") else metadata.name
 
     def _named(self, metadata: dict[str, Any]) -> dict[str, Any]:
         owners = metadata.get("ownerReferences") or [{}]

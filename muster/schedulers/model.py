@@ -33,7 +33,7 @@ class Binding:
 
 
 class Request(Protocol):
-    """What a user requests of a gang's scheduler; `muster.gangs.intent.Intent` is one."""
+    """The requests of a user to a gang's scheduler; `muster.gangs.intent.Intent` is one."""
 
     @property
     def queue(self) -> str:
@@ -45,11 +45,11 @@ class Request(Protocol):
 
     @property
     def prioritise_pods(self) -> bool:
-        """True if pods whose templates name no class get that one."""
+        """True if pods whose templates name no class get this one."""
 
     @property
     def topology(self) -> Topology | None:
-        """How near to each other its pods are to be; None for no matter."""
+        """The network topology in which its pods are to run; None for any."""
 
 
 class GangScheduler(ABC):

@@ -29,7 +29,7 @@ class Volcano(GangScheduler):
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
         """The PodGroup."""
         del policy
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "minMember": spec.min_member,
             # Without a minimum for each role Volcano takes a part of a gang for the whole when the head is missing.
             "minTaskMember": {**spec.min_task_member},
@@ -38,13 +38,13 @@ class Volcano(GangScheduler):
             "queue": spec.queue,
         }
         if spec.priority_class_name:
-            said["priorityClassName"] = spec.priority_class_name
+            fields["priorityClassName"] = spec.priority_class_name
         topology = spec.network_topology
         if topology.mode:
-            said["networkTopology"] = {"mode": topology.mode}
+            fields["networkTopology"] = {"mode": topology.mode}
             if topology.highest_tier_allowed is not None:
-                said["networkTopology"]["highestTierAllowed"] = topology.highest_tier_allowed
-        return self.of(said, metadata)
+                fields["networkTopology"]["highestTierAllowed"] = topology.highest_tier_allowed
+        return self.of(fields, metadata)
 
     def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
         """Return a PodGroup without minimums of its roles, for which no room is kept."""

@@ -1,4 +1,4 @@
-"""What the rules for workloads know of the cluster."""
+"""The state of the cluster for the rules that judge workloads."""
 
 from __future__ import annotations
 

@@ -31,7 +31,9 @@ def idle_hold(kind: Kind, metadata: ObjectMeta, admitter: Admitter, gate: GateMo
             "it is ignored, for Kueue admits the gangs of this namespace; set spec.active: false in its Workload"
         )
     elif admitter is Admitter.NONE:
-        yield _finding("it is ignored, for nobody admits the gangs of this namespace: they start when they are whole")
+        yield _finding(
+            "it is ignored, for the gangs of this namespace have no admitter: they start when they are whole"
+        )
     elif gate is GateMode.OFF:
         yield _finding(f"it is ignored, for the gate is off here ({GATE_MODE}): no pod is held")
 
@@ -39,7 +41,7 @@ def idle_hold(kind: Kind, metadata: ObjectMeta, admitter: Admitter, gate: GateMo
 def idle_hold_of_queue(view: QueueView, admitters: Collection[Admitter]) -> Iterator[Finding]:
     """Yield the finding for a queue that is on hold to no effect, where these may admit."""
     if view.on_hold and Admitter.LEDGER not in admitters:
-        yield _finding(f"it is ignored, for no gang waits for a queue here: who admits is {' or '.join(admitters)}")
+        yield _finding(f"it is ignored, for no gang waits for a queue here: the admitter is {' or '.join(admitters)}")
     elif view.on_hold and view.gate is GateMode.OFF:
         yield _finding(f"it is ignored, for the gate of the queue is off ({GATE_MODE}): no pod is held")
 

@@ -158,7 +158,7 @@ def _unset(spec: RoleSpec, unsaid: Mapping[str, Sequence[str]], called: str) -> 
             keys.setdefault(one, []).append(key)
     first, more = next(iter(keys)), f" (and {len(keys) - 1} more containers)" if len(keys) > 1 else ""
     message = (
-        f"{path}: {first} does not say {' and '.join(keys[first])}, which {called} demands of every container{more}; "
+        f"{path}: {first} does not set {' and '.join(keys[first])}, which {called} demands of every container{more}; "
         "write them, or have a LimitRange give them"
     )
     return Finding(Reason.REQUIRED_BY_RESOURCE_QUOTA, path, message)

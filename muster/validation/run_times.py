@@ -19,24 +19,24 @@ def run_time_findings(workload: Workload, intent: Intent, scope: IntentScope) ->
     for path, text in unreadable_limits(workload, scope.intent_sources):
         rest = f'"{text[:80]}" is not a duration from 1m to 1440h (60 days); write one such as 90m or 36h'
         yield _finding(Reason.VALUE_IGNORED if made else Reason.INVALID, path, rest)
-    said = intent.run_limit
+    run = intent.run_limit
     # Kueue itself enforces its own label.
-    if said is None or made or KUEUE_MOST_RUN in said.path:
+    if run is None or made or KUEUE_MOST_RUN in run.path:
         return
     if workload.kind is VOLCANO_JOB:
-        yield _finding(Reason.VALUE_IGNORED, said.path, "it is ignored, for muster does not start Volcano's own Jobs")
+        yield _finding(Reason.VALUE_IGNORED, run.path, "it is ignored, for muster does not start Volcano's own Jobs")
         return
     if workload.lasts:
         rest = f"it is ignored, for a {workload.kind.kind} stays until it is deleted"
         cure = "; set shutdownAfterJobFinishes in a RayJob" if workload.kind is RAY_CLUSTER else ""
-        yield _finding(Reason.VALUE_IGNORED, said.path, rest + cure)
+        yield _finding(Reason.VALUE_IGNORED, run.path, rest + cure)
         return
     limits = [limit for limit in workload.time_limits if limit.frees_after is not None]
-    if any(limit.seconds <= said.seconds for limit in limits):
+    if any(limit.seconds <= run.seconds for limit in limits):
         return
     longer = f"; {limits[0].path} ends it after {limits[0].text} only" if limits else ""
-    rest = f"gangs behind count on {said.text}, and nothing ends the workload then{longer}"
-    yield _finding(Reason.BOUND_NOT_ENFORCED, said.path, rest)
+    rest = f"gangs behind count on {run.text}, and nothing ends the workload then{longer}"
+    yield _finding(Reason.BOUND_NOT_ENFORCED, run.path, rest)
 
 
 def _finding(reason: Reason, path: str, rest: str) -> Finding:

@@ -137,10 +137,10 @@ def _requests(case: Case) -> Iterator[Finding]:
         yield _finding(Reason.POD_LEVEL_RESOURCES, f"{as_a_whole[0].path}.resources", rest)
 
 
-def uncounted_claims(path: str, who: str) -> Finding:
+def uncounted_claims(path: str, pods: str) -> Finding:
     """Return the finding for pods with devices by ResourceClaims; their specification is at `path`."""
     rest = (
-        f"{who} get devices by ResourceClaims, which count in no queue, whatever it allows; ask for them as an "
+        f"{pods} get devices by ResourceClaims, which count in no queue, whatever it allows; ask for them as an "
         "extended resource"
     )
     return _finding(Reason.RESOURCE_CLAIMS, f"{path}.resourceClaims", rest)

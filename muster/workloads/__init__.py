@@ -104,14 +104,14 @@ def owner_of(pod: Pod) -> OwnerReference | None:
 
     The pods of some workloads are controlled by Jobs; the webhook looks up and writes down their workload.
     """
-    said = pod.metadata.annotations.get(WORKLOAD)
-    if said:
+    text = pod.metadata.annotations.get(WORKLOAD)
+    if text:
         with suppress(InvalidObjectError):
-            return _written(said)
+            return _read_reference(text)
     return pod.metadata.controller
 
 
 @lru_cache(maxsize=1024)
-def _written(said: str) -> OwnerReference:
+def _read_reference(text: str) -> OwnerReference:
     """Return a reference that the webhook wrote; all pods of a workload have the same."""
-    return decode(said, OwnerReference)
+    return decode(text, OwnerReference)

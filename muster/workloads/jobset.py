@@ -271,7 +271,7 @@ class _Groups:
 def _runs_with(
     job: ReplicatedJob, before: Mapping[str, ReplicatedJob], running: Mapping[str, int], *, in_order: bool
 ) -> int:
-    """`RoleSpec.runs_with` of a job; `running` has for each one `before` what was beside it, and itself."""
+    """Return `RoleSpec.runs_with` of a job; `running` has that of each job `before`, with the job itself."""
     if in_order:
         return (1 << len(before)) - 1
     return reduce(or_, (running.get(one.name, 0) for one in job.depends_on if one.status == "Ready"), 0)

@@ -279,7 +279,7 @@ def _of_elastic(elastic: _ElasticPolicy, roles: tuple[RoleSpec, ...], policy: Sc
         return []
     line = (
         f"{path}.minReplicas: {least} workers are enough for the job, but its gang waits for all {workers}; "
-        f"say {_POLICY_PATH}.minAvailable to start with fewer pods"
+        f"set {_POLICY_PATH}.minAvailable to start with fewer pods"
     )
     return [Finding(Reason.ELASTIC_WAITS_FOR_ALL, f"{path}.minReplicas", line)]
 

@@ -124,7 +124,7 @@ def _size(annotations: Mapping[str, str], path: str) -> int:
     where = f"{path}.annotations[{GANG_SIZE}]"
     text = annotations.get(GANG_SIZE, "")
     if not text:
-        raise InvalidObjectError(where, "missing; say how many pods the gang cannot start without")
+        raise InvalidObjectError(where, "missing; set the number of pods that the gang needs to start")
     size = _number(text)
     if not size:
         raise InvalidObjectError(where, f'"{text}" is not a number of pods; use 1 or more')

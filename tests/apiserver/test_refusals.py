@@ -153,7 +153,7 @@ def test_a_pod_that_does_not_say_how_many_they_are_is_refused(desk: Desk) -> Non
     alone = pod("alone")
     alone["metadata"]["labels"] = {GANG: "some"}
     said = desk.refused(alone)
-    assert f"metadata.annotations[{GANG_SIZE}]: missing; say how many pods the gang cannot start without" in said
+    assert f"metadata.annotations[{GANG_SIZE}]: missing; set the number of pods that the gang needs to start" in said
 
 
 def test_a_text_that_is_no_quantity_is_refused_by_its_crd(desk: Desk) -> None:

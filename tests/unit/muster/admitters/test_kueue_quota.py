@@ -47,7 +47,7 @@ HEAD, WORKERS = pod_set("head", 1, cpu="1"), pod_set("worker", 2, cpu="1")
         pytest.param(
             [pod_set("worker", 2, **{"cpu": "1", "nvidia.com/gpu": "1"})],
             [{"cpu": "9"}],
-            'ClusterQueue "cq" has no quota of nvidia.com/gpu, of which it needs nvidia.com/gpu 2',
+            'ClusterQueue "cq" has no quota of nvidia.com/gpu, and the gang needs nvidia.com/gpu 2',
             id="a resource that is not covered",
         ),
         pytest.param([pod_set("worker", 2, cpu="0")], [{"memory": "1Gi"}], "", id="nothing of it is asked for"),

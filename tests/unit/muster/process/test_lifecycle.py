@@ -62,7 +62,7 @@ def test_elastic_quotas_need_a_scheduler_that_heeds_them(
     with pytest.raises(SystemExit) as ended:
         parse_args(parser)
     assert ended.value.code == 2
-    assert "no scheduler of --schedulers heeds ElasticQuotas; name coscheduling there" in capsys.readouterr().err
+    assert "no scheduler of --schedulers enforces ElasticQuotas; name coscheduling there" in capsys.readouterr().err
 
 
 def test_an_unknown_log_level_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,7 +69,7 @@ def test_only_kinds_whose_gangs_muster_holds_can_be_on_hold(family: Family) -> N
             ("ledger",),
             "it is ignored, for the gate of the queue is off (muster.dev/gate): no pod is held",
         ),
-        ({}, ("kueue", "none"), "it is ignored, for no gang waits for a queue here: who admits is kueue or none"),
+        ({}, ("kueue", "none"), "it is ignored, for no gang waits for a queue here: the admitter is kueue or none"),
     ],
 )
 def test_a_queue_on_hold(annotations: dict[str, str], admitters: tuple[str, ...], rest: str | None) -> None:

@@ -69,7 +69,7 @@ def test_a_container_that_does_not_say_what_a_quota_demands_is_named_with_the_ke
     path = "spec.pytorchReplicaSpecs.Worker.template.spec.containers"
     assert (one.reason, one.field) == (Reason.REQUIRED_BY_RESOURCE_QUOTA, path)
     assert one.message == (
-        f'{path}: container "b" does not say {key}, which ResourceQuota "quota" demands of every container; '
+        f'{path}: container "b" does not set {key}, which ResourceQuota "quota" demands of every container; '
         "write them, or have a LimitRange give them"
     )
 
@@ -95,7 +95,7 @@ def test_what_is_said_or_given_or_not_demanded_is_no_fault(quota: JSON, of: JSON
 def test_init_containers_must_say_it_too() -> None:
     of = pods(container(limits={"cpu": "1"}), initContainers=[container("prepare")])
     (one,) = found(job(of), resource_quota({"limits.cpu": "9"}))
-    assert 'init container "prepare" does not say limits.cpu' in one.message
+    assert 'init container "prepare" does not set limits.cpu' in one.message
 
 
 def test_what_the_pod_as_a_whole_asks_for_stands_in_for_its_containers() -> None:
@@ -225,7 +225,7 @@ def test_the_submitter_must_say_what_a_quota_demands() -> None:
     assert found(ray_job(**asking), quota) == (), "KubeRay's own says so"
     (one,) = found(ray_job(**asking, submitterPodTemplate=pods(container("submit"))), quota)
     assert one.message.startswith(
-        'spec.submitterPodTemplate.spec.containers: container "submit" does not say limits.cpu'
+        'spec.submitterPodTemplate.spec.containers: container "submit" does not set limits.cpu'
     )
 
 
@@ -265,7 +265,7 @@ def test_what_is_used_of_a_quota_is_not_looked_at() -> None:
         pytest.param(
             {"maxLimitRequestRatio": {"cpu": "2"}},
             pods(container(requests={"cpu": "1"}, limits={"cpu": "3"})),
-            'container "main" has limit cpu 3 beside request 1, above the maxLimitRequestRatio 2 of LimitRange "range"',
+            'container "main" has limit cpu 3 with request 1, above the maxLimitRequestRatio 2 of LimitRange "range"',
             id="ratio",
         ),
         pytest.param(

@@ -122,7 +122,7 @@ def test_min_resources_of_the_user_are_the_gangs_in_every_kind(family: Family) -
 
 WAITS_FOR_ALL = (
     "spec.elasticPolicy.minReplicas: 1 workers are enough for the job, but its gang waits for all 3; "
-    "say spec.runPolicy.schedulingPolicy.minAvailable to start with fewer pods"
+    "set spec.runPolicy.schedulingPolicy.minAvailable to start with fewer pods"
 )
 
 

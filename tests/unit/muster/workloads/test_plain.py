@@ -74,8 +74,8 @@ def test_who_counts(manifest: JSON, replicas: int, member: int) -> None:
 @pytest.mark.parametrize(
     ("size", "line"),
     [
-        pytest.param(None, "missing; say how many pods the gang cannot start without", id="missing"),
-        pytest.param("", "missing; say how many pods the gang cannot start without", id="empty"),
+        pytest.param(None, "missing; set the number of pods that the gang needs to start", id="missing"),
+        pytest.param("", "missing; set the number of pods that the gang needs to start", id="empty"),
         pytest.param("0", '"0" is not a number of pods; use 1 or more', id="none"),
         pytest.param("-1", '"-1" is not a number of pods; use 1 or more', id="negative"),
         pytest.param("2.5", '"2.5" is not a number of pods; use 1 or more', id="broken"),

@@ -290,7 +290,7 @@ async def test_pods_that_were_refused_before_may_be_put_right_container_by_conta
     assert refused["status"]["reason"] == "RequiredByResourceQuota"
     answer = await updated(none, _limited("1"), knowledge)
     assert answer["allowed"]
-    assert 'init container "i" does not say limits.cpu' in answer["warnings"][0]
+    assert 'init container "i" does not set limits.cpu' in answer["warnings"][0]
 
 
 def _in_waves(pods: int) -> JSON:
