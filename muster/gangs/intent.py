@@ -81,7 +81,7 @@ class IntentScope:
 
     @property
     def intent_sources(self) -> tuple[IntentSource, ...]:
-        """All but the namespace, the nearest first."""
+        """All sources but the namespace, the nearest first."""
         return (*self.nearer, *(_source(f"owner {owner.name}", owner) for owner in self.owners))
 
 

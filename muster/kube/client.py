@@ -109,7 +109,7 @@ class Client:
         self._transport.on_warning = report
 
     def now(self) -> datetime:
-        """The apiserver's clock, as of its last answer; this machine's before the first."""
+        """Return the apiserver's clock, as of its last answer; this machine's before the first."""
         return self._transport.clock.now()
 
     async def get(

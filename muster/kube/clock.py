@@ -30,7 +30,7 @@ class ServerClock:
             self._noted = date, time.monotonic()
 
     def now(self) -> datetime:
-        """The time in UTC."""
+        """Return the time in UTC."""
         if self._noted is not None:
             text, at = self._noted
             try:

@@ -31,7 +31,7 @@ _LOGIN_SECONDS = 30.0
 # Characters of a header's name other than letters, digits and those never escaped; without the % of an escape.
 _HEADER = "!#$&'*+^`|"
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where the kubelet mounts a pod's token, which it renews, and the apiserver's CA."""
+"""The folder in which the kubelet mounts a pod's token, which it renews, and the apiserver's CA."""
 
 
 class ConfigError(Exception):
@@ -209,14 +209,14 @@ async def _from_kubeconfig(path: str, context: str | None) -> Connection:
 
 
 def _problem(error: Exception) -> str:
-    """The error in words; some have none."""
+    """Return the error in words; some have none."""
     if isinstance(error, TimeoutError):
         return f"no credentials within {_LOGIN_SECONDS:g} s; an exec plugin that asks its user cannot do so here"
     return str(error) or "not a kubeconfig"
 
 
 def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The headers for the fields of a kubeconfig's user that kubernetes-asyncio does not read.
+    """Yield the headers for the fields of a kubeconfig's user that kubernetes-asyncio does not read.
 
     Without them, a user who has chosen to work with fewer rights would work with all of their own.
     """

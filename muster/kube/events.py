@@ -35,7 +35,7 @@ class EventSource:
     def event(
         self, regarding: Regarding, reason: str, note: str, *, warning: bool, seconds: float, suffix: str = ""
     ) -> dict[str, Any]:
-        """An event of this moment (`seconds` since 1970); `suffix` makes its name, and is random when empty."""
+        """Return an event of this moment (`seconds` since 1970); `suffix` makes its name, and is random when empty."""
         about = asdict(regarding)
         return {
             "apiVersion": EVENTS.api_version,

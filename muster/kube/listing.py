@@ -66,7 +66,7 @@ class Pages:
         self.size = most
 
     def next(self, attempt: int, *, gently: bool) -> int:
-        """The number to ask for in this attempt at a list; 0 for all at once."""
+        """Return the number to ask for in this attempt at a list; 0 for all at once."""
         if attempt > _ATTEMPTS_IN_PAGES:
             return 0
         return min(self.size, _GENTLE) if gently else self.size

@@ -82,11 +82,11 @@ class Store(Generic[T]):
         return iter(self._objects.values())
 
     def values(self) -> list[T]:
-        """All objects, as a list of their own that later changes leave alone."""
+        """Return all objects, as a list of their own that later changes leave alone."""
         return list(self._objects.values())
 
     def get(self, namespace: str, name: str) -> T | None:
-        """The object of that name, or None; `namespace` is "" for cluster-scoped kinds."""
+        """Return the object of that name, or None; `namespace` is "" for cluster-scoped kinds."""
         return self._objects.get((namespace, name))
 
     def index(self, name: str, key: Callable[[T], Iterable[Hashable]]) -> None:
@@ -130,7 +130,7 @@ class Store(Generic[T]):
         relist.end()
 
     def relist(self) -> Relist[T]:
-        """A whole list that comes in parts; nothing is changed before its end."""
+        """Return a whole list that comes in parts; nothing is changed before its end."""
         return Relist(self)
 
     def apply(self, kind: ChangeKind, object: T) -> None:  # noqa: A002 - the word of a watch event
@@ -248,7 +248,7 @@ class Relist(Generic[T]):
             pass
 
     def steps(self) -> Iterator[None]:
-        """As `end`, step by step. A store that was never listed fills up step by step, and is `synced` at the end.
+        """Take all parts as `end` does, step by step; a store that was never listed is `synced` at the end.
 
         Else the store changes in the first step, for a gang whose pods have others in their places must not look as if
         it had none; its handlers are called in the others.

@@ -20,20 +20,20 @@ class Stores(Generic[T]):
         return (item for store in self._stores.values() for item in store)
 
     def of(self, name: str) -> Store[T]:
-        """The store of that name; raises KeyError."""
+        """Return the store of that name; raises KeyError."""
         return self._stores[name]
 
     def values(self) -> list[T]:
-        """All objects, as a list of their own that later changes leave alone."""
+        """Return all objects, as a list of their own that later changes leave alone."""
         return [item for store in self._stores.values() for item in store.values()]
 
     def index(self, name: str, key: Callable[[T], Iterable[Hashable]]) -> None:
-        """As `Store.index`, in each of them."""
+        """Add the index to each of them, as `Store.index`."""
         for store in self._stores.values():
             store.index(name, key)
 
     def by_index(self, name: str, key: Hashable) -> list[T]:
-        """As `Store.by_index`, of all of them."""
+        """Return the objects of all of them, as `Store.by_index`."""
         return [item for store in self._stores.values() for item in store.by_index(name, key)]
 
     def subscribe(self, handler: Callable[[Change[T]], None]) -> None:

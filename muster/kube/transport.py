@@ -269,7 +269,7 @@ class _NeverSent(Unreachable):
 
 
 def _without_frames(error: BaseException) -> BaseException:
-    """The same error, and what it came from, without tracebacks.
+    """Return the same error, and what it came from, without tracebacks.
 
     aiohttp's frames hold the error whose traceback holds them. The cycle collector skips objects that it has seen
     before (`muster.process.lifecycle`), and would leave most of those that a watch or a retry has waited with.

@@ -196,7 +196,7 @@ class WrittenMeta(ObjectMeta, frozen=True):
         return self.labels.get(MANAGED_BY) == MUSTER or any(mark in self.annotations for mark in MARKS)
 
     def applied_by(self, manager: str) -> OwnedFields:
-        """The fields that a manager owns because it applied them."""
+        """Return the fields that a manager owns because it applied them."""
         mine = (one.fields for one in self.managed_fields if (one.manager, one.operation) == (manager, "Apply"))
         return next(mine, OwnedFields())
 

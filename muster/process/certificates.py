@@ -54,7 +54,7 @@ class KeyPair:
     key: bytes
 
     def chain(self) -> list[x509.Certificate]:
-        """The serving certificate, then the chain above it. Raises InvalidCertificateError."""
+        """Return the serving certificate, then the chain above it. Raises InvalidCertificateError."""
         try:
             return x509.load_pem_x509_certificates(self.certificate)
         except ValueError as error:
@@ -76,7 +76,7 @@ class KeyPair:
         return all(name in known or f"*.{name.partition('.')[2]}" in known for name in names)
 
     def signed_by(self, authorities: Iterable[x509.Certificate]) -> x509.Certificate | None:
-        """The authority that signed it, or the highest of its chain; None if none of these did."""
+        """Return the authority that signed it, or the highest of its chain; None if none of these did."""
         return next((one for one in authorities for link in self.chain() if link == one or _signed(link, one)), None)
 
 
@@ -121,7 +121,7 @@ class Certificates:
         return self.pair.signed_by(self.authorities)
 
     def secret_data(self) -> dict[str, str]:
-        """The `data` of the Secret."""
+        """Return the `data` of the Secret."""
         bundle = b"".join(authority.public_bytes(_PEM) for authority in self.authorities)
         parts = (bundle, self.ca_key, self.pair.certificate, self.pair.key)
         return {name: base64.b64encode(part).decode() for name, part in zip(_KEYS, parts, strict=True)}
@@ -144,7 +144,7 @@ def issue(names: Sequence[str], now: dt.datetime, lives: Lives | None = None) ->
 
 
 def authorities_in(bundle: bytes) -> frozenset[x509.Certificate]:
-    """The certificates of a PEM bundle; none where it cannot be read."""
+    """Return the certificates of a PEM bundle; none where it cannot be read."""
     try:
         return frozenset(x509.load_pem_x509_certificates(bundle))
     except ValueError:

@@ -36,7 +36,7 @@ class Turns:
         self.loop: asyncio.AbstractEventLoop | None = None
 
     def tasks(self) -> int:
-        """The number of tasks of the loop that are not done; 0 before there is a loop. Any thread may ask."""
+        """Return the number of tasks of the loop that are not done; 0 before there is a loop. Any thread may ask."""
         return len(asyncio.all_tasks(self.loop)) if self.loop is not None else 0
 
     def took(self, seconds: float) -> None:

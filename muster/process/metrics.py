@@ -45,7 +45,7 @@ class LoopTurns(Collector):
         registry.register(self)
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics as they are now."""
+        """Yield the metrics as they are now."""
         family = HistogramMetricFamily(
             "muster_event_loop_turn_seconds",
             "Turns of the event loop: for so long no lease is renewed, no watch read and no review answered.",
@@ -65,11 +65,11 @@ class Watches(Collector):
         registry.register(self)
 
     def describe(self) -> Iterator[Metric]:
-        """The metrics without their samples."""
+        """Return the metrics without their samples."""
         return self._families()
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics as they are now."""
+        """Yield the metrics as they are now."""
         objects, absent, lists, watches, events, malformed, failures = families = tuple(self._families())
         by_name: dict[str, list[Reflector[Any]]] = {}
         for reflector in self._reflectors:

@@ -99,7 +99,7 @@ def positive(resources: Resources) -> dict[str, Quantity]:
 
 
 def largest(first: Resources, second: Resources) -> dict[str, Quantity]:
-    """The larger amount of each resource."""
+    """Return the larger amount of each resource."""
     return {
         name: max(first.get(name, ZERO), second.get(name, ZERO), key=lambda amount: amount.nano)
         for name in (*first, *(name for name in second if name not in first))
@@ -107,7 +107,7 @@ def largest(first: Resources, second: Resources) -> dict[str, Quantity]:
 
 
 def smallest(first: Resources, second: Resources) -> dict[str, Quantity]:
-    """The smaller amount of each resource that both name."""
+    """Return the smaller amount of each resource that both name."""
     return {name: min(amount, second[name]) for name, amount in first.items() if name in second}
 
 
@@ -117,7 +117,7 @@ def within(need: Resources, limit: Resources) -> bool:
 
 
 def as_text(resources: Resources) -> dict[str, str]:
-    """The canonical text of each amount, as it is written into a manifest."""
+    """Return the canonical text of each amount, as it is written into a manifest."""
     return {name: str(resources[name]) for name in _in_order(resources)}
 
 

@@ -123,7 +123,7 @@ def _outside_ratio(bounds: _Bounds, requests: Resources, limits: Resources) -> I
 
 
 def _above(ratio: Quantity, limit: Quantity, request: Quantity) -> bool:
-    """As the plugin computes it, in floating point."""
+    """True if the limit exceeds the ratio, in floating point as the plugin computes it."""
     unit = _MILLI if max(one.nano for one in (ratio, limit, request)) // _NANO <= _MOST_IN_MILLI else _NANO
     found = float(-(-limit.nano // unit)) / float(-(-request.nano // unit))
     return found * 1000 > float(ratio.nano // _MILLI)

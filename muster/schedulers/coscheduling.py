@@ -48,7 +48,7 @@ class Coscheduling(GangScheduler):
         return self.of(fields, self._named(annotated(metadata, structs.replace(spec, min_resources={}))))
 
     def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
-        """A PodGroup of one pod."""
+        """Return a PodGroup of one pod."""
         return self.of({"minMember": 1}, self._named(annotated(metadata, PodGroupSpec(queue=queue))))
 
     def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
@@ -59,7 +59,7 @@ class Coscheduling(GangScheduler):
         return Binding(labels=labels, annotations={GROUP_NAME: gang.name, **whole})
 
     def bound_to(self, pod: Pod) -> str:
-        """The group that the pod's label names."""
+        """Return the group that the pod's label names."""
         return pod.metadata.labels.get(POD_GROUP_LABEL, "")
 
     def group_name(self, gang: str, uid: str) -> str:

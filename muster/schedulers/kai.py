@@ -49,7 +49,7 @@ class Kai(GangScheduler):
         return self.of(fields, annotated(metadata, spec))
 
     def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
-        """A PodGroup of one pod."""
+        """Return a PodGroup of one pod."""
         return self.of({"minMember": 1, "queue": queue}, metadata)
 
     def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
@@ -63,5 +63,5 @@ class Kai(GangScheduler):
         )
 
     def bound_to(self, pod: Pod) -> str:
-        """The group that the pod's annotation names."""
+        """Return the group that the pod's annotation names."""
         return pod.metadata.annotations.get(_GROUP, "")

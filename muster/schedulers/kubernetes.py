@@ -72,7 +72,7 @@ class Kubernetes(GangScheduler):
         return self.of(fields, self._named(annotated(metadata, spec)))
 
     def relaxed_pod_group(self, queue: str, metadata: dict[str, Any]) -> dict[str, Any]:
-        """A PodGroup of one pod."""
+        """Return a PodGroup of one pod."""
         marked = annotated(metadata, PodGroupSpec(queue=queue))
         return self.of({"schedulingPolicy": {"gang": {"minCount": 1}}}, self._named(marked))
 
@@ -89,7 +89,7 @@ class Kubernetes(GangScheduler):
         )
 
     def bound_to(self, pod: Pod) -> str:
-        """The group that the pod's field names."""
+        """Return the group that the pod's field names."""
         return pod.spec.scheduling_group.pod_group_name
 
     def cannot(self, gang: Gang, intent: Request, workload: Workload) -> Iterator[tuple[str, str]]:

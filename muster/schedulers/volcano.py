@@ -27,7 +27,7 @@ class Volcano(GangScheduler):
     pod_level = False  # as of 1.14.1, pkg/scheduler/api/pod_info.go
 
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
-        """The PodGroup."""
+        """Return the PodGroup."""
         del policy
         fields: dict[str, Any] = {
             "minMember": spec.min_member,
@@ -66,5 +66,5 @@ class Volcano(GangScheduler):
         )
 
     def bound_to(self, pod: Pod) -> str:
-        """The group that the pod's annotation names."""
+        """Return the group that the pod's annotation names."""
         return pod.metadata.annotations.get(GROUP_NAME, "")

@@ -61,7 +61,7 @@ class RunPolicy(LocalObject, frozen=True):
     clean_pod_policy: str = ""
 
     def time_limit(self) -> TimeLimit | None:
-        """The time limit of a job, with nothing but its length."""
+        """Return the time limit of a job, with nothing but its length."""
         seconds = self.active_deadline_seconds
         path = "spec.runPolicy.activeDeadlineSeconds"
         return None if seconds is None else TimeLimit(path, f"{seconds} s", seconds=seconds)
@@ -109,11 +109,11 @@ class BoundedByPolicy(Bounded, frozen=True):
     run_policy: RunPolicy = RunPolicy()
 
     def extra_entries(self) -> int:
-        """The number of the gang's minResources."""
+        """Return the number of the gang's minResources."""
         return len(self.run_policy.scheduling_policy.min_resources or ())
 
     def without(self) -> Mapping[str, object]:
-        """Its policy without minResources, which asks for a gang as before."""
+        """Return its policy without minResources, which asks for a gang as before."""
         policy = msgspec.structs.replace(self.run_policy.scheduling_policy, min_resources={})
         return {"run_policy": msgspec.structs.replace(self.run_policy, scheduling_policy=policy)}
 

@@ -82,7 +82,7 @@ class ClusterSpec(Bounded, frozen=True):
         yield from (group.template for group in self.worker_group_specs)
 
     def extra_entries(self) -> int:
-        """The number of amounts of the autoscaler and of the collectors, one for each group."""
+        """Return the number of amounts of the autoscaler and of the collectors, one for each group."""
         collector = self.history_server_options.collector_options
         groups = 1 + len(self.worker_group_specs)
         asked = ((1, self.autoscaler_options.resources), (groups, collector.resources if collector else None))

@@ -83,7 +83,7 @@ class _Spec(Bounded, frozen=True):
             yield from patch.template.spec.templates()
 
     def extra_entries(self) -> int:
-        """The number of entries that it adds to the runtime's templates."""
+        """Return the number of entries that it adds to the runtime's templates."""
         given = self.trainer.resources_per_node
         amounts = len(given.requests or ()) + len(given.limits or ())
         overrides = sum(one.extra_entries() for one in self.pod_template_overrides)

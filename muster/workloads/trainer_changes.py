@@ -41,7 +41,7 @@ class RuntimePatch(LocalObject, frozen=True):
         return self.training_runtime_spec.template
 
     def extra_entries(self) -> int:
-        """The number of its entries outside its pod templates."""
+        """Return the number of its entries outside its pod templates."""
         metas = (self.template.metadata, *(job.template.metadata for job in self.template.spec.replicated_jobs))
         return self.template.spec.too_much + TEMPLATE + sum(map(_entries, metas))
 
@@ -62,7 +62,7 @@ class Override(LocalObject, frozen=True):
     spec: _OverrideSpec = _OverrideSpec()
 
     def extra_entries(self) -> int:
-        """The number of its entries; it is applied to each job that it names."""
+        """Return the number of its entries; it is applied to each job that it names."""
         each = TEMPLATE + _entries(self.metadata) + len(self.spec.scheduling_gates)
         return (1 + len(self.target_jobs)) * each
 
