@@ -231,7 +231,10 @@ def main(argv: Sequence[str]) -> None:
         write_pair(folder, "server", authority.issue([_NAME, "127.0.0.1"]))
         api = testbed.api()
         prepare(testbed, NAMESPACES)
-        api.create(QUEUES.path(), {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": "default"}})
+        api.create(
+            QUEUES.path(),
+            {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": "default"}, "spec": {}},
+        )
         owners = {namespace: cluster(api, namespace) for namespace in NAMESPACES}
         (folder / "review.json").write_bytes(review(worker(owners["muster"], 0)))
         (folder / "large.json").write_bytes(review(worker(owners["muster"], 0, size=_LARGE)))
