@@ -203,7 +203,7 @@ class Touches:
     async def _wake(self, work: Work) -> bool:
         """Touch the PodGroup of an admitted gang whose open pods lack nodes, for a scheduler that hears that alone."""
         snapshot, group, clock = work.snapshot, work.snapshot.pod_group, self._term.clock
-        hears = snapshot.intent is not None and snapshot.intent.gang_scheduler.hears_groups_alone
+        hears = snapshot.intent is not None and snapshot.intent.gang_scheduler.retries_on_group_changes
         if group is None or not (work.admitted and hears and snapshot.ours and snapshot.unplaced):
             self.wakes.forget(work.key)
             return False

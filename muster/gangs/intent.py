@@ -192,7 +192,7 @@ def find_intent(workload: Workload, defaults: Defaults, scope: IntentScope = _AL
     prioritise_pods = bool(priority)
     scheduler = scheduler or first("scheduler", *_of_pods(workload), _of_namespace(SCHEDULER, scope))
     if not priority and workload.priority_of_pods:
-        # Of pods that the gang needs to start: for others the apiserver may never check access to the class.
+        # From pods that the gang needs to start: for others the apiserver may never check access to the class.
         needed = (role for role in workload.roles if role.minimum)
         priority = first(
             "priorityClassName",

@@ -1,4 +1,4 @@
-"""A gang as a value: its roles, and what it needs at least."""
+"""A gang as a value: its roles and its least needs."""
 
 from __future__ import annotations
 

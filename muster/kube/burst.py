@@ -1,6 +1,6 @@
 """Concurrent calls to the apiserver, with a bound on their number.
 
-The apiserver's own limits (429) are obeyed by the client; this only bounds what is under way at the same time.
+The client obeys the apiserver's own limits (429); this only bounds the number of concurrent calls.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ async def burst(call: Callable[[T], Awaitable[R]], items: Iterable[T]) -> list[R
         try:
             raise failures[0]
         finally:
-            failures.clear()  # the traceback of what is raised holds this frame
+            failures.clear()  # the traceback of the raised error holds this frame
     return done

@@ -277,7 +277,7 @@ class Client:
         open_deadline: float = 30.0,
         max_line: int = MAX_LINE_BYTES,
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
-        """Watch from `resource_version` on; gives the events' raw lines until the server ends the watch.
+        """Watch from `resource_version` on; yields the events' raw lines until the server ends the watch.
 
         The server ends it after `timeout_seconds`. Never retried here: the caller knows where to resume. Raises, on
         entering or from the iterator, ApiError, Unreachable, WatchIdle after `silence` seconds without a byte

@@ -13,7 +13,7 @@ _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 def boottime() -> float:
-    """Seconds that go on while the machine sleeps, as other machines' do; Linux's monotonic clock stands still."""
+    """Return seconds that also count while the machine is suspended, unlike Linux's monotonic clock."""
     return time.clock_gettime(_CLOCK)
 
 

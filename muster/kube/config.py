@@ -2,7 +2,7 @@
 
 The only module that uses kubernetes-asyncio, which knows kubeconfig files and exec plugins. It is imported when a
 kubeconfig is loaded, not before: it has a class for each kind of Kubernetes, which costs 0.25 s and 37 MB. Neither
-`muster plan` nor a pod has a use for that: what a pod knows are two variables and two files.
+`muster plan` nor a pod needs that: a pod has two variables and two files.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ async def _from_kubeconfig(path: str, context: str | None) -> Connection:
     if not _exists(path):
         raise ConfigError(f"kubeconfig {path}: no such file")
     configuration = Configuration()
-    # What it raises for a file that is not a kubeconfig depends on where the file goes wrong.
+    # Its error for a file that is no kubeconfig depends on the fault in the file.
     wrong_types = (AssertionError, AttributeError, KeyError, TypeError, ValueError)
     mistakes = (ConfigException, OSError, yaml.YAMLError, *wrong_types)
     try:

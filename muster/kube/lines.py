@@ -1,6 +1,6 @@
 """Cuts a stream of bytes into lines, as a watch sends its events.
 
-A line is handed out only when its newline came: what a broken connection leaves behind is half an event, never JSON.
+A line is returned only after its newline: a broken connection leaves half an event, which is no JSON.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from muster.kube.errors import OversizedLine
 class LineSplitter:
     """Collects chunks and returns whole lines, without their newline; empty lines are skipped.
 
-    `limit` bounds one line in bytes, and thereby what a hostile or broken server can make us hold.
+    `limit` bounds one line in bytes, and thereby the memory that a hostile or broken server can take.
     """
 
     def __init__(self, limit: int) -> None:

@@ -10,7 +10,7 @@ import random
 from muster.kube.backoff import Backoff
 from muster.kube.errors import ApiError, Unreachable
 
-# After so many resumptions in vain the resource version itself is doubted.
+# Failed resumptions after which the resource version itself is doubted.
 _RESUMPTIONS = 5
 # A watch that ends sooner, in seconds, is a fault and must not be reopened in a busy loop.
 _SHORTEST_WATCH = 1.0

@@ -128,7 +128,7 @@ class Reflector(Generic[T]):
             await self._synced.wait()
 
     async def run(self) -> None:
-        """Keep the store up to date until cancelled. Raises nothing else: whatever goes wrong is tried again."""
+        """Keep the store up to date until cancelled. Raises nothing else: any failure is tried again."""
         name = self._resource.full_name
         while True:
             delay = 0.0
@@ -261,7 +261,7 @@ class Reflector(Generic[T]):
         self._progress.moved((decode(raw, _Named) if read is None else read).metadata.resource_version)
 
     def _item(self, raw: bytes, *, deleted: bool = False) -> T | None:
-        """Decode one object; a malformed one gives its last readable version, or None."""
+        """Decode one object; for a malformed one return its last readable version, or None."""
         try:
             return self._projection.decode(raw)
         except InvalidObjectError as error:

@@ -250,7 +250,7 @@ class Relist(Generic[T]):
     def steps(self) -> Iterator[None]:
         """Take all parts as `end` does, step by step; a store that was never listed is `synced` at the end.
 
-        Else the store changes in the first step, for a gang whose pods have others in their places must not look as if
+        A store that was listed before changes in the first step, for a gang whose pods are replaced must not look as if
         it had none; its handlers are called in the others.
         """
         return self._store._replace(self._listed, self._news.values())

@@ -1,4 +1,4 @@
-"""Requests and streams over HTTP: credentials, deadlines, and the rule for what may be tried again.
+"""Requests and streams over HTTP: credentials, deadlines, and the rule for retries.
 
 `Client` knows the verbs of Kubernetes; this module knows the network, and turns its failures into ApiError.
 """
@@ -221,8 +221,7 @@ class Transport:
         body = None
         if call.body is not None:
             body = _TimelyBody(call.body, latest)
-            # Else a request that waits in the apiserver, for the webhook of others say, may be done long after we gave
-            # up.
+            # Else a request that waits in the apiserver, for example for a webhook, may be done long after we gave up.
             params["timeout"] = f"{max(1, round((latest - boottime()) * 1000))}ms"
         query = urlencode(params)
         return await self._session.request(
@@ -269,7 +268,7 @@ class _NeverSent(Unreachable):
 
 
 def _without_frames(error: BaseException) -> BaseException:
-    """Return the same error, and what it came from, without tracebacks.
+    """Return the same error, and its causes, without tracebacks.
 
     aiohttp's frames hold the error whose traceback holds them. The cycle collector skips objects that it has seen
     before (`muster.process.lifecycle`), and would leave most of those that a watch or a retry has waited with.

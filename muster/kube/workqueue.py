@@ -141,7 +141,7 @@ class QueueCore(Generic[K]):
         self._slots.pop(key, None)
 
     def shut_down(self) -> None:
-        """Take nothing more, and drop what was to come later; what is ready is still handed out."""
+        """Take nothing more, and drop later keys; those that are ready are still handed out."""
         self.shutting_down = True
         self._due.clear()
         self._heap.clear()
@@ -184,7 +184,7 @@ class WorkQueue(Generic[K]):
         self._wake()
 
     def add_after(self, key: K, seconds: float) -> None:
-        """Add the key in so many seconds; of several delays the one that ends first counts."""
+        """Add the key after `seconds`; of several delays the one that ends first counts."""
         if seconds <= 0:
             self.add(key)
             return
@@ -236,7 +236,7 @@ class WorkQueue(Generic[K]):
         self._core.forget(key)
 
     def shut_down(self) -> None:
-        """Take nothing more; `get` hands out what is ready and then raises QueueShutDown."""
+        """Take nothing more; `get` hands out the keys that are ready and then raises QueueShutDown."""
         self._core.shut_down()
         if self._timer is not None:
             self._timer.cancel()

@@ -1,6 +1,6 @@
 """Findings in objects that users apply: a message for people, and a stable reason for machines.
 
-A message names the field, what is wrong, the rule, and what to do. `Reason` lists every finding, the most serious
+A message names the field, the fault, the rule, and the cure. `Reason` lists every finding, the most serious
 first; `ABOUT` has the default severity, the cause and the cure of each.
 """
 
@@ -78,7 +78,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Default severity of a reason, its cause, and what to do about it."""
+    """Default severity of a reason, its cause, and its cure."""
 
     severity: Severity
     cause: str

@@ -160,7 +160,7 @@ class LargeObjects(Generic[T]):
     def _list(self, inner: Value, name: str, *, strict: bool) -> _Wire:
         item = self._wire(inner, "", strict=strict, top=False)
         most = _FEW.get(name) or _MOST_OF.get(inner, MOST_ITEMS)
-        # An array of that many places: the decoder passes over what comes after.
+        # An array of that many items: the decoder skips the items after them.
         places = [(f"at{at}", item.type, None) for at in range(most + 1)]
         wire = msgspec.defstruct("Items", places, array_like=True) | None
         if inner in (OwnerReference, ManagedFields):

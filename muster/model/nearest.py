@@ -18,7 +18,7 @@ _STEM = 4
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known word that is most like this one, "" if none is.
 
-    Letter case, dashes and the like count for nothing; a word that is cut off, or goes on, is like the whole one.
+    Letter case, dashes and the like do not count; a word that is cut off, or longer, is like the whole one.
     """
     plain = {_plain(one): one for one in known}
     asked = _plain(word)

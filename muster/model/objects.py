@@ -14,7 +14,7 @@ import msgspec
 
 from muster.model.names import MANAGED_BY, MARKS, MUSTER
 
-# A quantity as it stands in a manifest: custom resources keep integers and floats as the user wrote them.
+# A quantity as in a manifest: custom resources keep integers and floats as the user wrote them.
 RawQuantity = str | int | float
 ResourceList = dict[str, RawQuantity]
 T = TypeVar("T")

@@ -18,9 +18,9 @@ from typing import Any
 BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """The ends of the buckets in which turns are counted, in seconds; the last bucket has none."""
 
-# After a turn of so many seconds the cycle collector looks at what it made. By its own numbers it goes by how many more
-# objects were made than freed: where new objects take the place of old ones, it looked at hundreds of thousands in one
-# step (220 ms with 50,000 gangs).
+# After a turn of this many seconds the cycle collector scans the new objects. Its own threshold counts objects made
+# less objects freed: where new objects replace old ones, it scanned hundreds of thousands in one step (220 ms with
+# 50,000 gangs).
 _LONG = 0.005
 
 

@@ -24,8 +24,8 @@ from muster.schedulers import GangScheduler, named
 
 logger = logging.getLogger(__name__)
 
-# After so many objects more than were freed the collector looks at them; Python's own number is 700. With 100,000 one
-# look took up to 94 ms.
+# The collector runs after this many more allocations than deallocations; Python's own threshold is 700. With 100,000
+# one run took up to 94 ms.
 _COLLECTED_AFTER = 20_000
 
 

@@ -40,6 +40,6 @@ def in_checkout(folder: Path) -> str:
 
 
 def revision() -> str:
-    """Return the commit that runs, from the package or else from the checkout that it stands in."""
+    """Return the running commit, from the package or else from the checkout that contains it."""
     known = built_in_commit()
     return in_checkout(_PACKAGE.parent) if known == UNKNOWN else known

@@ -46,7 +46,7 @@ class ElasticQuota(LocalObject, frozen=True):
 def largest_use(quota: ElasticQuota) -> dict[str, Quantity]:
     """Return the most that the namespace may ever use; {} if nothing limits it.
 
-    Raises InvalidObjectError for what is no quantity, or below 0.
+    Raises InvalidObjectError if an amount is no quantity, or below 0.
     """
     if quota.spec.max is None:
         return {}
@@ -56,7 +56,7 @@ def largest_use(quota: ElasticQuota) -> dict[str, Quantity]:
 def guaranteed(quota: ElasticQuota) -> dict[str, Quantity]:
     """Return the guarantee of the namespace, even when others use it now; resources that are not named are 0.
 
-    Raises InvalidObjectError for what is no quantity, or below 0.
+    Raises InvalidObjectError if an amount is no quantity, or below 0.
     """
     return parse_resources(quota.spec.min, path="spec.min")
 

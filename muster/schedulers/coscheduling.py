@@ -37,7 +37,7 @@ class Coscheduling(GangScheduler):
     version = "v1alpha1"
     pod_groups = _PodGroup
     timeouts = True
-    hears_groups_alone = True
+    retries_on_group_changes = True
     elastic_quotas = True
 
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:

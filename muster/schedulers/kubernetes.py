@@ -58,7 +58,7 @@ class Kubernetes(GangScheduler):
     version = "v1beta1"
     pod_groups = _PodGroup
     counts_living = True
-    loosened: ClassVar[dict[str, Any]] = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+    relaxed_patch: ClassVar[dict[str, Any]] = {"schedulingPolicy": {"gang": {"minCount": 1}}}
 
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
         """Return the PodGroup. A preemption takes all of its pods, for a gang that loses one does nothing."""

@@ -59,7 +59,7 @@ class GangScheduler(ABC):
     """
 
     product: ClassVar[str]
-    """The word for it in the chart's values and in the arguments of muster's programs."""
+    """Its name in the chart's values and in the arguments of muster's programs."""
     usual_name: ClassVar[str]
     """The usual schedulerName of its pods, by its own documentation."""
     group: ClassVar[str]
@@ -84,13 +84,13 @@ class GangScheduler(ABC):
     """True if it counts requests of a pod as a whole."""
     counts_living: ClassVar[bool] = False
     """True if pods that have finished count no more towards the minimum."""
-    loosened: ClassVar[dict[str, Any]] = {"minMember": 1, "minTaskMember": None, "minResources": None}
+    relaxed_patch: ClassVar[dict[str, Any]] = {"minMember": 1, "minTaskMember": None, "minResources": None}
     """The merge patch for the spec of its PodGroup after which that holds no pod back."""
     topology: ClassVar[bool] = False
     """True if it supports the network topology of a gang."""
     timeouts: ClassVar[bool] = False
     """True if it gives a gang up that takes too long to be placed."""
-    hears_groups_alone: ClassVar[bool] = False
+    retries_on_group_changes: ClassVar[bool] = False
     """True if it looks again at pods that it turned away only when pods come or their PodGroup changes."""
     elastic_quotas: ClassVar[bool] = False
     """True if it refuses pods for which the ElasticQuota of their namespace has no room."""

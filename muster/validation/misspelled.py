@@ -54,7 +54,7 @@ _MOST_KEYS = 64
 
 def misspelled(kind: Kind, decoded: Decoded) -> Iterator[Finding]:
     """Yield the findings in a workload's metadata; next to the right key a wrong one is taken for another tool's."""
-    meta, passed_on = decoded.metadata, kind.speaks(decoded)
+    meta, passed_on = decoded.metadata, kind.intent_metadata(decoded)
     yield from _of(meta, "metadata")
     makes_members = not kind.owns_pod_group and kind.plural != "pods"
     if makes_members and GANG in meta.labels and kind.policy(decoded) == SchedulingPolicy():

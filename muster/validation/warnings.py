@@ -244,7 +244,7 @@ def _later(case: Case) -> Iterator[Finding]:
 def _nearly_full(case: Case) -> Iterator[Finding]:
     """Yield the finding for a queue without room now: others use it, or the queue is on hold.
 
-    There is none if other gangs are preempted for this one.
+    There is no such finding if other gangs are preempted for this one.
 
     The message does not contain the usage of others: any client of the webhook may ask.
     """

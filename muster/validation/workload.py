@@ -85,7 +85,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     decoded, missing = _with_origin(kind, decoded, context)
     scope = replace(context.scope, nearer=kind.intent_sources(decoded))
     validation = context.defaults.validation
-    if not is_managed(kind.speaks(decoded), kind.policy(decoded), scope):
+    if not is_managed(kind.intent_metadata(decoded), kind.policy(decoded), scope):
         unheard = _unknown_origin(kind, decoded, scope, missing, validation)
         slips = _verdict((*_ignored(kind, decoded, scope.namespace), *misspelled(kind, decoded)), validation)
         refusals = () if decoded.metadata.deletion_timestamp else slips.refusals
@@ -164,7 +164,7 @@ def _unknown_origin(
         return ()
     anything = IntentSource("", {QUEUE_LABEL: "any"}, {})
     might = replace(scope, nearer=(*scope.nearer, anything))
-    return (missing,) if is_managed(kind.speaks(decoded), kind.policy(decoded), might) else ()
+    return (missing,) if is_managed(kind.intent_metadata(decoded), kind.policy(decoded), might) else ()
 
 
 def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:
@@ -277,9 +277,9 @@ def _unknown_admitter(context: Context) -> Iterator[Finding]:
 
 def _ignored(kind: Kind, decoded: Decoded, namespace: ObjectMeta) -> tuple[Finding, ...]:
     """Return the findings for values of the label `muster.dev/managed` that have no effect."""
-    speaks = kind.speaks(decoded)
-    value = speaks.labels.get(MANAGED)
-    path = f"{'metadata' if speaks is decoded.metadata else 'spec.template.metadata'}.labels[{MANAGED}]"
+    intent_metadata = kind.intent_metadata(decoded)
+    value = intent_metadata.labels.get(MANAGED)
+    path = f"{'metadata' if intent_metadata is decoded.metadata else 'spec.template.metadata'}.labels[{MANAGED}]"
     if value == "false" and required(namespace) and not may_have_unmanaged_pods(decoded.metadata, namespace):
         message = f'{path}: "{value}" is ignored, for this namespace requires muster; remove the label'
         return (Finding(Reason.VALUE_IGNORED, path, message),)

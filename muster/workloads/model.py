@@ -358,10 +358,10 @@ class Kind:
     """Returns the decoded workload with another number in its scale subresource; None for kinds without one."""
     carried_on_by: Callable[[Any], tuple[str, ...]] = lambda _: ()
     """Returns the names of workloads that carry on its work; the first that exists takes its place in the queue."""
-    speaks: Callable[[Any], ObjectMeta] = attrgetter("metadata")
+    intent_metadata: Callable[[Any], ObjectMeta] = attrgetter("metadata")
     """Returns the metadata of a decoded one by which it asks for gang scheduling."""
     intent_sources: Callable[[Any], tuple[IntentSource, ...]] = lambda _: ()
-    """Returns what sets the intent of a workload after its metadata and before its owners, the nearest first."""
+    """Returns the sources of a workload's intent after its metadata and before its owners, the nearest first."""
     origin: Origin | None = None
     """The other object that is needed to read a workload; None for kinds that need none."""
 

@@ -125,7 +125,7 @@ MPI_JOB = Kind(
     role_of=_role_of,
     pod_labels=_pod_labels,
     pods_of_jobs=True,
-    # The operator (0.8.0) counts every event of a job, and of what it owns, as one failure more: each touch doubles its
+    # The operator (0.8.0) counts every event of a job, and of its objects, as one more failure: each touch doubles its
     # delay, up to 1000 s (enqueueMPIJob in mpi_job_controller.go).
     hears_touches=False,
 )

@@ -170,7 +170,7 @@ def _read_job(job: PlainJob) -> Workload:
     return Workload(
         kind=PLAIN_JOB,
         api_version=job.api_version,
-        metadata=_speaks(job),
+        metadata=_intent_metadata(job),
         pod_group=gang,
         roles=(_members(pods, size, template),),
         policy=_policy(size, pods),
@@ -209,7 +209,7 @@ def _read_set(found: PlainStatefulSet) -> Workload:
     return Workload(
         kind=PLAIN_STATEFUL_SET,
         api_version=found.api_version,
-        metadata=_speaks(found),
+        metadata=_intent_metadata(found),
         pod_group=gang,
         roles=(_members(pods, size, template),),
         policy=_policy(size, pods),
@@ -235,7 +235,7 @@ def _check_size(size: int, pods: int, there: str) -> None:
         )
 
 
-def _speaks(maker: PlainJob | PlainStatefulSet) -> ObjectMeta:
+def _intent_metadata(maker: PlainJob | PlainStatefulSet) -> ObjectMeta:
     """Return the metadata of its pods, which Kubernetes makes of the template alone; Kueue reads the maker's.
 
     A maker whose template names no gang is judged by its own metadata, so that its user is warned that it makes none.
@@ -283,7 +283,7 @@ PLAIN_JOB = Kind(
     decoded=PlainJob,
     policy=lambda job: _said(job.spec.template.metadata.labels),
     read=_read_job,
-    speaks=_speaks,
+    intent_metadata=_intent_metadata,
     role_of=_role_of,
     pod_labels=_labels_of_job,
     owns_pod_group=False,
@@ -298,7 +298,7 @@ PLAIN_STATEFUL_SET = Kind(
     decoded=PlainStatefulSet,
     policy=lambda found: _said(found.spec.template.metadata.labels),
     read=_read_set,
-    speaks=_speaks,
+    intent_metadata=_intent_metadata,
     role_of=_role_of,
     pod_labels=lambda workload, _: workload.template.labels if workload.template else {},
     owns_pod_group=False,

@@ -225,7 +225,7 @@ def _read_cron_job(cron: RayCronJob) -> Workload:
     meta = _made(cron.metadata, _GENERATED * 2)
     if spec is None:
         return _without_gang(cron.api_version, meta, "spec.jobTemplate.clusterSelector")
-    # Suspending a schedule concerns the jobs to come; each of those is judged when it is made.
+    # Suspending a schedule concerns later jobs; each of them is judged when it is made.
     workload = gang_of(cron.api_version, meta, spec, "spec.jobTemplate.rayClusterSpec")
     made, findings = cron.spec.job_template, (*workload.findings, *_not_handed_down(cron.metadata))
     limits = made.time_limits("spec.jobTemplate")

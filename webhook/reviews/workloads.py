@@ -159,7 +159,7 @@ async def gather(
 def _intent(kind: Kind, decoded: Decoded, scope: IntentScope, defaults: Defaults) -> Intent | None:
     """The intent of the workload, so that its queue and class can be read before it is judged."""
     scope = replace(scope, nearer=kind.intent_sources(decoded))
-    if not is_managed(kind.speaks(decoded), kind.policy(decoded), scope):
+    if not is_managed(kind.intent_metadata(decoded), kind.policy(decoded), scope):
         return None
     try:
         return find_intent(kind.read(decoded), defaults, scope)

@@ -134,7 +134,9 @@ def _waiting(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
 async def _loosened(client: Client, resource: Resource, scheduler: GangScheduler, group: PodGroup) -> bool:
     """Let the PodGroup's pods start without the missing ones; False if it has been deleted."""
     try:
-        await client.merge_patch(resource, group.metadata.name, {"spec": scheduler.loosened}, group.metadata.namespace)
+        await client.merge_patch(
+            resource, group.metadata.name, {"spec": scheduler.relaxed_patch}, group.metadata.namespace
+        )
     except ApiError as error:
         if error.not_found:
             return False

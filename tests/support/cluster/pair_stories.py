@@ -91,7 +91,7 @@ def closed_queue(scene: PairScene) -> None:
 def tenant_moves_nothing(scene: PairScene) -> None:
     """Who has the role `edit` and may write PodGroups, and their status, moves no running gang out of its queue."""
     (scheduler,) = named(scene.product).values()
-    groups, spec = scheduler.resource, dict(scheduler.loosened)
+    groups, spec = scheduler.resource, dict(scheduler.relaxed_patch)
     bind(scene.api, "edit", "edit", user(_TENANT), namespace=scene.namespace)
     may = [on(groups, "*"), on(groups, "*", subresource="status")]
     grant(scene.api, "writes", may, user(_TENANT), namespace=scene.namespace)
