@@ -18,7 +18,7 @@ from hack.bench.many import Client, Leader, filled, leader, queue
 from muster.kube.store import Change
 from muster.kube.workqueue import work
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, QUEUE_LABEL
-from muster.model.objects import ObjectMeta, convert
+from muster.model.objects import convert
 from muster.model.pods import Pod
 
 _SIZE = 5
@@ -158,9 +158,9 @@ class _Client(Client):
         await self._apiserver.call("delete group", self._connections)
         await super().delete(*given, **more)
 
-    async def alive(self, group: ObjectMeta) -> bool:
+    async def list_page(self, *given: object, **more: object) -> bytes:
         await self._apiserver.call("list", self._connections)
-        return await super().alive(group)
+        return await super().list_page(*given, **more)
 
 
 async def _by_muster(terms: Terms) -> tuple[float, Counter[str]]:

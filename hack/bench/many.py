@@ -22,7 +22,7 @@ from muster.kube.events import Regarding
 from muster.kube.store import Store
 from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTED, GANG, GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, QUEUE_LABEL, STATE
-from muster.model.objects import ObjectMeta, PodGroup, PriorityClass, Queue, convert
+from muster.model.objects import PodGroup, PriorityClass, Queue, convert
 from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER
@@ -234,9 +234,9 @@ class Client:
             self._written.pop((namespace, name), None)
             self._show(lambda: self.stored.apply("deleted", group))
 
-    async def alive(self, _: ObjectMeta) -> bool:
-        """False: the gang of a PodGroup has no pods left at the apiserver."""
-        return False
+    async def list_page(self, *_: object, **__: object) -> bytes:
+        """List nothing: the gang of a PodGroup has no pods left at the apiserver."""
+        return b'{"metadata": {"resourceVersion": "1"}, "items": []}'
 
     def _version(self) -> str:
         self._versions += 1
