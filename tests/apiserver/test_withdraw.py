@@ -183,7 +183,7 @@ async def test_a_podgroup_that_is_deleted_meanwhile_is_made_again(
         async def before(*_: object) -> list[PodGroup]:
             return listed
 
-        monkeypatch.setattr("muster.cli.loosening.list_objects", before)
+        monkeypatch.setattr("muster.cli.release.pod_groups.list_objects", before)
         await loosen(client, pods, volcano)
     assert capsys.readouterr() == (f"{desk.namespace}/half: created the missing PodGroup of its pods\n", "")
     assert spec(desk, "half")["minMember"] == 1
