@@ -10,7 +10,7 @@ import asyncio
 
 from controller import bypass, pod_groups
 from controller.deadlines import deadline_words
-from controller.gangs import observe_gang, plan
+from controller.gangs import observe_gang, plan_and_enter
 from controller.gates import try_gates
 from controller.kueue import still_admits
 from controller.term import Term
@@ -26,11 +26,11 @@ async def decide(term: Term, work: Work) -> bool:
 
     Raises ApiError for a write that was not taken, and NotLeaderError.
     """
-    now, queue = term.clock.now(), term.admission
-    if queue.lost.enter_before(work.key, term.ledger.queue_of(work.key)):
+    now, admission = term.clock.now(), term.admission
+    if admission.lost.enter_before(work.key, term.ledger.queue_of(work.key)):
         return False
     term.quota_use.notice(work.key.namespace)
-    decision = queue.decide(work.snapshot, work.plan, now)
+    decision = admission.decide(work.snapshot, work.plan, now)
     if decision is None:
         return False
     if not decision.fits:
@@ -44,15 +44,15 @@ async def decide(term: Term, work: Work) -> bool:
 
 async def _report_wait(term: Term, work: Work, decision: Decision, now: float) -> None:
     """Report why the gang waits."""
-    expects, queue = work.expects, term.admission
+    expects, admission = work.expects, term.admission
     if bypass.patience_has_ended(term, work, now):
-        queue.request_refresh(work.key)
+        admission.request_refresh(work.key)
     _note_start(term, work, now)
     message = decision.message + expects.notes + deadline_words(term, work, decision.state)
     # Other numbers wait for their turn: else its own last words, come back by the watch, would bring the next. A gang
     # that waits in no line has neither numbers nor turns, and reports what holds it back by now.
     in_line = term.ledger.candidate(work.key) is not None
-    if in_line and expects.reported[0] == decision.state and not queue.consume_refresh(work.key):
+    if in_line and expects.reported[0] == decision.state and not admission.consume_refresh(work.key):
         message = expects.reported[1]
     await pod_groups.report(term, work, expects.record_waiting(work.snapshot), decision.state, message)
 
@@ -75,7 +75,7 @@ async def _admit(term: Term, work: Work, message: str, now: float) -> None:
     passed = bypass.bypassed_by(term, work.key, now)
     # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
     before, work.snapshot = expects.record, expects.record_admission(work.snapshot, now)
-    work.plan = plan(term, work.snapshot)
+    work.plan = plan_and_enter(term, work.snapshot)
     bypass.record_in_ledger(term, passed, now)
     # Both at once: where a gate is refused, which is rare, the mark is taken off again.
     tried, marked = await asyncio.gather(
@@ -90,7 +90,7 @@ async def _admit(term: Term, work: Work, message: str, now: float) -> None:
         raise marked
     if failed := marked or tried:
         expects.record = before
-        plan(term, observe_gang(term, work.key))
+        plan_and_enter(term, observe_gang(term, work.key))
         bypass.take_back(term, passed)
         raise failed
     bypass.record(term, passed, now)

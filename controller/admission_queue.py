@@ -52,8 +52,8 @@ class AdmissionQueue:
 
     def set_queue(self, queue: Queue) -> bool:
         """Add or update a queue; nothing starts in a queue that cannot be read. True when anything changed."""
-        snapshot = view_of(queue)
-        return self.ledger.drop_queue(queue.metadata.name) if snapshot is None else self.ledger.set_queue(snapshot)
+        view = view_of(queue)
+        return self.ledger.drop_queue(queue.metadata.name) if view is None else self.ledger.set_queue(view)
 
     def terms(self, queue: str) -> tuple[object, ...]:
         """The settings of a queue that concern more than the gangs that wait there.
@@ -61,12 +61,8 @@ class AdmissionQueue:
         They concern gangs of other queues, gangs that are not in the ledger, or admitted ones: its namespaces, its
         parent, its gate mode, whether it is on hold, and when its unplaced gangs let others past.
         """
-        snapshot = self.ledger.tree.get(queue)
-        return (
-            (snapshot.gate, snapshot.namespaces, snapshot.parent, snapshot.on_hold, snapshot.unplaced_after)
-            if snapshot
-            else ()
-        )
+        view = self.ledger.tree.get(queue)
+        return (view.gate, view.namespaces, view.parent, view.on_hold, view.unplaced_after) if view else ()
 
     def bound(self, nodes: Resources | None) -> None:
         """Admit no more than the nodes can hold, or with None whatever the queues allow."""
@@ -92,7 +88,7 @@ class AdmissionQueue:
         self._growing.enter(key, None)
         self.lost.note(key, None)
 
-    def record(self, snapshot: GangSnapshot, expects: Expectations) -> GangPlan:
+    def enter_and_wake(self, snapshot: GangSnapshot, expects: Expectations) -> GangPlan:
         """Enter the gang as it stands, and wake the gangs of its subtree when anything changed for them."""
         before = {self.ledger.queue_of(key) for key in snapshot.key.all}
         turn = self._turns_to_grow.pop(snapshot.key, None)

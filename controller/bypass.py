@@ -37,13 +37,13 @@ def record(term: Term, bypassed: Mapping[EntryKey, str | None], now: float) -> N
     for key, queue in _still_waiting(term, bypassed):
         gang = key.gang  # of a wave the gang's
         term.expectations.record_bypass(gang, queue, now, _drains(term, queue))
-        term.queue.add(gang)
+        term.workqueue.add(gang)
 
 
 def take_back(term: Term, bypassed: Mapping[EntryKey, str | None]) -> None:
     """Enter these gangs as they were: the gang that was to pass them has not started."""
     for key in bypassed:
-        term.queue.add(key.gang)
+        term.workqueue.add(key.gang)
 
 
 def patience_has_ended(term: Term, work: Work, now: float) -> bool:

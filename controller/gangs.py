@@ -32,11 +32,11 @@ def observe_gang(term: Term, key: GangKey) -> GangSnapshot:
     )
 
 
-def plan(term: Term, snapshot: GangSnapshot) -> GangPlan:
+def plan_and_enter(term: Term, snapshot: GangSnapshot) -> GangPlan:
     """Plan the gang as it stands, enter it into the ledger so, and wake the gangs for which that changes anything."""
     was_lost = snapshot.key in term.admission.lost
     expects = term.expectations.seen(snapshot.key)
-    standing = term.admission.record(snapshot, expects)
+    standing = term.admission.enter_and_wake(snapshot, expects)
     expects.yielded = expects.yielded and (standing.yields or standing.phase is not Phase.ADMITTED)
     if was_lost and not standing.lost:
         found(term, queue_held(snapshot))

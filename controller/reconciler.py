@@ -12,7 +12,7 @@ from math import inf
 
 from controller import admission, deadlines, pod_groups
 from controller.assembling import Assembling, delete_unplaced, requeued_at
-from controller.gangs import found, observe_gang, plan
+from controller.gangs import found, observe_gang, plan_and_enter
 from controller.gates import open_gates, take_off, try_gates
 from controller.kueue import report_wait, still_admits
 from controller.pace import Pace
@@ -75,7 +75,7 @@ class Reconciler:
     def gang_changed(self, key: GangKey) -> None:
         """Reconcile a gang that has changed."""
         self._takeover.touched(key)
-        self.term.queue.add_after(key, self._pace.delay(key))
+        self.term.workqueue.add_after(key, self._pace.delay(key))
 
     def gangs_changed(self, which: Hashable, keys: Iterable[GangKey | None]) -> None:
         """Reconcile all of these gangs, soon; None stands for one that is not concerned. `which` names them."""
@@ -89,7 +89,7 @@ class Reconciler:
         for key in keys:
             if key is not None and key not in seen:
                 seen.add(key)
-                self.term.queue.add(key)
+                self.term.workqueue.add(key)
             yield
 
     def queue_changed(self, change: Change[Queue]) -> None:
@@ -197,7 +197,7 @@ class Reconciler:
                 await self._carry_out(work)
             finally:
                 if work.requeue_after < inf:
-                    self.term.queue.add_after(key, work.requeue_after)
+                    self.term.workqueue.add_after(key, work.requeue_after)
 
     def _observe_and_plan(self, key: GangKey) -> Work:
         """Observe the gang with what is expected of it, and plan it."""
@@ -211,7 +211,7 @@ class Reconciler:
         gated = {pod.metadata.uid for pod in pods if pod.metadata.uid in ours and pod.gated(GATE)}
         term.reporter.forget(expects.update(snapshot, gated, term.clock.now()))
         term.run_times.expect(snapshot, expects)
-        work = Work(snapshot, plan(term, snapshot), expects)
+        work = Work(snapshot, plan_and_enter(term, snapshot), expects)
         work.again(behind or None)
         return work
 
@@ -256,7 +256,7 @@ class Reconciler:
     def _observe_again(self, work: Work) -> None:
         """Observe and plan again if the gang has changed: a touch takes up to ten seconds where a webhook is away."""
         if (seen := observe_gang(self.term, work.key)) != work.snapshot:
-            work.snapshot, work.plan = seen, plan(self.term, seen)
+            work.snapshot, work.plan = seen, plan_and_enter(self.term, seen)
 
     async def _carry_out(self, work: Work) -> None:
         """Take the step of the gang's phase."""
@@ -362,7 +362,7 @@ class Reconciler:
         expects.record = record
         work.has_written()
         term.reporter.report(work.snapshot, GangState.REQUEUED, message, term.clock.now())
-        plan(term, work.snapshot)
+        plan_and_enter(term, work.snapshot)
         await delete_unplaced(term.writer, given_back(work.snapshot, record.requeued_at))
 
     async def _queue_again(self, work: Work) -> None:
@@ -386,7 +386,7 @@ class Reconciler:
             await pod_groups.report(term, work, AdmissionRecord(), state, message)
             # Without the mark its place is free.
             work.snapshot = snapshot = observe_gang(term, work.key)
-            plan(term, snapshot)
+            plan_and_enter(term, snapshot)
         if snapshot.pod_group is not None and snapshot.pod_group.status.phase in RESERVING:
             await pod_groups.ensure(term, work, unreserved(snapshot, desired(snapshot, admitted=True)))
 
@@ -394,7 +394,7 @@ class Reconciler:
         """Clean up after a gang that is gone."""
         term, key, pods = self.term, work.key, self.term.cluster.pods_of(work.key)
         # Its time limit, say, may be weeks away.
-        term.queue.drop_later(key)
+        term.workqueue.drop_later(key)
         work.requeue_after = inf
         work.again(look_again_in(pods, term.clock.wall()))
         await pod_groups.leave(term, work, pods)

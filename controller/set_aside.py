@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from controller.gangs import enter, observe_gang, plan
+from controller.gangs import enter, observe_gang, plan_and_enter
 from controller.reports import annotations_match
 from controller.term import Term
 from controller.work import Work
@@ -36,7 +36,7 @@ class SetAside:
             self._failing.add(snapshot.key)
         state, message = GangState.INVALID, messages.set_aside(snapshot, expects.refused.words)
         record = snapshot.record if snapshot.open else expects.record
-        plan(term, snapshot)
+        plan_and_enter(term, snapshot)
         if (
             write
             and snapshot.pod_group is not None
@@ -48,7 +48,7 @@ class SetAside:
                 expects.written = await term.reporter.record(snapshot, record, state, message)
                 if expects.refused.part is WrittenPart.MARK:
                     expects.refused.about = version_of(expects.written)
-                plan(term, observe_gang(term, snapshot.key))
+                plan_and_enter(term, observe_gang(term, snapshot.key))
         term.reporter.report(snapshot, state, message, term.clock.now())
 
     def come_back(self, key: GangKey) -> None:
@@ -60,7 +60,7 @@ class SetAside:
             self._term.expectations.of(one).refused.come_back()
             enter(self._term, one)
         for one in back:
-            self._term.queue.add(one)
+            self._term.workqueue.add(one)
 
     def forget(self, key: GangKey) -> None:
         """Drop what is known of a gang that is gone."""

@@ -68,7 +68,7 @@ class Takeover:
                 # What changed since then is entered with it.
                 del self._left[key]
                 enter(term, key)
-                term.queue.add(key)
+                term.workqueue.add(key)
                 yield
         term.taking_over = False
 

@@ -42,7 +42,7 @@ class Term:
 
     cluster: Cluster
     """The objects of the cluster, as the watches last showed them."""
-    queue: WorkQueue[GangKey]
+    workqueue: WorkQueue[GangKey]
     """The gangs that are to be reconciled."""
     writer: Writer
     """Writes to the apiserver, while the lease is held."""
@@ -79,7 +79,7 @@ class Term:
         self.evictions = Evictions(self.clock.now)
         self.reporter = Reporter(self.writer, self.announcer, self.cluster)
         self.run_times = RunTimes(self.cluster, self.history)
-        self.admission = AdmissionQueue(self.queue, self.sweeps, self.clock.now)
+        self.admission = AdmissionQueue(self.workqueue, self.sweeps, self.clock.now)
         self.quota_use = QuotaUse(self.cluster, self.ledger)
 
     @property

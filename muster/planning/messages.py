@@ -112,9 +112,9 @@ def beyond(opening: Opening, stuck: Resources, on_hold: Decision | None = None) 
     `stuck` is what its opened pods ask for that have found no node for too long; `on_hold` why no more may start.
     """
     words = f"; the scheduler finds no place for {describe(stuck)} of it, which others may use" if stuck else ""
-    if opening.surplus:
-        names = _named([member.pod for member in opening.surplus])
-        more = f"{describe(total(one.requests for one in opening.surplus))} more ({names})"
+    if opening.waiting:
+        names = _named([member.pod for member in opening.waiting])
+        more = f"{describe(total(one.requests for one in opening.waiting))} more ({names})"
         if on_hold is not None:
             words += f"; {more} do not start: {on_hold.message}"
         else:

@@ -56,14 +56,14 @@ class Opening:
     `grows` tells that some of them are more than the gang was admitted for, `growth` that they are no wave of it
     either. `lacking` counts the missing pods of roles and units that start together; the others wait for
     these, and not for room. `next_claim` is what the gang would hold with the first role that
-    starts together and waits for room, empty without one. With `after_minimum` the surplus waits until the minimum has
+    starts together and waits for room, empty without one. With `after_minimum` they wait until the minimum has
     nodes. `units` names the units beyond the minimum that are opened now (`mark_of_unit`). `reserved` are those of the
-    surplus that wait for a pause to end, and for no room: what they ask for is in the claim.
+    `waiting` members that wait for a pause to end, and for no room: what they ask for is in the claim.
     """
 
     members: tuple[Member, ...]
     claim: Resources
-    surplus: tuple[Member, ...]
+    waiting: tuple[Member, ...]
     grows: bool = False
     growth: bool = False
     lacking: Mapping[str, int] = field(default_factory=dict)

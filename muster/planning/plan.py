@@ -94,7 +94,7 @@ class _Moment:
     """True if the gang may claim more than it holds."""
 
     @property
-    def refused(self) -> bool:
+    def writes_rejected(self) -> bool:
         """True if the apiserver does not take a write for the gang: it waits in no line, and keeps none behind it."""
         return self.expects.refused.out(self.now)
 
@@ -270,10 +270,10 @@ def _outlook(snapshot: GangSnapshot, place: PhaseInQueue, ledger: Ledger, moment
         case Phase.ADMITTED:
             return _admitted(snapshot, ledger, moment)
         case Phase.WAITING:
-            # The ledger knows no gang that waits for no quota, and no gang that may get none now.
+            # Only gangs that wait for quota, and could get some now, become candidates.
             queue = snapshot.intent.queue if snapshot.intent else ""
             hold = held_back(snapshot, ledger.tree, queue, place.gate, lost=place.lost)
-            stopped = place.lost or moment.refused or on_hold_itself(snapshot, hold)
+            stopped = place.lost or moment.writes_rejected or on_hold_itself(snapshot, hold)
             queues = place.gate is GateMode.QUEUE and not stopped
             waits = candidate(snapshot, moment.expects.decided) if queues else None
             return _Outlook(GangPlan(place.phase, gate=place.gate, lost=place.lost, on_hold=hold), waits)
@@ -313,7 +313,7 @@ def _left_alone(snapshot: GangSnapshot, place: PhaseInQueue, ledger: Ledger, mom
     # First what it has: as one that waits it would be in its own way.
     changed = _put(ledger, snapshot.key, entry)
     hold = held_back(snapshot, ledger.tree, entry.queue, place.gate, lost=place.lost)
-    stopped = place.lost or moment.refused or hold is not None
+    stopped = place.lost or moment.writes_rejected or hold is not None
     limit = _Limit(snapshot, entry.queue, place.gate, ledger, moment, stopped=stopped)
     opening = plan_opening(snapshot.members, (), base, limit)
     plan = GangPlan(place.phase, changed, opening, gate=place.gate, on_hold=hold)
@@ -331,7 +331,7 @@ def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlo
     limit = _Limit(snapshot, grant.queue, gate, ledger, moment, stopped=lost or hold is not None)
     units = units_of(snapshot.record, snapshot.uid) if expects.units is None else expects.units
     opening = _opening(snapshot, grant, gate, limit, units=units, tried=expects.tried)
-    yields = expects.yielded and (moment.refused or not limit(opening.claim))
+    yields = expects.yielded and (moment.writes_rejected or not limit(opening.claim))
     if yields:
         running = total((departed(snapshot, grant.claim), *(member.requests for member in snapshot.open)))
         opening = Opening((), running, tuple(filter(_HELD, snapshot.members)))
@@ -354,7 +354,9 @@ def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlo
         end=end_of(snapshot, expects.decided, moment.now),
     )
     # A gang that finds no node again and again would otherwise have its pods deleted and made without end.
-    after = None if snapshot.requeue_after is None else snapshot.requeue_after * 2 ** min(expects.requeues, DOUBLINGS)
+    after = (
+        None if snapshot.give_back_after is None else snapshot.give_back_after * 2 ** min(expects.requeues, DOUBLINGS)
+    )
     useless = unused.since if expects.unready_since is None or not snapshot.requeues_unready else expects.unready_since
     plan = GangPlan(
         Phase.ADMITTED,
@@ -367,7 +369,7 @@ def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlo
         on_hold=hold,
         yields=yields,
     )
-    waits = gate is GateMode.QUEUE and not lost and not moment.refused and not on_hold_itself(snapshot, hold)
+    waits = gate is GateMode.QUEUE and not lost and not moment.writes_rejected and not on_hold_itself(snapshot, hold)
     next_claim = opening.next_claim if waits else None
     return _Outlook(plan, entry, next_claim, limit.refused.values())
 

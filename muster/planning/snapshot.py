@@ -289,7 +289,7 @@ class GangSnapshot:
         return min((moment for moment in created if moment is not None), default=None)
 
     @property
-    def requeue_after(self) -> float | None:
+    def give_back_after(self) -> float | None:
         """The seconds after which the user wants a gang without nodes to queue again; None where the user sets none.
 
         Also None where batch Jobs make the pods: a Job counts each deleted pod as failed; and where Kueue admits, which
@@ -306,7 +306,7 @@ class GangSnapshot:
     @property
     def requeues_unready(self) -> bool:
         """True if pods count for that which have nodes and are not ready, as the workload and all of its pods say."""
-        if self.requeue_after is None or self.intent is None or not self.intent.requeue_after:
+        if self.give_back_after is None or self.intent is None or not self.intent.requeue_after:
             return False
         said = (one.pod.metadata.annotations.get(REQUEUE_AFTER, "") for one in self.members if one.pod.spec.node_name)
         return all(asked is not None and asked.not_ready for asked in map(requeue_after, said))

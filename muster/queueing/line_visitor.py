@@ -29,7 +29,7 @@ class LineVisitor(QueueVisitor):
         self._waiting = outcome.states[queue]
         self.key = key
         self.line = line
-        # Where gangs are advance only if they fit what is free: the limits, from the root down. Many a queue has no
+        # Where gangs are visited only if they fit what is free: the limits, from the root down. Many a queue has no
         # gang that fits what is free for all.
         self._limits: tuple[str, ...] = ()
         if key.stage is not Stage.PATIENCE_EXPIRED and not outcome.tree.in_strict_line(queue) and not self._spared():
@@ -86,7 +86,7 @@ class LineVisitor(QueueVisitor):
             return [], None
         spared = self._spared()
         over, strict = self.key.stage is Stage.PATIENCE_EXPIRED, self._first_of_strict
-        # Gangs that can never start are never advance.
+        # Gangs that can never start are never visited.
         most = self._most_of_namespace(helps=over)
         clamp(most, tree.tightest(self.queue))
         if self._none_within(most):

@@ -30,13 +30,13 @@ def test_when_many_start_at_once_each_is_woken_once_and_not_for_every_start_of_a
     line = AdmissionQueue(work, sweeps, lambda: 0.0)
     line.set_queue(made(Queue, queue(cpu="0.5")))
     for view in views:
-        line.record(view, Expectations())
+        line.enter_and_wake(view, Expectations())
     assert woken == []
     line.set_queue(made(Queue, queue(cpu="40")))
     line.wake_all()
     assert list(sweeps.steps())
     for view in views:
-        line.record(view, Expectations(record=AdmissionRecord(view.uid)))
+        line.enter_and_wake(view, Expectations(record=AdmissionRecord(view.uid)))
     assert sorted(woken) == [view.key for view in views]
 
 
@@ -59,7 +59,7 @@ def test_an_error_in_one_queue_keeps_no_gang_of_another_from_its_turn(
     views = [observe(GangKey("team", f"ray-{name}-pg"), cluster, DEFAULTS) for name in queues]
     for name, view in zip(queues, views, strict=True):
         line.set_queue(made(Queue, queue(name, cpu="0.5")))
-        line.record(view, Expectations())
+        line.enter_and_wake(view, Expectations())
     whole = line.ledger.newly_startable
 
     def failing(asked: str, now: float) -> list[EntryKey] | None:
@@ -75,4 +75,4 @@ def test_an_error_in_one_queue_keeps_no_gang_of_another_from_its_turn(
     assert woken == [views[1].key]
     assert "of the gangs of queue bad, and of all that share its limits, none may start or grow" in caplog.text
     line.leave(views[0].key)
-    assert line.record(views[1], Expectations()).phase.name == "WAITING"
+    assert line.enter_and_wake(views[1], Expectations()).phase.name == "WAITING"

@@ -44,7 +44,7 @@ async def test_a_gang_was_passed_if_it_still_waits_where_it_waited(
     bypass.record(term, passed, 60.0)
     mark = term.expectations.seen(KEY).record
     assert (mark.passed_since, mark.passed_in) == ((text_of(60.0), "q") if noted else ("", ""))
-    assert bool(term.queue.statistics().ready) is noted
+    assert bool(term.workqueue.statistics().ready) is noted
 
 
 async def test_a_gang_that_waited_nowhere_was_not_passed() -> None:

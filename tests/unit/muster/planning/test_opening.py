@@ -40,26 +40,26 @@ def test_the_minimum_is_filled_by_open_members_first_then_by_name() -> None:
 
 def test_a_new_gang_is_opened_whole_role_minimums_first() -> None:
     plan = plan_opening([HEAD, member("a"), member("b"), member("c")], ROLES, amounts(cpu="4"), never)
-    assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b", "c"], [])
+    assert (names(plan.members), names(plan.waiting)) == (["head", "a", "b", "c"], [])
 
 
 def test_members_beyond_the_minimum_wait_when_the_claim_may_not_grow() -> None:
     plan = plan_opening([HEAD, member("a"), member("b"), member("c")], ROLES, amounts(cpu="3"), never)
-    assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b"], ["c"])
+    assert (names(plan.members), names(plan.waiting)) == (["head", "a", "b"], ["c"])
     assert plan.claim == amounts(cpu="3")
 
 
 def test_members_beyond_the_minimum_are_opened_while_the_claim_may_grow() -> None:
     members = [HEAD, member("a"), member("b"), member("c"), member("d")]
     plan = plan_opening(members, ROLES, amounts(cpu="3"), lambda claim: within(claim, amounts(cpu="4")))
-    assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b", "c"], ["d"])
+    assert (names(plan.members), names(plan.waiting)) == (["head", "a", "b", "c"], ["d"])
     assert plan.claim == amounts(cpu="4")
 
 
 def test_a_smaller_surplus_member_bypasses_one_that_does_not_fit() -> None:
     members = [HEAD, member("a"), member("b"), member("c", cpu="5"), member("d")]
     plan = plan_opening(members, ROLES, amounts(cpu="3"), lambda claim: within(claim, amounts(cpu="4")))
-    assert (names(plan.members), names(plan.surplus)) == (["head", "a", "b", "d"], ["c"])
+    assert (names(plan.members), names(plan.waiting)) == (["head", "a", "b", "d"], ["c"])
 
 
 def test_a_replacement_takes_the_place_of_its_predecessor() -> None:
@@ -74,9 +74,9 @@ def test_a_held_newcomer_takes_the_place_of_a_running_member_that_the_operator_d
     running = [member("head", "headgroup", held=False), member("a", held=False), member("b", held=False)]
     newcomer = member("c")
     before = plan_opening([*running, newcomer], ROLES, amounts(cpu="3"), never)
-    assert (names(before.members), names(before.surplus)) == ([], ["c"])
+    assert (names(before.members), names(before.waiting)) == ([], ["c"])
     after = plan_opening([*running[:2], newcomer], ROLES, amounts(cpu="3"), never)
-    assert (names(after.members), names(after.surplus), after.claim) == (["c"], [], amounts(cpu="3"))
+    assert (names(after.members), names(after.waiting), after.claim) == (["c"], [], amounts(cpu="3"))
 
 
 def test_a_held_newcomer_takes_the_place_of_a_running_member_beyond_the_minimum() -> None:
@@ -90,30 +90,30 @@ def test_what_is_beyond_the_minimum_does_not_take_the_place_of_a_head_that_died(
     """Its replacement is opened whatever is free, so that both would be more than the queue has (seen in the chaos)."""
     running = [member("a", held=False), member("b", held=False)]
     while_it_lacks = plan_opening([*running, member("c")], ROLES, amounts(cpu="3"), never)
-    assert (names(while_it_lacks.members), names(while_it_lacks.surplus)) == ([], ["c"])
+    assert (names(while_it_lacks.members), names(while_it_lacks.waiting)) == ([], ["c"])
     assert while_it_lacks.claim == amounts(cpu="3")
     back = plan_opening([*running, member("c"), HEAD], ROLES, amounts(cpu="3"), never)
-    assert (names(back.members), names(back.surplus), back.claim) == (["head"], ["c"], amounts(cpu="3"))
+    assert (names(back.members), names(back.waiting), back.claim) == (["head"], ["c"], amounts(cpu="3"))
 
 
 def test_what_is_beyond_the_minimum_may_take_the_place_of_one_that_has_ended() -> None:
     running = [member("head", "headgroup", held=False), member("a", held=False)]
     plan = plan_opening([*running, member("c"), member("d")], ROLES, amounts(cpu="4"), never, ["workers"])
-    assert (names(plan.members), names(plan.surplus), plan.claim) == (["c", "d"], [], amounts(cpu="4"))
+    assert (names(plan.members), names(plan.waiting), plan.claim) == (["c", "d"], [], amounts(cpu="4"))
 
 
 def test_a_replacement_beyond_the_minimum_stays_within_the_claim() -> None:
     """A larger claim that was granted for a surplus member is kept by the members that run."""
     running = [member("head", "headgroup", held=False), *(member(name, held=False) for name in "abc")]
     plan = plan_opening([*running, member("d")], ROLES, amounts(cpu="3"), never)
-    assert (names(plan.members), names(plan.surplus), plan.claim) == ([], ["d"], amounts(cpu="4"))
+    assert (names(plan.members), names(plan.waiting), plan.claim) == ([], ["d"], amounts(cpu="4"))
 
 
 def test_a_member_that_asks_for_more_than_its_role_was_admitted_with_needs_room() -> None:
     """The place that it would take is kept, and who is within what was granted is opened all the same."""
     members = [HEAD, member("a", cpu="9"), member("b")]
     plan = plan_opening(members, ROLES, amounts(cpu="3"), never)
-    assert (names(plan.members), names(plan.surplus), plan.claim) == (["head", "b"], ["a"], amounts(cpu="3"))
+    assert (names(plan.members), names(plan.waiting), plan.claim) == (["head", "b"], ["a"], amounts(cpu="3"))
     room = plan_opening(members, ROLES, amounts(cpu="3"), lambda claim: within(claim, amounts(cpu="11")))
     assert (names(room.members), room.claim, room.grows) == (["head", "b", "a"], amounts(cpu="11"), True)
 
@@ -126,7 +126,7 @@ def test_a_member_takes_no_place_of_another_role() -> None:
     assert (names(plan.members), plan.claim) == ([], amounts(cpu="5"))
     head = member("head", "headgroup", cpu="3")
     back = plan_opening([running, member("b", cpu="4"), head], roles, amounts(cpu="5"), never)
-    assert (names(back.members), names(back.surplus)) == (["head"], ["b"])
+    assert (names(back.members), names(back.waiting)) == (["head"], ["b"])
 
 
 def test_what_others_have_added_to_pods_comes_back_with_their_replacements() -> None:
@@ -143,7 +143,7 @@ def test_one_that_is_too_large_keeps_no_other_from_its_place() -> None:
         plan_pause(members, ROLES, amounts(cpu="3"), never),
         plan_pause(members, ROLES, amounts(cpu="3"), never, keeps=ROLES),
     ):
-        assert (names(plan.members), names(plan.surplus), plan.claim) == (["c"], ["b"], amounts(cpu="3"))
+        assert (names(plan.members), names(plan.waiting), plan.claim) == (["c"], ["b"], amounts(cpu="3"))
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_what_has_left_the_gang_has_its_place(left: str, opened: list[str], clai
 def test_a_large_base_has_room_for_surplus() -> None:
     """MinResources that a user wrote larger than the pods need."""
     plan = plan_opening([HEAD, member("a"), member("b"), member("c")], ROLES, amounts(cpu="8"), never)
-    assert (names(plan.surplus), plan.claim) == ([], amounts(cpu="8"))
+    assert (names(plan.waiting), plan.claim) == ([], amounts(cpu="8"))
 
 
 def test_open_members_of_a_role_that_is_no_more_still_count() -> None:
@@ -175,22 +175,22 @@ def test_open_members_of_a_role_that_is_no_more_still_count() -> None:
 def test_while_no_more_is_opened_a_gang_holds_what_runs_and_what_it_was_admitted_for(base: str, claim: str) -> None:
     members = [HEAD, member("w-0", held=False), member("w-1", held=False), member("w-2")]
     plan = plan_pause(members, (), amounts(cpu=base), never)
-    assert (names(plan.members), plan.claim, names(plan.surplus)) == ([], amounts(cpu=claim), ["head", "w-2"])
+    assert (names(plan.members), plan.claim, names(plan.waiting)) == ([], amounts(cpu=claim), ["head", "w-2"])
 
 
 def test_in_a_pause_the_minimums_are_opened_and_nothing_else() -> None:
     members = [HEAD, member("a", held=False), member("b"), member("c")]
     plan = plan_pause(members, ROLES, amounts(cpu="3"), never)
-    assert (names(plan.members), plan.claim, names(plan.surplus)) == (["head", "b"], amounts(cpu="3"), ["c"])
+    assert (names(plan.members), plan.claim, names(plan.waiting)) == (["head", "b"], amounts(cpu="3"), ["c"])
 
 
 def test_in_a_pause_a_minimum_whose_place_is_taken_needs_room() -> None:
     """By those beyond the minimum that run."""
     members = [HEAD, *(member(name, held=False) for name in "abc")]
     full = plan_pause(members, ROLES, amounts(cpu="3"), never)
-    assert (names(full.members), full.claim, names(full.surplus)) == ([], amounts(cpu="3"), ["head"])
+    assert (names(full.members), full.claim, names(full.waiting)) == ([], amounts(cpu="3"), ["head"])
     room = plan_pause(members, ROLES, amounts(cpu="3"), lambda claim: within(claim, amounts(cpu="4")))
-    assert (names(room.members), room.claim, names(room.surplus)) == (["head"], amounts(cpu="4"), [])
+    assert (names(room.members), room.claim, names(room.waiting)) == (["head"], amounts(cpu="4"), [])
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["held", "still to come"])
@@ -199,7 +199,7 @@ def test_before_more_is_opened_the_room_of_what_the_minimums_lack_is_kept(*, the
     members = [*([HEAD] if there else []), *(member(name, held=False) for name in "abc"), member("d")]
     plan = plan_pause(members, ROLES, amounts(cpu="3"), never, keeps=ROLES)
     assert (names(plan.members), plan.claim) == (["head"] if there else [], amounts(cpu="4"))
-    assert names(plan.surplus) == ["d"]
+    assert names(plan.waiting) == ["d"]
 
 
 WAVES = (
@@ -213,11 +213,11 @@ def test_a_role_of_a_later_wave_is_opened_as_a_whole_when_it_is_there_and_has_ro
     """A part of it would only wait for the rest, and keep room from others meanwhile."""
     wave = [member("a", "later"), member("b", "later")]
     part = plan_opening([FIRST, wave[0]], WAVES, amounts(cpu="9"), never)
-    assert (names(part.members), part.surplus, dict(part.lacking)) == ([], (), {"later": 1})
+    assert (names(part.members), part.waiting, dict(part.lacking)) == ([], (), {"later": 1})
     small = plan_opening([FIRST, *wave], WAVES, amounts(cpu="1"), lambda claim: within(claim, amounts(cpu="2")))
-    assert (names(small.members), names(small.surplus), small.claim) == ([], ["a", "b"], amounts(cpu="1"))
+    assert (names(small.members), names(small.waiting), small.claim) == ([], ["a", "b"], amounts(cpu="1"))
     large = plan_opening([FIRST, *wave], WAVES, amounts(cpu="1"), lambda claim: within(claim, amounts(cpu="3")))
-    assert (names(large.members), large.surplus, large.claim) == (["a", "b"], (), amounts(cpu="3"))
+    assert (names(large.members), large.waiting, large.claim) == (["a", "b"], (), amounts(cpu="3"))
 
 
 DONE = (replace(WAVES[0], done=1), WAVES[1])
@@ -258,7 +258,7 @@ def test_every_member_is_open_to_be_opened_or_surplus_and_the_claim_covers_what_
 ) -> None:
     plan = plan_opening(members, ROLES, amounts(cpu=str(base)), lambda claim: within(claim, amounts(cpu=str(room))))
     already = [one for one in members if not one.held]
-    assert sorted(names([*already, *plan.members, *plan.surplus])) == sorted(names(members))
+    assert sorted(names([*already, *plan.members, *plan.waiting])) == sorted(names(members))
     used = total(one.requests for one in (*already, *plan.members))
     assert within(used, plan.claim)
     assert within(amounts(cpu=str(base)), plan.claim)
@@ -314,15 +314,15 @@ def test_beyond_the_minimum_a_replica_is_opened_as_a_whole() -> None:
 
     assert names(plan_opening(grown, SLICES, amounts(cpu="3"), room("4")).members) == []
     part = plan_opening(grown, SLICES, amounts(cpu="3"), room("6"))
-    assert (names(part.members), names(part.surplus), part.claim) == (["b-1", "b-2"], ["c-1", "c-2"], amounts(cpu="5"))
+    assert (names(part.members), names(part.waiting), part.claim) == (["b-1", "b-2"], ["c-1", "c-2"], amounts(cpu="5"))
     assert part.growth
-    assert names(plan_opening(grown, SLICES, amounts(cpu="3"), room("7")).surplus) == []
+    assert names(plan_opening(grown, SLICES, amounts(cpu="3"), room("7")).waiting) == []
 
 
 def test_a_replica_waits_for_its_last_host() -> None:
     running = [HEAD_RUNS, host("a-1", held=False), host("a-2", held=False)]
     plan = plan_opening([*running, host("b-1")], SLICES, amounts(cpu="9"), never)
-    assert (names(plan.members), plan.surplus, dict(plan.lacking)) == ([], (), {"workers": 1})
+    assert (names(plan.members), plan.waiting, dict(plan.lacking)) == ([], (), {"workers": 1})
 
 
 def test_a_host_that_comes_again_joins_its_replica() -> None:
@@ -344,7 +344,7 @@ def test_the_rest_of_a_replica_that_was_given_room_needs_none() -> None:
     rest = rest_of_units(members, SLICES, {mark_of_unit(begun)})
     assert names(rest) == ["b-2"]
     plan = plan_opening(members, SLICES, amounts(cpu="3"), never, granted=rest)
-    assert (names(plan.members), names(plan.surplus), plan.claim) == (["b-2"], ["c-1", "c-2"], amounts(cpu="5"))
+    assert (names(plan.members), names(plan.waiting), plan.claim) == (["b-2"], ["c-1", "c-2"], amounts(cpu="5"))
     pause = plan_pause(members, SLICES, amounts(cpu="3"), never, granted=rest)
     assert (names(pause.members), names(pause.reserved), pause.claim) == ([], ["b-2"], amounts(cpu="5"))
 

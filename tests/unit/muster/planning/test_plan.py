@@ -271,7 +271,7 @@ def test_members_beyond_the_minimum_are_opened_where_the_queue_has_room(
     opening = entered(seen(ray_cluster(), pods, pod_group(admitted="uid-demo")), ledger).opening
     assert opening is not None
     assert [member.pod.metadata.name for member in opening.members] == opens
-    assert [member.pod.metadata.name for member in opening.surplus] == waits
+    assert [member.pod.metadata.name for member in opening.waiting] == waits
     assert (ledger.holds(KEY) or {})["cpu"] == amounts(cpu=claim)["cpu"]
 
 
@@ -281,7 +281,7 @@ def test_what_the_workload_came_to_want_since_its_admission_is_growth() -> None:
     view = seen(ray_cluster(workers(replicas=4)), pods, pod_group(admitted="uid-demo"))
     opening = entered(view, a_ledger(cpu="3")).opening
     assert opening is not None
-    assert [member.pod.metadata.name for member in opening.surplus] == ["w-2", "w-3"]
+    assert [member.pod.metadata.name for member in opening.waiting] == ["w-2", "w-3"]
 
 
 @pytest.mark.parametrize(
