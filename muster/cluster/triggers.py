@@ -57,7 +57,7 @@ class GangTriggers:
             if kind not in GANG_KINDS:
                 self._cluster.workloads[kind].subscribe(self._maker_told(kind))
                 self._cluster.workloads[kind].subscribe(self._hold_changed)
-                self._cluster.workloads[kind].subscribe(self._words_changed)
+                self._cluster.workloads[kind].subscribe(self._settings_changed)
         cluster.kueue.workloads.subscribe(self._kueue_changed)
         for kind in GANG_KINDS:
             if kind.origin is not None:
@@ -85,7 +85,7 @@ class GangTriggers:
                     self._gang(key)
 
     def _namespace_changed(self, change: Change[Namespace]) -> None:
-        if _words(change.old) != _words(change.new):
+        if _settings(change.old) != _settings(change.new):
             self._counted_again(change.object.metadata.name)
 
     def _counted_again(self, namespace: str | None) -> None:
@@ -130,7 +130,7 @@ class GangTriggers:
         if before != now:
             self._counted_again(change.object.metadata.namespace)
 
-    def _words_changed(self, change: Change[Decoded]) -> None:
+    def _settings_changed(self, change: Change[Decoded]) -> None:
         """The gangs of what a maker has made, when it says something else: its words are theirs, too."""
         before, now = (_said(one.metadata) if one is not None else ({}, "") for one in (change.old, change.new))
         if before != now:
@@ -198,7 +198,7 @@ def _reads_the_same(change: Change[Decoded]) -> bool:
     return bool(meta == old.metadata and msgspec.structs.replace(new, metadata=old.metadata) == old)
 
 
-def _words(namespace: Namespace | None) -> tuple[object, ...]:
+def _settings(namespace: Namespace | None) -> tuple[object, ...]:
     """The settings that a namespace has for its gangs."""
     meta = namespace.metadata if namespace else ObjectMeta()
     # By its labels queues are open to it.

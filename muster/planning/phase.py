@@ -1,4 +1,9 @@
-"""The phase of a gang between nothing and running, by what is observed and what was decided."""
+"""The phase of a gang: which step the controller takes for it.
+
+A phase is derived anew at each reconcile, from the snapshot and the record; there are no transitions. A gang on hold
+keeps its phase, and `held_back` gives the reason why nothing more of it starts. What users see is the state
+(`muster.model.gang_states`).
+"""
 
 from __future__ import annotations
 
@@ -27,9 +32,9 @@ class Phase(Enum):
     RELEASED = auto()  # the user took the workload out of muster's hands, and nothing of it is held
     NOT_MANAGED = auto()  # pods of it came without muster: it is left alone, and held pods go as there is room
     INACTIVE = auto()  # finished or suspended
-    ASSEMBLING = auto()
-    WAITING = auto()
-    ADMITTED = auto()
+    ASSEMBLING = auto()  # pods that it needs to start are missing
+    WAITING = auto()  # they are there, and it waits to be admitted
+    ADMITTED = auto()  # it holds a claim, and its gates open as the claim allows
     OUTGROWN = auto()  # all its pods were replaced, and ask for more than it was admitted for: it queues again
     REQUEUED = auto()  # it gave its place back, and its unplaced pods are to be replaced
 
@@ -45,13 +50,13 @@ class PhaseInQueue:
     """True if its queue does not exist, or not for its namespace."""
 
 
-def place_of(snapshot: GangSnapshot, tree: QueueTree, record: AdmissionRecord) -> PhaseInQueue:
+def phase_of(snapshot: GangSnapshot, tree: QueueTree, record: AdmissionRecord) -> PhaseInQueue:
     """The phase of the gang; `record` is this leader's own decision."""
     queue = snapshot.intent.queue if snapshot.intent else queue_held(snapshot)
     lost = bool(queue) and lost_in(snapshot, tree, queue)
     # A queue that is not there is waited for, whatever else is said.
     gate = GateMode.QUEUE if lost else gate_in(snapshot, tree, queue)
-    return PhaseInQueue(_aside(snapshot) or _phase_of_active(snapshot, record, gate), gate, lost)
+    return PhaseInQueue(_phase_outside_queue(snapshot) or _phase_of_active(snapshot, record, gate), gate, lost)
 
 
 def gate_in(snapshot: GangSnapshot, tree: QueueTree, queue: str) -> GateMode:
@@ -105,8 +110,8 @@ def _from_another_wave(snapshot: GangSnapshot, said: PodGroupSpec) -> bool:
     return not snapshot.gang.min_task_member.keys() <= said.min_task_member.keys()
 
 
-def _aside(snapshot: GangSnapshot) -> Phase | None:
-    """The phase of a gang that takes no part in queueing; None for any other."""
+def _phase_outside_queue(snapshot: GangSnapshot) -> Phase | None:
+    """The phase of a gang that is not decided as a gang; None for any other."""
     if snapshot.decoded is None or snapshot.decoded.metadata.deletion_timestamp:
         return Phase.FOREIGN if snapshot.pod_group is not None and not snapshot.ours else Phase.GONE
     if snapshot.pod_group is not None:

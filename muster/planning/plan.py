@@ -31,7 +31,7 @@ from muster.planning.candidate import (
 from muster.planning.claim import Grant, asked_by_others, departed, grant_of, left_over, spare, still_leaving
 from muster.planning.expectations import DOUBLINGS, Expectations
 from muster.planning.opening import Opening, plan_opening, plan_pause, rest_of_units
-from muster.planning.phase import Phase, PhaseInQueue, gate_in, held_back, lost_in, on_hold_itself, place_of
+from muster.planning.phase import Phase, PhaseInQueue, gate_in, held_back, lost_in, on_hold_itself, phase_of
 from muster.planning.pod_group import Wanted, scheduler_of
 from muster.planning.record import units_of
 from muster.planning.run_times import end_of, lasts, run_of
@@ -150,7 +150,7 @@ def plan_gang(
     """
     moment = _Moment(expects, now, may_grow=may_grow)
     key = snapshot.key
-    place, held_in = place_of(snapshot, ledger.tree, moment.expects.decided), _held_in(snapshot, ledger)
+    place, held_in = phase_of(snapshot, ledger.tree, moment.expects.decided), _held_in(snapshot, ledger)
     queue = held_in or queue_counted(snapshot)
     was_in = ledger.queue_of(key.former) or held_in or snapshot.former_queue or queue
     goes_from = ledger.queue_of(key.leaving) or held_in or snapshot.leaving_queue or queue
