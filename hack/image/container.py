@@ -62,7 +62,7 @@ def files(image: Built) -> Tree:
 
 
 def unpacked(image: Built, tree: Tree, root: Path) -> Container:
-    """Write an image's `files` into a folder that is not there yet, and below one that everybody may enter."""
+    """Write an image's `files` into a folder that is not there yet, and below one that all users may enter."""
     root.mkdir()
     tree.write(root)
     # Container runtimes make the places of their mounts, too.

@@ -29,7 +29,7 @@ class Tree:
     entries: dict[str, Entry] = field(default_factory=dict)
 
     def file(self, path: str, data: bytes | str, *, executable: bool = False) -> None:
-        """Add a file that everybody may read."""
+        """Add a file that all users may read."""
         content = data.encode() if isinstance(data, str) else data
         self._add(path, Entry(0o755 if executable else 0o644, data=content))
 

@@ -64,7 +64,7 @@ def downloaded(requirements: Path, machine: Machine) -> list[Wheel]:
 
 
 def muster_wheel(checkout: Path, output: Path | None = None) -> Wheel:
-    """Return the wheel of this checkout, which everybody else would build alike; with `output` leave it there."""
+    """Return the wheel of this checkout, which others would build alike; with `output` leave it there."""
     with tempfile.TemporaryDirectory() as temporary:
         folder = output or Path(temporary)
         env = {**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)}

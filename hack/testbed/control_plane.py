@@ -187,7 +187,7 @@ def nodes_schedulable(site: Site) -> bool:
 
 
 def serving(site: Site, part: str) -> tuple[str, ...]:
-    """Return the flags by which a scheduler or controller manager serves its health to those whom the apiserver knows.
+    """Return the flags by which a scheduler or controller manager serves its health to users that the apiserver knows.
 
     Its port is the part's own, and there is no leader to be elected.
     """

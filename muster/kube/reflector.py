@@ -98,7 +98,7 @@ class Reflector(Generic[T]):
         self._progress = Progress(backoff or Backoff(0.8, 30.0), absent_retry)
         self._synced = asyncio.Event()
         self.fault: ApiError | None = None
-        """The last failure, because of which the store may be behind, until the apiserver opens a watch again."""
+        """The last failure, so that the store may be behind, until the apiserver opens a watch again."""
         self._lists = self._watches = self._events = self._malformed = self._failures = 0
 
     @property

@@ -1,6 +1,6 @@
 """The phase of a gang: which step the controller takes for it.
 
-A phase is derived anew at each reconcile, from the snapshot and the record; there are no transitions. A gang on hold
+A phase is derived at each reconcile, from the snapshot and the record; there are no transitions. A gang on hold
 keeps its phase, and `held_back` gives the reason why nothing more of it starts. What users see is the state
 (`muster.model.gang_states`).
 """

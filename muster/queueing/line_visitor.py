@@ -19,7 +19,7 @@ from muster.queueing.waiting_line import WaitingLine
 class LineVisitor(QueueVisitor):
     """Finds the gangs of a line that change anything when their turn comes; what they may need only shrinks in a pass.
 
-    That are those that may fit, and those whose patience is over where a reservation may help them. In a strict queue
+    These are gangs that may fit, and gangs whose patience is over if a reservation may help them. In a strict queue
     it is all of them, until one has to wait.
     """
 

@@ -16,7 +16,7 @@ from muster.queueing.blocks import Blocks
 from muster.queueing.entries import Claim, End, EndKind, EntryKey
 from muster.queueing.usage import Amounts, plus
 
-# So many moments of claims that have gone stay in their heap until it is made anew.
+# So many moments of claims that have gone stay in their heap until it is made again.
 _STALE = 128
 _Place = tuple[float, EntryKey]
 _Sums = tuple[dict[str, int], ...]

@@ -146,7 +146,7 @@ class Usage:
         return held_back
 
     def take_in(self, queues: Iterable[str], amounts: Collection[tuple[str, int]]) -> None:
-        """Take room of these queues alone, none of which hands it up."""
+        """Take room of these queues alone; they do not hand it up."""
         for one in queues:
             used = self._own(one).used
             for name, amount in amounts:

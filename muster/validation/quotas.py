@@ -205,7 +205,7 @@ def elastic_quota_findings(gang: Gang | None, intent: Intent, context: Context) 
 
 
 def kueue_findings(workload: Workload, gang: Gang | None, context: Context) -> Iterator[Finding]:
-    """Yield the findings because of which Kueue never admits the workload, if Kueue is its admitter."""
+    """Yield the findings for which Kueue never admits the workload, if Kueue is its admitter."""
     if context.admitter is not Admitter.KUEUE:
         return
     # For makers of plain pods Kueue reads its own label, unlike muster.

@@ -46,7 +46,7 @@
     try {
       const answer = await fetch(location.href, { cache: "no-store" });
       const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-      // Somebody has pressed Pause meanwhile.
+      // Pause was pressed in the meantime.
       if (paused) return;
       if (answer.ok) {
         replace(fresh);
