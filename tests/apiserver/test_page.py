@@ -90,4 +90,4 @@ def test_its_account_reads_all_that_the_page_shows_and_follows_it(page: _Page, d
 def test_without_the_secret_it_says_nothing(page: _Page) -> None:
     status, seen = page.get(secret="guess")  # noqa: S106 - a wrong one
     assert status == 404
-    assert "ask whoever installed muster for the whole address" in seen
+    assert "ask the person who installed muster for the whole address" in seen

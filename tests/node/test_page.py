@@ -39,7 +39,7 @@ def test_who_may_get_it_at_the_apiserver_reads_it_and_nobody_else(page: Testbed)
     assert api("GET", PATH, user="stranger").status == _FORBIDDEN
     assert api("GET", "/api/v1/pods", user="reader").status == _FORBIDDEN
     guess = api("GET", PATH.replace(SECRET, "guess"), user="reader")
-    assert (guess.status, "ask whoever installed muster" in guess.message) == (_NOT_FOUND, True)
+    assert (guess.status, "ask the person who installed muster" in guess.message) == (_NOT_FOUND, True)
 
 
 def test_a_browser_behind_kubectl_proxy_has_it_whole_and_live(page: Testbed, tmp_path: Path) -> None:
