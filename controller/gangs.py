@@ -36,11 +36,11 @@ def plan_and_enter(term: Term, snapshot: GangSnapshot) -> GangPlan:
     """Plan the gang as it stands, enter it into the ledger so, and wake the gangs for which that changes anything."""
     was_lost = snapshot.key in term.admission.lost
     expects = term.expectations.seen(snapshot.key)
-    standing = term.admission.enter_and_wake(snapshot, expects)
-    expects.yielded = expects.yielded and (standing.yields or standing.phase is not Phase.ADMITTED)
-    if was_lost and not standing.lost:
+    plan = term.admission.enter_and_wake(snapshot, expects)
+    expects.yielded = expects.yielded and (plan.yields or plan.phase is not Phase.ADMITTED)
+    if was_lost and not plan.lost:
         found(term, queue_held(snapshot))
-    return standing
+    return plan
 
 
 def enter(term: Term, key: GangKey) -> None:

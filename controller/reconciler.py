@@ -187,6 +187,7 @@ class Reconciler:
     async def reconcile(self, key: GangKey) -> None:
         """Bring one gang a step further; raises ApiError for a write not taken, NotLeaderError without the lease."""
         with self.term.reporter.collecting(key):
+            begun = self.term.clock.now()
             work = self._observe_and_plan(key)
             try:
                 self._record(work)
@@ -197,7 +198,9 @@ class Reconciler:
                 await self._carry_out(work)
             finally:
                 if work.requeue_after < inf:
-                    self.term.workqueue.add_after(key, work.requeue_after)
+                    # A write takes up to ten seconds while a webhook is away; a reconcile that comes early is harmless.
+                    passed = self.term.clock.now() - begun
+                    self.term.workqueue.add_after(key, max(work.requeue_after - passed, 0.0))
 
     def _observe_and_plan(self, key: GangKey) -> Work:
         """Observe the gang with what is expected of it, and plan it."""
