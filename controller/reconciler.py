@@ -37,7 +37,7 @@ from muster.planning.plan import waits_for_a_node
 from muster.planning.pod_group import RESERVING, desired, relaxed_pod_group, shown, unreserved
 from muster.planning.readiness import ready_in, too_long
 from muster.planning.record import without_units
-from muster.planning.snapshot import AdmissionRecord
+from muster.planning.snapshot import AdmissionRecord, Pause
 from muster.queueing.ledger import GangKey, queue_not_found
 from muster.queueing.queue_view import ROOT
 from muster.resources.amounts import Resources
@@ -187,7 +187,6 @@ class Reconciler:
     async def reconcile(self, key: GangKey) -> None:
         """Bring one gang a step further; raises ApiError for a write not taken, NotLeaderError without the lease."""
         with self.term.reporter.collecting(key):
-            begun = self.term.clock.now()
             work = self._observe_and_plan(key)
             try:
                 self._record(work)
@@ -197,10 +196,8 @@ class Reconciler:
                     self._observe_again(work)
                 await self._carry_out(work)
             finally:
-                if work.requeue_after < inf:
-                    # A write takes up to ten seconds while a webhook is away; a reconcile that comes early is harmless.
-                    passed = self.term.clock.now() - begun
-                    self.term.workqueue.add_after(key, max(work.requeue_after - passed, 0.0))
+                if work.due < inf:
+                    self.term.workqueue.add_after(key, work.requeue_after)
 
     def _observe_and_plan(self, key: GangKey) -> Work:
         """Observe the gang with what is expected of it, and plan it."""
@@ -214,7 +211,7 @@ class Reconciler:
         gated = {pod.metadata.uid for pod in pods if pod.metadata.uid in ours and pod.gated(GATE)}
         term.reporter.forget(expects.update(snapshot, gated, term.clock.now()))
         term.run_times.expect(snapshot, expects)
-        work = Work(snapshot, plan_and_enter(term, snapshot), expects)
+        work = Work(snapshot, plan_and_enter(term, snapshot), expects, term.clock.now)
         work.again(behind or None)
         return work
 
@@ -253,7 +250,10 @@ class Reconciler:
         """Request a reconcile for when a wait is over: after evictions, or for a write that was refused."""
         term = self.term
         term.evictions.unplaced(work.key, waits=waits_for_a_node(work.snapshot, work.plan))
-        work.again(term.evictions.wait(work.key) or None)
+        evicted = term.evictions.wait(work.key)
+        if evicted > 0 or work.snapshot.pause is not Pause.NONE:
+            # The pause that the plan goes by may have ended since it was made.
+            work.again(evicted)
         work.again(work.expects.refused.wait(term.clock.now()) or None)
 
     def _observe_again(self, work: Work) -> None:
@@ -398,7 +398,7 @@ class Reconciler:
         term, key, pods = self.term, work.key, self.term.cluster.pods_of(work.key)
         # Its time limit, say, may be weeks away.
         term.workqueue.drop_later(key)
-        work.requeue_after = inf
+        work.due = inf
         work.again(look_again_in(pods, term.clock.wall()))
         await pod_groups.leave(term, work, pods)
         term.reporter.forget(term.expectations.forget(key, ending=bool(pods)).workload)

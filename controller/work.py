@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -22,8 +23,15 @@ class Work:
     """The plan for it."""
     expects: Expectations
     """The writes of its leader that the watches may not show yet."""
-    requeue_after: float = inf
-    """Seconds after which the gang is to be reconciled again, whatever happens; infinity for not at all."""
+    now: Callable[[], float]
+    """Gives the time in seconds; it never goes back."""
+    due: float = inf
+    """The time at which the gang is to be reconciled again, whatever happens; infinity for none."""
+
+    @property
+    def requeue_after(self) -> float:
+        """The seconds until then."""
+        return max(self.due - self.now(), 0.0)
 
     @property
     def key(self) -> GangKey:
@@ -38,7 +46,7 @@ class Work:
     def again(self, seconds: float | None) -> None:
         """Request another reconcile after so many seconds at the latest; None changes nothing."""
         if seconds is not None:
-            self.requeue_after = min(self.requeue_after, max(seconds, 0.0))
+            self.due = min(self.due, self.now() + max(seconds, 0.0))
 
     def has_written(self) -> None:
         """The PodGroup is as the last write left it."""

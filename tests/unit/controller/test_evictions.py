@@ -170,6 +170,28 @@ async def test_the_place_of_an_evicted_member_is_open_again_after_five_seconds_a
     assert world.open_pods() == ["h", "w-0", "w-3"]
 
 
+async def test_a_pause_that_ends_while_the_gang_is_looked_at_is_not_waited_for_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The plan goes by the pause as it was observed; no event comes when it ends."""
+    world = Harness(
+        workloads=[elastic(2)],
+        pods=members("h", "w-0", "w-1"),
+        groups=[pod_group(admitted="uid-demo")],
+        queues=[queue(cpu="4")],
+    )
+    await world.settle()
+    world.client.pods["w-1"]["status"] = {"phase": "Running", "conditions": [LEAVES]}
+    world.watch()
+    del world.client.pods["w-1"]
+    world.client.pods |= {pod["metadata"]["name"]: pod for pod in members("w-2", held=True)}
+    world.watch()
+    waits = iter([0.001])
+    monkeypatch.setattr(world.term.evictions, "wait", lambda _: next(waits, 0.0))
+    await world.settle()
+    assert world.open_pods() == ["h", "w-0", "w-2"]
+
+
 def test_a_pod_that_does_not_end_keeps_new_ones_waiting_for_a_minute_and_five_seconds() -> None:
     """Its grace period may be an hour, or its node lost; what else happens to it meanwhile prolongs nothing."""
     watch = Watch()

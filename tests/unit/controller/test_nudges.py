@@ -311,7 +311,7 @@ async def test_touches_that_are_not_answered_keep_few_workers() -> None:
     touches = Touches(harness.term)
 
     def works() -> list[Work]:
-        return [Work(view, GangPlan(Phase.ASSEMBLING), Expectations()) for view in views]
+        return [Work(view, GangPlan(Phase.ASSEMBLING), Expectations(), harness.term.clock.now) for view in views]
 
     stuck.answers.set()
     begin = harness.now
