@@ -186,8 +186,11 @@ async def test_a_pause_that_ends_while_the_gang_is_looked_at_is_not_waited_for_f
     del world.client.pods["w-1"]
     world.client.pods |= {pod["metadata"]["name"]: pod for pod in members("w-2", held=True)}
     world.watch()
+    await world.settle()
+    assert world.open_pods() == ["h", "w-0"], "the pause is on"
     waits = iter([0.001])
     monkeypatch.setattr(world.term.evictions, "wait", lambda _: next(waits, 0.0))
+    world.queue.add(KEY)
     await world.settle()
     assert world.open_pods() == ["h", "w-0", "w-2"]
 
