@@ -16,29 +16,6 @@ MOST_JOBS = 100
 _SECONDS = 5.0
 
 
-class LiveReader:
-    """Asks the apiserver; each read raises ApiError where there is no answer."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    async def has_living_owner(self, group: ObjectMeta) -> bool:
-        """Return whether a PodGroup still has a living owner (`muster.cluster.alive`)."""
-        return await has_living_owner(self._client, group)
-
-    async def short_jobs(self, namespace: str, selector: str) -> list[ObjectMeta]:
-        """Return the Jobs of the namespace that this label selector finds and that lack pods."""
-        return await short_jobs(self._client, namespace, selector)
-
-    async def still_admitted(self, workload: KueueWorkload) -> bool:
-        """Return whether Kueue still admits the Workload.
-
-        A job that is resumed by hand has all of its pods for some 100 ms, and an evicted RayCluster's outlive their
-        quota by seconds.
-        """
-        return await still_admitted(self._client, workload)
-
-
 class _JobSpec(LocalObject, frozen=True):
     parallelism: int = 1
     suspend: bool = False
@@ -62,30 +39,49 @@ class _Job(LocalObject, frozen=True):
         return not idle and self.status.active < self.spec.parallelism
 
 
-async def short_jobs(client: Client, namespace: str, selector: str) -> list[ObjectMeta]:
-    """Return the Jobs that this label selector finds in the namespace and that lack pods; raises ApiError."""
+class LiveReader:
+    """Asks the apiserver; each read raises ApiError where there is no answer."""
 
-    def short(raw: bytes) -> ObjectMeta | None:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    async def has_living_owner(self, group: ObjectMeta) -> bool:
+        """Return whether a PodGroup still has a living owner (`muster.cluster.alive`)."""
+        return await has_living_owner(self._client, group)
+
+    async def short_jobs(self, namespace: str, selector: str) -> list[ObjectMeta]:
+        """Return the Jobs of the namespace that this label selector finds and that lack pods."""
+        found = await list_all(
+            self._client,
+            JOBS,
+            _short,
+            namespace=namespace,
+            label_selector=selector,
+            page=MOST_JOBS,
+            deadline=_SECONDS,
+        )
+        return found.items
+
+    async def still_admitted(self, workload: KueueWorkload) -> bool:
+        """Return whether Kueue still admits the Workload.
+
+        A job that is resumed by hand has all of its pods for some 100 ms, and an evicted RayCluster's outlive their
+        quota by seconds.
+        """
+        meta = workload.metadata
         try:
-            job = decode(raw, _Job)
-        except InvalidObjectError:
-            return None
-        return job.metadata if job.short else None
-
-    found = await list_all(
-        client, JOBS, short, namespace=namespace, label_selector=selector, page=MOST_JOBS, deadline=_SECONDS
-    )
-    return found.items
+            body = await self._client.get(KUEUE_WORKLOADS, meta.name, meta.namespace, deadline=_SECONDS)
+        except ApiError as error:
+            if error.not_found:
+                return False
+            raise
+        now = decode(body, KueueWorkload)
+        return now.metadata.uid == meta.uid and now.admitted
 
 
-async def still_admitted(client: Client, workload: KueueWorkload) -> bool:
-    """Return whether the Workload is admitted by what the apiserver says now; raises ApiError where it does not say."""
-    meta = workload.metadata
+def _short(raw: bytes) -> ObjectMeta | None:
     try:
-        body = await client.get(KUEUE_WORKLOADS, meta.name, meta.namespace, deadline=_SECONDS)
-    except ApiError as error:
-        if error.not_found:
-            return False
-        raise
-    now = decode(body, KueueWorkload)
-    return now.metadata.uid == meta.uid and now.admitted
+        job = decode(raw, _Job)
+    except InvalidObjectError:
+        return None
+    return job.metadata if job.short else None

@@ -142,27 +142,33 @@ class Touches:
 
     async def _nudge(self, work: Work) -> bool:
         """Touch the workload if its gang lacks pods; one that MultiKueue runs in another cluster lacks nothing here."""
-        snapshot, clock = work.snapshot, self._term.clock
+        snapshot = work.snapshot
         elsewhere = snapshot.workload is not None and snapshot.workload.elsewhere
         hears = snapshot.kind is not None and snapshot.kind.hears_touches and not elsewhere
-        if not (work.plan.phase in _WANTS_PODS and hears and snapshot.short):
-            self.nudges.forget(work.key)
-            return False
-        wait = self.nudges.wait(work.key, clock.now())
-        if wait > 0:
-            work.again(wait)
+        lacks = work.plan.phase in _WANTS_PODS and hears and snapshot.short
+        if not self._is_due(self.nudges, work, lacks=lacks):
             return False
         sent = self._under_way < _AT_ONCE
         if not sent:
-            self.nudges.missed(work.key, clock.now())
+            self.nudges.missed(work.key, self._term.clock.now())
         else:
             self._under_way += 1
             try:
                 await self.touch_workload(snapshot)
             finally:
                 self._under_way -= 1
-        work.again(self.nudges.wait(work.key, clock.now()))
+        work.again(self.nudges.wait(work.key, self._term.clock.now()))
         return sent
+
+    def _is_due(self, schedule: TouchSchedule, work: Work, *, lacks: bool) -> bool:
+        """True if the gang lacks something and its turn is now; before its turn it comes again then."""
+        if not lacks:
+            schedule.forget(work.key)
+            return False
+        wait = schedule.wait(work.key, self._term.clock.now())
+        if wait > 0:
+            work.again(wait)
+        return wait <= 0
 
     async def touch_workload(self, snapshot: GangSnapshot) -> None:
         """Touch the workload at once, where its operator hears that. Raises NotLeaderError."""
@@ -204,12 +210,8 @@ class Touches:
         """Touch the PodGroup of an admitted gang whose open pods lack nodes, for a scheduler that hears that alone."""
         snapshot, group, clock = work.snapshot, work.snapshot.pod_group, self._term.clock
         hears = snapshot.intent is not None and snapshot.intent.gang_scheduler.retries_on_group_changes
-        if group is None or not (work.admitted and hears and snapshot.ours and snapshot.unplaced):
-            self.wakes.forget(work.key)
-            return False
-        wait = self.wakes.wait(work.key, clock.now())
-        if wait > 0:
-            work.again(wait)
+        lacks = group is not None and work.admitted and hears and snapshot.ours and bool(snapshot.unplaced)
+        if not self._is_due(self.wakes, work, lacks=lacks) or group is None:
             return False
         logger.info("%s has pods without a node; asking its scheduler again", work.key, extra={"event": "wake.sent"})
         try:

@@ -286,23 +286,9 @@ class Followed:
 async def followed(client: Client, visible: ClusterSnapshot, namespace: str) -> AsyncIterator[Followed]:
     """Read everything once (`load`), and follow it in the block. Raises ApiError for the former."""
     await load(client, namespace, visible)
-    following = Followed(
-        visible,
-        [
-            Reflector(
-                client,
-                watched.resource,
-                watched.type,
-                watched.store,
-                field_selector=watched.field_selector,
-                label_selector=watched.label_selector,
-                namespace=scope,
-                keep=watched.keep,
-            )
-            for watched, scope in visible.scopes
-        ],
-    )
-    async with in_background(*(one.run() for one in following._reflectors)):  # noqa: SLF001 - its own maker
+    reflectors = [watched.reflector(client, scope) for watched, scope in visible.scopes]
+    following = Followed(visible, reflectors)
+    async with in_background(*(one.run() for one in reflectors)):
         yield following
 
 

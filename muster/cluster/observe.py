@@ -25,7 +25,7 @@ from muster.model.names import (
 )
 from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
-from muster.planning.expectations import Expectations
+from muster.planning.expectations import NOTHING_WRITTEN, Expectations
 from muster.planning.pod_group import newer
 from muster.planning.readiness import unready
 from muster.planning.record import granted, terms_of
@@ -42,15 +42,13 @@ from muster.workloads.plain import completions_of, of_size, run_of
 # Pods that are read before others get their turn: some ten milliseconds.
 _AT_ONCE = 500
 _NAME = attrgetter("pod.metadata.name")
-# For a gang on whose objects this process has written nothing.
-_NOTHING = Expectations()
 
 
 def observe(
     key: GangKey,
     cluster: Cluster,
     defaults: Defaults,
-    expects: Expectations = _NOTHING,
+    expects: Expectations = NOTHING_WRITTEN,
     *,
     now: float = 0.0,
     believed: bool = True,

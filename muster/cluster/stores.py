@@ -282,8 +282,8 @@ class Watched(NamedTuple):
     label_selector: str = ""
     keep: Keep = Keep.READ
 
-    def reflector(self, client: Client) -> Reflector[Any]:
-        """The watch that keeps the store up to date; it must run for as long as the process."""
+    def reflector(self, client: Client, namespace: str | None = None) -> Reflector[Any]:
+        """The watch that keeps the store up to date while it runs, of all namespaces or of one."""
         return Reflector(
             client,
             self.resource,
@@ -291,6 +291,7 @@ class Watched(NamedTuple):
             self.store,
             field_selector=self.field_selector,
             label_selector=self.label_selector,
+            namespace=namespace,
             keep=self.keep,
         )
 

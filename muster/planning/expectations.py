@@ -437,3 +437,7 @@ def nowhere_since(snapshot: GangSnapshot, now: float) -> float:
 
 def _made(member: Member) -> float:
     return seconds_of(member.pod.metadata.creation_timestamp) or 0.0
+
+
+NOTHING_WRITTEN = Expectations()
+"""For a gang on whose objects this process has written nothing; all of them share it."""

@@ -29,7 +29,7 @@ from muster.planning.candidate import (
     waiting_since,
 )
 from muster.planning.claim import Grant, asked_by_others, departed, grant_of, left_over, spare, still_leaving
-from muster.planning.expectations import DOUBLINGS, Expectations
+from muster.planning.expectations import DOUBLINGS, NOTHING_WRITTEN, Expectations
 from muster.planning.opening import Opening, plan_opening, plan_pause, rest_of_units
 from muster.planning.phase import Phase, PhaseInQueue, gate_in, held_back, lost_in, on_hold_itself, phase_of
 from muster.planning.pod_group import Wanted, scheduler_of
@@ -44,8 +44,6 @@ from muster.queueing.verdicts import Decision
 from muster.resources.amounts import NOTHING, Resources, largest, minus, smallest, total
 
 _HELD = attrgetter("held")
-# For a gang on whose objects this process has written nothing.
-_NOTHING = Expectations()
 _STAYING = frozenset({Phase.FOREIGN, Phase.RELEASED, Phase.NOT_MANAGED, Phase.INVALID})
 
 
@@ -141,7 +139,12 @@ class _Limit:
 
 
 def plan_gang(
-    snapshot: GangSnapshot, ledger: Ledger, expects: Expectations = _NOTHING, *, now: float, may_grow: bool = True
+    snapshot: GangSnapshot,
+    ledger: Ledger,
+    expects: Expectations = NOTHING_WRITTEN,
+    *,
+    now: float,
+    may_grow: bool = True,
 ) -> GangPlan:
     """Enter the gang as it stands, after what others hold under its name: it may use what those leave.
 

@@ -18,9 +18,8 @@ import muster
 from muster.cli.options import selector
 from muster.cli.page.command import serving
 from muster.cli.page.guard import Door
-from muster.cli.page.state import PageState
+from muster.cli.page.state import page_state
 from muster.cli.settings import Settings
-from muster.cli.snapshot import ClusterSnapshot, followed
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
@@ -29,7 +28,7 @@ from muster.model.resource import SELF_REVIEWS
 from muster.model.selectors import Selector
 from muster.process.event_loop import Turns
 from muster.process.health import serve_health
-from muster.process.lifecycle import add_common_arguments, parse_args, run, stop_signal, tune_gc
+from muster.process.lifecycle import add_common_arguments, parse_args, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, new_registry
 from muster.queueing.sources import QUEUE_SOURCES
@@ -88,13 +87,9 @@ async def _run(arguments: argparse.Namespace, door: Door, turns: Turns) -> None:
         ),
         await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client,
     ):
-        visible = ClusterSnapshot.empty(_settings(arguments))
         try:
             account = await viewer(client)
-            async with followed(client, visible, client.namespace) as following:
-                state = PageState(client, following, account)
-                await state.refresh()
-                tune_gc()
+            async with page_state(client, _settings(arguments), client.namespace, account) as state:
                 with listening(arguments.bind_address, arguments.port) as one:
                     async with serving(state, door, [one]):
                         checks["board"] = ""

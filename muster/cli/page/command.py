@@ -16,11 +16,10 @@ from aiohttp import web
 from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.page.guard import Door
 from muster.cli.page.server import Listeners, application
-from muster.cli.page.state import PageState
-from muster.cli.snapshot import ClusterSnapshot, followed
+from muster.cli.page.state import PageState, page_state
 from muster.cli.ui import as_long_as_read
 from muster.model.texts import printable
-from muster.process.lifecycle import stop_signal, tune_gc
+from muster.process.lifecycle import stop_signal
 
 _CANNOT_ASK = 2
 # How often another free port is tried where one is free on 127.0.0.1 and taken on ::1.
@@ -52,11 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
 async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]) -> None:
     secret = secrets.token_urlsafe(24)
     async with connected(arguments) as client:
-        visible = ClusterSnapshot.empty(await find_settings(client, arguments.values))
-        async with followed(client, visible, arguments.namespace or client.namespace) as following:
-            state = PageState(client, following)
-            await state.refresh()
-            tune_gc()
+        settings = await find_settings(client, arguments.values)
+        async with page_state(client, settings, arguments.namespace or client.namespace) as state:
             # Not before: until there is an address, Ctrl-C ends the wait for an apiserver that does not answer.
             stop = stop_signal()
             async with serving(state, Door(secret), sockets):

@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from muster.cli.page.board import Board
 from muster.cli.page.samples import SLOT, Samples
-from muster.cli.snapshot import ClusterSnapshot, Followed, LedgerSnapshot, in_background, load_nodes
+from muster.cli.settings import Settings
+from muster.cli.snapshot import ClusterSnapshot, Followed, LedgerSnapshot, followed, in_background, load_nodes
 from muster.cli.when import ExpectedStarts
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
+from muster.process.lifecycle import tune_gc
 
 logger = logging.getLogger(__name__)
 
@@ -182,3 +185,16 @@ class PageState:
         self.revision += 1
         self._next.set()
         self._next = asyncio.Event()
+
+
+@asynccontextmanager
+async def page_state(client: Client, settings: Settings, namespace: str, viewer: str = "") -> AsyncIterator[PageState]:
+    """The state of the page, read once and following the cluster in the block; nothing refreshes its board yet.
+
+    Raises ApiError when the cluster does not answer.
+    """
+    async with followed(client, ClusterSnapshot.empty(settings), namespace) as following:
+        state = PageState(client, following, viewer)
+        await state.refresh()
+        tune_gc()
+        yield state

@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from typing import Protocol, TextIO
 
 from muster.cli.connecting import connected, find_settings
-from muster.cli.page.state import PageState
+from muster.cli.page.state import PageState, page_state
 from muster.cli.queues.entries import gang_entries, queue_entries, tree_lines
 from muster.cli.queues.history import Happened, History
-from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, followed
+from muster.cli.snapshot import LedgerSnapshot
 from muster.cli.ui import aligned, clears
 from muster.model.texts import printable
-from muster.process.lifecycle import stop_signal, tune_gc
+from muster.process.lifecycle import stop_signal
 
 # Seconds between two looks whether something is new: a faster screen cannot be read.
 _REDRAW = 0.5
@@ -41,11 +41,8 @@ async def watch(arguments: argparse.Namespace) -> None:
     """Show the cluster until Ctrl-C. Raises one of NO_ANSWER when it does not answer at the beginning."""
     history = History(time.time)
     async with connected(arguments) as client:
-        visible = ClusterSnapshot.empty(await find_settings(client, arguments.values))
-        async with followed(client, visible, arguments.namespace or client.namespace) as following:
-            state = PageState(client, following)
-            await state.refresh()
-            tune_gc()
+        settings = await find_settings(client, arguments.values)
+        async with page_state(client, settings, arguments.namespace or client.namespace) as state:
             # Not before: until something is shown, Ctrl-C ends the wait for an apiserver that does not answer.
             stop = stop_signal()
             async with state.kept_up():

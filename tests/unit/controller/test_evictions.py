@@ -142,7 +142,8 @@ def elastic(created: int) -> JSON:
     return ray_cluster(workers(replicas=created, minReplicas=1, maxReplicas=created), enableInTreeAutoscaling=True)
 
 
-async def test_the_place_of_an_evicted_member_is_open_again_after_five_seconds_and_that_of_another_at_once() -> None:
+async def replaced() -> Harness:
+    """A gang of which the scheduler has evicted a worker, with the replacement that its operator made."""
     world = Harness(
         workloads=[elastic(2)],
         pods=members("h", "w-0", "w-1"),
@@ -157,6 +158,11 @@ async def test_the_place_of_an_evicted_member_is_open_again_after_five_seconds_a
     world.client.pods |= {pod["metadata"]["name"]: pod for pod in members("w-2", held=True)}
     world.watch()
     await world.settle()
+    return world
+
+
+async def test_the_place_of_an_evicted_member_is_open_again_after_five_seconds_and_that_of_another_at_once() -> None:
+    world = await replaced()
     assert world.open_pods() == ["h", "w-0"]
     assert world.annotations(GROUP)[STATE] == "Admitted"
     world.now += 5
@@ -174,19 +180,7 @@ async def test_a_pause_that_ends_while_the_gang_is_looked_at_is_not_waited_for_f
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The plan goes by the pause as it was observed; no event comes when it ends."""
-    world = Harness(
-        workloads=[elastic(2)],
-        pods=members("h", "w-0", "w-1"),
-        groups=[pod_group(admitted="uid-demo")],
-        queues=[queue(cpu="4")],
-    )
-    await world.settle()
-    world.client.pods["w-1"]["status"] = {"phase": "Running", "conditions": [LEAVES]}
-    world.watch()
-    del world.client.pods["w-1"]
-    world.client.pods |= {pod["metadata"]["name"]: pod for pod in members("w-2", held=True)}
-    world.watch()
-    await world.settle()
+    world = await replaced()
     assert world.open_pods() == ["h", "w-0"], "the pause is on"
     waits = iter([0.001])
     monkeypatch.setattr(world.term.evictions, "wait", lambda _: next(waits, 0.0))

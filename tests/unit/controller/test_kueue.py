@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.live_reads import still_admitted
+from controller.live_reads import LiveReader
 from muster.admitters import KueueWorkload
 from muster.model.names import ADMITTED, ADMITTER, GATE, MESSAGE, STATE
 from muster.model.times import seconds_of
@@ -279,6 +279,6 @@ async def test_kueues_words_are_said_half_a_minute_later_when_they_come_after_ot
 async def test_the_apiserver_says_whether_kueues_yes_holds(answer: Answer, *, admitted: bool) -> None:
     async with FaultyApiserver.serving() as server, server.client() as client:
         server.on("GET", answer)
-        assert await still_admitted(client, made(KueueWorkload, kueue_workload(YES))) is admitted
+        assert await LiveReader(client).still_admitted(made(KueueWorkload, kueue_workload(YES))) is admitted
     (request,) = server.seen("GET")
     assert request.path == "/apis/kueue.x-k8s.io/v1beta2/namespaces/ns/workloads/raycluster-demo-4e95f"

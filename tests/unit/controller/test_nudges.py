@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from controller.gangs import observe_gang
-from controller.live_reads import short_jobs
+from controller.live_reads import LiveReader
 from controller.touches import Touches, TouchSchedule
 from controller.work import Work
 from muster.kube.errors import ApiError, Unreachable
@@ -370,7 +370,7 @@ async def test_a_workload_that_cannot_be_touched_is_told_of_in_the_log(caplog: p
 async def test_which_jobs_lack_pods(job: JSON, short: bool) -> None:  # noqa: FBT001
     async with FaultyApiserver.serving() as server, server.client() as client:
         server.on("LIST", reply(listing(7, manifest("demo-a-0", 5, uid="u", **job), {"metadata": "broken"})))
-        found = await short_jobs(client, "team", BY_NAME)
+        found = await LiveReader(client).short_jobs("team", BY_NAME)
     assert [(one.name, one.uid) for one in found] == [("demo-a-0", "u")] * short
     (request,) = server.seen("LIST")
     assert (request.path, request.query["labelSelector"]) == ("/apis/batch/v1/namespaces/team/jobs", BY_NAME)
