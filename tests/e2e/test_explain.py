@@ -22,7 +22,7 @@ from muster.workloads.ray_parents import RAY_JOB
 from tests.support.cluster.grants import account, grant, on
 from tests.support.cluster.propagation import await_right
 from tests.support.cluster.recorder import RAY_CLUSTERS
-from tests.support.cluster.scene import PATIENCE, Scene, gates
+from tests.support.cluster.scene import PATIENCE, Scene, gates, phase
 from tests.support.manifests import applied
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 from tests.support.pages.blocks import block
@@ -68,6 +68,8 @@ def two(scene: Scene) -> str:
             scene.await_running("ray-first-pg", 3)
     scene.await_state("ray-second-pg", "WaitingForQuota")
     scene.await_event("second", "WaitingForQuota")
+    # Commands that are compared look one after the other.
+    scene.wait("Volcano to see the second PodGroup", lambda: phase(scene.pod_group("ray-second-pg")) == "Pending")
     return queue
 
 
