@@ -1,9 +1,9 @@
 """Log lines: one per record, for people or for machines, each with its event and the review that it is about.
 
 Every call names its event (`extra={"event": "lease.acquired"}`), which stays when the message changes;
-docs/log-events.md lists them. A line holds its message and fields alone: never a body, never a Secret. Names come from
-the makers of objects, so control characters in them are written as escapes, and no name can forge a line. The lines of
-a traceback for people are indented.
+docs/observability.md lists them. A line holds its message and fields alone: never a body, never a Secret. Names come
+from the makers of objects, so control characters in them are written as escapes, and no name can forge a line. The
+lines of a traceback for people are indented.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def queues(calls: Api) -> Iterator[None]:
 @pytest.mark.usefixtures("queues")
 def test_the_annotations_of_queues_are_taken_without_a_warning(reader: Shell, calls: Api) -> None:
     commands = (
-        block("docs/autoscalers.md", "kubectl annotate queue gpu"),
+        block("docs/platforms.md", "kubectl annotate queue gpu"),
         block("docs/queues.md", "kubectl annotate queue training"),
         sentence("docs/queues.md", "kubectl annotate queue root muster.dev/reclaim=beyond-share"),
     )

@@ -208,7 +208,7 @@ def test_an_operators_own_gang_while_muster_comes_and_its_flag_goes(
     reader = Shell.on(bare, {"REGISTRY": "registry.test"})
     with _deployed(scene):
         adopt_on_bare(lambda: reader.obey(block("docs/image.md", "helm install muster")))
-        told = _words(reader.run(block("docs/migrating.md", "muster doctor")))
+        told = _words(reader.run(block("docs/choosing.md", "muster doctor")))
         assert f"KubeRay (Deployment {scene.namespace}/kuberay-operator) has --batch-scheduler=volcano: it" in told
         assert f"RayCluster {scene.namespace}/never refused (ExceedsCapability): " in told
         assert " 1 would be refused" in told
@@ -224,10 +224,10 @@ def test_an_operators_own_gang_while_muster_comes_and_its_flag_goes(
     _lose_a_worker(scene, RAY_CLUSTERS, "ray")
     _await_pods(scene, RAY_CLUSTERS, "ray", new=0, old=3)
     _never_held(scene, RAY_CLUSTERS, "ray")
-    assert "has --batch-scheduler" not in _words(reader.run(sentence("docs/migrating.md", "muster doctor")))
+    assert "has --batch-scheduler" not in _words(reader.run(sentence("docs/choosing.md", "muster doctor")))
 
     _only_suspended(scene, cluster.workers(2))
-    assert f" {queue} Open 1 0 cpu 3 / 12 " in _words(reader.obey(sentence("docs/migrating.md", "muster queues")))
+    assert f" {queue} Open 1 0 cpu 3 / 12 " in _words(reader.obey(sentence("docs/choosing.md", "muster queues")))
     scene.delete(RAY_CLUSTERS, "ray")
     scene.wait("all to go", lambda: not scene.pods() and not scene.recorder.now(POD_GROUPS))
     scene.apply(cluster.workers(2))

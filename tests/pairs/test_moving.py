@@ -99,9 +99,9 @@ def test_gangs_finish_where_they_began(moving: MusterInstall) -> None:
 
 def _moves_back(scene: PairScene, reader: Shell, workload: RayCluster) -> None:
     """Away from Kueue: what comes from now on waits for the ledger. Kueue has no Workload of what lacks its label."""
-    reader.obey(block("docs/migrating.md", "kubectl annotate namespace team"))
+    reader.obey(block("docs/choosing.md", "kubectl annotate namespace team"))
     assert scene.api.get(NAMESPACES.path(name=scene.namespace))["metadata"]["annotations"][ADMITTER] == "ledger"
     scene.apply(workload)
     scene.await_event(workload.name, "WaitingForQuota")
-    said = reader.obey(sentence("docs/migrating.md", "kubectl get workloads.kueue.x-k8s.io -A"))
+    said = reader.obey(sentence("docs/choosing.md", "kubectl get workloads.kueue.x-k8s.io -A"))
     assert "No resources found" in said

@@ -14,25 +14,25 @@ from webhook.certificates.authority import CertificateManager
 from webhook.metrics import CertificateDates, show_load
 from webhook.metrics import Metrics as WebhookMetrics
 
+BEFORE = "## Metrics\n"
+AFTER = "## Events of the log\n"
 _HEAD = """\
+## Metrics
+
 <!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_reference.py from the processes' own metrics. -->
 
-# Metrics
-
-Both processes answer `/metrics` on port 8080, as text for Prometheus. [operations.md](operations.md#metrics) says what
-to watch, and has the alerts. Names and labels are stable ([stability.md](stability.md)); gauges of gangs count on the
-replica that leads.
+Names and labels are stable ([stability.md](stability.md)); gauges of gangs count on the replica that leads.
 """
 _TAIL = """\
 `queue` is empty for gangs of queues that do not exist. `resource` of a watch is a resource with its group
 (`podgroups.scheduling.volcano.sh`), `basis` `enforced`, `said`, `about` or, where no start is known, `none`
 ([queues.md](queues.md)), `webhook` one of `pods`, `workloads`, `queues`, `podgroups`, `queues-of-pods` and
 `reach`, `certificate` `serving` or `authority`, `reason` one of [denials.md](denials.md), `state` one of
-[reasons.md](reasons.md), `part` a part of the leader (`delayed` and `failing` are of its work queue), and `name` what
-client-go has there. There are also `process_*` and
-`muster_build_info`, whose labels are the version and the commit.
+[reasons.md](reasons.md), `part` a part of the leader (`delayed` and `failing` are of its work queue), and `name` that
+of client-go. There are also `process_*` and `muster_build_info`, whose labels are the version and the commit.
+
 """
-_HEADINGS = {"both": "Of both", "controller": "Of the controller", "webhook": "Of the webhook"}
+_HEADINGS = {"both": "Both processes", "controller": "Controller", "webhook": "Webhook"}
 
 
 def exported() -> dict[str, list[Metric]]:
@@ -42,8 +42,13 @@ def exported() -> dict[str, list[Metric]]:
     }
 
 
-def page() -> str:
-    """docs/metrics.md: every metric with its type, its labels and its meaning."""
+def page(text: str) -> str:
+    """Return docs/observability.md with the section of metrics written anew: each with type, labels and meaning."""
+    before, _, rest = text.partition(BEFORE)
+    return "".join([before, _section(), AFTER, rest.partition(AFTER)[2]])
+
+
+def _section() -> str:
     sections = []
     for process, registry in _registries().items():
         labels = _labels(registry)
@@ -52,7 +57,7 @@ def page() -> str:
             f"| {', '.join(f'`{label}`' for label in labels[metric.name])} | {metric.documentation} |"
             for metric in sorted(registry.collect(), key=lambda metric: metric.name)
         ]
-        head = [f"## {_HEADINGS[process]}", "", "| metric | type | labels | what |", "|---|---|---|---|"]
+        head = [f"### {_HEADINGS[process]}", "", "| metric | type | labels | what |", "|---|---|---|---|"]
         sections.append("\n".join([*head, *rows, ""]))
     return "\n".join([_HEAD, *sections, _TAIL])
 
