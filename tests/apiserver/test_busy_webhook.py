@@ -6,6 +6,7 @@ import pytest
 
 from hack.testbed.api import Api
 from muster.model.resource import PODS
+from tests.support.cases import cases
 from tests.support.cluster.desk import Desk
 from tests.support.cluster.other_webhooks import Injector, injecting
 from tests.support.manifests import applied
@@ -15,13 +16,11 @@ pytestmark = pytest.mark.part("processes")
 _AGAIN = {"Retry-After": "1"}
 
 
-@pytest.mark.parametrize(
-    ("refusal", "created"),
-    [
-        pytest.param((429, _AGAIN), True, id="429 that says when"),
-        pytest.param((503, _AGAIN), True, id="503 that says when"),
-        pytest.param((429, {}), False, id="429"),
-    ],
+@cases(
+    "refusal, created",
+    ("429 that says when", (429, _AGAIN), True),
+    ("503 that says when", (503, _AGAIN), True),
+    ("429", (429, {}), False),
 )
 def test_the_apiserver_comes_again_where_it_is_told_when(
     desk: Desk, calls: Api, tmp_path: Path, refusal: tuple[int, dict[str, str]], *, created: bool

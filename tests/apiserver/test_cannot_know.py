@@ -21,6 +21,7 @@ from muster.kube.config import Connection
 from muster.kube.errors import ApiError
 from muster.model.names import GATE, QUEUE_LABEL
 from muster.model.resource import CLUSTER_ROLE_BINDINGS, JOBS, MUTATING_WEBHOOKS, PODS, QUEUES
+from tests.support.cases import cases
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, failure, hang, only, reset
 from tests.support.faults.loop_clock import LoopClock
@@ -82,14 +83,12 @@ async def test_pod_that_is_quicker_than_the_watch_costs_one_read_of_each(
         ]
 
 
-@pytest.mark.parametrize(
+@cases(
     "fault",
-    [
-        pytest.param(hang, id="the apiserver does not answer"),
-        pytest.param(reset, id="the connection breaks"),
-        pytest.param(failure(500, "InternalError"), id="the apiserver is broken"),
-        pytest.param(failure(403, "Forbidden"), id="a right is missing"),
-    ],
+    ("the apiserver does not answer", hang),
+    ("the connection breaks", reset),
+    ("the apiserver is broken", failure(500, "InternalError")),
+    ("a right is missing", failure(403, "Forbidden")),
 )
 async def test_owner_that_cannot_be_read_is_no_answer_when_the_time_for_it_is_up(
     bare: Testbed, desk: Desk, cluster: Manifest, fault: Answer

@@ -13,6 +13,7 @@ from hack.testbed import PATIENCE, Testbed
 from hack.testbed.api import Answer, Api
 from hack.testbed.muster import MusterInstall
 from tests.apiserver.test_replicas import CHART
+from tests.support.cases import cases
 from tests.support.cluster.desk import Manifest
 
 _NAMESPACE = "restricted"
@@ -42,13 +43,7 @@ def _try(calls: Api, pod: Manifest) -> Answer:
     return calls("POST", f"{_PODS}?dryRun=All", {**pod, "metadata": metadata})
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        pytest.param([], id="as installed"),
-        pytest.param(["--set=webhook.existingSecret=mine"], id="certificates from a Secret"),
-    ],
-)
+@cases("flags", ("as installed", []), ("certificates from a Secret", ["--set=webhook.existingSecret=mine"]))
 def test_pod_security_restricted_takes_the_pods(bare: Testbed, restricted: Api, flags: list[str]) -> None:
     """Those of both Deployments, that of `helm test`, and that of an uninstall."""
     rendered = _rendered(bare, *flags)
@@ -90,12 +85,8 @@ def test_the_apiserver_knows_every_field(bare: Testbed) -> None:
         assert f"{kind}." in done.stdout or f"{kind}/" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("release", "namespace"),
-    [
-        pytest.param("other", "muster-system", id="another name"),
-        pytest.param("muster", "elsewhere", id="the same name elsewhere"),
-    ],
+@cases(
+    "release, namespace", ("another name", "other", "muster-system"), ("the same name elsewhere", "muster", "elsewhere")
 )
 def test_a_second_muster_is_refused(webhook: MusterInstall, release: str, namespace: str) -> None:
     done = webhook.testbed.helm(

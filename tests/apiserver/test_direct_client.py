@@ -13,6 +13,7 @@ from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
 from muster.model.names import NAMESPACE_SELECTOR, QUEUE_LABEL
 from muster.model.resource import POD_GROUPS, PODS, QUEUES
+from tests.support.cases import cases
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests import applied
@@ -72,9 +73,7 @@ def test_who_asks_the_webhook_itself_learns_of_no_queue_and_changes_nothing(
     desk.delete(QUEUES, theirs, open_one)
 
 
-@pytest.mark.parametrize(
-    "sent", [b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n", b""], ids=["half TLS", "plain", "nothing"]
-)
+@cases("sent", ("half TLS", b"\x16\x03\x01"), ("plain", b"GET / HTTP/1.1\r\n\r\n"), ("nothing", b""))
 def test_who_speaks_no_tls_gets_no_answer_and_keeps_nobody_waiting(
     webhook: MusterInstall, calls: Api, desk: Desk, sent: bytes
 ) -> None:

@@ -10,6 +10,7 @@ from hack.testbed.muster import MusterInstall
 from muster.model.names import GANG, GATE, QUEUE_LABEL
 from muster.model.resource import POD_GROUPS, PODS, QUEUES, Resource
 from tests.apiserver.conftest import EXCLUDED, running
+from tests.support.cases import cases
 from tests.support.cluster.desk import Desk, Manifest, open_desk
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.verbs import Verbs
@@ -78,28 +79,26 @@ _JOBSET = {"jobset.sigs.k8s.io/jobset-name": "ours"}
 _KUBEFLOW = {"training.kubeflow.org/job-name": "ours"}
 
 
-@pytest.mark.parametrize(
-    ("manifest", "namespace"),
-    [
-        pytest.param(_pod(app="web"), "", id="plain pod"),
-        pytest.param(_job(app="web"), "", id="plain Job"),
-        pytest.param(_pod(**_RAY), "kube-system", id="Ray's pod in kube-system"),
-        pytest.param(_pod(**_RAY), "muster-system", id="Ray's pod in muster's namespace"),
-        pytest.param(_pod(**_RAY), EXCLUDED, id="Ray's pod in an excluded namespace"),
-        pytest.param(_pod(**_RAY, **{"ray.io/node-type": "redis-cleanup"}), "", id="KubeRay's clean-up pod"),
-        pytest.param(_placed({}, mirror=True), "", id="mirror of a static pod"),
-        pytest.param(_daemon(app="agent"), "", id="daemon"),
-        pytest.param(ray_cluster("theirs").manifest(), "", id="RayCluster without labels"),
-        pytest.param(pytorch_job("theirs").manifest(), "", id="PyTorchJob without policy"),
-        pytest.param(_unspecified("ray.io/v1", "RayCluster"), "", id="RayCluster without spec"),
-        pytest.param(_unspecified("kubeflow.org/v1", "PyTorchJob"), "", id="PyTorchJob without spec"),
-        pytest.param(_unspecified(POD_GROUPS.api_version, "PodGroup"), "", id="PodGroup without spec"),
-        pytest.param(
-            {**_unspecified(POD_GROUPS.api_version, "PodGroup"), "spec": {"minMember": 1, "queue": "nobodys"}},
-            "",
-            id="PodGroup of another user of Volcano's",
-        ),
-    ],
+@cases(
+    "manifest, namespace",
+    ("plain pod", _pod(app="web"), ""),
+    ("plain Job", _job(app="web"), ""),
+    ("Ray's pod in kube-system", _pod(**_RAY), "kube-system"),
+    ("Ray's pod in muster's namespace", _pod(**_RAY), "muster-system"),
+    ("Ray's pod in an excluded namespace", _pod(**_RAY), EXCLUDED),
+    ("KubeRay's clean-up pod", _pod(**_RAY, **{"ray.io/node-type": "redis-cleanup"}), ""),
+    ("mirror of a static pod", _placed({}, mirror=True), ""),
+    ("daemon", _daemon(app="agent"), ""),
+    ("RayCluster without labels", ray_cluster("theirs").manifest(), ""),
+    ("PyTorchJob without policy", pytorch_job("theirs").manifest(), ""),
+    ("RayCluster without spec", _unspecified("ray.io/v1", "RayCluster"), ""),
+    ("PyTorchJob without spec", _unspecified("kubeflow.org/v1", "PyTorchJob"), ""),
+    ("PodGroup without spec", _unspecified(POD_GROUPS.api_version, "PodGroup"), ""),
+    (
+        "PodGroup of another user of Volcano's",
+        {**_unspecified(POD_GROUPS.api_version, "PodGroup"), "spec": {"minMember": 1, "queue": "nobodys"}},
+        "",
+    ),
 )
 @pytest.mark.usefixtures("down")
 def test_created_all_the_same(desk: Desk, manifest: Manifest, namespace: str) -> None:
@@ -115,33 +114,25 @@ def test_a_job_set_without_a_spec_is_created_all_the_same(desk: Desk, bare: Test
     assert desk.create(_unspecified("jobset.x-k8s.io/v1alpha2", "JobSet"), dry_run=True)["metadata"]["name"]
 
 
-@pytest.mark.parametrize(
-    ("manifest", "called"),
-    [
-        pytest.param(_pod(**_RAY), "ray.pods.muster.dev", id="Ray's pod"),
-        pytest.param(_pod(**_KUBEFLOW), "kubeflow.pods.muster.dev", id="Kubeflow's pod"),
-        pytest.param(_pod(**_JOBSET), "jobset.pods.muster.dev", id="JobSet's pod"),
-        pytest.param(_pod(**{GANG: "ours"}), "plain.pods.muster.dev", id="pod that joins a gang"),
-        pytest.param(_pod(**_RAY, **{GANG: "ours"}), "ray.pods.muster.dev", id="one call for a labelled pod of Ray"),
-        pytest.param(_placed(_RAY), "ray.pods.muster.dev", id="Ray's pod with a node"),
-        pytest.param(_placed({GANG: "ours"}), "plain.pods.muster.dev", id="pod with a node that says it is a member"),
-        pytest.param(_daemon(**_RAY), "ray.pods.muster.dev", id="daemon with Ray's label"),
-        pytest.param(_daemon(**{GANG: "ours"}), "plain.pods.muster.dev", id="daemon that says it is a member"),
-        pytest.param(
-            _pod(**_RAY, **{GANG: "ours", "ray.io/node-type": "redis-cleanup"}),
-            "cleanup.pods.muster.dev",
-            id="clean-up pod that says it is a member",
-        ),
-        pytest.param(_job(**{GANG: "ours"}), "jobs.workloads.muster.dev", id="Job whose pods join a gang"),
-        pytest.param(
-            ray_cluster("new").label(QUEUE_LABEL, "default").manifest(),
-            "workloads.muster.dev",
-            id="labelled RayCluster",
-        ),
-        pytest.param(
-            pytorch_job("new").policy(minAvailable=1).manifest(), "workloads.muster.dev", id="PyTorchJob with a policy"
-        ),
-    ],
+@cases(
+    "manifest, called",
+    ("Ray's pod", _pod(**_RAY), "ray.pods.muster.dev"),
+    ("Kubeflow's pod", _pod(**_KUBEFLOW), "kubeflow.pods.muster.dev"),
+    ("JobSet's pod", _pod(**_JOBSET), "jobset.pods.muster.dev"),
+    ("pod that joins a gang", _pod(**{GANG: "ours"}), "plain.pods.muster.dev"),
+    ("one call for a labelled pod of Ray", _pod(**_RAY, **{GANG: "ours"}), "ray.pods.muster.dev"),
+    ("Ray's pod with a node", _placed(_RAY), "ray.pods.muster.dev"),
+    ("pod with a node that says it is a member", _placed({GANG: "ours"}), "plain.pods.muster.dev"),
+    ("daemon with Ray's label", _daemon(**_RAY), "ray.pods.muster.dev"),
+    ("daemon that says it is a member", _daemon(**{GANG: "ours"}), "plain.pods.muster.dev"),
+    (
+        "clean-up pod that says it is a member",
+        _pod(**_RAY, **{GANG: "ours", "ray.io/node-type": "redis-cleanup"}),
+        "cleanup.pods.muster.dev",
+    ),
+    ("Job whose pods join a gang", _job(**{GANG: "ours"}), "jobs.workloads.muster.dev"),
+    ("labelled RayCluster", ray_cluster("new").label(QUEUE_LABEL, "default").manifest(), "workloads.muster.dev"),
+    ("PyTorchJob with a policy", pytorch_job("new").policy(minAvailable=1).manifest(), "workloads.muster.dev"),
 )
 @pytest.mark.usefixtures("down")
 def test_not_created_meanwhile(desk: Desk, manifest: Manifest, called: str) -> None:
@@ -149,14 +140,12 @@ def test_not_created_meanwhile(desk: Desk, manifest: Manifest, called: str) -> N
     assert f'failed calling webhook "{called}"' in desk.refused(manifest)
 
 
-@pytest.mark.parametrize(
-    ("name", "rest", "change"),
-    [
-        pytest.param("noted", None, {"metadata": {"annotations": {"note": "1"}}}, id="annotation"),
-        pytest.param("finalized", None, {"metadata": {"finalizers": ["example.com/f"]}}, id="finalizer"),
-        pytest.param("reported", "status", {"status": {"state": "ready"}}, id="status"),
-        pytest.param("deleted", None, None, id="deletion"),
-    ],
+@cases(
+    "name, rest, change",
+    ("annotation", "noted", None, {"metadata": {"annotations": {"note": "1"}}}),
+    ("finalizer", "finalized", None, {"metadata": {"finalizers": ["example.com/f"]}}),
+    ("status", "reported", "status", {"status": {"state": "ready"}}),
+    ("deletion", "deleted", None, None),
 )
 @pytest.mark.usefixtures("down")
 def test_ours_can_be_kept_in_order(desk: Desk, name: str, rest: str | None, change: Manifest | None) -> None:

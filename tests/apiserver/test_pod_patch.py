@@ -24,6 +24,7 @@ from muster.model.names import (
 )
 from muster.model.resource import NAMESPACES, QUEUES
 from tests.apiserver.conftest import running
+from tests.support.cases import cases
 from tests.support.cluster.desk import Desk, Manifest, open_desk
 from tests.support.manifests.applied import queue, ray_cluster
 
@@ -113,13 +114,11 @@ def test_what_is_certain_of_its_node_is_left_as_it_is(desk: Desk, cluster: Manif
     assert pod["metadata"].get("annotations", {}) == wanted["metadata"].get("annotations", {})
 
 
-@pytest.mark.parametrize(
-    ("spec", "owner"),
-    [
-        pytest.param({}, "silent", id="a workload's that is none of muster's"),
-        pytest.param({"nodeName": "node-0"}, "c", id="with a node from its first moment on"),
-        pytest.param({}, "", id="a daemon"),
-    ],
+@cases(
+    "spec, owner",
+    ("a workload's that is none of muster's", {}, "silent"),
+    ("with a node from its first moment on", {"nodeName": "node-0"}, "c"),
+    ("a daemon", {}, ""),
 )
 def test_nobody_but_muster_makes_a_member(
     desk: Desk, cluster: Manifest, name: str, spec: Manifest, *, owner: str

@@ -33,6 +33,7 @@ from muster.model.names import (
 )
 from muster.model.resource import ADMISSION_POLICIES, NAMESPACES, POD_GROUPS, PODS
 from tests.apiserver.conftest import EXCLUDED
+from tests.support.cases import cases
 from tests.support.cluster.desk import PATIENCE, Manifest
 from tests.support.cluster.objects import gates
 from tests.support.cluster.other_policies import other_policies
@@ -90,7 +91,7 @@ def test_who_holds_the_verb_may_do_all_of_it(acting: Acting, patches: list[Manif
     assert answer.ok, answer.message
 
 
-@pytest.mark.parametrize("steps", [(LABEL_AWAY, GATE_AWAY), (GATE_AWAY, LABEL_AWAY)], ids=["label first", "gate first"])
+@cases("steps", ("label first", (LABEL_AWAY, GATE_AWAY)), ("gate first", (GATE_AWAY, LABEL_AWAY)))
 def test_two_steps_do_not_lead_further_than_one(acting: Acting, steps: tuple[Manifest, Manifest]) -> None:
     name = acting.member()
     assert [acting.change(TENANT, name, step).status for step in steps] == [FORBIDDEN, FORBIDDEN]
@@ -103,16 +104,14 @@ def test_no_pod_becomes_one_of_a_gang_afterwards(acting: Acting) -> None:
     assert acting.change(TENANT, name, labelled(app="web")).ok
 
 
-@pytest.mark.parametrize(
-    ("patch", "door"),
-    [
-        pytest.param(labelled(team="a"), "", id="another label"),
-        pytest.param(annotated(**{"example.com/note": "a"}), "", id="another annotation"),
-        pytest.param({"metadata": {"finalizers": ["example.com/later"]}}, "", id="a finalizer"),
-        pytest.param(OTHER_GATE_AWAY, "", id="somebody else's gate"),
-        pytest.param({"spec": {"activeDeadlineSeconds": 60}}, "", id="a time limit"),
-        pytest.param({"status": {"phase": "Failed"}}, "/status", id="the status, as kubelets write it"),
-    ],
+@cases(
+    "patch, door",
+    ("another label", labelled(team="a"), ""),
+    ("another annotation", annotated(**{"example.com/note": "a"}), ""),
+    ("a finalizer", {"metadata": {"finalizers": ["example.com/later"]}}, ""),
+    ("somebody else's gate", OTHER_GATE_AWAY, ""),
+    ("a time limit", {"spec": {"activeDeadlineSeconds": 60}}, ""),
+    ("the status, as kubelets write it", {"status": {"phase": "Failed"}}, "/status"),
 )
 def test_everything_else_of_a_gangs_pod_is_its_owners(acting: Acting, patch: Manifest, door: str) -> None:
     name = acting.member()
@@ -290,7 +289,7 @@ def refused(acting: Acting, name: str, *patches: Manifest) -> None:
     assert acting.change(ADMINISTRATOR, name, *patches, resource=POD_GROUPS).ok
 
 
-@pytest.mark.parametrize("marked", [True, False], ids=["by its marks", "by its label"])
+@cases("marked", ("by its marks", True), ("by its label", False))
 @pytest.mark.parametrize("patch", SPECS)
 def test_nothing_of_musters_podgroup_is_a_tenants(acting: Acting, patch: Manifest, *, marked: bool) -> None:
     """Nor Volcano's, of whose accounts none has the verb; nor kube-controller-manager's."""
@@ -300,13 +299,13 @@ def test_nothing_of_musters_podgroup_is_a_tenants(acting: Acting, patch: Manifes
     refused(acting, name, patch, labelled(team="a"))
 
 
-@pytest.mark.parametrize("text", [None, "Helm"], ids=["taken off", "changed"])
+@cases("text", ("taken off", None), ("changed", "Helm"))
 def test_nobody_takes_musters_label_off(acting: Acting, text: str | None) -> None:
     refused(acting, musters(acting), labelled(**{MANAGED_BY: text}))
     refused(acting, musters(acting), labelled(**{MANAGED_BY: text}), {"spec": {"queue": "theirs"}})
 
 
-@pytest.mark.parametrize("marked", [True, False], ids=["by its marks", "by its label"])
+@cases("marked", ("by its marks", True), ("by its label", False))
 @pytest.mark.parametrize("patch", LINKS)
 def test_owners_and_finalizers_are_the_garbage_collectors(acting: Acting, patch: Manifest, *, marked: bool) -> None:
     """Which takes owners off what is orphaned, and finalizers off what was deleted in the foreground."""

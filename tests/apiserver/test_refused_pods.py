@@ -14,6 +14,7 @@ from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults
 from muster.resources.resource_quotas import ResourceQuota
 from muster.validation.context import Context
+from tests.support.cases import cases
 from tests.support.cluster.desk import PATIENCE, wait_for_class
 from tests.support.cluster.verbs import make_namespace, own_name
 from tests.support.examples import examples
@@ -241,17 +242,15 @@ def test_muster_refuses_a_pod_where_the_apiserver_does_and_nowhere_else(calls: A
 _THREE = _pod(_container(requests={"cpu": "1"}, limits={"cpu": "2"}))
 
 
-@pytest.mark.parametrize(
-    ("quota", "ranges"),
-    [
-        pytest.param(_quota({"limits.cpu": "6"}), [], id="limits that are enough"),
-        pytest.param(_quota({"limits.cpu": "5"}), [], id="limits"),
-        pytest.param(_quota({"requests.cpu": "3", "pods": "3"}), [], id="requests that are enough"),
-        pytest.param(_quota({"cpu": "2"}), [], id="requests"),
-        pytest.param(_quota({"count/pods": "2"}), [], id="a number of pods"),
-        pytest.param(_quota({"limits.memory": "2Gi"}, "NotBestEffort"), [[_range(default=_BOTH)]], id="what is given"),
-        pytest.param(_quota({"limits.cpu": "2"}, "Terminating"), [], id="of other pods"),
-    ],
+@cases(
+    "quota, ranges",
+    ("limits that are enough", _quota({"limits.cpu": "6"}), []),
+    ("limits", _quota({"limits.cpu": "5"}), []),
+    ("requests that are enough", _quota({"requests.cpu": "3", "pods": "3"}), []),
+    ("requests", _quota({"cpu": "2"}), []),
+    ("a number of pods", _quota({"count/pods": "2"}), []),
+    ("what is given", _quota({"limits.memory": "2Gi"}, "NotBestEffort"), [[_range(default=_BOTH)]]),
+    ("of other pods", _quota({"limits.cpu": "2"}, "Terminating"), []),
 )
 def test_three_pods_are_made_where_muster_takes_the_gang(calls: Api, quota: JSON, ranges: list[list[JSON]]) -> None:
     place = Place(own_name("three"), [quota], ranges)

@@ -12,6 +12,7 @@ from hack.testbed.muster import MusterInstall
 from muster.model.names import GANG, GATE, GROUP_NAME, QUEUE_LABEL, TASK_SPEC, label_value
 from muster.model.resource import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, POD_GROUPS, PODS
 from tests.apiserver.conftest import running
+from tests.support.cases import cases
 from tests.support.cli.in_process import muster
 from tests.support.cli.terminal import on_terminal
 from tests.support.cluster.desk import PATIENCE, Desk, open_desk
@@ -126,11 +127,7 @@ def test_a_dry_run_opens_nothing(desk: Desk) -> None:
     assert gates(desk) == {"one-0": [GATE]}
 
 
-@pytest.mark.parametrize(
-    ("typed", "code", "left"),
-    [("n\n", 1, [GATE]), ("\n", 1, [GATE]), ("y\n", 0, [])],
-    ids=["no", "nothing", "yes"],
-)
+@cases("typed, code, left", ("no", "n\n", 1, [GATE]), ("nothing", "\n", 1, [GATE]), ("yes", "y\n", 0, []))
 def test_on_a_terminal_it_asks_first(desk: Desk, typed: str, code: int, left: list[str]) -> None:
     held(desk, "one", "one-0")
     shown = on_terminal("release", f"--kubeconfig={desk.testbed.kubeconfig}", "-n", desk.namespace, "one", typed=typed)
@@ -291,12 +288,10 @@ def test_the_charts_cluster_role_is_all_that_it_needs(desk: Desk) -> None:
     assert gates(desk) == {"one-0": []}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        pytest.param([], "name at least one gang, or use --all", id="neither gangs nor --all"),
-        pytest.param(["one", "--all"], "name gangs or use --all, not both", id="both"),
-    ],
+@cases(
+    "arguments, said",
+    ("neither gangs nor --all", [], "name at least one gang, or use --all"),
+    ("both", ["one", "--all"], "name gangs or use --all, not both"),
 )
 def test_it_is_said_what_is_to_be_released(desk: Desk, arguments: list[str], said: str) -> None:
     done = release(desk, *arguments)

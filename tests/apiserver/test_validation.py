@@ -16,6 +16,7 @@ from muster.model.names import (
     REQUEUE_AFTER,
 )
 from muster.model.resource import QUEUES, Resource
+from tests.support.cases import cases
 from tests.support.cluster.desk import PATIENCE, Desk, Manifest
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS
 from tests.support.cluster.reviews import reviews
@@ -34,12 +35,10 @@ def lane(desk: Desk, calls: Api) -> Iterator[str]:
     calls.done("DELETE", QUEUES.path(name=desk.namespace))
 
 
-@pytest.mark.parametrize(
-    ("kind", "workload"),
-    [
-        pytest.param(RAY_CLUSTERS, ray_cluster("one").workers(1), id="RayCluster"),
-        pytest.param(PYTORCH_JOBS, pytorch_job("one").workers(1), id="PyTorchJob"),
-    ],
+@cases(
+    "kind, workload",
+    ("RayCluster", RAY_CLUSTERS, ray_cluster("one").workers(1)),
+    ("PyTorchJob", PYTORCH_JOBS, pytorch_job("one").workers(1)),
 )
 def test_asked_only_where_spec_labels_or_queue_change(
     calls: Api, webhook: MusterInstall, lane: str, kind: Resource, workload: RayCluster | PyTorchJob

@@ -4,8 +4,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.support.cases import cases
 from tests.support.chart.rendered import Program, Render, Rendered
 
 PEM = "-----BEGIN CERTIFICATE-----\nMAo=\n-----END CERTIFICATE-----\n"
@@ -19,12 +18,10 @@ def pod(rendered: Rendered) -> dict[str, Any]:
     return spec
 
 
-@pytest.mark.parametrize(
-    ("value", "secret"),
-    [
-        pytest.param(CERT_MANAGER, "muster-webhook-cert", id="cert-manager"),
-        pytest.param(OWN_SECRET, "mine", id="a Secret of one's own"),
-    ],
+@cases(
+    "value, secret",
+    ("cert-manager", CERT_MANAGER, "muster-webhook-cert"),
+    ("a Secret of one's own", OWN_SECRET, "mine"),
 )
 def test_certificates_of_others_are_mounted_and_only_read(render: Render, value: str, secret: str) -> None:
     """No Secret of muster's, no right to any, and a policy that keeps it from the caBundles."""
@@ -96,13 +93,11 @@ def test_an_issuer_of_ones_own_is_used_as_it_is(render: Render) -> None:
     assert not [item for item in rendered.documents if item["kind"] == "Issuer"]
 
 
-@pytest.mark.parametrize(
-    ("beyond", "settings", "refused"),
-    [
-        pytest.param("", (), False, id="as long as the authority is sure to last"),
-        pytest.param("1s", (), True, id="longer"),
-        pytest.param("1s", ("certManager.issuerRef.name=corp",), False, id="with an authority elsewhere"),
-    ],
+@cases(
+    "beyond, settings, refused",
+    ("as long as the authority is sure to last", "", (), False),
+    ("longer", "1s", (), True),
+    ("with an authority elsewhere", "1s", ("certManager.issuerRef.name=corp",), False),
 )
 def test_no_certificate_is_renewed_after_the_authority_in_the_webhooks_has_ended(
     helm: Program, render: Render, chart: Path, beyond: str, settings: tuple[str, ...], *, refused: bool
@@ -126,13 +121,11 @@ def test_the_authority_of_ones_own_secret_is_written_by_helm(render: Render) -> 
         assert base64.b64decode(webhook["clientConfig"]["caBundle"]).decode() == PEM
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        pytest.param([CERT_MANAGER, OWN_SECRET], "exclude each other", id="two masters"),
-        pytest.param([f"webhook.caBundle={PEM}"], "set webhook.existingSecret too", id="a bundle for nothing"),
-        pytest.param([OWN_SECRET, "webhook.caBundle=LS0tLS1CRUdJTg=="], "use certificates in PEM", id="base64"),
-    ],
+@cases(
+    "values, said",
+    ("two masters", [CERT_MANAGER, OWN_SECRET], "exclude each other"),
+    ("a bundle for nothing", [f"webhook.caBundle={PEM}"], "set webhook.existingSecret too"),
+    ("base64", [OWN_SECRET, "webhook.caBundle=LS0tLS1CRUdJTg=="], "use certificates in PEM"),
 )
 def test_what_makes_no_sense_is_refused_in_one_line(helm: Program, chart: Path, values: list[str], said: str) -> None:
     settings = [part for value in ("image.repository=r", *values) for part in ("--set", value)]

@@ -9,6 +9,7 @@ from muster.cli.doctor.objects import Deployment, WebhookConfiguration
 from muster.cli.doctor.schedulers import coscheduling, program_of
 from muster.cli.doctor.webhooks import ENTRIES, JUDGING, OF_VOLCANO
 from muster.model.objects import convert
+from tests.support.cases import cases
 from tests.support.chart.rendered import Program, Render, Rendered
 from tests.support.cli.doctor_snapshots import found, ours
 from tests.support.cluster.rbac import granted, of_rules
@@ -27,10 +28,14 @@ def installed(rendered: Rendered) -> Installation:
 
 
 @pytest.mark.parametrize("component", ["webhook", "controller"])
-@pytest.mark.parametrize(
+@cases(
     "values",
-    [(), (_OTHERS,), (_BOTH,), _WITHOUT_VOLCANO, (_BOTH, "elasticQuotas=true"), ("admitters={ledger,kueue}",)],
-    ids=["own certificates", "others'", "two gang schedulers", "GangQueues", "ElasticQuotas", "Kueue"],
+    ("own certificates", ()),
+    ("others'", (_OTHERS,)),
+    ("two gang schedulers", (_BOTH,)),
+    ("GangQueues", _WITHOUT_VOLCANO),
+    ("ElasticQuotas", (_BOTH, "elasticQuotas=true")),
+    ("Kueue", ("admitters={ledger,kueue}",)),
 )
 def test_the_rights_that_are_checked_are_the_charts(render: Render, component: str, values: tuple[str, ...]) -> None:
     """All of them and no others, under whatever name."""

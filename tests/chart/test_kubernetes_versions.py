@@ -16,6 +16,7 @@ from hack.testbed import PATIENCE
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 from hack.testbed.schemas import VERSIONS, schemas
+from tests.support.cases import cases
 from tests.support.chart.kept import digest, kept
 from tests.support.chart.rendered import JSON, Program, Render
 from tests.support.chart.renderings import listed, rendered
@@ -92,17 +93,13 @@ def test_a_rendering_that_is_not_on_the_list_fails_its_test(render: Render, monk
         render("webhook.replicas=77")
 
 
-@pytest.mark.parametrize(
-    ("kind", "path", "said"),
-    [
-        pytest.param("Deployment", ("spec", "replica"), "additional properties 'replica'", id="a Deployment"),
-        pytest.param(
-            "ValidatingWebhookConfiguration", ("webhooks", 0, "rule"), "additional properties 'rule'", id="a webhook"
-        ),
-        pytest.param("Certificate", ("spec", "dnsName"), "additional properties 'dnsName'", id="cert-manager's"),
-        pytest.param("PodMonitor", ("spec", "selector", "x"), "additional properties 'x'", id="Prometheus operator's"),
-        pytest.param("Service", ("apiVersion",), "could not find schema for Service", id="a version that is not there"),
-    ],
+@cases(
+    "kind, path, said",
+    ("a Deployment", "Deployment", ("spec", "replica"), "additional properties 'replica'"),
+    ("a webhook", "ValidatingWebhookConfiguration", ("webhooks", 0, "rule"), "additional properties 'rule'"),
+    ("cert-manager's", "Certificate", ("spec", "dnsName"), "additional properties 'dnsName'"),
+    ("Prometheus operator's", "PodMonitor", ("spec", "selector", "x"), "additional properties 'x'"),
+    ("a version that is not there", "Service", ("apiVersion",), "could not find schema for Service"),
 )
 def test_a_mistake_is_seen(
     documents: list[JSON], tmp_path: Path, kind: str, path: tuple[str | int, ...], said: str

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.cases import cases
 from tests.support.chart.rendered import Program, Rendered
 
 _VALUES = """
@@ -62,12 +63,10 @@ def test_the_image_has_that_tag(numbered: Rendered) -> None:
     assert [pod["spec"]["containers"][0]["image"] for pod in pods] == ["own/muster:20240101"] * 5
 
 
-@pytest.mark.parametrize(
+@cases(
     "more",
-    [
-        pytest.param("webhook.existingSecret=0x1008,podMonitor.enabled=true", id="a Secret, and a PodMonitor"),
-        pytest.param("certManager.enabled=true,serviceMonitor.enabled=true", id="cert-manager, and a ServiceMonitor"),
-    ],
+    ("a Secret, and a PodMonitor", "webhook.existingSecret=0x1008,podMonitor.enabled=true"),
+    ("cert-manager, and a ServiceMonitor", "certManager.enabled=true,serviceMonitor.enabled=true"),
 )
 def test_a_name_is_a_text_wherever_it_stands(helm: Program, chart: Path, more: str) -> None:
     """The apiserver takes no number there."""

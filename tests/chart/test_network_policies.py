@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.chart.network_policies import Call, Peer, let_through
 from tests.support.chart.rendered import Render, Rendered
 
@@ -179,7 +180,7 @@ def test_nobody_elses_pods_are_meant(open_to_all: Rendered, judge: Judge) -> Non
 _HOOKS = ["uninstall", "test", "probe"]
 
 
-@pytest.mark.parametrize("narrow", [(), _NARROW], ids=["ports", "peers"])
+@cases("narrow", ("ports", ()), ("peers", _NARROW))
 @pytest.mark.parametrize("component", _HOOKS)
 def test_pods_of_hooks_reach_what_they_need_and_serve_nothing(
     render: Render, judge: Judge, component: str, narrow: tuple[str, ...]

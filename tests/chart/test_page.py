@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from muster.cli.page import __main__ as program
+from tests.support.cases import cases
 from tests.support.chart.network_policies import Call, Peer, let_through
 from tests.support.chart.rendered import JSON, Program, Render, Rendered, assert_restricted
 from tests.support.cluster.rbac import granted
@@ -30,14 +31,7 @@ def test_it_is_off_and_on_it_is_one_of_each(default: Rendered, page: Rendered) -
     assert set(page.names()) - set(default.names()) == {f"{kind}/muster-page" for kind in kinds}
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        pytest.param((), id="neither"),
-        pytest.param(NARROW[:1], id="a policy that names nobody"),
-        pytest.param(NARROW[1:], id="a policy that is off"),
-    ],
-)
+@cases("values", ("neither", ()), ("a policy that names nobody", NARROW[:1]), ("a policy that is off", NARROW[1:]))
 def test_it_is_not_open_to_every_pod_without_anybody_noticing(
     helm: Program, chart: Path, values: tuple[str, ...]
 ) -> None:

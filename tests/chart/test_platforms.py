@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.cases import cases
 from tests.support.chart.rendered import Program, Render, Rendered
 
 _DOCS = Path(__file__).parents[2] / "docs"
@@ -58,10 +59,7 @@ def test_a_cluster_that_chooses_users_itself_gets_none(render: Render) -> None:
         assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 
 
-@pytest.mark.parametrize(
-    ("file", "users"),
-    [pytest.param("platform/values.yaml", {65532}, id="in its own"), pytest.param("more.yaml", {None}, id="in others")],
-)
+@cases("file, users", ("in its own", "platform/values.yaml", {65532}), ("in others", "more.yaml", {None}))
 def test_an_umbrella_charts_nulls_count_where_helm_is_called(
     helm: Program, chart: Path, tmp_path: Path, file: str, users: set[int | None]
 ) -> None:
@@ -110,18 +108,11 @@ def test_the_webhook_may_run_on_the_nodes_network_with_ports_of_its_own(render: 
     assert "hostNetwork" not in pods(rendered)["muster-controller"]
 
 
-@pytest.mark.parametrize(
-    ("values", "webhook", "controller"),
-    [
-        pytest.param((), 0, None, id="on a network of their own"),
-        pytest.param(
-            ("webhook.hostNetwork=true", "controller.hostNetwork=true,controller.ports.health=18080"),
-            1,
-            1,
-            id="on the nodes'",
-        ),
-        pytest.param(("webhook.hostNetwork=true,webhook.replicas=1",), 0, None, id="a single webhook keeps serving"),
-    ],
+@cases(
+    "values, webhook, controller",
+    ("on a network of their own", (), 0, None),
+    ("on the nodes'", ("webhook.hostNetwork=true", "controller.hostNetwork=true,controller.ports.health=18080"), 1, 1),
+    ("a single webhook keeps serving", ("webhook.hostNetwork=true,webhook.replicas=1",), 0, None),
 )
 def test_an_update_ends_where_the_old_pods_have_the_ports_of_every_node(
     render: Render, values: tuple[str, ...], webhook: int, controller: int | None
@@ -156,13 +147,11 @@ def test_names_may_be_others(render: Render, values: str, name: str) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("release", "value"),
-    [
-        pytest.param(f"muster-{'r' * 31}--cluster", "nameOverride=", id="the release's"),
-        pytest.param("r", f"nameOverride={'r' * 35}---cluster", id="with another name behind it"),
-        pytest.param("r", f"fullnameOverride={'r' * 38}--cluster", id="the whole name"),
-    ],
+@cases(
+    "release, value",
+    ("the release's", f"muster-{'r' * 31}--cluster", "nameOverride="),
+    ("with another name behind it", "r", f"nameOverride={'r' * 35}---cluster"),
+    ("the whole name", "r", f"fullnameOverride={'r' * 38}--cluster"),
 )
 def test_a_name_that_is_cut_short_ends_with_no_dash(render: Render, release: str, value: str) -> None:
     """The apiserver takes no such name of a webhook configuration."""

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.chart.rendered import JSON, Render, Rendered
 
 AFFINITY = "nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]"
@@ -120,15 +121,11 @@ def test_a_drain_takes_one_replica_at_a_time(default: Rendered, component: str) 
     assert budget["selector"] == default.one("Deployment", f"muster-{component}")["spec"]["selector"]
 
 
-@pytest.mark.parametrize(
-    ("values", "left"),
-    [
-        pytest.param(["webhook.replicas=1"], ["controller"], id="one replica"),
-        pytest.param(["controller.podDisruptionBudget.enabled=false"], ["webhook"], id="switched off"),
-        pytest.param(
-            ["webhook.replicas=0,webhook.failurePolicy=Ignore", "controller.replicas=1"], [], id="none to keep"
-        ),
-    ],
+@cases(
+    "values, left",
+    ("one replica", ["webhook.replicas=1"], ["controller"]),
+    ("switched off", ["controller.podDisruptionBudget.enabled=false"], ["webhook"]),
+    ("none to keep", ["webhook.replicas=0,webhook.failurePolicy=Ignore", "controller.replicas=1"], []),
 )
 def test_what_a_budget_would_only_block_has_none(render: Render, values: list[str], left: list[str]) -> None:
     budgets = [name for name in render(*values).names() if name.startswith("PodDisruptionBudget/")]

@@ -7,22 +7,21 @@ import pytest
 import yaml
 
 import muster
+from tests.support.cases import cases
 from tests.support.chart.rendered import Program, Render, Rendered, assert_restricted
 from webhook.__main__ import _DRAIN_SECONDS
 
 DIGEST = f"sha256:{'0123456789abcdef' * 4}"
 
 
-@pytest.mark.parametrize(
-    ("values", "image"),
-    [
-        pytest.param([], f"own/muster:{muster.__version__}", id="the chart's own version"),
-        pytest.param(["image.tag=v2"], "own/muster:v2", id="a tag"),
-        pytest.param(["image.tag=12"], "own/muster:12", id="a tag that looks like a number"),
-        pytest.param(["image.repository=r:5000/m"], f"r:5000/m:{muster.__version__}", id="a registry with a port"),
-        pytest.param([f"image.digest={DIGEST}"], f"own/muster@{DIGEST}", id="a digest"),
-        pytest.param([f"image.digest={DIGEST}", "image.tag=v2"], f"own/muster@{DIGEST}", id="a digest before a tag"),
-    ],
+@cases(
+    "values, image",
+    ("the chart's own version", [], f"own/muster:{muster.__version__}"),
+    ("a tag", ["image.tag=v2"], "own/muster:v2"),
+    ("a tag that looks like a number", ["image.tag=12"], "own/muster:12"),
+    ("a registry with a port", ["image.repository=r:5000/m"], f"r:5000/m:{muster.__version__}"),
+    ("a digest", [f"image.digest={DIGEST}"], f"own/muster@{DIGEST}"),
+    ("a digest before a tag", [f"image.digest={DIGEST}", "image.tag=v2"], f"own/muster@{DIGEST}"),
 )
 def test_all_pods_run_the_same_image(render: Render, values: list[str], image: str) -> None:
     """Those of both processes, and that of `helm test`."""

@@ -9,6 +9,7 @@ from muster.admitters import Admitter
 from muster.cli.settings import Settings, read_settings
 from muster.model.findings import Reason
 from muster.model.modes import GateMode
+from tests.support.cases import cases
 from tests.support.chart.rendered import JSON, Render, Rendered
 
 PUBLIC = "kube-public"
@@ -24,27 +25,25 @@ def settings(rendered: Rendered) -> Settings:
     return read_settings("the chart", published(rendered)["data"]["values.yaml"])
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        pytest.param((), {}, id="as installed"),
-        pytest.param(
-            ("queues.source=muster,schedulers={coscheduling=batch,kubernetes},elasticQuotas=true,gate=off",),
-            {
-                "schedulers": ["batch", "default-scheduler"],
-                "queue_source": "GangQueue",
-                "elastic_quotas": True,
-                "gate": GateMode.OFF,
-            },
-            id="without Volcano",
-        ),
-        pytest.param(
-            ("admitters={kueue,ledger},defaultQueue=1000000,bound=nodes,dra=deny",),
-            {"admitters": (Admitter.KUEUE, Admitter.LEDGER), "queue": "1000000", "by_nodes": True, "dra": "deny"},
-            id="Kueue",
-        ),
-        pytest.param(("dra=deny,validationReasons.ResourceClaims=off",), {"dra": "off"}, id="a reason goes first"),
-    ],
+@cases(
+    "values, expected",
+    ("as installed", (), {}),
+    (
+        "without Volcano",
+        ("queues.source=muster,schedulers={coscheduling=batch,kubernetes},elasticQuotas=true,gate=off",),
+        {
+            "schedulers": ["batch", "default-scheduler"],
+            "queue_source": "GangQueue",
+            "elastic_quotas": True,
+            "gate": GateMode.OFF,
+        },
+    ),
+    (
+        "Kueue",
+        ("admitters={kueue,ledger},defaultQueue=1000000,bound=nodes,dra=deny",),
+        {"admitters": (Admitter.KUEUE, Admitter.LEDGER), "queue": "1000000", "by_nodes": True, "dra": "deny"},
+    ),
+    ("a reason goes first", ("dra=deny,validationReasons.ResourceClaims=off",), {"dra": "off"}),
 )
 def test_commands_read_what_the_processes_are_given(
     render: Render, values: tuple[str, ...], expected: dict[str, Any]

@@ -8,6 +8,7 @@ from muster.model import names
 from muster.model.names import GROUP_NAME, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.model.objects import Queue
 from muster.queueing.queue_view import read_queue
+from tests.support.cases import cases
 from tests.support.chart.rendered import Render, Rendered
 from tests.support.manifests.observed import made, queue
 
@@ -39,13 +40,11 @@ def test_of_pods_those_make_a_call_that_name_a_queue_and_belong_to_no_gang(rende
     assert found["is-volcanos"].endswith(" in ['volcano']")
 
 
-@pytest.mark.parametrize(
-    ("schedulers", "names"),
-    [
-        pytest.param("volcano=batch", "'batch'", id="another name"),
-        pytest.param("volcano,coscheduling,volcano=batch", "'volcano', 'batch'", id="two names"),
-        pytest.param("coscheduling", "'volcano'", id="others place the gangs"),
-    ],
+@cases(
+    "schedulers, names",
+    ("another name", "volcano=batch", "'batch'"),
+    ("two names", "volcano,coscheduling,volcano=batch", "'volcano', 'batch'"),
+    ("others place the gangs", "coscheduling", "'volcano'"),
 )
 def test_volcanos_pods_are_known_by_the_names_that_the_chart_is_told(
     render: Render, schedulers: str, names: str

@@ -5,9 +5,9 @@ import os
 import shutil
 from pathlib import Path
 
-import pytest
 import yaml
 
+from tests.support.cases import cases
 from tests.support.chart.rendered import Program
 
 _FIRST = '{{- include "muster.complete" . -}}\n'
@@ -35,15 +35,13 @@ def test_every_template_fills_in_what_is_missing(chart: Path) -> None:
     assert [path.name for path in templates if not path.read_text().startswith(_FIRST)] == ["single.yaml"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "values",
-    [
-        pytest.param((), id="as installed"),
-        pytest.param(("policies=false", "webhook.podDisruptionBudget.enabled=false"), id="what is off stays off"),
-        pytest.param(("webhook.shutdownDelaySeconds=0",), id="zero stays zero"),
-        pytest.param(("controller.resources.limits=null",), id="no limit stays no limit"),
-        pytest.param(("certManager.enabled=true",), id="a part of a part"),
-    ],
+    ("as installed", ()),
+    ("what is off stays off", ("policies=false", "webhook.podDisruptionBudget.enabled=false")),
+    ("zero stays zero", ("webhook.shutdownDelaySeconds=0",)),
+    ("no limit stays no limit", ("controller.resources.limits=null",)),
+    ("a part of a part", ("certManager.enabled=true",)),
 )
 def test_a_chart_without_its_values_renders_the_same(
     helm: Program, chart: Path, tmp_path: Path, values: tuple[str, ...]

@@ -9,87 +9,70 @@ import pytest
 import yaml
 
 from muster.model.findings import Reason
+from tests.support.cases import cases
 from tests.support.chart.rendered import Program
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [
-        pytest.param("webhok.replicas=3", "'webhok' not allowed", id="no such part"),
-        pytest.param(
-            "webhook.replica=3", "at '/webhook': additional properties 'replica' not allowed", id="no such key"
-        ),
-        pytest.param("controller.lease.duration=3", "at '/controller/lease': additional", id="deeper"),
-        pytest.param("webhook.failurePolicy=fail", "value must be one of 'Fail', 'Ignore'", id="case"),
-        pytest.param("webhook.timeoutSeconds=31", "at '/webhook/timeoutSeconds': maximum", id="beyond the apiserver's"),
-        pytest.param("webhook.replicas=two", "at '/webhook/replicas': got string, want integer", id="a word"),
-        pytest.param("gate=open", "at '/gate': value must be one of 'queue', 'assemble', 'off', false", id="gate"),
-        pytest.param(
-            "validation=maybe", "at '/validation': value must be one of 'deny', 'warn', 'off'", id="validation"
-        ),
-        pytest.param("validationReasons.NoPods=no", "at '/validationReasons/NoPods': value must be", id="a severity"),
-        pytest.param(
-            "validationReasons.NoPod=warn", "at '/validationReasons': additional properties 'NoPod'", id="reason"
-        ),
-        pytest.param("enabled=maybe", "at '/enabled': got string, want boolean", id="on or off"),
-        pytest.param("policies=maybe", "at '/policies': got string, want boolean", id="yes or no"),
-        pytest.param("certManager.duration=90", "at '/certManager/duration': got number, want string", id="no unit"),
-        pytest.param(
-            "podMonitor.interval=1.5m", "at '/podMonitor/interval': '1.5m' does not match pattern", id="interval"
-        ),
-        pytest.param(
-            "serviceMonitor.interval=30s1m", "at '/serviceMonitor/interval': '30s1m' does not match", id="in its order"
-        ),
-        pytest.param(
-            "controller.lease.retryPeriodSeconds=0.0",
-            "at '/controller/lease/retryPeriodSeconds': '0.0' does not match pattern",
-            id="no time at all",
-        ),
-        pytest.param(
-            "image.repository=own/muster:v1", "at '/image/repository': 'own/muster:v1' does not match", id="two tags"
-        ),
-        pytest.param(
-            "image.repository=https://own/muster", "at '/image/repository': 'https://own/muster' does", id="an address"
-        ),
-        pytest.param(
-            "certManager.issuerRef.kind=ClusterIssuer",
-            "at '/certManager/issuerRef': missing property 'name'",
-            id="an issuer without a name",
-        ),
-        pytest.param("certManager.issuerRef.name=", "at '/certManager/issuerRef/name': minLength", id="an empty name"),
-        pytest.param("controller.extraArgs={}", "at '/controller/extraArgs/0': minLength", id="an argument of nothing"),
-        pytest.param("image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern", id="digest"),
-        pytest.param(
-            "defaultQueue=Team_A", "at '/defaultQueue': 'Team_A' does not match pattern", id="no queue's name"
-        ),
-        pytest.param(
-            "excludedNamespaces={Infra}", "at '/excludedNamespaces/0': 'Infra' does not match", id="namespace"
-        ),
-        pytest.param("webhook.ports.reviews=0", "at '/webhook/ports/reviews': minimum", id="no port"),
-        pytest.param("fullnameOverride=Gangs", "at '/fullnameOverride': 'Gangs' does not match", id="no name"),
-        pytest.param(
-            "namespaceSelector.matchExpressions[0].key=team,namespaceSelector.matchExpressions[0].operator=In",
-            "at '/namespaceSelector/matchExpressions/0': missing property 'values'",
-            id="in nothing",
-        ),
-        pytest.param(
+@cases(
+    "value, said",
+    ("no such part", "webhok.replicas=3", "'webhok' not allowed"),
+    ("no such key", "webhook.replica=3", "at '/webhook': additional properties 'replica' not allowed"),
+    ("deeper", "controller.lease.duration=3", "at '/controller/lease': additional"),
+    ("case", "webhook.failurePolicy=fail", "value must be one of 'Fail', 'Ignore'"),
+    ("beyond the apiserver's", "webhook.timeoutSeconds=31", "at '/webhook/timeoutSeconds': maximum"),
+    ("a word", "webhook.replicas=two", "at '/webhook/replicas': got string, want integer"),
+    ("gate", "gate=open", "at '/gate': value must be one of 'queue', 'assemble', 'off', false"),
+    ("validation", "validation=maybe", "at '/validation': value must be one of 'deny', 'warn', 'off'"),
+    ("a severity", "validationReasons.NoPods=no", "at '/validationReasons/NoPods': value must be"),
+    ("reason", "validationReasons.NoPod=warn", "at '/validationReasons': additional properties 'NoPod'"),
+    ("on or off", "enabled=maybe", "at '/enabled': got string, want boolean"),
+    ("yes or no", "policies=maybe", "at '/policies': got string, want boolean"),
+    ("no unit", "certManager.duration=90", "at '/certManager/duration': got number, want string"),
+    ("interval", "podMonitor.interval=1.5m", "at '/podMonitor/interval': '1.5m' does not match pattern"),
+    ("in its order", "serviceMonitor.interval=30s1m", "at '/serviceMonitor/interval': '30s1m' does not match"),
+    (
+        "no time at all",
+        "controller.lease.retryPeriodSeconds=0.0",
+        "at '/controller/lease/retryPeriodSeconds': '0.0' does not match pattern",
+    ),
+    ("two tags", "image.repository=own/muster:v1", "at '/image/repository': 'own/muster:v1' does not match"),
+    ("an address", "image.repository=https://own/muster", "at '/image/repository': 'https://own/muster' does"),
+    (
+        "an issuer without a name",
+        "certManager.issuerRef.kind=ClusterIssuer",
+        "at '/certManager/issuerRef': missing property 'name'",
+    ),
+    ("an empty name", "certManager.issuerRef.name=", "at '/certManager/issuerRef/name': minLength"),
+    ("an argument of nothing", "controller.extraArgs={}", "at '/controller/extraArgs/0': minLength"),
+    ("digest", "image.digest=sha256:12", "at '/image/digest': 'sha256:12' does not match pattern"),
+    ("no queue's name", "defaultQueue=Team_A", "at '/defaultQueue': 'Team_A' does not match pattern"),
+    ("namespace", "excludedNamespaces={Infra}", "at '/excludedNamespaces/0': 'Infra' does not match"),
+    ("no port", "webhook.ports.reviews=0", "at '/webhook/ports/reviews': minimum"),
+    ("no name", "fullnameOverride=Gangs", "at '/fullnameOverride': 'Gangs' does not match"),
+    (
+        "in nothing",
+        "namespaceSelector.matchExpressions[0].key=team,namespaceSelector.matchExpressions[0].operator=In",
+        "at '/namespaceSelector/matchExpressions/0': missing property 'values'",
+    ),
+    (
+        "exists with values",
+        (
             "namespaceSelector.matchExpressions[0].key=team,namespaceSelector.matchExpressions[0].operator=Exists,"
-            "namespaceSelector.matchExpressions[0].values={ml}",
-            "at '/namespaceSelector/matchExpressions/0/values': maxItems: got 1, want 0",
-            id="exists with values",
+            "namespaceSelector.matchExpressions[0].values={ml}"
         ),
-        pytest.param("webhook.resources.limit.memory=1Gi", "'limit' not allowed", id="resources"),
-        pytest.param(
-            "webhook.probes.readiness.terminationGracePeriodSeconds=1",
-            "at '/webhook/probes/readiness': additional properties 'terminationGracePeriodSeconds'",
-            id="of a probe that ends nobody",
-        ),
-        pytest.param(
-            "webhook.podDisruptionBudget.maxUnavailable=200%",
-            "at '/webhook/podDisruptionBudget/maxUnavailable': '200%' does not match pattern",
-            id="of more than all replicas",
-        ),
-    ],
+        "at '/namespaceSelector/matchExpressions/0/values': maxItems: got 1, want 0",
+    ),
+    ("resources", "webhook.resources.limit.memory=1Gi", "'limit' not allowed"),
+    (
+        "of a probe that ends nobody",
+        "webhook.probes.readiness.terminationGracePeriodSeconds=1",
+        "at '/webhook/probes/readiness': additional properties 'terminationGracePeriodSeconds'",
+    ),
+    (
+        "of more than all replicas",
+        "webhook.podDisruptionBudget.maxUnavailable=200%",
+        "at '/webhook/podDisruptionBudget/maxUnavailable': '200%' does not match pattern",
+    ),
 )
 def test_a_mistake_is_named(helm: Program, chart: Path, value: str, said: str) -> None:
     done = helm("template", "muster", str(chart), "--set", f"image.repository=r,{value}")
@@ -109,127 +92,147 @@ def test_a_number_that_yaml_has_cut_short_is_no_name(helm: Program, chart: Path,
     assert "got number, want" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        pytest.param(
-            "controller.lease.durationSeconds=5",
+@cases(
+    "values, said",
+    (
+        "lease",
+        "controller.lease.durationSeconds=5",
+        (
             "controller.lease: durationSeconds (5) must be above renewDeadlineSeconds (10), and that above "
-            "retryPeriodSeconds (2)",
-            id="lease",
+            "retryPeriodSeconds (2)"
         ),
-        pytest.param(
-            "controller.lease.retryPeriodSeconds=10",
+    ),
+    (
+        "equal",
+        "controller.lease.retryPeriodSeconds=10",
+        (
             "controller.lease: durationSeconds (15) must be above renewDeadlineSeconds (10), and that above "
-            "retryPeriodSeconds (10)",
-            id="equal",
+            "retryPeriodSeconds (10)"
         ),
-        pytest.param(
-            "webhook.replicas=0",
+    ),
+    (
+        "nobody serves",
+        "webhook.replicas=0",
+        (
             "webhook.replicas is 0 and webhook.failurePolicy is Fail: no pod of a gang could be created; set "
-            "webhook.failurePolicy=Ignore, or run a replica",
-            id="nobody serves",
+            "webhook.failurePolicy=Ignore, or run a replica"
         ),
-        pytest.param(
-            "elasticQuotas=true,schedulers={volcano,kubernetes}",
+    ),
+    (
+        "quotas that nobody heeds",
+        "elasticQuotas=true,schedulers={volcano,kubernetes}",
+        (
             "elasticQuotas is true, and coscheduling is not among schedulers: no other scheduler enforces "
-            "ElasticQuotas; set elasticQuotas=false, or add coscheduling to schedulers",
-            id="quotas that nobody heeds",
+            "ElasticQuotas; set elasticQuotas=false, or add coscheduling to schedulers"
         ),
-        pytest.param(
-            "queues.source=muster,schedulers={coscheduling=default-scheduler,kubernetes}",
+    ),
+    (
+        "two schedulers of one name",
+        "queues.source=muster,schedulers={coscheduling=default-scheduler,kubernetes}",
+        (
             "schedulers: coscheduling=default-scheduler and kubernetes are both called default-scheduler, and pods "
             "name their scheduler by that alone; leave one out, or give one the schedulerName that its pods have "
-            "(kubernetes=NAME)",
-            id="two schedulers of one name",
+            "(kubernetes=NAME)"
         ),
-        pytest.param(
-            "schedulers={volcano=one,volcano,kubernetes=one}",
-            "schedulers: volcano=one and kubernetes=one are both called one, and",
-            id="two names of one's own",
-        ),
-        pytest.param(
-            "controller.replicas=0",
-            "controller.replicas is 0: no gang would ever start; run a replica, or two",
-            id="nobody admits",
-        ),
-        pytest.param(
-            "webhook.serviceAccount.create=false",
+    ),
+    (
+        "two names of one's own",
+        "schedulers={volcano=one,volcano,kubernetes=one}",
+        "schedulers: volcano=one and kubernetes=one are both called one, and",
+    ),
+    (
+        "nobody admits",
+        "controller.replicas=0",
+        "controller.replicas is 0: no gang would ever start; run a replica, or two",
+    ),
+    (
+        "no account",
+        "webhook.serviceAccount.create=false",
+        (
             "webhook.serviceAccount.create is false, and webhook.serviceAccount.name is empty: name the ServiceAccount "
-            "that is there, or let the chart create one",
-            id="no account",
+            "that is there, or let the chart create one"
         ),
-        pytest.param(
-            "page.enabled=true,page.existingSecret=s,page.serviceAccount.create=false",
-            "page.serviceAccount.create is false, and page.serviceAccount.name is empty: name the",
-            id="no account of the page",
-        ),
-        pytest.param(
-            "fullnameOverride=1st",
+    ),
+    (
+        "no account of the page",
+        "page.enabled=true,page.existingSecret=s,page.serviceAccount.create=false",
+        "page.serviceAccount.create is false, and page.serviceAccount.name is empty: name the",
+    ),
+    (
+        "no name of a Service",
+        "fullnameOverride=1st",
+        (
             "a Service cannot have the name 1st-webhook: it begins with a letter, and has no dots; set "
-            "fullnameOverride, or choose another name for the release",
-            id="no name of a Service",
+            "fullnameOverride, or choose another name for the release"
         ),
-        pytest.param(
-            "webhook.serviceAccount.name=m,controller.serviceAccount.name=m",
+    ),
+    (
+        "one account, created twice",
+        "webhook.serviceAccount.name=m,controller.serviceAccount.name=m",
+        (
             "webhook.serviceAccount and controller.serviceAccount are both m, and each would create it: choose two "
-            "names, or set create=false for one of them",
-            id="one account, created twice",
+            "names, or set create=false for one of them"
         ),
-        pytest.param(
-            "webhook.ports.reviews=8080",
-            "webhook.ports: reviews and health are both 8080: choose two ports",
-            id="one port for reviews and probes",
-        ),
-        pytest.param(
-            "webhook.ports.health=9443",
-            "webhook.ports: reviews and health are both 9443: choose two ports",
-            id="the same by the other",
-        ),
-        pytest.param(
-            "page.enabled=true,page.existingSecret=s,page.ports.page=8080",
-            "page.ports: page and health are both 8080: choose two ports",
-            id="one port for page and probes",
-        ),
-        pytest.param(
-            "webhook.hostNetwork=true,controller.hostNetwork=true",
+    ),
+    (
+        "one port for reviews and probes",
+        "webhook.ports.reviews=8080",
+        "webhook.ports: reviews and health are both 8080: choose two ports",
+    ),
+    (
+        "the same by the other",
+        "webhook.ports.health=9443",
+        "webhook.ports: reviews and health are both 9443: choose two ports",
+    ),
+    (
+        "one port for page and probes",
+        "page.enabled=true,page.existingSecret=s,page.ports.page=8080",
+        "page.ports: page and health are both 8080: choose two ports",
+    ),
+    (
+        "one port of a node for both",
+        "webhook.hostNetwork=true,controller.hostNetwork=true",
+        (
             "webhook.ports.health and controller.ports.health are both 8080, and both run on the nodes' network: no "
-            "node could run both; choose two ports, or set hostNetwork=false for one of them",
-            id="one port of a node for both",
+            "node could run both; choose two ports, or set hostNetwork=false for one of them"
         ),
-        pytest.param(
-            "webhook.hostNetwork=true,controller.hostNetwork=true,controller.ports.health=9443",
-            "webhook.ports.reviews and controller.ports.health are both 9443, and both run on",
-            id="one port of a node for reviews and probes",
-        ),
-        pytest.param(
-            "webhook.podDisruptionBudget.maxUnavailable=0",
+    ),
+    (
+        "one port of a node for reviews and probes",
+        "webhook.hostNetwork=true,controller.hostNetwork=true,controller.ports.health=9443",
+        "webhook.ports.reviews and controller.ports.health are both 9443, and both run on",
+    ),
+    (
+        "nobody may be evicted",
+        "webhook.podDisruptionBudget.maxUnavailable=0",
+        (
             "webhook.podDisruptionBudget.maxUnavailable is 0: no drain of a node would end; allow one replica to be "
-            "evicted, or set enabled=false",
-            id="nobody may be evicted",
+            "evicted, or set enabled=false"
         ),
-        pytest.param(
-            "controller.podDisruptionBudget.maxUnavailable=0%",
-            "controller.podDisruptionBudget.maxUnavailable is 0%: no drain of a node would end",
-            id="nor a part of nobody",
-        ),
-        pytest.param(
-            "certManager.enabled=true,certManager.renewBefore=3000h",
-            "certManager: renewBefore (3000h) must be below duration (2160h)",
-            id="renewed before it is issued",
-        ),
-        pytest.param(
-            "certManager.enabled=true,certManager.duration=1.5h,certManager.renewBefore=1h30m",
-            "certManager: renewBefore (1h30m) must be below duration (1.5h)",
-            id="renewed as it is issued",
-        ),
-        pytest.param(
-            "podMonitor.enabled=true,serviceMonitor.enabled=true",
+    ),
+    (
+        "nor a part of nobody",
+        "controller.podDisruptionBudget.maxUnavailable=0%",
+        "controller.podDisruptionBudget.maxUnavailable is 0%: no drain of a node would end",
+    ),
+    (
+        "renewed before it is issued",
+        "certManager.enabled=true,certManager.renewBefore=3000h",
+        "certManager: renewBefore (3000h) must be below duration (2160h)",
+    ),
+    (
+        "renewed as it is issued",
+        "certManager.enabled=true,certManager.duration=1.5h,certManager.renewBefore=1h30m",
+        "certManager: renewBefore (1h30m) must be below duration (1.5h)",
+    ),
+    (
+        "two monitors",
+        "podMonitor.enabled=true,serviceMonitor.enabled=true",
+        (
             "podMonitor.enabled and serviceMonitor.enabled are both true: every series would be there twice; enable "
-            "the one that your Prometheus selects",
-            id="two monitors",
+            "the one that your Prometheus selects"
         ),
-    ],
+    ),
 )
 def test_values_that_contradict_each_other_are_refused_in_a_sentence(
     helm: Program, chart: Path, values: str, said: str
@@ -249,38 +252,27 @@ def test_a_release_whose_name_no_service_can_have_is_refused(helm: Program, char
     assert not helm("template", release, str(chart), "--set", "image.repository=r,fullnameOverride=muster").returncode
 
 
-@pytest.mark.parametrize(
+@cases(
     "values",
-    [
-        pytest.param("certManager.renewBefore=3000h", id="nobody renews"),
-        pytest.param(
-            "certManager.enabled=true,certManager.duration=1h30m,certManager.renewBefore=89m59s999ms", id="just below"
-        ),
-        pytest.param("webhook.serviceAccount.create=false,webhook.serviceAccount.name=mine", id="an account by name"),
-        pytest.param("page.serviceAccount.create=false", id="no page"),
-        pytest.param("schedulers={volcano,volcano=own,coscheduling,kubernetes}", id="four schedulers, four names"),
-        pytest.param("controller.hostNetwork=true", id="a node's port and a pod's"),
-        pytest.param(
-            "webhook.hostNetwork=true,controller.hostNetwork=true,controller.ports.health=18080",
-            id="two ports of a node",
-        ),
-        pytest.param("controller.podDisruptionBudget.maxUnavailable=10%", id="a percentage"),
-        pytest.param("image.repository=registry:5000/own/muster", id="a registry with a port"),
-        pytest.param("podMonitor.enabled=true,podMonitor.interval=1m30s", id="an interval"),
-        pytest.param("controller.lease.retryPeriodSeconds=0.5", id="less than a second"),
-        pytest.param(
-            "webhook.podDisruptionBudget.enabled=false,webhook.podDisruptionBudget.maxUnavailable=0", id="no budget"
-        ),
-    ],
+    ("nobody renews", "certManager.renewBefore=3000h"),
+    ("just below", "certManager.enabled=true,certManager.duration=1h30m,certManager.renewBefore=89m59s999ms"),
+    ("an account by name", "webhook.serviceAccount.create=false,webhook.serviceAccount.name=mine"),
+    ("no page", "page.serviceAccount.create=false"),
+    ("four schedulers, four names", "schedulers={volcano,volcano=own,coscheduling,kubernetes}"),
+    ("a node's port and a pod's", "controller.hostNetwork=true"),
+    ("two ports of a node", "webhook.hostNetwork=true,controller.hostNetwork=true,controller.ports.health=18080"),
+    ("a percentage", "controller.podDisruptionBudget.maxUnavailable=10%"),
+    ("a registry with a port", "image.repository=registry:5000/own/muster"),
+    ("an interval", "podMonitor.enabled=true,podMonitor.interval=1m30s"),
+    ("less than a second", "controller.lease.retryPeriodSeconds=0.5"),
+    ("no budget", "webhook.podDisruptionBudget.enabled=false,webhook.podDisruptionBudget.maxUnavailable=0"),
 )
 def test_values_beside_those_that_contradict_each_other_are_taken(helm: Program, chart: Path, values: str) -> None:
     done = helm("template", "muster", str(chart), "--set", f"image.repository=r,{values}")
     assert not done.returncode, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("enabled", "processes"), [pytest.param("true", 2, id="on"), pytest.param("false", 0, id="off")]
-)
+@cases("enabled, processes", ("on", "true", 2), ("off", "false", 0))
 def test_an_umbrella_charts_condition_turns_it_on_and_off(
     helm: Program, chart: Path, tmp_path: Path, enabled: str, processes: int
 ) -> None:

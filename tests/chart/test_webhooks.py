@@ -8,6 +8,7 @@ import pytest
 from muster.model.names import GANG, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
 from muster.model.selectors import Selector, parse_selector
 from muster.workloads import GANG_KINDS, KINDS, MAKERS, WATCHED_KINDS, Kind
+from tests.support.cases import cases
 from tests.support.chart.rendered import JSON, Render, Rendered
 from webhook.certificates.bundles import CLOSED
 
@@ -236,12 +237,10 @@ def test_the_controller_leaves_alone_the_namespaces_that_are_excluded(
         assert of_controller(render(*values)).matches(labels) is selected
 
 
-@pytest.mark.parametrize(
-    ("values", "policy", "timeout"),
-    [
-        pytest.param([], "Fail", 5, id="default"),
-        pytest.param(["webhook.failurePolicy=Ignore", "webhook.timeoutSeconds=3"], "Ignore", 3, id="chosen"),
-    ],
+@cases(
+    "values, policy, timeout",
+    ("default", [], "Fail", 5),
+    ("chosen", ["webhook.failurePolicy=Ignore", "webhook.timeoutSeconds=3"], "Ignore", 3),
 )
 def test_what_an_outage_means_is_a_value(render: Render, values: list[str], policy: str, timeout: int) -> None:
     for name, webhook in render(*values).webhooks().items():
@@ -272,7 +271,7 @@ def test_helm_writes_no_authority(default: Rendered) -> None:
     assert all("caBundle" not in webhook["clientConfig"] for webhook in default.webhooks().values())
 
 
-@pytest.mark.parametrize("values", [[], ["webhook.service.port=8443"]], ids=["default", "another port"])
+@cases("values", ("default", []), ("another port", ["webhook.service.port=8443"]))
 def test_the_calls_end_where_the_webhook_listens(render: Render, values: list[str]) -> None:
     """Configuration, Service, container port and flag agree."""
     rendered = render(*values)

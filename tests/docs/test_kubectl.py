@@ -8,6 +8,7 @@ import pytest
 
 from muster.model.findings import Reason
 from muster.model.gang_states import GangState
+from tests.support.cases import cases
 from tests.support.cluster.scene import Scene
 from tests.support.pages.recorded import (
     MORE,
@@ -91,15 +92,13 @@ class _Prints:
         return CompletedProcess(args, 0, text, "")
 
 
-@pytest.mark.parametrize(
-    ("former", "now", "complaint"),
-    [
-        pytest.param("has cpu 1 free", "has cpu 3 free", "", id="a number of another run"),
-        pytest.param("takes no new work", "is shut", "out of date", id="other words"),
-        pytest.param("Warning  QueueClosed", "Normal  QueueClosed", "out of date", id="another type"),
-        pytest.param("QueueClosed\n", "Pending\n", "out of date", id="a label that is lacking"),
-        pytest.param("QueueClosed       ", "Closed       ", "Closed", id="another reason"),
-    ],
+@cases(
+    "former, now, complaint",
+    ("a number of another run", "has cpu 1 free", "has cpu 3 free", ""),
+    ("other words", "takes no new work", "is shut", "out of date"),
+    ("another type", "Warning  QueueClosed", "Normal  QueueClosed", "out of date"),
+    ("a label that is lacking", "QueueClosed\n", "Pending\n", "out of date"),
+    ("another reason", "QueueClosed       ", "Closed       ", "Closed"),
 )
 def test_what_kubectl_prints_no_more_is_told(
     former: str, now: str, complaint: str, monkeypatch: pytest.MonkeyPatch

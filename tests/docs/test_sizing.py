@@ -7,8 +7,6 @@ import re
 import tracemalloc
 from collections.abc import Callable
 
-import pytest
-
 from hack.bench.memory import SHAPES, measured
 from hack.bench.watch import pod
 from muster.kube.store import Store
@@ -18,6 +16,7 @@ from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import parse_resources
+from tests.support.cases import cases
 from tests.support.pages.numbers import amount, found, prose
 
 _PODS, _GANGS, _QUEUES = 500, 10_000, 200
@@ -121,12 +120,10 @@ def _gangs() -> object:
     return ledger
 
 
-@pytest.mark.parametrize(
-    ("make", "count", "row"),
-    [
-        pytest.param(_pods, _PODS, r"\| ([\d,]+) watched pods of [\d.]+ kB \| ([\d.]+ MB), ", id="a watched pod"),
-        pytest.param(_gangs, _GANGS, r"\| ([\d,]+) gangs in 1,000 queues of three levels \| ([\d.]+ MB),", id="a gang"),
-    ],
+@cases(
+    "make, count, row",
+    ("a watched pod", _pods, _PODS, r"\| ([\d,]+) watched pods of [\d.]+ kB \| ([\d.]+ MB), "),
+    ("a gang", _gangs, _GANGS, r"\| ([\d,]+) gangs in 1,000 queues of three levels \| ([\d.]+ MB),"),
 )
 def test_what_is_stored_takes_what_the_table_says(make: Callable[[], object], count: int, row: str) -> None:
     """Bytes that Python gives out for each, counted: the same on every machine, and not above the table's."""

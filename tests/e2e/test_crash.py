@@ -6,6 +6,7 @@ import pytest
 
 from hack.testbed.muster import MusterInstall
 from muster.model.names import GATE, PRIORITY_CLASS_LABEL, QUEUE_LABEL
+from tests.support.cases import cases
 from tests.support.cluster.leaders import leader as leader_of
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, admitted, gates, node_of, state
@@ -25,19 +26,15 @@ def _gated(scene: Scene) -> int:
     return sum(GATE in gates(pod) for pod in scene.pods(_GANG))
 
 
-@pytest.mark.parametrize(
-    ("point", "reached"),
-    [
-        pytest.param(
-            MARK,
-            lambda scene: scene.pod_group(_GANG)["metadata"] and not _marked(scene) and _gated(scene) == 3,
-            id="PodGroup written, not marked",
-        ),
-        pytest.param(BURST, lambda scene: _marked(scene) and _gated(scene) == 3, id="marked, no gate opened"),
-        pytest.param(
-            WORKERS_OF_BURST, lambda scene: _marked(scene) and _gated(scene) == 2, id="in the middle of the burst"
-        ),
-    ],
+@cases(
+    "point, reached",
+    (
+        "PodGroup written, not marked",
+        MARK,
+        lambda scene: scene.pod_group(_GANG)["metadata"] and not _marked(scene) and _gated(scene) == 3,
+    ),
+    ("marked, no gate opened", BURST, lambda scene: _marked(scene) and _gated(scene) == 3),
+    ("in the middle of the burst", WORKERS_OF_BURST, lambda scene: _marked(scene) and _gated(scene) == 2),
 )
 def test_killed_at_the_worst_moment(
     scene: Scene, muster: MusterInstall, urgent: str, point: tuple[str, str], reached: Callable[[Scene], bool]

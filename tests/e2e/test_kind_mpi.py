@@ -8,6 +8,7 @@ from hack.testbed import Testbed
 from muster.model.names import GATE
 from muster.model.resource import PODS
 from muster.workloads.mpi import MPI_JOB
+from tests.support.cases import cases
 from tests.support.cluster.gang_lifecycle import goes_through_its_life
 from tests.support.cluster.recorder import JOBS, Manifest
 from tests.support.cluster.scene import Scene, gates, has_condition, open_scene, phase
@@ -55,7 +56,7 @@ def _last_worker_ready(scene: Scene, gang: str) -> int:
     return max(ready.values())
 
 
-@pytest.mark.parametrize("launcher", [{}, {"runLauncherAsWorker": True}], ids=["beside the workers", "a worker too"])
+@cases("launcher", ("beside the workers", {}), ("a worker too", {"runLauncherAsWorker": True}))
 def test_launcher_and_workers_are_one_gang(mpi: Scene, launcher: dict[str, bool]) -> None:
     queue = mpi.queue(cpu="4")
     goes_through_its_life(mpi, lambda name: _mpi_job(name, queue, **launcher), pods=3)

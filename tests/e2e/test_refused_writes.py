@@ -1,8 +1,7 @@
 """Gangs for which the apiserver takes no write, by a policy of others: other gangs start, and their users hear why."""
 
-import pytest
-
 from muster.model.names import GATE, QUEUE_LABEL
+from tests.support.cases import cases
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, admitted, gates, message, node_of, state
 from tests.support.faults.refused_writes import BURST, GROUP, MARK, WORKERS_OF_BURST, refuse
@@ -11,13 +10,11 @@ from tests.support.manifests.applied import ray_cluster
 _GANG = "ray-elder-pg"
 
 
-@pytest.mark.parametrize(
-    ("point", "name", "words"),
-    [
-        pytest.param(GROUP, _GANG, f'PodGroup "{_GANG}" was refused: ', id="PodGroup"),
-        pytest.param(MARK, _GANG, "it may start, but its admission cannot be written on its PodGroup: ", id="mark"),
-        pytest.param(WORKERS_OF_BURST, "", "the gate of pod elder-worker-", id="gates of one role"),
-    ],
+@cases(
+    "point, name, words",
+    ("PodGroup", GROUP, _GANG, f'PodGroup "{_GANG}" was refused: '),
+    ("mark", MARK, _GANG, "it may start, but its admission cannot be written on its PodGroup: "),
+    ("gates of one role", WORKERS_OF_BURST, "", "the gate of pod elder-worker-"),
 )
 def test_what_is_refused_keeps_its_gang_whole_and_no_other_from_starting(
     scene: Scene, point: tuple[str, str], name: str, words: str

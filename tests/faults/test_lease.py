@@ -20,6 +20,7 @@ from muster.kube.client import Client
 from muster.kube.errors import Unreachable
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.model.resource import LEASES, Resource
+from tests.support.cases import cases
 from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, hang, reset
 from tests.support.faults.leader import CONFIG_MAPS
 from tests.support.faults.things import THINGS, Things, through
@@ -186,10 +187,7 @@ async def standing(client: Client, things: Things, identity: str) -> AsyncIterat
         await asyncio.wait({running})
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [pytest.param(hang, id="accepts and never answers"), pytest.param(reset, id="resets every connection")],
-)
+@cases("fault", ("accepts and never answers", hang), ("resets every connection", reset))
 async def test_work_has_ended_when_another_begins(
     cluster: Testbed, proxy: FaultyApiserver, things: Things, fault: Answer
 ) -> None:

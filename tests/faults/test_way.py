@@ -9,6 +9,7 @@ import pytest
 from hack.testbed import PATIENCE, Testbed
 from hack.testbed.api import Api
 from muster.kube.errors import Unreachable
+from tests.support.cases import cases
 from tests.support.faults.apiserver import (
     Answer,
     FaultyApiserver,
@@ -75,18 +76,16 @@ async def test_a_page_that_the_apiserver_might_compress_is_read(
         await eventually(lambda: watched.sizes == {"large": 1})
 
 
-@pytest.mark.parametrize(
-    ("fault", "silence"),
-    [
-        pytest.param(lambda _: reset, 90, id="connection reset"),
-        pytest.param(lambda _: html(502), 90, id="502 of a load balancer"),
-        pytest.param(lambda _: failure(503, "ServiceUnavailable"), 90, id="503"),
-        pytest.param(lambda _: failure(429, "TooManyRequests", Retry_After="1"), 90, id="429 with Retry-After"),
-        pytest.param(lambda proxy: proxy.spoiled(cut(0)), 90, id="half a line"),
-        pytest.param(lambda proxy: proxy.spoiled(cut(1)), 90, id="one line and a half"),
-        pytest.param(lambda proxy: proxy.spoiled(nothing), 2, id="silent connection"),
-        pytest.param(lambda proxy: proxy.spoiled(crumbs(1)), 90, id="a byte at a time"),
-    ],
+@cases(
+    "fault, silence",
+    ("connection reset", lambda _: reset, 90),
+    ("502 of a load balancer", lambda _: html(502), 90),
+    ("503", lambda _: failure(503, "ServiceUnavailable"), 90),
+    ("429 with Retry-After", lambda _: failure(429, "TooManyRequests", Retry_After="1"), 90),
+    ("half a line", lambda proxy: proxy.spoiled(cut(0)), 90),
+    ("one line and a half", lambda proxy: proxy.spoiled(cut(1)), 90),
+    ("silent connection", lambda proxy: proxy.spoiled(nothing), 2),
+    ("a byte at a time", lambda proxy: proxy.spoiled(crumbs(1)), 90),
 )
 async def test_a_spoiled_watch_goes_on_without_a_list(
     cluster: Testbed,
@@ -109,14 +108,12 @@ async def test_a_spoiled_watch_goes_on_without_a_list(
         assert watched.reflector.statistics().lists == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     "fault",
-    [
-        pytest.param(lambda _: reset, id="connection reset"),
-        pytest.param(lambda _: html(502), id="502 of a load balancer"),
-        pytest.param(lambda _: failure(429, "TooManyRequests", Retry_After="1"), id="429 with Retry-After"),
-        pytest.param(lambda proxy: proxy.spoiled(crumbs(7)), id="seven bytes at a time"),
-    ],
+    ("connection reset", lambda _: reset),
+    ("502 of a load balancer", lambda _: html(502)),
+    ("429 with Retry-After", lambda _: failure(429, "TooManyRequests", Retry_After="1")),
+    ("seven bytes at a time", lambda proxy: proxy.spoiled(crumbs(7))),
 )
 async def test_a_spoiled_list_is_no_short_list(
     cluster: Testbed, proxy: FaultyApiserver, things: Things, fault: Callable[[FaultyApiserver], Answer]

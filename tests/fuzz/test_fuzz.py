@@ -11,6 +11,7 @@ import pytest
 
 from tests.fuzz.promises import HangError, answered
 from tests.fuzz.worlds import Question, World, any_question
+from tests.support.cases import cases
 from tests.support.examples import examples
 from tests.support.manifests.observed import DEFAULTS, JSON, as_json, namespace, pod
 from tests.support.webhook.admission_reviews import review
@@ -92,17 +93,15 @@ async def _forgets(*_: object) -> AdmissionResponse:
     return allow([{"op": "add", "path": "/metadata/labels", "value": {"a": str(next(_TURNS))}}])
 
 
-@pytest.mark.parametrize(
-    ("broken", "error"),
-    [
-        pytest.param(_raises, KeyError, id="raises"),
-        pytest.param(_hangs, HangError, id="hangs"),
-        pytest.param(_overwrites, AssertionError, id="overwrites the image"),
-        pytest.param(_gates_unbound, AssertionError, id="holds what nobody lets go"),
-        pytest.param(_adds_twice, AssertionError, id="is not done after one round"),
-        pytest.param(_denies_without_a_word, AssertionError, id="denies without a reason"),
-        pytest.param(_forgets, AssertionError, id="answers by chance"),
-    ],
+@cases(
+    "broken, error",
+    ("raises", _raises, KeyError),
+    ("hangs", _hangs, HangError),
+    ("overwrites the image", _overwrites, AssertionError),
+    ("holds what nobody lets go", _gates_unbound, AssertionError),
+    ("is not done after one round", _adds_twice, AssertionError),
+    ("denies without a reason", _denies_without_a_word, AssertionError),
+    ("answers by chance", _forgets, AssertionError),
 )
 def test_a_broken_promise_is_seen(
     broken: object, error: type[Exception], runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch

@@ -23,6 +23,7 @@ from hack.release.provenance import BUILD_TYPE, BUILDER
 from hack.release.publish import Order
 from hack.release.publish import publish as publish_to
 from hack.release.verify import Published, found
+from tests.support.cases import cases
 from tests.support.cluster.registry import PASSWORD, USER, Registry, serving
 from tests.support.pages.blocks import block
 
@@ -253,15 +254,13 @@ def order(output: Path) -> Order:
     return Order("127.0.0.1:1/team", "no.key", list(MACHINES), BUILDER, output)
 
 
-@pytest.mark.parametrize(
-    ("registry", "local"),
-    [
-        pytest.param("127.0.0.1:5000/team", True, id="loopback"),
-        pytest.param("localhost/team", True, id="its name"),
-        pytest.param("[::1]:5000", True, id="IPv6"),
-        pytest.param("10.0.0.1:5000/team", False, id="another machine"),
-        pytest.param("localhost.test:5000", False, id="a name that begins alike"),
-    ],
+@cases(
+    "registry, local",
+    ("loopback", "127.0.0.1:5000/team", True),
+    ("its name", "localhost/team", True),
+    ("IPv6", "[::1]:5000", True),
+    ("another machine", "10.0.0.1:5000/team", False),
+    ("a name that begins alike", "localhost.test:5000", False),
 )
 def test_only_loopback_may_do_without_tls(registry: str, local: bool) -> None:  # noqa: FBT001
     assert is_loopback(registry) is local

@@ -10,6 +10,7 @@ from hack.testbed.muster import MusterInstall, install
 from muster.model.names import GANG, GANG_SIZE, GATE, QUEUE_LABEL
 from muster.model.resource import PODS, PRIORITY_CLASSES
 from tests.e2e.conftest import VALUES
+from tests.support.cases import cases
 from tests.support.cluster import pair_stories
 from tests.support.cluster.backends import cluster
 from tests.support.cluster.leaders import replace_leader
@@ -208,12 +209,10 @@ def test_a_gated_pod_that_no_operator_made_is_made_again_by_hand(scene: PairScen
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("version", "words"),
-    [
-        pytest.param("1.37-gate-off", "GenericWorkload", id="the field is dropped"),
-        pytest.param("1.37-not-served", "scheduling.k8s.io/v1beta1", id="nobody serves PodGroups"),
-    ],
+@cases(
+    "version, words",
+    ("the field is dropped", "1.37-gate-off", "GenericWorkload"),
+    ("nobody serves PodGroups", "1.37-not-served", "scheduling.k8s.io/v1beta1"),
 )
 def test_where_the_apiserver_knows_no_groups_the_gang_stays_held_and_says_so(version: str, words: str) -> None:
     """Its pods would be placed one by one, or never."""

@@ -13,6 +13,7 @@ from hack.testbed import PATIENCE, Nodes, Testbed, wait_for
 from hack.testbed.muster import install, probe_of_helm_test
 from muster.cli.doctor.probe import LABEL
 from muster.model.resource import PODS
+from tests.support.cases import cases
 from tests.support.cli.doctor import Doctor
 from tests.support.cluster.backends import NATIVE_POD_GROUPS
 from tests.support.cluster.scene import open_scene
@@ -131,28 +132,26 @@ def test_what_it_may_not_make_leaves_nothing(native: Testbed, capsys: pytest.Cap
         assert _left(native) == []
 
 
-@pytest.mark.parametrize(
-    ("version", "words", "cure"),
-    [
-        pytest.param(
-            "1.37-scheduler-gate-off",
-            "it places the pods of gangs one by one",
-            "start kube-scheduler with --feature-gates=GenericWorkload=true",
-            id="the scheduler's gate is off",
-        ),
-        pytest.param(
-            "1.37-gate-off",
-            "drops spec.schedulingGroup of pods, and does not serve PodGroups",
-            "start kube-apiserver with --feature-gates=GenericWorkload=true and --runtime-config=",
-            id="the apiserver's gate is off",
-        ),
-        pytest.param(
-            "1.37-not-served",
-            "places no pod at all, not even plain ones",
-            "start kube-apiserver with --runtime-config=scheduling.k8s.io/v1beta1=true",
-            id="nobody serves PodGroups",
-        ),
-    ],
+@cases(
+    "version, words, cure",
+    (
+        "the scheduler's gate is off",
+        "1.37-scheduler-gate-off",
+        "it places the pods of gangs one by one",
+        "start kube-scheduler with --feature-gates=GenericWorkload=true",
+    ),
+    (
+        "the apiserver's gate is off",
+        "1.37-gate-off",
+        "drops spec.schedulingGroup of pods, and does not serve PodGroups",
+        "start kube-apiserver with --feature-gates=GenericWorkload=true and --runtime-config=",
+    ),
+    (
+        "nobody serves PodGroups",
+        "1.37-not-served",
+        "places no pod at all, not even plain ones",
+        "start kube-apiserver with --runtime-config=scheduling.k8s.io/v1beta1=true",
+    ),
 )
 def test_each_half_is_named_with_its_cure(
     own_testbed: OwnTestbed, capsys: pytest.CaptureFixture[str], version: str, words: str, cure: str

@@ -12,6 +12,7 @@ from muster.model.objects import convert
 from muster.model.resource import ELASTIC_QUOTAS, PODS
 from muster.resources.amounts import parse_resources
 from muster.resources.elastic_quotas import ElasticQuota, NamespaceLimits, limit_of
+from tests.support.cases import cases
 from tests.support.cluster.backends import cluster, elastic_quota, scheduled
 from tests.support.cluster.objects import node_of
 from tests.support.cluster.scene import Scene, open_scene
@@ -79,34 +80,20 @@ def namespaces() -> Iterator[Namespaces]:
         yield Namespaces(*scenes)
 
 
-@pytest.mark.parametrize(
-    ("own", "others", "requests", "refused"),
-    [
-        pytest.param(
-            {"max": {"cpu": "2", "memory": "2Gi"}, **_OPEN}, {}, {"cpu": "2", "memory": "2Gi"}, False, id="max"
-        ),
-        pytest.param(
-            {"max": {"cpu": "2", "memory": "2Gi"}, **_OPEN}, {}, {"cpu": "2", "memory": "3Gi"}, True, id="more"
-        ),
-        pytest.param({"max": {"cpu": "2"}, **_OPEN}, {}, {"cpu": "1"}, False, id="a max of cpu alone, for cpu alone"),
-        pytest.param({"max": {"cpu": "2"}, **_OPEN}, {}, {"memory": "1Mi"}, True, id="memory that max leaves out"),
-        pytest.param(
-            {"max": {"cpu": "2"}, **_OPEN}, {}, {"ephemeral-storage": "1Mi"}, True, id="storage that max leaves out"
-        ),
-        pytest.param(
-            {"max": {"cpu": "2"}, **_OPEN}, {}, {"nvidia.com/gpu": "1"}, False, id="a GPU that max leaves out"
-        ),
-        pytest.param({"max": {}, **_OPEN}, {}, {"cpu": "1"}, True, id="an empty max"),
-        pytest.param(_OPEN, {}, {"cpu": "3", "memory": "3Gi"}, False, id="no max"),
-        pytest.param(
-            {"min": {"cpu": "1"}}, {"min": {"cpu": "2"}}, {"cpu": "3"}, False, id="what others are guaranteed"
-        ),
-        pytest.param(
-            {"min": {"cpu": "1"}}, {"min": {"cpu": "1"}}, {"cpu": "3"}, True, id="more than all are guaranteed"
-        ),
-        pytest.param({"min": {"cpu": "2"}}, {}, {"nvidia.com/gpu": "1"}, True, id="a GPU that no min names"),
-        pytest.param({"min": {"cpu": "2"}}, {}, {"cpu": "1", "memory": "1Mi"}, True, id="memory that no min names"),
-    ],
+@cases(
+    "own, others, requests, refused",
+    ("max", {"max": {"cpu": "2", "memory": "2Gi"}, **_OPEN}, {}, {"cpu": "2", "memory": "2Gi"}, False),
+    ("more", {"max": {"cpu": "2", "memory": "2Gi"}, **_OPEN}, {}, {"cpu": "2", "memory": "3Gi"}, True),
+    ("a max of cpu alone, for cpu alone", {"max": {"cpu": "2"}, **_OPEN}, {}, {"cpu": "1"}, False),
+    ("memory that max leaves out", {"max": {"cpu": "2"}, **_OPEN}, {}, {"memory": "1Mi"}, True),
+    ("storage that max leaves out", {"max": {"cpu": "2"}, **_OPEN}, {}, {"ephemeral-storage": "1Mi"}, True),
+    ("a GPU that max leaves out", {"max": {"cpu": "2"}, **_OPEN}, {}, {"nvidia.com/gpu": "1"}, False),
+    ("an empty max", {"max": {}, **_OPEN}, {}, {"cpu": "1"}, True),
+    ("no max", _OPEN, {}, {"cpu": "3", "memory": "3Gi"}, False),
+    ("what others are guaranteed", {"min": {"cpu": "1"}}, {"min": {"cpu": "2"}}, {"cpu": "3"}, False),
+    ("more than all are guaranteed", {"min": {"cpu": "1"}}, {"min": {"cpu": "1"}}, {"cpu": "3"}, True),
+    ("a GPU that no min names", {"min": {"cpu": "2"}}, {}, {"nvidia.com/gpu": "1"}, True),
+    ("memory that no min names", {"min": {"cpu": "2"}}, {}, {"cpu": "1", "memory": "1Mi"}, True),
 )
 def test_what_muster_says_never_runs_the_scheduler_refuses_and_nothing_else(
     namespaces: Namespaces,

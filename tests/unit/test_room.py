@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from hack.room import Machine
+from tests.support.cases import cases
 
 _GB = 10**9
 
@@ -41,17 +42,15 @@ def faked(monkeypatch: pytest.MonkeyPatch) -> _Faked:
     return faked
 
 
-@pytest.mark.parametrize(
-    ("machine", "room"),
-    [
-        pytest.param(_Faked(), 6, id="two processors"),
-        pytest.param(_Faked(cores=1), 3, id="one processor"),
-        pytest.param(_Faked(own=1.0), 6, id="busy with the tests themselves"),
-        pytest.param(_Faked(others=0.5), 4, id="another takes one of two processors"),
-        pytest.param(_Faked(others=1.0), 3, id="others take all"),
-        pytest.param(_Faked(free=7 * _GB), 2, id="8 GB of memory"),
-        pytest.param(_Faked(free=_GB), 1, id="hardly any memory"),
-    ],
+@cases(
+    "machine, room",
+    ("two processors", _Faked(), 6),
+    ("one processor", _Faked(cores=1), 3),
+    ("busy with the tests themselves", _Faked(own=1.0), 6),
+    ("another takes one of two processors", _Faked(others=0.5), 4),
+    ("others take all", _Faked(others=1.0), 3),
+    ("8 GB of memory", _Faked(free=7 * _GB), 2),
+    ("hardly any memory", _Faked(free=_GB), 1),
 )
 def test_fewer_have_room_on_a_small_or_busy_machine(faked: _Faked, machine: _Faked, room: int) -> None:
     for name in ("cores", "free", "others", "own"):

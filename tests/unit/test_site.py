@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-import pytest
-
 from hack.site.loads import foreign, loaded
 from hack.site.navigation import parts, toctrees
+from tests.support.cases import cases
 
 _INDEX = """# Title
 
@@ -41,17 +40,15 @@ def test_a_page_is_in_the_menu_once_where_it_comes_first() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "page",
-    [
-        pytest.param('<script src="//host/x.js"></script>', id="script"),
-        pytest.param('<link rel="stylesheet" href="https://host/x.css">', id="style sheet"),
-        pytest.param('<link rel="preconnect" href="https://host">', id="preconnect"),
-        pytest.param('<img src="HTTPS://host/x.png">', id="picture"),
-        pytest.param('<p style="background: url(https://host/x.png)">', id="style of an element"),
-        pytest.param("<style>@import 'https://host/x.css';</style>", id="import"),
-        pytest.param('<svg><image xlink:href="http://host/x.png"/></svg>', id="picture in a drawing"),
-    ],
+    ("script", '<script src="//host/x.js"></script>'),
+    ("style sheet", '<link rel="stylesheet" href="https://host/x.css">'),
+    ("preconnect", '<link rel="preconnect" href="https://host">'),
+    ("picture", '<img src="HTTPS://host/x.png">'),
+    ("style of an element", '<p style="background: url(https://host/x.png)">'),
+    ("import", "<style>@import 'https://host/x.css';</style>"),
+    ("picture in a drawing", '<svg><image xlink:href="http://host/x.png"/></svg>'),
 )
 def test_what_a_page_loads_from_another_host_is_found(tmp_path: Path, page: str) -> None:
     (tmp_path / "page.html").write_text(page)

@@ -16,6 +16,7 @@ from hack.testbed import CommandError, Testbed, TestbedError
 from hack.testbed.api import Api
 from hack.testbed.pki import Authority, write_pair
 from hack.testbed.site import Site
+from tests.support.cases import cases
 
 _PATH = "/api/v1/namespaces/default/pods"
 _Given = tuple[int, dict[str, Any]]
@@ -105,13 +106,11 @@ def test_what_a_busy_apiserver_has_no_time_for_is_asked_again(api: Api, apiserve
     assert api.create(_PATH, {"metadata": {"name": "a"}}) == _MADE[1]
 
 
-@pytest.mark.parametrize(
+@cases(
     "refusal",
-    [
-        pytest.param(_status(403, "Forbidden", "no"), id="403"),
-        pytest.param(_status(409, "AlreadyExists", "no"), id="409"),
-        pytest.param(_status(500, "InternalError", 'failed calling webhook "ray.pods.muster.dev": no'), id="a webhook"),
-    ],
+    ("403", _status(403, "Forbidden", "no")),
+    ("409", _status(409, "AlreadyExists", "no")),
+    ("a webhook", _status(500, "InternalError", 'failed calling webhook "ray.pods.muster.dev": no')),
 )
 def test_a_refusal_is_said_at_once(api: Api, apiserver: _Apiserver, refusal: _Given) -> None:
     apiserver.answers = [refusal, _MADE]

@@ -8,6 +8,7 @@ import pytest
 
 from muster.model.names import ADMITTED, HOLD, MANAGED, MESSAGE, NAMESPACE_SELECTOR, STATE
 from muster.model.objects import Namespace
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import (
     GROUP,
@@ -51,20 +52,18 @@ def relabelled(harness: Harness, **labels: str) -> None:
     harness.cluster.namespaces.apply("modified", made(Namespace, namespace(labels=labels)))
 
 
-@pytest.mark.parametrize(
-    ("queues", "labels", "opened"),
-    [
-        pytest.param([kept_for("team=ml")], {"team": "ml"}, OPENED, id="its own"),
-        pytest.param([kept_for("team=ml")], {"team": "web"}, [], id="another's"),
-        pytest.param([kept_for("team=ml")], {}, [], id="a namespace without labels"),
-        pytest.param([kept_for("kubernetes.io/metadata.name in (team)")], {}, OPENED, id="by its name"),
-        pytest.param([kept_for("team=ml", parent="up"), kept_for("!closed", "up")], {"team": "ml"}, OPENED, id="both"),
-        pytest.param([kept_for("team=ml", parent="up"), kept_for("org=a", "up")], {"team": "ml"}, [], id="not above"),
-        pytest.param([kept_for("team=ml"), kept_for("org=a", "root")], {"team": "ml"}, [], id="not at the root"),
-        pytest.param([kept_for("team=")], {"team": ""}, OPENED, id="an empty value"),
-        pytest.param([kept_for("")], {"team": "ml"}, [], id="an empty selector is nobody's"),
-        pytest.param([kept_for("team in (ml")], {"team": "ml"}, [], id="one that cannot be read is nobody's"),
-    ],
+@cases(
+    "queues, labels, opened",
+    ("its own", [kept_for("team=ml")], {"team": "ml"}, OPENED),
+    ("another's", [kept_for("team=ml")], {"team": "web"}, []),
+    ("a namespace without labels", [kept_for("team=ml")], {}, []),
+    ("by its name", [kept_for("kubernetes.io/metadata.name in (team)")], {}, OPENED),
+    ("both", [kept_for("team=ml", parent="up"), kept_for("!closed", "up")], {"team": "ml"}, OPENED),
+    ("not above", [kept_for("team=ml", parent="up"), kept_for("org=a", "up")], {"team": "ml"}, []),
+    ("not at the root", [kept_for("team=ml"), kept_for("org=a", "root")], {"team": "ml"}, []),
+    ("an empty value", [kept_for("team=")], {"team": ""}, OPENED),
+    ("an empty selector is nobody's", [kept_for("")], {"team": "ml"}, []),
+    ("one that cannot be read is nobody's", [kept_for("team in (ml")], {"team": "ml"}, []),
 )
 async def test_a_gang_starts_in_queues_that_are_there_for_its_namespace(
     queues: Sequence[JSON], labels: dict[str, str], opened: Sequence[str]
@@ -75,7 +74,7 @@ async def test_a_gang_starts_in_queues_that_are_there_for_its_namespace(
 
 
 @pytest.mark.parametrize("mode", ["queue", "assemble", "off"])
-@pytest.mark.parametrize("groups", [[], [pod_group()]], ids=["new", "with a PodGroup"])
+@cases("groups", ("new", []), ("with a PodGroup", [pod_group()]))
 async def test_a_forbidden_queue_looks_like_a_missing_one(mode: str, groups: list[JSON]) -> None:
     """Every write, byte for byte: events, PodGroup, annotations. The queue's own mode does not shine through."""
     forbidden = kept_for("team=ml")
@@ -159,7 +158,7 @@ async def test_who_runs_in_a_queue_that_was_closed_to_it_is_not_told_that_it_is_
     assert "on hold" not in harness.annotations(GROUP)[MESSAGE]
 
 
-@pytest.mark.parametrize("queues", [[], [kept_for("team=ml")]], ids=["missing", "forbidden"])
+@cases("queues", ("missing", []), ("forbidden", [kept_for("team=ml")]))
 async def test_to_leave_musters_hands_is_no_way_into_a_forbidden_queue(queues: list[JSON]) -> None:
     """Let go, its pods would run where their PodGroup says."""
     harness = harness_of(*queues, workloads=[ray_cluster(labels={MANAGED: "false"})], groups=[pod_group()])

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from muster.model.names import MESSAGE
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, queue, template
 from tests.unit.controller.test_waves import of_wave
@@ -55,13 +56,11 @@ NODES = (job("node", 2), job("launcher", ready="node"))
 CHAIN = (job("node"), job("proxy", ready="node"), job("launcher", ready="proxy"))
 
 
-@pytest.mark.parametrize(
-    ("jobs", "order", "first", "then"),
-    [
-        pytest.param(NODES, "AnyOrder", {"node": 2}, [{"launcher": 1}], id="ready"),
-        pytest.param(CHAIN, "AnyOrder", {"node": 1}, [{"proxy": 1}, {"launcher": 1}], id="transitively"),
-        pytest.param((job("node", 2), job("launcher")), "InOrder", {"node": 2}, [{"launcher": 1}], id="in order"),
-    ],
+@cases(
+    "jobs, order, first, then",
+    ("ready", NODES, "AnyOrder", {"node": 2}, [{"launcher": 1}]),
+    ("transitively", CHAIN, "AnyOrder", {"node": 1}, [{"proxy": 1}, {"launcher": 1}]),
+    ("in order", (job("node", 2), job("launcher")), "InOrder", {"node": 2}, [{"launcher": 1}]),
 )
 @pytest.mark.parametrize("restarted", [False, True])
 async def test_two_that_fit_alone_do_not_block_each_other(

@@ -1,8 +1,7 @@
 """Workloads of which pods came without muster: left alone until all pods are new, and then managed."""
 
-import pytest
-
 from muster.model.names import ADMITTED, GROUP_NAME, STATE
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, old_pod, pod_group, queue, ray_cluster, ray_pod, workers
 
@@ -45,7 +44,7 @@ async def test_nor_is_one_whose_numbers_would_make_no_gang() -> None:
     assert await harness_of(*OLD, workloads=[broken]).settle() == []
 
 
-@pytest.mark.parametrize("groups", [[], [pod_group(ours=False)]], ids=["no group", "the operator's group"])
+@cases("groups", ("no group", []), ("the operator's group", [pod_group(ours=False)]))
 async def test_pods_that_an_operator_bound_are_its_own(groups: list[JSON]) -> None:
     """The operator's own gang flag is on, or was when they were made."""
     bound = [{**pod, "metadata": {**pod["metadata"], "annotations": {GROUP_NAME: GROUP}}} for pod in OLD]
@@ -65,13 +64,11 @@ async def test_pods_that_volcano_bound_to_a_group_of_its_own_making_are_nobodys_
     assert [reason for reason, _ in said(harness)] == ["NotManaged"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "gone",
-    [
-        pytest.param({"phase": "Succeeded"}, id="finished"),
-        pytest.param({"meta": {"deletionTimestamp": "2026-11-21T10:00:00Z"}}, id="being deleted"),
-        pytest.param({"owner_uid": "uid-former"}, id="of a former workload of this name"),
-    ],
+    ("finished", {"phase": "Succeeded"}),
+    ("being deleted", {"meta": {"deletionTimestamp": "2026-11-21T10:00:00Z"}}),
+    ("of a former workload of this name", {"owner_uid": "uid-former"}),
 )
 async def test_pods_that_are_on_their_way_out_do_not_count(gone: JSON) -> None:
     new = [ray_pod("new-head", "headgroup"), ray_pod("new-0"), ray_pod("new-1")]

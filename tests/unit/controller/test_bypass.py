@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 
-import pytest
-
 from controller import bypass
 from muster.model.times import text_of
 from muster.planning.expectations import Expectations
 from muster.queueing.entries import Claim, EntryKey
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import amounts
 
@@ -20,14 +19,12 @@ def waits(ledger: Ledger, queue: str = "q") -> None:
     ledger.wait(Candidate(KEY, queue, 0, "10:00", amounts(cpu="3")))
 
 
-@pytest.mark.parametrize(
-    ("meanwhile", "noted"),
-    [
-        pytest.param(waits, True, id="it still waits"),
-        pytest.param(lambda ledger: ledger.hold(Claim(KEY, "q", amounts(cpu="3"))), False, id="it has started"),
-        pytest.param(lambda ledger: waits(ledger, "other"), False, id="it waits in another queue"),
-        pytest.param(lambda ledger: ledger.forget(KEY), False, id="it is gone"),
-    ],
+@cases(
+    "meanwhile, noted",
+    ("it still waits", waits, True),
+    ("it has started", lambda ledger: ledger.hold(Claim(KEY, "q", amounts(cpu="3"))), False),
+    ("it waits in another queue", lambda ledger: waits(ledger, "other"), False),
+    ("it is gone", lambda ledger: ledger.forget(KEY), False),
 )
 async def test_a_gang_was_passed_if_it_still_waits_where_it_waited(
     meanwhile: Callable[[Ledger], None],

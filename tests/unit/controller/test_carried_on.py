@@ -1,13 +1,12 @@
 """What carries on work that was asked for earlier has that place in the line: the retry of a RayJob."""
 
-import pytest
-
 from muster.cluster.observe import observe
 from muster.cluster.triggers import GangTriggers
 from muster.model.names import MANAGED
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.ray_parents import RAY_JOB, RAY_SERVICE
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import filled, workload_store
 from tests.support.controller.two_gangs import members
@@ -71,15 +70,13 @@ async def test_a_cluster_that_nobody_retries_has_its_own_age() -> None:
     assert await first(line()) == "between"
 
 
-@pytest.mark.parametrize(
+@cases(
     "above",
-    [
-        pytest.param(job(cluster="another"), id="a RayJob that made another cluster"),
-        pytest.param(job(cluster=""), id="one that has made none yet"),
-        pytest.param(job(state="Complete"), id="one that is complete"),
-        pytest.param(job(state="Failed"), id="one that failed for good"),
-        pytest.param(maker("RayCronJob"), id="a RayCronJob, each of whose jobs is work of its own"),
-    ],
+    ("a RayJob that made another cluster", job(cluster="another")),
+    ("one that has made none yet", job(cluster="")),
+    ("one that is complete", job(state="Complete")),
+    ("one that failed for good", job(state="Failed")),
+    ("a RayCronJob, each of whose jobs is work of its own", maker("RayCronJob")),
 )
 async def test_an_owner_reference_alone_gives_nobody_an_older_place(above: JSON) -> None:
     """Anybody may write one, to a job of last year; KubeRay names in the status the cluster that is its own."""
@@ -138,7 +135,7 @@ def test_other_words_of_a_service_are_no_news_for_its_clusters() -> None:
     assert told == []
 
 
-@pytest.mark.parametrize("between", [False, True], ids=["a RayJob", "the RayCronJob above it"])
+@cases("between", ("a RayJob", False), ("the RayCronJob above it", True))
 async def test_what_is_written_on_the_maker_of_a_cluster_later_is_heard(*, between: bool) -> None:
     """It speaks for its cluster, which may wait where nothing else happens: the next leader would have heard it."""
     top = maker("RayCronJob", "top") if between else maker()

@@ -8,6 +8,7 @@ import pytest
 from muster.model.names import MESSAGE
 from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import RUNS, gang, harness
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, NAMESPACE, pod, queue, ray_owner, ray_pod, template, workers
@@ -193,13 +194,11 @@ async def test_terminating_pods_are_replaced_once() -> None:
     assert len(world.open_pods()) == 8, "four, and four in their stead"
 
 
-@pytest.mark.parametrize(
-    ("seconds", "grace", "later", "opened"),
-    [
-        pytest.param(30.0, 30, 0.0, True, id="ends soon"),
-        pytest.param(3e8, 300_000_000, 0.0, False, id="may take ten years"),
-        pytest.param(30.0, 30, 3600.0, False, id="should be gone for an hour"),
-    ],
+@cases(
+    "seconds, grace, later, opened",
+    ("ends soon", 30.0, 30, 0.0, True),
+    ("may take ten years", 3e8, 300_000_000, 0.0, False),
+    ("should be gone for an hour", 30.0, 30, 3600.0, False),
 )
 async def test_what_takes_long_to_end_is_not_replaced_beside_itself(
     *, seconds: float, grace: int, later: float, opened: bool

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from muster.model.names import MESSAGE
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import gang, harness, running
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, priority_class
@@ -40,12 +39,10 @@ def told(world: Harness) -> list[str]:
     return [note for _, reason, note in world.events() if reason == "StillHeld"]
 
 
-@pytest.mark.parametrize(
-    ("made_with", "kept"),
-    [
-        pytest.param({"priority": 0}, "no priority class", id="none"),
-        pytest.param({"priority": 10, "priorityClassName": "low"}, 'priority class "low"', id="a lower one"),
-    ],
+@cases(
+    "made_with, kept",
+    ("none", {"priority": 0}, "no priority class"),
+    ("a lower one", {"priority": 10, "priorityClassName": "low"}, 'priority class "low"'),
 )
 async def test_pods_keep_the_class_that_they_were_made_with_and_that_is_said(made_with: JSON, kept: str) -> None:
     world = waits(**made_with)

@@ -7,6 +7,7 @@ import pytest
 from muster.kube.errors import ApiError
 from muster.model.names import MESSAGE, STATE
 from muster.model.times import seconds_of
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, KEY, pytorch_job, pytorch_pod, queue, ray_cluster, ray_pod
 
@@ -98,10 +99,7 @@ async def test_a_gang_whose_time_is_over_is_not_admitted_when_room_comes() -> No
     assert [name for name in harness.open_pods() if name in {"m", "w-0", "w-1"}] == []
 
 
-@pytest.mark.parametrize(
-    ("seconds", "again"),
-    [pytest.param(1800, 1440, id="far: when it is near"), pytest.param(3300, 300, id="near: at its end")],
-)
+@cases("seconds, again", ("far: when it is near", 1800, 1440), ("near: at its end", 3300, 300))
 async def test_the_gang_is_looked_at_again_when_something_changes_for_it(seconds: int, again: int) -> None:
     """Nothing happens in the cluster at that moment: nobody else would wake it."""
     harness = waiting()

@@ -1,19 +1,16 @@
 """Gangs that leave a queue: what that takes of the apiserver, and how quick it is where only calls take time."""
 
-import pytest
-
 from hack.bench.drain import Terms, drained
+from tests.support.cases import cases
 
 _GOAL = 0.95  # of a raw client that does the same writes; a real controller computes as well
 
 
-@pytest.mark.parametrize(
+@cases(
     "terms",
-    [
-        pytest.param(Terms(), id="the apiserver is busy"),
-        pytest.param(Terms(cores=64, trip=0.1), id="it is far"),
-        pytest.param(Terms(waiting=300), id="more gangs wait"),
-    ],
+    ("the apiserver is busy", Terms()),
+    ("it is far", Terms(cores=64, trip=0.1)),
+    ("more gangs wait", Terms(waiting=300)),
 )
 def test_a_drain_waits_for_nothing_but_the_writes_that_it_needs(terms: Terms) -> None:
     found = drained(terms)

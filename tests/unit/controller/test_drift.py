@@ -8,6 +8,7 @@ from muster.kube.errors import ApiError
 from muster.model.names import ADMITTED, ADMITTED_AT, ADMITTED_FOR, MANAGED_BY, MESSAGE, STATE
 from muster.model.objects import PodGroup
 from muster.workloads.kubeflow import PYTORCH_JOB
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import members
@@ -66,13 +67,11 @@ async def test_somebody_who_writes_back_is_answered_less_and_less_often() -> Non
     assert 12 <= repairs <= 25
 
 
-@pytest.mark.parametrize(
+@cases(
     "theirs",
-    [
-        pytest.param({STATE: "Bogus", MESSAGE: "bogus"}, id="state and words"),
-        pytest.param({ADMITTED: "bogus"}, id="the mark"),
-        pytest.param({ADMITTED_AT: ""}, id="its time"),
-    ],
+    ("state and words", {STATE: "Bogus", MESSAGE: "bogus"}),
+    ("the mark", {ADMITTED: "bogus"}),
+    ("its time", {ADMITTED_AT: ""}),
 )
 async def test_somebody_who_writes_over_musters_annotations_is_answered_less_and_less_often(theirs: JSON) -> None:
     """A quarter of an hour of a tool that does so every three seconds."""
@@ -169,7 +168,7 @@ async def test_a_leader_that_comes_in_the_middle_of_it_believes_no_claim_that_is
     assert str(harness.term.ledger.used("q")["cpu"]) == "4"
 
 
-@pytest.mark.parametrize("broken", [False, True], ids=["raised", "broken by an edit"])
+@cases("broken", ("raised", False), ("broken by an edit", True))
 async def test_a_new_leader_believes_what_was_written_with_the_mark(broken: bool) -> None:  # noqa: FBT001
     """A tenant raises his workload, writes the group's numbers after it, and strips who owns them."""
     harness = await scaled_up()
@@ -227,13 +226,7 @@ async def test_a_group_that_somebody_deletes_comes_back_with_what_its_gang_was_a
     assert harness.open_pods() == opened
 
 
-@pytest.mark.parametrize(
-    ("field", "taken"),
-    [
-        pytest.param("minTaskMember", "workers", id="a role"),
-        pytest.param("minResources", "memory", id="a resource"),
-    ],
-)
+@cases("field, taken", ("a role", "minTaskMember", "workers"), ("a resource", "minResources", "memory"))
 async def test_a_number_that_somebody_takes_out_of_an_admitted_group_comes_back(field: str, taken: str) -> None:
     """It is nobody's field any more; and what the workload has come to want since does not come with it."""
     harness = await scaled_up()

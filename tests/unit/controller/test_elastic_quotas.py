@@ -1,9 +1,8 @@
 """Gangs of coscheduling and the ElasticQuota of their namespace: who waits, what they say, and what lets them start."""
 
-import pytest
-
 from muster.model.names import MESSAGE, STATE
 from muster.schedulers import SCHEDULERS
+from tests.support.cases import cases
 from tests.support.controller import bypass_queue
 from tests.support.controller.bypass_queue import LARGE, SMALL
 from tests.support.controller.recording_client import Harness
@@ -75,7 +74,7 @@ async def test_a_namespace_holds_no_more_than_its_quota_in_all_queues_and_the_ot
     )
 
 
-@pytest.mark.parametrize("grows", [True, False], ids=["the quota grows", "the other ends"])
+@cases("grows", ("the quota grows", True), ("the other ends", False))
 async def test_the_next_starts_when_there_is_room(grows: bool) -> None:  # noqa: FBT001
     large, pods = gang("large", 3, "2026-11-21T10:00:00Z")
     world = harness((large, pods), gang("small", 2, "2026-11-21T11:00:00Z", "r"))

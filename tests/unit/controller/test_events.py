@@ -2,14 +2,13 @@
 
 import asyncio
 
-import pytest
-
 from controller.events import Announcer, Budget
 from controller.fenced_writes import NotLeaderError, Writer
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.events import Regarding
 from muster.model.names import MESSAGE
 from muster.model.resource import POD_GROUPS, Resource
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness, RecordingClient, nobody
 from tests.support.controller.two_gangs import demo
 from tests.support.manifests.observed import GROUP, JSON, as_client, pod_group, queue
@@ -122,13 +121,11 @@ async def test_an_apiserver_that_takes_no_events_holds_nobody_up() -> None:
     running.cancel()
 
 
-@pytest.mark.parametrize(
+@cases(
     "error",
-    [
-        pytest.param(ApiError(403, "Forbidden", "no events here"), id="refused"),
-        pytest.param(Unreachable("no route"), id="unreachable"),
-        pytest.param(NotLeaderError("the lease is gone"), id="no lease"),
-    ],
+    ("refused", ApiError(403, "Forbidden", "no events here")),
+    ("unreachable", Unreachable("no route")),
+    ("no lease", NotLeaderError("the lease is gone")),
 )
 async def test_what_cannot_be_written_is_given_up_and_the_next_is_tried(error: Exception) -> None:
     client = RecordingClient(fails={"create Event": [error]})

@@ -7,6 +7,7 @@ from muster.kube.store import Change
 from muster.model.names import STATE
 from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, KEY, made, pod_group, queue, ray_cluster, ray_pod, workers
 
@@ -78,13 +79,11 @@ def test_new_ones_wait_for_gangs_that_have_no_node_yet_but_not_for_ever() -> Non
     assert watch.wait == 0
 
 
-@pytest.mark.parametrize(
+@cases(
     "condition",
-    [
-        pytest.param({"reason": "EvictionByEvictionAPI"}, id="a drained node"),
-        pytest.param({"status": "False"}, id="not any more"),
-        pytest.param({"type": "Ready"}, id="another condition"),
-    ],
+    ("a drained node", {"reason": "EvictionByEvictionAPI"}),
+    ("not any more", {"status": "False"}),
+    ("another condition", {"type": "Ready"}),
 )
 def test_others_reasons_to_go_keep_nobody_waiting(condition: dict[str, str]) -> None:
     """A crashed member's replacement must come at once."""
@@ -114,7 +113,7 @@ def test_several_pods_that_go_together_are_one_eviction() -> None:
     assert watch.wait == 4
 
 
-@pytest.mark.parametrize("status", ["True", "False"], ids=["evicted", "crashed"])
+@cases("status", ("evicted", "True"), ("crashed", "False"))
 def test_of_replacements_that_are_gone_nothing_is_kept(status: str) -> None:
     """A gang may be evicted every few minutes for months, and is never calm."""
     watch = Watch()
@@ -232,7 +231,7 @@ async def comes(world: Harness, name: str, role: str = "headgroup") -> None:
     await world.settle()
 
 
-@pytest.mark.parametrize("cpu", [pytest.param("9", id="there is room"), pytest.param("3", id="its room alone")])
+@cases("cpu", ("there is room", "9"), ("its room alone", "3"))
 async def test_a_head_that_crashes_is_open_at_once_while_an_evicted_worker_ends(cpu: str) -> None:
     world = await ending("w-1", cpu=cpu)
     del world.client.pods["h"]
@@ -242,7 +241,7 @@ async def test_a_head_that_crashes_is_open_at_once_while_an_evicted_worker_ends(
     assert "w-2" not in world.open_pods()
 
 
-@pytest.mark.parametrize("cpu", [pytest.param("9", id="there is room"), pytest.param("3", id="its room alone")])
+@cases("cpu", ("there is room", "9"), ("its room alone", "3"))
 async def test_what_comes_for_an_evicted_head_is_open_before_that_has_ended(cpu: str) -> None:
     """As its replacement it may take its room, which counts against everybody else until it has gone."""
     world = await ending("h", cpu=cpu)

@@ -9,6 +9,7 @@ import pytest
 from muster.kube.errors import Unreachable
 from muster.model.names import MESSAGE, QUEUE_LABEL
 from muster.schedulers import SCHEDULERS
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.two_gangs import demo, members
 from tests.support.manifests.observed import (
@@ -99,10 +100,8 @@ async def test_room_goes_to_the_first_in_order_and_no_more_are_looked_at_than_gr
     assert looked == ["ending-0", *ELASTIC[:3]]
 
 
-@pytest.mark.parametrize(
-    ("root", "first"),
-    [({}, [*SIBLINGS, ELASTIC[0]]), ({"muster.dev/siblings": "age"}, ELASTIC[:3])],
-    ids=["by share", "by age"],
+@cases(
+    "root, first", ("by share", {}, [*SIBLINGS, ELASTIC[0]]), ("by age", {"muster.dev/siblings": "age"}, ELASTIC[:3])
 )
 async def test_room_goes_to_the_queue_that_has_least_of_its_share(root: dict[str, str], first: list[str]) -> None:
     """However many want to grow in the other, and are older. The queue above may say that age alone counts."""
@@ -173,7 +172,7 @@ async def test_of_replicas_with_several_hosts_whole_ones_start() -> None:
     assert {"w-4", "w-5"} <= set(harness.open_pods())
 
 
-@pytest.mark.parametrize("gone", [False, True], ids=["still being deleted", "gone by then"])
+@cases("gone", ("still being deleted", False), ("gone by then", True))
 async def test_the_room_of_a_pod_that_dies_is_taken_once(*, gone: bool) -> None:
     """By one that waited for room to grow, for the gang was admitted for that many; what comes in its stead waits."""
     harness = demo(pods=[*members(), ray_pod("demo-w-2")], queues=[queue(cpu="3", memory="6Gi")])
@@ -197,7 +196,7 @@ async def test_the_room_of_a_pod_that_dies_is_taken_once(*, gone: bool) -> None:
     assert "; no room yet for cpu 1 and memory 1Gi more (demo-w-3); " in harness.annotations(GROUP)[MESSAGE]
 
 
-@pytest.mark.parametrize("gone", [False, True], ids=["failed", "gone"])
+@cases("gone", ("failed", False), ("gone", True))
 @pytest.mark.parametrize("scheduler", ["volcano", "scheduler-plugins-scheduler"])
 async def test_nobody_takes_the_room_of_a_lost_head_though_its_gang_has_grown(scheduler: str, *, gone: bool) -> None:
     """The gang was admitted for its head alone and holds a worker beside it; the head comes again and is opened."""

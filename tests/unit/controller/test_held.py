@@ -7,6 +7,7 @@ import pytest
 
 from muster.model.names import ADMITTED, GANG, GATE, MANAGED, MESSAGE, STATE
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import gang, harness, running
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import (
@@ -51,14 +52,12 @@ def opened(harness: Harness, name: str = "late") -> list[str]:
     return [one for one in harness.open_pods() if one.startswith(f"{name}-")]
 
 
-@pytest.mark.parametrize(
+@cases(
     "changed",
-    [
-        pytest.param(late(), id="its labels are gone"),
-        pytest.param(late(**{MANAGED: "false"}), id="it opts out without a queue"),
-        pytest.param(late(**{MANAGED: "false", "volcano.sh/queue-name": "q"}), id="it opts out"),
-        pytest.param(late(**{"ray.io/scheduler-name": "yunikorn"}), id="it names somebody else's scheduler"),
-    ],
+    ("its labels are gone", late()),
+    ("it opts out without a queue", late(**{MANAGED: "false"})),
+    ("it opts out", late(**{MANAGED: "false", "volcano.sh/queue-name": "q"})),
+    ("it names somebody else's scheduler", late(**{"ray.io/scheduler-name": "yunikorn"})),
 )
 async def test_a_gang_that_waits_is_not_let_go_by_what_its_owner_takes_back(changed: JSON) -> None:
     waits = full()
@@ -136,16 +135,14 @@ async def test_when_its_held_pods_are_gone_it_is_as_it_says() -> None:
     assert waits.term.ledger.waiting("q") == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "stranger",
-    [
-        pytest.param(beside("stranger", "no-such-role"), id="of an unknown role"),
-        pytest.param(beside("stranger", nodeName="node-1"), id="with a node"),
-        pytest.param(beside("stranger", schedulerName="my-own"), id="of another scheduler"),
-        pytest.param(beside("stranger", "no-such-role", FIRST), id="of an unknown role, in the same second"),
-        pytest.param(beside("stranger", created=FIRST, nodeName="node-1"), id="with a node, in the same second"),
-        pytest.param(beside("stranger", created=FIRST, schedulerName="my-own"), id="another's, in the same second"),
-    ],
+    ("of an unknown role", beside("stranger", "no-such-role")),
+    ("with a node", beside("stranger", nodeName="node-1")),
+    ("of another scheduler", beside("stranger", schedulerName="my-own")),
+    ("of an unknown role, in the same second", beside("stranger", "no-such-role", FIRST)),
+    ("with a node, in the same second", beside("stranger", created=FIRST, nodeName="node-1")),
+    ("another's, in the same second", beside("stranger", created=FIRST, schedulerName="my-own")),
 )
 async def test_a_pod_that_comes_past_muster_opens_nothing(stranger: JSON) -> None:
     """The gang waits as before, and starts as a whole when its turn comes."""
@@ -198,17 +195,15 @@ async def test_surplus_of_a_running_gang_is_not_let_go_either() -> None:
     assert "runs-more" not in runs.open_pods()
 
 
-@pytest.mark.parametrize(
+@cases(
     "away",
-    [
-        pytest.param(lambda runs: runs.set_workload(of_runs({})), id="its labels are gone for a while"),
-        pytest.param(
-            lambda runs: runs.client.pods.update(
-                past=old_pod("past", cluster="runs", owner_uid="uid-runs", meta={"creationTimestamp": LATER})
-            ),
-            id="a pod comes past muster for a while",
+    ("its labels are gone for a while", lambda runs: runs.set_workload(of_runs({}))),
+    (
+        "a pod comes past muster for a while",
+        lambda runs: runs.client.pods.update(
+            past=old_pod("past", cluster="runs", owner_uid="uid-runs", meta={"creationTimestamp": LATER})
         ),
-    ],
+    ),
 )
 async def test_to_leave_and_come_back_larger_is_growth(away: Callable[[Harness], None]) -> None:
     """What a running gang was admitted for is not forgotten while it is left alone."""
@@ -363,7 +358,7 @@ async def test_a_job_without_its_policy_keeps_its_pods_held() -> None:
     assert opened(held, "train") == []
 
 
-@pytest.mark.parametrize("pods_have", ["low", ""], ids=["of their templates", "none"])
+@cases("pods_have", ("of their templates", "low"), ("none", ""))
 async def test_a_gang_comes_no_earlier_than_by_the_class_that_its_pods_got(pods_have: str) -> None:
     """A pod keeps the class that it was made with, whatever a label says of the workload, then or later."""
     classes = [priority_class("low", -100), priority_class("high", 1000)]

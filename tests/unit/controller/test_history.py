@@ -15,6 +15,7 @@ from muster.gangs.start_errors import PlannedStart, StartError, StartErrors
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import DRAIN_AFTER, HOLD, PASSED_SINCE, RUNS_ABOUT, STATE
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, SMALL, small_behind_large
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.two_gangs import members
@@ -98,14 +99,12 @@ async def after(harness: Harness, key: GangKey = TRAIN) -> Harness:
 # --- what is recorded -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("manifest", "recorded"),
-    [
-        pytest.param(job("Succeeded"), [7200], id="it has succeeded"),
-        pytest.param(job("Failed"), [7200], id="it has failed"),
-        pytest.param(job(suspend=True), [], id="it was suspended"),
-        pytest.param(job(), [], id="it runs on"),
-    ],
+@cases(
+    "manifest, recorded",
+    ("it has succeeded", job("Succeeded"), [7200]),
+    ("it has failed", job("Failed"), [7200]),
+    ("it was suspended", job(suspend=True), []),
+    ("it runs on", job(), []),
 )
 async def test_a_run_counts_that_has_come_to_its_end(manifest: JSON, recorded: list[int]) -> None:
     harness = await training()
@@ -143,14 +142,12 @@ async def test_a_new_leader_goes_on_with_runs_that_began_before_it() -> None:
     assert run_times(harness) == [7200]
 
 
-@pytest.mark.parametrize(
-    ("state", "recorded"),
-    [
-        pytest.param("Complete", [7200], id="it is complete"),
-        pytest.param("Failed", [7200], id="it has failed"),
-        pytest.param("Retrying", [], id="it tries again"),
-        pytest.param("Running", [], id="only the cluster was deleted"),
-    ],
+@cases(
+    "state, recorded",
+    ("it is complete", "Complete", [7200]),
+    ("it has failed", "Failed", [7200]),
+    ("it tries again", "Retrying", []),
+    ("only the cluster was deleted", "Running", []),
 )
 async def test_a_ray_job_that_ends_takes_its_cluster_along(state: str, recorded: list[int]) -> None:
     harness = nightly()
@@ -255,13 +252,11 @@ async def test_a_service_has_no_estimate() -> None:
     assert RUNS_ABOUT not in harness.annotations(GROUP)
 
 
-@pytest.mark.parametrize(
-    ("runs", "annotations", "said"),
-    [
-        pytest.param(20, {}, "15h", id="five times what nearly all take"),
-        pytest.param(19, {}, None, id="too few are known"),
-        pytest.param(20, {"drain-after": "24h"}, None, id="the queue says it"),
-    ],
+@cases(
+    "runs, annotations, said",
+    ("five times what nearly all take", 20, {}, "15h"),
+    ("too few are known", 19, {}, None),
+    ("the queue says it", 20, {"drain-after": "24h"}, None),
 )
 async def test_a_gang_that_is_passed_says_when_the_queue_drains_for_it(
     runs: int, annotations: dict[str, str], said: str | None
@@ -361,15 +356,13 @@ async def test_the_errors_of_planned_starts_are_kept_as_the_run_times_are() -> N
     assert lost.last_week(7200.0) is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "spoil",
-    [
-        pytest.param(lambda data: data[SHARD].update(runs="{"), id="cut off"),
-        pytest.param(lambda data: data[SHARD].update(runs='{"team": {"nightly": [60]}}'), id="no hashes"),
-        pytest.param(lambda data: data[SHARD].update(runs="x" * 10**6), id="large"),
-        pytest.param(lambda data: data[SHARD].update(runs=7), id="not text"),
-        pytest.param(lambda data: data.clear(), id="all deleted"),
-    ],
+    ("cut off", lambda data: data[SHARD].update(runs="{")),
+    ("no hashes", lambda data: data[SHARD].update(runs='{"team": {"nightly": [60]}}')),
+    ("large", lambda data: data[SHARD].update(runs="x" * 10**6)),
+    ("not text", lambda data: data[SHARD].update(runs=7)),
+    ("all deleted", lambda data: data.clear()),
 )
 async def test_history_that_cannot_be_read_is_empty_and_no_failure(
     spoil: Callable[[dict[str, Any]], None], caplog: pytest.LogCaptureFixture

@@ -6,6 +6,7 @@ from controller.live_reads import LiveReader
 from muster.admitters import KueueWorkload
 from muster.model.names import ADMITTED, ADMITTER, GATE, MESSAGE, STATE
 from muster.model.times import seconds_of
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.two_gangs import members
 from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, reply
@@ -130,7 +131,7 @@ async def test_of_a_gang_of_several_jobs_kueue_is_asked_of_each_in_the_moment_of
     assert ADMITTED not in harness.annotations("pair")
 
 
-@pytest.mark.parametrize("conditions", [EVICTED, []], ids=["evicted", "another Workload of the name"])
+@cases("conditions", ("evicted", EVICTED), ("another Workload of the name", []))
 async def test_of_an_admitted_gang_nothing_more_is_opened_when_kueue_takes_it_back(conditions: list[JSON]) -> None:
     """Its quota is gone seconds before its pods are; what comes meanwhile must not start."""
     harness = demo(*YES)
@@ -267,14 +268,12 @@ async def test_kueues_words_are_said_half_a_minute_later_when_they_come_after_ot
     assert harness.events()[1:] == [("Normal", "WaitingForKueue", words)]
 
 
-@pytest.mark.parametrize(
-    ("answer", "admitted"),
-    [
-        pytest.param(reply(kueue_workload(YES)), True, id="still"),
-        pytest.param(reply(kueue_workload(PENDING)), False, id="no longer"),
-        pytest.param(reply(kueue_workload(YES, uid="uid-next")), False, id="another of that name"),
-        pytest.param(failure(404, "NotFound"), False, id="gone"),
-    ],
+@cases(
+    "answer, admitted",
+    ("still", reply(kueue_workload(YES)), True),
+    ("no longer", reply(kueue_workload(PENDING)), False),
+    ("another of that name", reply(kueue_workload(YES, uid="uid-next")), False),
+    ("gone", failure(404, "NotFound"), False),
 )
 async def test_the_apiserver_says_whether_kueues_yes_holds(answer: Answer, *, admitted: bool) -> None:
     async with FaultyApiserver.serving() as server, server.client() as client:

@@ -4,8 +4,7 @@ import sys
 from types import FrameType
 from typing import Any
 
-import pytest
-
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import KEY, queue, ray_cluster, ray_pod, workers
 
@@ -55,7 +54,7 @@ async def _steps(count: int, *, runs: bool) -> int:
     return steps.count
 
 
-@pytest.mark.parametrize("runs", [True, False], ids=["runs", "waits"])
+@cases("runs", ("runs", True), ("waits", False))
 async def test_a_look_at_a_gang_takes_few_steps_for_each_of_its_pods(*, runs: bool) -> None:
     few, many = await _steps(FEW, runs=runs), await _steps(MANY, runs=runs)
     assert (many - few) / (MANY - FEW) <= MOST_STEPS

@@ -6,6 +6,7 @@ from controller.lost import LostGangs
 from controller.sweeps import Sweeps
 from muster.model.names import ADMITTED, NAMESPACE_SELECTOR
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import SMALL, gang, harness
 from tests.support.controller.recorded_queue import RecordedQueue
 from tests.support.controller.recording_client import Harness
@@ -79,7 +80,7 @@ def small_comes(world: Harness) -> None:
     world.watch()
 
 
-@pytest.mark.parametrize("above", [False, True], ids=["the queue", "the one above it"])
+@cases("above", ("the queue", False), ("the one above it", True))
 async def test_one_that_comes_with_the_queue_does_not_start_before_those_that_waited_for_it(*, above: bool) -> None:
     """It is looked at first, and is the only one of which the ledger knows."""
     world = harness(gang("g0", 2, created="2026-11-21T10:00:00Z"), cpu="2")

@@ -3,6 +3,7 @@
 import pytest
 
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, MESSAGE, QUEUE_LABEL
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, pod, queue, ray_cluster
 from tests.support.webhook.admission_reviews import answered, knowing, request
@@ -29,12 +30,10 @@ async def _settled(names: int) -> Harness:
     return harness
 
 
-@pytest.mark.parametrize(
-    ("names", "message"),
-    [
-        pytest.param(22, "its pods: names 66 resources, and muster reads 64 at most; use fewer", id="together"),
-        pytest.param(65, "spec: names 65 resources, and muster reads 64 at most; use fewer", id="each"),
-    ],
+@cases(
+    "names, message",
+    ("together", 22, "its pods: names 66 resources, and muster reads 64 at most; use fewer"),
+    ("each", 65, "spec: names 65 resources, and muster reads 64 at most; use fewer"),
 )
 async def test_a_gang_of_too_many_resources_is_invalid(names: int, message: str) -> None:
     harness = await _settled(names)

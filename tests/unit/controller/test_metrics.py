@@ -16,6 +16,7 @@ from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
 from muster.workloads.kubeflow import PYTORCH_JOB
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, gang, harness, running
 from tests.support.controller.recording_client import Harness, RecordingClient, nobody
 from tests.support.controller.stores import filled, workload_store
@@ -93,14 +94,11 @@ OTHERS = {"apiVersion": "x/v1", "kind": "X", "name": "x", "uid": "uid-x"}
 BELOW = {"metadata": {"name": "below"}, "spec": {"parent": "q"}, "status": {"state": "Open"}}
 
 
-@pytest.mark.parametrize(
-    ("queues", "groups", "counted"),
-    [
-        ([queue("other")], [], ("", "QueueNotFound")),
-        ([queue(), BELOW], [], ("q", "QueueNotLeaf")),
-        ([queue()], [pod_group(ours=False, owner=OTHERS)], ("q", "ForeignPodGroup")),
-    ],
-    ids=["no queue", "no leaf", "a PodGroup in the way"],
+@cases(
+    "queues, groups, counted",
+    ("no queue", [queue("other")], [], ("", "QueueNotFound")),
+    ("no leaf", [queue(), BELOW], [], ("q", "QueueNotLeaf")),
+    ("a PodGroup in the way", [queue()], [pod_group(ours=False, owner=OTHERS)], ("q", "ForeignPodGroup")),
 )
 async def test_gangs_without_a_pod_group_of_their_own_are_counted(
     queues: list[JSON], groups: list[JSON], counted: tuple[str, str], registry: CollectorRegistry

@@ -3,6 +3,7 @@
 import pytest
 
 from muster.model.names import ADMITTED, STATE
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, namespace, queue, ray_cluster, ray_pod, workers
 
@@ -84,7 +85,7 @@ async def test_with_the_gate_off_the_group_is_made_with_the_first_pod() -> None:
     assert not [one for one in written if one.startswith("patch")]
 
 
-@pytest.mark.parametrize("there", [3, 1], ids=["whole", "a part"])
+@cases("there", ("whole", 3), ("a part", 1))
 async def test_turned_off_the_gate_lets_those_go_that_it_held(there: int) -> None:
     harness = full("queue", pods=members()[:there])
     await harness.settle()

@@ -7,6 +7,7 @@ import pytest
 from muster.model.names import ADMITTED_FOR, MESSAGE, STATE
 from muster.model.objects import PodGroupSpec
 from muster.planning.record import AdmittedTerms, carried, granted
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, amounts, queue, ray_cluster, ray_pod, workers
 
@@ -87,15 +88,13 @@ def spec(pods: int, cpu: str, needs: str = "") -> PodGroupSpec:
     )
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "kept"),
-    [
-        pytest.param(spec(4, "4", "8"), spec(4, "4"), "8", id="nothing has changed"),
-        pytest.param(spec(4, "4", "8"), spec(2, "2"), "4", id="half of the pods"),
-        pytest.param(spec(4, "4"), spec(4, "4"), "4", id="nothing beyond the templates"),
-        pytest.param(None, spec(4, "4"), "4", id="an older muster"),
-        pytest.param(spec(4, "4", "many"), spec(4, "4"), "4", id="unreadable"),
-    ],
+@cases(
+    "before, now, kept",
+    ("nothing has changed", spec(4, "4", "8"), spec(4, "4"), "8"),
+    ("half of the pods", spec(4, "4", "8"), spec(2, "2"), "4"),
+    ("nothing beyond the templates", spec(4, "4"), spec(4, "4"), "4"),
+    ("an older muster", None, spec(4, "4"), "4"),
+    ("unreadable", spec(4, "4", "many"), spec(4, "4"), "4"),
 )
 def test_what_is_needed_beyond_the_templates_goes_with_the_pods(
     before: PodGroupSpec | None, now: PodGroupSpec, kept: str

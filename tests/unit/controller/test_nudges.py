@@ -17,6 +17,7 @@ from muster.planning.expectations import Expectations
 from muster.planning.phase import Phase
 from muster.planning.plan import GangPlan
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.observations import touches_and_looks
 from tests.support.controller.recording_client import Harness
 from tests.support.faults.apiserver import FaultyApiserver, listing, manifest, reply
@@ -126,13 +127,11 @@ async def nudges(harness: Harness, seconds: int = 60) -> int:
 HEAD, WORKERS = ray_pod("demo-head", "headgroup"), [ray_pod("demo-w-0"), ray_pod("demo-w-1")]
 
 
-@pytest.mark.parametrize(
+@cases(
     "pods",
-    [
-        pytest.param([], id="no pod yet"),
-        pytest.param([HEAD], id="gang not whole"),
-        pytest.param([ray_pod("demo-head", "headgroup", held=False), WORKERS[0]], id="a member lost while it runs"),
-    ],
+    ("no pod yet", []),
+    ("gang not whole", [HEAD]),
+    ("a member lost while it runs", [ray_pod("demo-head", "headgroup", held=False), WORKERS[0]]),
 )
 async def test_a_workload_that_lacks_pods_is_touched(pods: list[JSON]) -> None:
     harness = harness_of(*pods)
@@ -143,18 +142,16 @@ async def test_a_workload_that_lacks_pods_is_touched(pods: list[JSON]) -> None:
     assert list(touched.body) == ["metadata"], "only metadata"
 
 
-@pytest.mark.parametrize(
-    ("pods", "cluster"),
-    [
-        pytest.param([HEAD, *WORKERS], None, id="whole"),
-        pytest.param([HEAD, *WORKERS, ray_pod("demo-w-2")], None, id="more than whole"),
-        pytest.param([HEAD, WORKERS[0], ray_pod("demo-w-1", phase="Succeeded")], None, id="one has finished"),
-        pytest.param([], ray_cluster(labels={}), id="not muster's"),
-        pytest.param([], ray_cluster(suspend=True), id="suspended"),
-        pytest.param([], ray_cluster(meta={"deletionTimestamp": "2026-11-21T10:00:00Z"}), id="being deleted"),
-        pytest.param([old_pod("old")], None, id="left alone"),
-        pytest.param([], ray_cluster(workers(replicas=-1)), id="invalid"),
-    ],
+@cases(
+    "pods, cluster",
+    ("whole", [HEAD, *WORKERS], None),
+    ("more than whole", [HEAD, *WORKERS, ray_pod("demo-w-2")], None),
+    ("one has finished", [HEAD, WORKERS[0], ray_pod("demo-w-1", phase="Succeeded")], None),
+    ("not muster's", [], ray_cluster(labels={})),
+    ("suspended", [], ray_cluster(suspend=True)),
+    ("being deleted", [], ray_cluster(meta={"deletionTimestamp": "2026-11-21T10:00:00Z"})),
+    ("left alone", [old_pod("old")], None),
+    ("invalid", [], ray_cluster(workers(replicas=-1))),
 )
 async def test_a_workload_that_lacks_nothing_of_musters_is_not_touched(pods: list[JSON], cluster: JSON | None) -> None:
     assert await nudges(harness_of(*pods, cluster=cluster)) == 0
@@ -355,17 +352,15 @@ async def test_a_workload_that_cannot_be_touched_is_told_of_in_the_log(caplog: p
     assert "team/ray-demo-pg: failed to nudge its operator: 403 Forbidden: no" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("job", "short"),
-    [
-        pytest.param({"spec": {"parallelism": 2}}, True, id="no pod yet"),
-        pytest.param({"spec": {"parallelism": 2}, "status": {"active": 1}}, True, id="one is missing"),
-        pytest.param({"spec": {"parallelism": 2}, "status": {"active": 2}}, False, id="all there"),
-        pytest.param({"spec": {"suspend": True}}, False, id="suspended"),
-        pytest.param({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, False, id="complete"),
-        pytest.param({"status": {"conditions": [{"type": "Failed", "status": "True"}]}}, False, id="failed"),
-        pytest.param({"status": {"conditions": [{"type": "Failed", "status": "False"}]}}, True, id="not failed"),
-    ],
+@cases(
+    "job, short",
+    ("no pod yet", {"spec": {"parallelism": 2}}, True),
+    ("one is missing", {"spec": {"parallelism": 2}, "status": {"active": 1}}, True),
+    ("all there", {"spec": {"parallelism": 2}, "status": {"active": 2}}, False),
+    ("suspended", {"spec": {"suspend": True}}, False),
+    ("complete", {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, False),
+    ("failed", {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}, False),
+    ("not failed", {"status": {"conditions": [{"type": "Failed", "status": "False"}]}}, True),
 )
 async def test_which_jobs_lack_pods(job: JSON, short: bool) -> None:  # noqa: FBT001
     async with FaultyApiserver.serving() as server, server.client() as client:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from muster.model.names import HOLD, MESSAGE, PASSED_SINCE, STATE
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, OF_A_JOB, passed, small_behind_large
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.two_gangs import SMALL, demo, members, two
@@ -67,7 +68,7 @@ async def test_the_gang_behind_one_on_hold_starts_and_the_place_in_line_is_kept(
     assert message.endswith("position 1 of 1 waiting")
 
 
-@pytest.mark.parametrize("settings", [{}, {"queueing": "strict"}], ids=["whose patience is over", "strict"])
+@cases("settings", ("whose patience is over", {}), ("strict", {"queueing": "strict"}))
 async def test_nobody_waits_behind_a_gang_on_hold(settings: dict[str, str]) -> None:
     harness = small_behind_large(passed(), annotations=settings)
     await harness.settle()

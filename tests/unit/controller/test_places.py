@@ -9,6 +9,7 @@ from muster.model.names import ADMITTED, ADMITTED_FOR, MESSAGE, STATE
 from muster.model.pods import Pod
 from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import SMALL, again, demo, members, pods_go, two, until_refused
@@ -241,7 +242,7 @@ async def test_pods_of_a_former_workload_of_the_name_take_room() -> None:
     assert harness.open_pods() == ["other-head", "other-w-0", "other-w-1"]
 
 
-@pytest.mark.parametrize("follows", [False, True], ids=["deleted", "deleted and made anew"])
+@cases("follows", ("deleted", False), ("deleted and made anew", True))
 async def test_pods_of_a_deleted_workload_whose_gates_were_just_opened_take_room(follows: bool) -> None:  # noqa: FBT001
     """The watch of pods is behind, and shows them as held: they may run all the same."""
     harness = two()
@@ -317,7 +318,7 @@ async def test_a_new_leader_gives_no_room_to_surplus_that_another_gang_holds(gro
 
 
 # The next leader, and a user who makes it larger again, have nothing else to go by.
-@pytest.mark.parametrize("taken_over", [False, True], ids=["the same leader", "a new leader"])
+@cases("taken_over", ("the same leader", False), ("a new leader", True))
 async def test_room_of_a_gang_that_becomes_smaller_is_free_when_its_mark_says_so(*, taken_over: bool) -> None:
     harness = two()
     await harness.settle()

@@ -6,6 +6,7 @@ import pytest
 
 from muster.model.names import GANG_COMPLETIONS, GANG_SIZE, MESSAGE, STATE
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, NAMESPACE, pod, queue, template
 
@@ -95,14 +96,12 @@ async def test_a_round_of_a_job_starts_when_all_its_pods_are_there(completions: 
     assert harness.open_pods() == sorted(harness.client.pods)
 
 
-@pytest.mark.parametrize(
-    ("done", "later"),
-    [
-        pytest.param("Failed", of_job("e", second=20), id="what failed is made again"),
-        pytest.param("Succeeded", of_job("e", second=20, job="next"), id="a former Job's pods count for nothing"),
-        pytest.param("Succeeded", of_job("e", second=20, completions=None), id="nobody knows how many are to succeed"),
-        pytest.param("Succeeded", of_job("e", second=20, completions=2), id="more have succeeded than it wants"),
-    ],
+@cases(
+    "done, later",
+    ("what failed is made again", "Failed", of_job("e", second=20)),
+    ("a former Job's pods count for nothing", "Succeeded", of_job("e", second=20, job="next")),
+    ("nobody knows how many are to succeed", "Succeeded", of_job("e", second=20, completions=None)),
+    ("more have succeeded than it wants", "Succeeded", of_job("e", second=20, completions=2)),
 )
 async def test_no_part_of_a_gang_starts_for_what_has_ended(done: str, later: JSON) -> None:
     harness = await started(of_job(name) for name in "abcd")
@@ -138,7 +137,7 @@ async def two_runs(*, cpu: str = "4", second: int = 3) -> Harness:
 
 
 @pytest.mark.parametrize("restarted", [False, True])
-@pytest.mark.parametrize("cpu", ["4", "9"], ids=["no room for both", "room for both"])
+@cases("cpu", ("no room for both", "4"), ("room for both", "9"))
 async def test_a_second_job_is_no_growth_of_the_first(*, cpu: str, restarted: bool) -> None:
     """It waits as a whole until the first has ended, and then starts as a whole."""
     world = await two_runs(cpu=cpu)

@@ -1,9 +1,8 @@
 """Two gangs, each with a part of its pods, that keep each other from the rest under one ResourceQuota."""
 
-import pytest
-
 from muster.model.names import HOLD, MESSAGE, REQUEUE_AFTER
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import (
     JSON,
@@ -79,17 +78,15 @@ async def test_a_quota_that_something_else_fills_is_named_alone() -> None:
     assert words(harness, OLD).endswith("it has cpu 0 left; have it raised, or end what else is charged to it")
 
 
-@pytest.mark.parametrize(
+@cases(
     "quota",
-    [
-        pytest.param(resource_quota({"requests.cpu": "4"}, used={"requests.cpu": "3"}), id="room for the next pod"),
-        pytest.param(resource_quota({"memory": "9Gi"}, used={"memory": "1Gi"}), id="of something else"),
-        pytest.param(
-            resource_quota({"limits.ephemeral-storage": "4"}, used={"limits.ephemeral-storage": "4"}),
-            id="of limits that no pod has",
-        ),
-        pytest.param({**FULL, "spec": {**FULL["spec"], "scopes": ["Terminating"]}}, id="that counts other pods"),
-    ],
+    ("room for the next pod", resource_quota({"requests.cpu": "4"}, used={"requests.cpu": "3"})),
+    ("of something else", resource_quota({"memory": "9Gi"}, used={"memory": "1Gi"})),
+    (
+        "of limits that no pod has",
+        resource_quota({"limits.ephemeral-storage": "4"}, used={"limits.ephemeral-storage": "4"}),
+    ),
+    ("that counts other pods", {**FULL, "spec": {**FULL["spec"], "scopes": ["Terminating"]}}),
 )
 async def test_a_quota_that_refuses_nothing_is_not_named(quota: JSON) -> None:
     harness = halves(quota)
@@ -103,20 +100,14 @@ async def test_the_number_of_pods_is_a_quota_as_well() -> None:
     assert "which needs pods 1: it has pods 0 left" in words(harness, OLD)
 
 
-@pytest.mark.parametrize(
-    ("quota", "short"),
-    [
-        pytest.param(
-            resource_quota({"limits.cpu": "9"}, used={"limits.cpu": "8"}),
-            "needs limits.cpu 2: it has limits.cpu 1 left",
-            id="limits",
-        ),
-        pytest.param(
-            {**FULL, "spec": {**FULL["spec"], "scopes": ["NotTerminating"]}},
-            "needs cpu 1: it has cpu 0 left",
-            id="a scope",
-        ),
-    ],
+@cases(
+    "quota, short",
+    (
+        "limits",
+        resource_quota({"limits.cpu": "9"}, used={"limits.cpu": "8"}),
+        "needs limits.cpu 2: it has limits.cpu 1 left",
+    ),
+    ("a scope", {**FULL, "spec": {**FULL["spec"], "scopes": ["NotTerminating"]}}, "needs cpu 1: it has cpu 0 left"),
 )
 async def test_limits_and_quotas_with_scopes_are_named_as_well(quota: JSON, short: str) -> None:
     limited = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}]}}
@@ -182,17 +173,10 @@ async def test_pods_that_come_again_first_for_days_are_given_back_all_that_time(
         await harness.work()
 
 
-@pytest.mark.parametrize(
-    ("quota", "of_old", "of_young"),
-    [
-        pytest.param(FULL, ASKS, None, id="who comes first keeps what it has"),
-        pytest.param(
-            FULL,
-            None,
-            {REQUEUE_AFTER: "soon"},
-            id="an annotation that says nothing",
-        ),
-    ],
+@cases(
+    "quota, of_old, of_young",
+    ("who comes first keeps what it has", FULL, ASKS, None),
+    ("an annotation that says nothing", FULL, None, {REQUEUE_AFTER: "soon"}),
 )
 async def test_nobody_else_gives_anything_back(quota: JSON, of_old: JSON | None, of_young: JSON | None) -> None:
     harness = halves(quota, of_old=of_old, annotations=of_young)
@@ -219,18 +203,16 @@ def cpu_and_gpu(cpu: str, gpus: str) -> JSON:
     return resource_quota({"requests.cpu": cpu, GPU: gpus}, used={"requests.cpu": "6", GPU: "4"})
 
 
-@pytest.mark.parametrize(
-    ("quotas", "left"),
-    [
-        pytest.param([cpu_and_gpu("6", "5")], 2, id="a GPU is left"),
-        pytest.param([cpu_and_gpu("6", "4")], 4, id="others use all GPUs"),
-        pytest.param(
-            [cpu_and_gpu("6", "5"), resource_quota({GPU: "1"}, used={GPU: "1"}, name="gpus")],
-            4,
-            id="others use all GPUs of another quota",
-        ),
-        pytest.param([cpu_and_gpu("4", "5")], 4, id="more cpu is charged than the quota allows by now"),
-    ],
+@cases(
+    "quotas, left",
+    ("a GPU is left", [cpu_and_gpu("6", "5")], 2),
+    ("others use all GPUs", [cpu_and_gpu("6", "4")], 4),
+    (
+        "others use all GPUs of another quota",
+        [cpu_and_gpu("6", "5"), resource_quota({GPU: "1"}, used={GPU: "1"}, name="gpus")],
+        4,
+    ),
+    ("more cpu is charged than the quota allows by now", [cpu_and_gpu("4", "5")], 4),
 )
 async def test_nothing_is_given_back_to_a_gang_that_lacks_something_else(quotas: list[JSON], left: int) -> None:
     """It would be deleted again and again, for a gang that cannot start with it."""

@@ -7,6 +7,7 @@ import pytest
 from muster.gangs.pod_patch import membership
 from muster.model.names import ADMITTED, MESSAGE, REQUEUE_AFTER, STATE
 from muster.model.requeueing import requeue_after
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.two_gangs import again, demo, members
 from tests.support.manifests.observed import GROUP, JSON, gang_and_intent, queue, ray_cluster
@@ -121,13 +122,11 @@ async def test_a_gang_gives_its_place_back_for_pods_that_are_not_ready_where_its
     assert world.annotations(GROUP)[MESSAGE] == f"{words}given back and its pods are deleted"
 
 
-@pytest.mark.parametrize(
+@cases(
     "changes",
-    [
-        pytest.param(_asking("10m"), id="the annotation asks for unplaced gangs alone"),
-        pytest.param(_asking("10m,not-ready", stamped=False), id="its pods were made before it was asked for"),
-        pytest.param(_asking("10m,unready"), id="it cannot be read"),
-    ],
+    ("the annotation asks for unplaced gangs alone", _asking("10m")),
+    ("its pods were made before it was asked for", _asking("10m,not-ready", stamped=False)),
+    ("it cannot be read", _asking("10m,unready")),
 )
 async def test_no_placed_pod_is_deleted_unasked(changes: dict[str, Any]) -> None:
     world = await placed(waiting("ImagePullBackOff"), **changes)

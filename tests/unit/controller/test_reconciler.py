@@ -11,6 +11,7 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import ADMITTED, MESSAGE, STATE
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import again, demo, members, two, until_refused
@@ -130,21 +131,19 @@ async def test_a_leader_may_die_after_any_write(survived: int) -> None:
     assert ADMITTED not in harness.annotations("ray-other-pg")
 
 
-@pytest.mark.parametrize(
+@cases(
     "prepare",
-    [
-        pytest.param(demo, id="a gang to admit"),
-        pytest.param(lambda: demo(queues=[]), id="a gang to refuse"),
-        pytest.param(lambda: demo(groups=[pod_group(admitted="uid-demo")]), id="gates to open"),
-        pytest.param(lambda: demo(groups=[pod_group(owner_uid="uid-old")]), id="a stale group"),
-        pytest.param(lambda: demo(groups=[pod_group(ours=False)]), id="a foreign group"),
-        pytest.param(lambda: demo(workloads=[ray_cluster(labels={})]), id="gates to release"),
-        pytest.param(lambda: demo(workloads=[ray_cluster(workers(replicas=-1))]), id="invalid numbers"),
-        pytest.param(
-            lambda: demo(workloads=[ray_cluster(suspend=True)], groups=[pod_group(admitted="uid-demo")]),
-            id="a mark to take back",
-        ),
-    ],
+    ("a gang to admit", demo),
+    ("a gang to refuse", lambda: demo(queues=[])),
+    ("gates to open", lambda: demo(groups=[pod_group(admitted="uid-demo")])),
+    ("a stale group", lambda: demo(groups=[pod_group(owner_uid="uid-old")])),
+    ("a foreign group", lambda: demo(groups=[pod_group(ours=False)])),
+    ("gates to release", lambda: demo(workloads=[ray_cluster(labels={})])),
+    ("invalid numbers", lambda: demo(workloads=[ray_cluster(workers(replicas=-1))])),
+    (
+        "a mark to take back",
+        lambda: demo(workloads=[ray_cluster(suspend=True)], groups=[pod_group(admitted="uid-demo")]),
+    ),
 )
 async def test_nothing_is_written_without_the_lease(prepare: Callable[[], Harness]) -> None:
     """A leader that lost its lease must not even say that a gang waits: it would take away the next leader's mark."""
@@ -176,8 +175,8 @@ async def test_a_refused_mark_gives_the_room_back() -> None:
     assert harness.open_pods() == ["urgent-head", "urgent-w-0", "urgent-w-1"]
 
 
-@pytest.mark.parametrize("took_effect", [True, False], ids=["written all the same", "not written"])
-@pytest.mark.parametrize("error", [Unreachable("silent"), ApiError(500, "", "broken")], ids=["silence", "500"])
+@cases("took_effect", ("written all the same", True), ("not written", False))
+@cases("error", ("silence", Unreachable("silent")), ("500", ApiError(500, "", "broken")))
 async def test_a_mark_of_unknown_fate_keeps_its_room(error: ApiError, took_effect: bool) -> None:  # noqa: FBT001
     """Else the room would be given to another gang, while the mark may stand in the cluster."""
     harness = demo(classes=[priority_class("high", 1000)])

@@ -9,6 +9,7 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import STATE
 from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import NAMESPACE, gang_and_intent, queue, ray_cluster, read
@@ -36,7 +37,7 @@ async def test_a_gang_whose_mark_is_refused_leaves_the_line() -> None:
     assert said.endswith("262144 bytes; others start before it")
 
 
-@pytest.mark.parametrize("seconds", [0, 10], ids=["broken off", "held up"])
+@cases("seconds", ("broken off", 0), ("held up", 10))
 async def test_so_does_one_whose_mark_is_refused_when_the_first_try_had_no_answer(seconds: float) -> None:
     """Until the watch would have shown the mark nobody knows whether it is there, and the room stays taken.
 

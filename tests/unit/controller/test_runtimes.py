@@ -2,11 +2,10 @@
 
 import json
 
-import pytest
-
 from muster.model.names import GANG, GATE, GROUP_NAME, WORKLOAD
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TrainingRuntime
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.manifests.observed import JSON, NAMESPACE, made, pod, queue
@@ -46,13 +45,11 @@ def _set_runtime(harness: Harness, manifest: JSON) -> None:
     harness.cluster.sources[CLUSTER_TRAINING_RUNTIME].apply("modified", made(TrainingRuntime, manifest))
 
 
-@pytest.mark.parametrize(
+@cases(
     "changed",
-    [
-        pytest.param(runtime(mlPolicy={"numNodes": 3}), id="more nodes"),
-        pytest.param(runtime(_LARGE, mlPolicy={"numNodes": 2}), id="larger nodes"),
-        pytest.param(runtime(step("other", "trainer"), mlPolicy={"numNodes": 2}), id="another name"),
-    ],
+    ("more nodes", runtime(mlPolicy={"numNodes": 3})),
+    ("larger nodes", runtime(_LARGE, mlPolicy={"numNodes": 2})),
+    ("another name", runtime(step("other", "trainer"), mlPolicy={"numNodes": 2})),
 )
 async def test_a_train_job_that_waits_starts_as_it_was_made(changed: JSON) -> None:
     """The Trainer never changes the JobSet: the gang would wait for pods, or for room, that nobody needs."""

@@ -8,6 +8,7 @@ import pytest
 from muster.model.names import GROUP_NAME, QUEUE_LABEL, STATE
 from muster.model.objects import Node
 from muster.resources.quantity import ZERO
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import gang
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, made, pod, queue, ray_pod
@@ -104,7 +105,7 @@ class _Scene(Harness):
         return str(self.annotations("ray-victim-pg").get(STATE))
 
 
-@pytest.mark.parametrize("own", ["4", None], ids=["4 cpu", "no capability"])
+@cases("own", ("4 cpu", "4"), ("no capability", None))
 @pytest.mark.parametrize("make", [bound, member, terminating])
 async def test_pods_on_nodes_that_do_not_exist_count_nowhere(make: Callable[..., JSON], own: str | None) -> None:
     scene = _Scene(own)

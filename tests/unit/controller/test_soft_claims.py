@@ -9,6 +9,7 @@ from muster.model.objects import Node
 from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, harness, running
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
@@ -31,7 +32,7 @@ async def test_a_gang_unplaced_after_five_minutes_is_in_nobodys_way() -> None:
     assert world.annotations(SMALL)[STATE] == "Admitted"
 
 
-@pytest.mark.parametrize("said", [{}, {ADMITTED_AT: "long ago"}], ids=["missing", "unreadable"])
+@cases("said", ("missing", {}), ("unreadable", {ADMITTED_AT: "long ago"}))
 async def test_a_gang_of_which_nobody_knows_when_it_was_admitted_has_its_time_from_now(said: JSON) -> None:
     """Marked by hand, or by another version; the time is written once."""
     nowhere, group = running("runs", 4)

@@ -8,6 +8,7 @@ from controller.fenced_writes import NotLeaderError
 from muster.kube.errors import ApiError
 from muster.model.names import ADMITTED_FOR, STATE
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, JSON, KEY, queue, ray_cluster, ray_pod, workers
 
@@ -177,7 +178,7 @@ async def test_what_may_not_be_marked_keeps_no_room_from_those_before_it() -> No
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-@pytest.mark.parametrize("marked", [pytest.param(False, id="all open"), pytest.param(True, id="the mark still there")])
+@cases("marked", ("all open", False), ("the mark still there", True))
 async def test_what_comes_for_an_evicted_host_needs_room(restarts: bool, marked: bool) -> None:  # noqa: FBT001
     """The scheduler took it back for another gang, which has its room now; the other host of it runs on."""
     harness = await half_open(NotLeaderError("lost"))

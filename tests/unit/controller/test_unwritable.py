@@ -7,6 +7,7 @@ import pytest
 
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import ADMITTED, MESSAGE, STATE
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import GROUP, old_pod, queue, ray_cluster, ray_pod
@@ -87,7 +88,7 @@ async def test_it_starts_by_itself_when_the_write_is_taken(write: str) -> None:
     assert world.annotations(LARGE)[STATE] == "Admitted"
 
 
-@pytest.mark.parametrize("pod", ["large-0", "large-1"], ids=["the head's role", "the workers' role"])
+@cases("pod", ("the head's role", "large-0"), ("the workers' role", "large-1"))
 async def test_a_policy_that_refuses_the_pods_of_one_role_lets_no_part_of_the_gang_start(pod: str) -> None:
     world = two()
     world.client.fails = {f"patch {pod}": Always([DENIED])}

@@ -6,6 +6,7 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import ADMITTED_AT, MESSAGE, PASSED_IN, PASSED_SINCE, RUNS_AT_MOST, STATE
 from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, harness, passed, running, small_behind_large
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, amounts, pod_group, priority_class, queue, ray_pod
@@ -89,12 +90,10 @@ async def test_a_gang_that_moves_to_another_queue_and_back_has_not_been_bypassed
         assert PASSED_SINCE not in world.annotations(LARGE)
 
 
-@pytest.mark.parametrize(
-    ("error", "counts"),
-    [
-        pytest.param(ApiError(422, "Invalid", "refused by a policy"), False, id="refused"),
-        pytest.param(Unreachable("silent"), True, id="perhaps written"),
-    ],
+@cases(
+    "error, counts",
+    ("refused", ApiError(422, "Invalid", "refused by a policy"), False),
+    ("perhaps written", Unreachable("silent"), True),
 )
 async def test_a_start_that_is_refused_is_no_bypass(error: ApiError, counts: bool) -> None:  # noqa: FBT001
     world = small_behind_large()
@@ -123,7 +122,7 @@ async def test_in_a_strict_queue_there_is_no_bypass() -> None:
     assert PASSED_SINCE not in world.annotations(LARGE)
 
 
-@pytest.mark.parametrize("since", ["08:00", "10:00"], ids=["first", "younger than the one that grows"])
+@cases("since", ("first", "08:00"), ("younger than the one that grows", "10:00"))
 async def test_growth_waits_behind_a_gang_that_nobody_may_bypass(since: str) -> None:
     """The surplus of a running gang is like a small gang: it passes until the other's patience is over."""
     first, group = running("runs", 2)
@@ -135,7 +134,7 @@ async def test_growth_waits_behind_a_gang_that_nobody_may_bypass(since: str) -> 
     assert "no room yet for cpu 1" in world.annotations(RUNS)[MESSAGE]
 
 
-@pytest.mark.parametrize("since", ["08:00", "10:00"], ids=["first", "younger than the one that grows"])
+@cases("since", ("first", "08:00"), ("younger than the one that grows", "10:00"))
 async def test_growth_that_bypasses_a_waiting_gang_says_so_on_it(since: str) -> None:
     first, group = running("runs", 2)
     more = ray_pod("runs-2", "workers", cluster="runs", owner_uid="uid-runs")

@@ -6,6 +6,7 @@ from muster.kube.errors import ApiError
 from muster.model.names import NUDGE
 from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
+from tests.support.cases import cases
 from tests.support.controller import bypass_queue
 from tests.support.controller.observations import touches_and_looks
 from tests.support.controller.recording_client import Harness
@@ -71,12 +72,10 @@ async def test_with_nodes_for_all_there_is_nothing_to_ask_for() -> None:
     assert await touches(world) == []
 
 
-@pytest.mark.parametrize(
-    ("product", "cpu"),
-    [
-        pytest.param(Harness, "9", id="a scheduler that looks again by itself"),
-        pytest.param(OfCoscheduling, "2", id="pods that are held"),
-    ],
+@cases(
+    "product, cpu",
+    ("a scheduler that looks again by itself", Harness, "9"),
+    ("pods that are held", OfCoscheduling, "2"),
 )
 async def test_nobody_is_asked_in_vain(product: type[Harness], cpu: str) -> None:
     assert await touches(world_of(product, cpu=cpu)) == []

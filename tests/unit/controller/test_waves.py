@@ -24,6 +24,7 @@ from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
 from muster.workloads.jobset import JOB_SET, JobSet
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import OF_A_JOB
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
@@ -100,8 +101,8 @@ async def test_an_admitted_jobset_stays_what_it_was_admitted_as_when_its_first_w
     assert harness.client.groups["set"]["spec"] == before
 
 
-@pytest.mark.parametrize("at_once", [True, False], ids=["in one moment", "while a pod of before runs"])
-@pytest.mark.parametrize("dies", [False, True], ids=["one leader", "another leader"])
+@cases("at_once", ("in one moment", True), ("while a pod of before runs", False))
+@cases("dies", ("one leader", False), ("another leader", True))
 async def test_a_jobset_resumed_in_the_middle_that_restarts_queues_again_as_a_whole(
     *, at_once: bool, dies: bool
 ) -> None:
@@ -281,7 +282,7 @@ async def test_where_the_gate_is_turned_off_no_wave_waits_for_the_rest_of_it(gat
     assert harness.open_pods() == opened
 
 
-@pytest.mark.parametrize("above", [False, True], ids=["of one queue", "of the queue above"])
+@cases("above", ("of one queue", False), ("of the queue above", True))
 async def test_two_later_waves_do_not_wait_for_each_others_places_for_ever(*, above: bool) -> None:
     """Each keeps the place of its first wave, and neither fits beside the other; after five minutes one goes on."""
     harness = await second_wave("2", "one", "two")
@@ -368,9 +369,7 @@ async def test_the_wave_of_a_jobset_that_is_gone_stands_in_nobodys_way() -> None
     assert harness.open_pods() == ["runs", "small"]
 
 
-@pytest.mark.parametrize(
-    "said", [{"queueing": "strict"}, {"patience": "0s", "reserves": "bounds"}], ids=["strict", "no patience"]
-)
+@cases("said", ("strict", {"queueing": "strict"}), ("no patience", {"patience": "0s", "reserves": "bounds"}))
 async def test_a_later_wave_is_kept_back_by_nobody_who_waits_for_what_its_gang_holds(said: dict[str, str]) -> None:
     """An older gang waits for the room of the first wave, which is given back when the later ones have run."""
     harness = await second_wave("2500m", "set", beside="runs", **said)

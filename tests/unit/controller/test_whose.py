@@ -6,6 +6,7 @@ from copy import deepcopy
 import pytest
 
 from muster.model.names import ADMITTED, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, QUEUE_LABEL, STATE
+from tests.support.cases import cases
 from tests.support.controller.tenants import LATER, PRODUCTS, Tenancy
 from tests.support.manifests.observed import pod, ray_cluster, ray_owner
 
@@ -71,7 +72,7 @@ TRICKS = [
 ]
 
 
-@pytest.mark.parametrize("led", [True, False], ids=["under a leader", "while nothing leads"])
+@cases("led", ("under a leader", True), ("while nothing leads", False))
 @pytest.mark.parametrize("trick", TRICKS, ids=lambda trick: trick.__name__)
 async def test_a_running_gang_stays_in_its_queue(product: str, trick: Trick, *, led: bool) -> None:
     """Whoever leads then: the next gang of its queue waits, and the other queue has all its room."""
@@ -150,7 +151,7 @@ async def test_of_two_pod_groups_of_one_gang_musters_counts(product: str) -> Non
 # --- a mark ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("led", [True, False], ids=["under a leader", "while nothing leads"])
+@cases("led", ("under a leader", True), ("while nothing leads", False))
 async def test_an_admission_is_not_kept_for_later(product: str, *, led: bool) -> None:
     """The gang is suspended while its PodGroup has no label, and comes back when its queue is full."""
     world = Tenancy(product, "first")
@@ -173,7 +174,7 @@ async def test_an_admission_is_not_kept_for_later(product: str, *, led: bool) ->
     assert world.annotations(world.group_name("first"))[MESSAGE].endswith("position 2 of 2 waiting")
 
 
-@pytest.mark.parametrize("made_again", [False, True], ids=["on the PodGroup", "on one made again"])
+@cases("made_again", ("on the PodGroup", False), ("on one made again", True))
 async def test_a_mark_that_reappears_is_no_admission(product: str, *, made_again: bool) -> None:
     world = Tenancy(product, "first")
     await world.seen()
@@ -239,7 +240,7 @@ def orphan(world: Tenancy) -> None:
     world.group("first")["metadata"].pop("ownerReferences", None)
 
 
-@pytest.mark.parametrize("led", [True, False], ids=["under a leader", "while nothing leads"])
+@cases("led", ("under a leader", True), ("while nothing leads", False))
 async def test_orphans_count_once_whatever_is_applied_in_their_place(product: str, *, led: bool) -> None:
     world = Tenancy(product)
     await world.apply("first", 3)
@@ -276,8 +277,8 @@ async def test_orphans_are_what_they_were(product: str) -> None:
 # --- plain pods ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("led", [True, False], ids=["under a leader", "while nothing leads"])
-@pytest.mark.parametrize("labels", [{}, {MANAGED_BY: MUSTER}], ids=["without a label", "with muster's label"])
+@cases("led", ("under a leader", True), ("while nothing leads", False))
+@cases("labels", ("without a label", {}), ("with muster's label", {MANAGED_BY: MUSTER}))
 async def test_a_running_plain_gang_stays_in_its_queue(product: str, labels: dict[str, str], *, led: bool) -> None:
     """Its PodGroup, which has no owner, is made by hand in another queue."""
     world = Tenancy(product)

@@ -8,36 +8,31 @@ from typing import cast
 import pytest
 
 from hack.testbed import Testbed
+from tests.support.cases import cases
 from tests.support.cluster.steps import MEDIANS, Meter, Work, counted_with_the_test, too_much
 
 TESTS = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize(
-    ("work", "usual", "said"),
-    [
-        pytest.param(Work(20, 12), Work(20, 12), "", id="the usual"),
-        pytest.param(Work(60, 40), Work(20, 12), "", id="three times as much, on a busy machine"),
-        pytest.param(Work(200, 12), Work(20, 12), "200 calls where 20 are usual", id="ten times the calls"),
-        pytest.param(Work(20, 120), Work(20, 12), "120 looks where 12 are usual", id="ten times the looks"),
-        pytest.param(Work(11, 11), Work(0, 0), "11 calls where 0 are usual and 11 looks where 0 are usual", id="none"),
-        pytest.param(Work(900, 900), None, "", id="nobody has recorded such a step"),
-    ],
+@cases(
+    "work, usual, said",
+    ("the usual", Work(20, 12), Work(20, 12), ""),
+    ("three times as much, on a busy machine", Work(60, 40), Work(20, 12), ""),
+    ("ten times the calls", Work(200, 12), Work(20, 12), "200 calls where 20 are usual"),
+    ("ten times the looks", Work(20, 120), Work(20, 12), "120 looks where 12 are usual"),
+    ("none", Work(11, 11), Work(0, 0), "11 calls where 0 are usual and 11 looks where 0 are usual"),
+    ("nobody has recorded such a step", Work(900, 900), None, ""),
 )
 def test_ten_times_the_usual_work_is_too_much(work: Work, usual: Work | None, said: str) -> None:
     assert too_much(work, usual) == said
 
 
-@pytest.mark.parametrize(
-    ("work", "waited", "said"),
-    [
-        pytest.param(Work(3, 28), Work(5, 5), "", id="a few seconds more"),
-        pytest.param(Work(3, 60), Work(5, 40), "", id="others changed something forty times"),
-        pytest.param(
-            Work(60, 3), Work(5, 60), "60 calls where 3 are usual", id="calls, which nobody's changes explain"
-        ),
-        pytest.param(Work(3, 100), Work(10, 20), "100 looks where 3 are usual", id="ten looks a second"),
-    ],
+@cases(
+    "work, waited, said",
+    ("a few seconds more", Work(3, 28), Work(5, 5), ""),
+    ("others changed something forty times", Work(3, 60), Work(5, 40), ""),
+    ("calls, which nobody's changes explain", Work(60, 3), Work(5, 60), "60 calls where 3 are usual"),
+    ("ten looks a second", Work(3, 100), Work(10, 20), "100 looks where 3 are usual"),
 )
 def test_what_grows_with_the_time_that_was_waited_is_no_more_work(work: Work, waited: Work, said: str) -> None:
     assert too_much(work, Work(3, 3), waited) == said

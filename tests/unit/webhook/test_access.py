@@ -6,6 +6,7 @@ import pytest
 
 from muster.kube.errors import ApiError
 from muster.model.names import GATE_MODE, NAMESPACE_SELECTOR
+from tests.support.cases import cases
 from tests.support.manifests.observed import (
     JSON,
     namespace,
@@ -39,14 +40,14 @@ def worlds(*workloads: JSON) -> list[ClusterReader]:
     return [knowing(queues=queues, namespaces=TEAMS, workloads=workloads) for queues in ([], [KEPT])]
 
 
-@pytest.mark.parametrize("manifest", [ray_cluster(), VOLCANO_JOB], ids=["RayCluster", "Volcano's Job"])
+@cases("manifest", ("RayCluster", ray_cluster()), ("Volcano's Job", VOLCANO_JOB))
 async def test_a_forbidden_queue_is_refused_as_a_missing_one(manifest: JSON) -> None:
     missing, forbidden = [json.dumps(answered(await review_workload(request(manifest), world))) for world in worlds()]
     assert missing == forbidden
     assert json.dumps(SAID)[1:-1] in missing
 
 
-@pytest.mark.parametrize("others", [[], [KEPT]], ids=["missing", "kept for others"])
+@cases("others", ("missing", []), ("kept for others", [KEPT]))
 async def test_the_queue_that_may_be_meant_is_named_where_the_namespace_may_use_it(others: list[JSON]) -> None:
     """A queue that is kept for others is never proposed, nor is one that takes no gangs."""
     ours = queue("qq-team", annotations={NAMESPACE_SELECTOR: "team=web"})
@@ -92,7 +93,7 @@ def below(**spec: str) -> JSON:
     return {**made, "spec": {**made["spec"], **spec}}
 
 
-@pytest.mark.parametrize("parents", [["parent"], ["middle", "parent"]], ids=["above it", "further up"])
+@cases("parents", ("above it", ["parent"]), ("further up", ["middle", "parent"]))
 @pytest.mark.parametrize("seen", ["nothing", "the child", "its parents", "all"])
 async def test_a_queue_whose_parent_the_watch_has_not_shown_is_judged_by_that(seen: str, parents: list[str]) -> None:
     """A child that is read, or that the watch has shown first, says nothing of whom its parent is there for."""
@@ -124,14 +125,12 @@ async def test_of_queues_in_a_ring_each_is_read_once() -> None:
     assert reader.reads == ["queues/child", "queues/parent"]
 
 
-@pytest.mark.parametrize(
-    ("where", "held"),
-    [
-        pytest.param(None, False, id="it has no PodGroup"),
-        pytest.param(pod_group(queue="free"), False, id="it is in this queue"),
-        pytest.param(pod_group(), True, id="it is in another queue"),
-        pytest.param(ApiError(503, "", "busy"), True, id="nobody can tell"),
-    ],
+@cases(
+    "where, held",
+    ("it has no PodGroup", None, False),
+    ("it is in this queue", pod_group(queue="free"), False),
+    ("it is in another queue", pod_group(), True),
+    ("nobody can tell", ApiError(503, "", "busy"), True),
 )
 async def test_a_gang_that_is_in_another_queue_goes_by_no_other_ones_mode(
     where: JSON | ApiError | None,

@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from tests.support.cases import cases
 from tests.support.webhook.admission_reviews import knowing
 from tests.unit.webhook.server.test_listener import QUICK, SOON, head, house
 from webhook.metrics import Metrics
@@ -20,13 +21,11 @@ OF_UNKNOWN_LENGTH = head(0).replace(b"Content-Length: 0", b"Transfer-Encoding: c
 BEYOND_ALL = 7 * 2**20 + 1
 
 
-@pytest.mark.parametrize(
-    ("sent", "status"),
-    [
-        pytest.param(head(2 * LARGE) + b" " * LARGE, None, id="its sender goes away"),
-        pytest.param(head(2 * LARGE) + b" " * LARGE, 408, id="slow"),
-        pytest.param(OF_UNKNOWN_LENGTH + b"%x\r\n" % BEYOND_ALL + b" " * BEYOND_ALL, 413, id="too large"),
-    ],
+@cases(
+    "sent, status",
+    ("its sender goes away", head(2 * LARGE) + b" " * LARGE, None),
+    ("slow", head(2 * LARGE) + b" " * LARGE, 408),
+    ("too large", OF_UNKNOWN_LENGTH + b"%x\r\n" % BEYOND_ALL + b" " * BEYOND_ALL, 413),
 )
 async def test_a_body_is_let_go_at_once(sent: bytes, status: int | None, caplog: pytest.LogCaptureFixture) -> None:
     """What only the cycle collector frees would fill the memory before that comes by."""

@@ -7,6 +7,7 @@ import jsonpatch
 import pytest
 
 from muster.kube.errors import ApiError, Unreachable
+from tests.support.cases import cases
 from tests.support.manifests.observed import JSON, NAMESPACE, pod, ray_cluster, template
 from tests.support.manifests.train_jobs import patch
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request
@@ -194,19 +195,17 @@ async def test_a_ray_cron_job_speaks_for_the_clusters_of_its_jobs() -> None:
     assert "muster.dev/workload" not in result["metadata"]["annotations"]
 
 
-@pytest.mark.parametrize(
-    ("objects", "workloads"),
-    [
-        pytest.param({}, [of(JOB_SET, replicatedJobs=REPLICATED)], id="the Job is gone"),
-        pytest.param({"jobs/demo-x": {"metadata": {"name": "demo-x", "uid": "next"}}}, [], id="another Job by now"),
-        pytest.param({"jobs/demo-x": of(JOB)}, [of(JOB_SET, replicatedJobs=REPLICATED)], id="a Job of nobody's"),
-        pytest.param({"jobs/demo-x": of(JOB, owner=JOB_SET)}, [], id="the JobSet is gone"),
-        pytest.param(
-            {"jobs/demo-x": of(JOB, owner=JOB_SET)},
-            [of(JOB_SET, labels={}, replicatedJobs=REPLICATED)],
-            id="the JobSet says nothing",
-        ),
-    ],
+@cases(
+    "objects, workloads",
+    ("the Job is gone", {}, [of(JOB_SET, replicatedJobs=REPLICATED)]),
+    ("another Job by now", {"jobs/demo-x": {"metadata": {"name": "demo-x", "uid": "next"}}}, []),
+    ("a Job of nobody's", {"jobs/demo-x": of(JOB)}, [of(JOB_SET, replicatedJobs=REPLICATED)]),
+    ("the JobSet is gone", {"jobs/demo-x": of(JOB, owner=JOB_SET)}, []),
+    (
+        "the JobSet says nothing",
+        {"jobs/demo-x": of(JOB, owner=JOB_SET)},
+        [of(JOB_SET, labels={}, replicatedJobs=REPLICATED)],
+    ),
 )
 async def test_where_no_gang_is_found_the_pod_passes_untouched(
     objects: dict[str, JSON | Exception], workloads: list[JSON]
@@ -265,13 +264,11 @@ def plain_pod(owner: JSON | None = None, **annotations: str) -> JSON:
     return pod("p", owner=owner, labels=GANG_LABELS, annotations=said, schedulerName="default-scheduler")
 
 
-@pytest.mark.parametrize(
+@cases(
     "owner",
-    [
-        pytest.param(None, id="made by hand"),
-        pytest.param(JOB, id="a plain Job's"),
-        pytest.param(owned_by("StatefulSet", "demo", "apps/v1"), id="a StatefulSet's"),
-    ],
+    ("made by hand", None),
+    ("a plain Job's", JOB),
+    ("a StatefulSet's", owned_by("StatefulSet", "demo", "apps/v1")),
 )
 async def test_a_pod_that_opts_in_by_itself_is_its_gangs_whoever_made_it(owner: JSON | None) -> None:
     result = await bound(plain_pod(owner, gang_size="2"), knowing(Reader({"jobs/demo-x": of(JOB)})))
@@ -285,19 +282,15 @@ WORKFLOW = owned_by("Workflow", "train-x7k2p", "argoproj.io/v1alpha1")
 LONG = owned_by("Job", f"{'very-' * 11}long", "batch/v1")
 
 
-@pytest.mark.parametrize(
-    ("job", "above", "gang"),
-    [
-        pytest.param(
-            owned_by("Job", "nightly-28812345", "batch/v1"), CRON_JOB, "pair-nightly-28812345", id="of a CronJob"
-        ),
-        pytest.param(owned_by("Job", "pair-28812345", "batch/v1"), CRON_JOB, "pair-28812345", id="named as its gang"),
-        pytest.param(owned_by("Job", "pair-2", "batch/v1"), None, "pair-2", id="a second one by hand"),
-        pytest.param(owned_by("Job", "pair", "batch/v1"), CRON_JOB, "pair", id="of the same name"),
-        pytest.param(WORKFLOW, None, "pair-train-x7k2p", id="a step of a workflow"),
-        pytest.param(owned_by("ReplicaSet", "pair-5d9c", "apps/v1"), None, "pair", id="a ReplicaSet's"),
-        pytest.param(owned_by("StatefulSet", "pair-db", "apps/v1"), None, "pair", id="a StatefulSet's"),
-    ],
+@cases(
+    "job, above, gang",
+    ("of a CronJob", owned_by("Job", "nightly-28812345", "batch/v1"), CRON_JOB, "pair-nightly-28812345"),
+    ("named as its gang", owned_by("Job", "pair-28812345", "batch/v1"), CRON_JOB, "pair-28812345"),
+    ("a second one by hand", owned_by("Job", "pair-2", "batch/v1"), None, "pair-2"),
+    ("of the same name", owned_by("Job", "pair", "batch/v1"), CRON_JOB, "pair"),
+    ("a step of a workflow", WORKFLOW, None, "pair-train-x7k2p"),
+    ("a ReplicaSet's", owned_by("ReplicaSet", "pair-5d9c", "apps/v1"), None, "pair"),
+    ("a StatefulSet's", owned_by("StatefulSet", "pair-db", "apps/v1"), None, "pair"),
 )
 async def test_each_run_of_a_template_is_a_gang_of_its_own(job: JSON, above: JSON | None, gang: str) -> None:
     """Another webhook may have it looked at twice, and what the template binds it to is not believed."""
@@ -323,7 +316,7 @@ async def test_a_long_name_of_a_run_is_a_hash_in_its_gangs() -> None:
     assert len(names) == 2
 
 
-@pytest.mark.parametrize(("spec", "written"), [({"completions": 6}, "6"), ({}, None)], ids=["a number", "none"])
+@cases("spec, written", ("a number", {"completions": 6}, "6"), ("none", {}, None))
 async def test_how_many_pods_of_a_plain_job_are_to_succeed_is_written_on_them(spec: JSON, written: str | None) -> None:
     """The controller watches no Jobs; whatever the template says of it."""
     reader = Reader({"jobs/demo-x": of(JOB, **spec)})

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import pytest
-
 from muster.model.names import GROUP_NAME, MANAGED, REQUIRED
+from tests.support.cases import cases
 from tests.support.manifests.observed import (
     JSON,
     namespace,
@@ -49,13 +48,11 @@ async def reviewed(new: JSON, workload: JSON, *pods: JSON, written: bool = True)
     return answered(await review_pod(request(new), world))
 
 
-@pytest.mark.parametrize(
+@cases(
     "workload",
-    [
-        pytest.param(cluster(labels={}), id="says nothing"),
-        pytest.param(cluster(labels={MANAGED: "false"}), id="opts out"),
-        pytest.param(cluster(labels={MANAGED: "false", "volcano.sh/queue-name": "q"}), id="opts out of its queue"),
-    ],
+    ("says nothing", cluster(labels={})),
+    ("opts out", cluster(labels={MANAGED: "false"})),
+    ("opts out of its queue", cluster(labels={MANAGED: "false", "volcano.sh/queue-name": "q"})),
 )
 async def test_every_workload_is_musters(workload: JSON) -> None:
     world = knowing(workloads=[workload], queues=[queue(cpu="9")], namespaces=[requiring()])
@@ -63,19 +60,17 @@ async def test_every_workload_is_musters(workload: JSON) -> None:
     assert "/spec/schedulingGates" in paths
 
 
-@pytest.mark.parametrize(
-    ("new", "field"),
-    [
-        pytest.param(new_pod("no-such-role"), "metadata.labels", id="a role that the workload has not"),
-        pytest.param(new_pod(schedulerName="my-own"), "spec.schedulerName", id="another scheduler"),
-        pytest.param(new_pod(nodeName="node-1"), "spec.nodeName", id="a node"),
-        pytest.param(new_pod(notes={GROUP_NAME: "mine"}), "metadata.annotations", id="another group"),
-        pytest.param(
-            new_pod(notes={"kubernetes.io/config.mirror": "x"}, schedulerName="my-own"),
-            "spec.schedulerName",
-            id="a mirror that no kubelet made",
-        ),
-    ],
+@cases(
+    "new, field",
+    ("a role that the workload has not", new_pod("no-such-role"), "metadata.labels"),
+    ("another scheduler", new_pod(schedulerName="my-own"), "spec.schedulerName"),
+    ("a node", new_pod(nodeName="node-1"), "spec.nodeName"),
+    ("another group", new_pod(notes={GROUP_NAME: "mine"}), "metadata.annotations"),
+    (
+        "a mirror that no kubelet made",
+        new_pod(notes={"kubernetes.io/config.mirror": "x"}, schedulerName="my-own"),
+        "spec.schedulerName",
+    ),
 )
 async def test_a_pod_that_would_go_past_muster_is_refused(new: JSON, field: str) -> None:
     answer = await reviewed(new, cluster())
@@ -84,14 +79,10 @@ async def test_a_pod_that_would_go_past_muster_is_refused(new: JSON, field: str)
     assert "this namespace requires muster" in answer["status"]["message"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "workload",
-    [
-        pytest.param(cluster(labels={"ray.io/scheduler-name": "yunikorn"}), id="in its label"),
-        pytest.param(
-            cluster(workerGroupSpecs=[workers(template=template(schedulerName="my-own"))]), id="in a template"
-        ),
-    ],
+    ("in its label", cluster(labels={"ray.io/scheduler-name": "yunikorn"})),
+    ("in a template", cluster(workerGroupSpecs=[workers(template=template(schedulerName="my-own"))])),
 )
 async def test_a_workload_of_another_scheduler_is_refused_and_so_are_its_pods(workload: JSON) -> None:
     world = knowing(workloads=[workload], queues=[queue("default", cpu="9"), queue(cpu="9")], namespaces=[requiring()])

@@ -3,8 +3,7 @@
 import asyncio
 from contextlib import AsyncExitStack
 
-import pytest
-
+from tests.support.cases import cases
 from tests.support.faults.loop_clock import LoopClock
 from tests.unit.webhook.server.test_listener import BODY, HOST, SOON, House, Peer, allowed, head, house
 
@@ -15,14 +14,12 @@ async def _peers(served: House, stack: AsyncExitStack, many: int) -> list[Peer]:
     return [await stack.enter_async_context(served.peer()) for _ in range(many)]
 
 
-@pytest.mark.parametrize(
-    ("sent", "status"),
-    [
-        pytest.param(head(2) + b"{}", 400, id="no review"),
-        pytest.param(head(len(BODY), "/elsewhere") + BODY, 404, id="no path"),
-        pytest.param(f"GET /mutate/pods HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode(), 405, id="no method"),
-        pytest.param(head(2).replace(b"application/json", b"text/plain") + b"{}", 415, id="no JSON"),
-    ],
+@cases(
+    "sent, status",
+    ("no review", head(2) + b"{}", 400),
+    ("no path", head(len(BODY), "/elsewhere") + BODY, 404),
+    ("no method", f"GET /mutate/pods HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode(), 405),
+    ("no JSON", head(2).replace(b"application/json", b"text/plain") + b"{}", 415),
 )
 async def test_what_no_apiserver_asks_ends_its_connection(sent: bytes, status: int) -> None:
     """Each was a sign of life: 256 connections that sent `{}` twice a second left none to the apiserver."""

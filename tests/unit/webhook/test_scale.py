@@ -6,6 +6,7 @@ from muster.gangs.intent import Defaults
 from muster.model.findings import Severity
 from muster.model.strictness import Validation
 from muster.workloads import KINDS, Kind, kind_of
+from tests.support.cases import cases
 from tests.support.manifests.families import FAMILIES
 from tests.support.manifests.observed import DEFAULTS, JSON, as_json, pytorch_job, queue
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, review
@@ -50,15 +51,13 @@ async def test_what_was_too_much_before_may_become_less() -> None:
     assert (answer["allowed"], len(answer["warnings"])) == (True, 1)
 
 
-@pytest.mark.parametrize(
-    ("job", "plural"),
-    [
-        pytest.param(None, "pytorchjobs", id="it is gone"),
-        pytest.param(pytorch_job(policy={}), "pytorchjobs", id="not muster's"),
-        pytest.param({**JOB, "metadata": DELETED}, "pytorchjobs", id="being deleted"),
-        pytest.param(JOB, "deployments", id="a kind of others"),
-        pytest.param(JOB, "tfjobs", id="a kind without the subresource"),
-    ],
+@cases(
+    "job, plural",
+    ("it is gone", None, "pytorchjobs"),
+    ("not muster's", pytorch_job(policy={}), "pytorchjobs"),
+    ("being deleted", {**JOB, "metadata": DELETED}, "pytorchjobs"),
+    ("a kind of others", JOB, "deployments"),
+    ("a kind without the subresource", JOB, "tfjobs"),
 )
 async def test_what_is_not_judged_is_scaled_as_anybody_likes(job: JSON | None, plural: str) -> None:
     assert await _answer(job, _asked(99, plural)) == {"uid": "u", "allowed": True}

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from muster.model.names import NAMESPACE_SELECTOR
 from muster.model.objects import InvalidObjectError
 from muster.schedulers import SCHEDULERS, named
+from tests.support.cases import cases
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
@@ -122,7 +123,7 @@ async def test_a_refusal_does_not_give_back_all_that_it_was_given() -> None:
     assert len(as_json(status)) < 20_000
 
 
-@pytest.mark.parametrize("new", [{"metadata": member()["metadata"]}, {**member(), "spec": None}], ids=["none", "null"])
+@cases("new", ("none", {"metadata": member()["metadata"]}), ("null", {**member(), "spec": None}))
 async def test_a_pod_without_a_specification_is_left_to_the_apiserver(new: JSON) -> None:
     assert not (await review_pod(request(new), knowing(workloads=[ray_cluster()]))).patch
 
@@ -190,35 +191,23 @@ def _in_proportion(whole: int, part: int) -> bool:
     return whole <= 1.5 * _PARTS * part
 
 
-@pytest.mark.parametrize(
-    ("most", "make"),
-    [
-        pytest.param(
-            120_000, lambda n: _with_pod(lambda new: new["metadata"]["labels"].update(_numbered(n))), id="labels"
-        ),
-        pytest.param(
-            120_000, lambda n: _with_pod(lambda new: new["metadata"].update(annotations=_numbered(n))), id="annotations"
-        ),
-        pytest.param(
-            700_000, lambda n: _with_pod(lambda new: new["metadata"]["ownerReferences"].extend([{}] * n)), id="owners"
-        ),
-        pytest.param(
-            700_000, lambda n: _with_pod(lambda new: new["spec"].update(containers=[{}] * n)), id="containers"
-        ),
-        pytest.param(
-            180_000,
-            lambda n: _with_pod(lambda new: new["spec"].update(schedulingGates=[{"name": "a"}] * n)),
-            id="scheduling gates",
-        ),
-        pytest.param(
-            500_000, lambda n: _with_pod(lambda new: new["spec"].update(x=[None] * n)), id="what nobody knows"
-        ),
-        pytest.param(
-            120_000,
-            lambda n: _with_pod(lambda new: new["metadata"]["labels"].update(_numbered(n), none=None)),
-            id="labels and a null",
-        ),
-    ],
+@cases(
+    "most, make",
+    ("labels", 120_000, lambda n: _with_pod(lambda new: new["metadata"]["labels"].update(_numbered(n)))),
+    ("annotations", 120_000, lambda n: _with_pod(lambda new: new["metadata"].update(annotations=_numbered(n)))),
+    ("owners", 700_000, lambda n: _with_pod(lambda new: new["metadata"]["ownerReferences"].extend([{}] * n))),
+    ("containers", 700_000, lambda n: _with_pod(lambda new: new["spec"].update(containers=[{}] * n))),
+    (
+        "scheduling gates",
+        180_000,
+        lambda n: _with_pod(lambda new: new["spec"].update(schedulingGates=[{"name": "a"}] * n)),
+    ),
+    ("what nobody knows", 500_000, lambda n: _with_pod(lambda new: new["spec"].update(x=[None] * n))),
+    (
+        "labels and a null",
+        120_000,
+        lambda n: _with_pod(lambda new: new["metadata"]["labels"].update(_numbered(n), none=None)),
+    ),
 )
 async def test_a_pod_of_three_mebibytes_takes_time_in_proportion(most: int, make: Callable[[int], JSON]) -> None:
     assert len(as_json(make(most))) > 2 * 2**20
@@ -230,30 +219,24 @@ def _groups(many: int) -> list[JSON]:
     return [{"groupName": f"g-{number}", "template": {"spec": {"containers": [{}]}}} for number in range(many)]
 
 
-@pytest.mark.parametrize(
-    ("most", "make"),
-    [
-        pytest.param(30_000, lambda n: ray_cluster(*_groups(n)), id="worker groups"),
-        pytest.param(
-            40_000,
-            lambda n: ray_cluster(head={"spec": {"containers": [template()["spec"]["containers"][0]] * n}}),
-            id="containers",
-        ),
-        pytest.param(
-            150_000, lambda n: pytorch_job(policy={"minResources": {f"r-{i}": "1" for i in range(n)}}), id="resources"
-        ),
-        pytest.param(
-            20_000,
-            lambda n: pytorch_job(policy={"minResources": {f"r-{i}": "9" * 120 for i in range(n)}}),
-            id="long quantities",
-        ),
-        pytest.param(10**6, lambda n: pytorch_job(policy={"minResources": {"cpu": f"1e{n}"}}), id="an exponent"),
-        pytest.param(3 * 10**6, lambda n: pytorch_job(policy={"minResources": {"cpu": "9" * n}}), id="a long number"),
-        pytest.param(10**6, lambda n: pytorch_job(policy={"queue": "a-" * n + "!"}), id="a name that nearly is one"),
-        pytest.param(
-            10**6, lambda n: ray_cluster(annotations={"muster.dev/requeue-after": "1h" * n + "!"}), id="a duration"
-        ),
-    ],
+@cases(
+    "most, make",
+    ("worker groups", 30_000, lambda n: ray_cluster(*_groups(n))),
+    (
+        "containers",
+        40_000,
+        lambda n: ray_cluster(head={"spec": {"containers": [template()["spec"]["containers"][0]] * n}}),
+    ),
+    ("resources", 150_000, lambda n: pytorch_job(policy={"minResources": {f"r-{i}": "1" for i in range(n)}})),
+    (
+        "long quantities",
+        20_000,
+        lambda n: pytorch_job(policy={"minResources": {f"r-{i}": "9" * 120 for i in range(n)}}),
+    ),
+    ("an exponent", 10**6, lambda n: pytorch_job(policy={"minResources": {"cpu": f"1e{n}"}})),
+    ("a long number", 3 * 10**6, lambda n: pytorch_job(policy={"minResources": {"cpu": "9" * n}})),
+    ("a name that nearly is one", 10**6, lambda n: pytorch_job(policy={"queue": "a-" * n + "!"})),
+    ("a duration", 10**6, lambda n: ray_cluster(annotations={"muster.dev/requeue-after": "1h" * n + "!"})),
 )
 async def test_a_workload_of_three_mebibytes_takes_time_in_proportion(most: int, make: Callable[[int], JSON]) -> None:
     part = await _steps(review_workload, make(most // _PARTS**2))
@@ -282,14 +265,12 @@ def _lane(name: str = "q", parent: str = "", *, closed: bool = False) -> JSON:
     return {**made, "spec": {**made["spec"], "parent": parent}}
 
 
-@pytest.mark.parametrize(
-    ("queues", "told"),
-    [
-        pytest.param([_lane(closed=True)], False, id="a closed queue"),
-        pytest.param([_lane(parent="top"), _lane("top", closed=True)], False, id="below one"),
-        pytest.param([_lane(parent="top"), _lane("top"), _lane("theirs", "top", closed=True)], True, id="beside one"),
-        pytest.param([_lane()], True, id="an open one"),
-    ],
+@cases(
+    "queues, told",
+    ("a closed queue", [_lane(closed=True)], False),
+    ("below one", [_lane(parent="top"), _lane("top", closed=True)], False),
+    ("beside one", [_lane(parent="top"), _lane("top"), _lane("theirs", "top", closed=True)], True),
+    ("an open one", [_lane()], True),
 )
 async def test_nobody_learns_what_a_closed_queue_uses(queues: list[JSON], told: bool) -> None:  # noqa: FBT001
     """A forged namespace opens it to a question, and a yes or no to every size would tell the number."""

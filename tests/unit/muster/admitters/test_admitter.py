@@ -5,19 +5,18 @@ import pytest
 from muster.admitters import Admitter, chosen_admitter, gate_by, listed
 from muster.model.modes import GateMode
 from muster.model.names import ADMITTER
+from tests.support.cases import cases
 
 LEDGER, KUEUE, NONE = Admitter
 
 
-@pytest.mark.parametrize(
-    ("said", "admitters", "expected"),
-    [
-        pytest.param("", (LEDGER, KUEUE), LEDGER, id="the first where the namespace says nothing"),
-        pytest.param("kueue", (LEDGER, KUEUE), KUEUE, id="whom it names"),
-        pytest.param("kueue", (LEDGER,), LEDGER, id="nobody who is not configured"),
-        pytest.param("", (KUEUE, LEDGER), KUEUE, id="Kueue everywhere else"),
-        pytest.param("Kueue", (LEDGER, KUEUE), LEDGER, id="nobody whose name is misspelled"),
-    ],
+@cases(
+    "said, admitters, expected",
+    ("the first where the namespace says nothing", "", (LEDGER, KUEUE), LEDGER),
+    ("whom it names", "kueue", (LEDGER, KUEUE), KUEUE),
+    ("nobody who is not configured", "kueue", (LEDGER,), LEDGER),
+    ("Kueue everywhere else", "", (KUEUE, LEDGER), KUEUE),
+    ("nobody whose name is misspelled", "Kueue", (LEDGER, KUEUE), LEDGER),
 )
 def test_the_namespace_chooses_among_the_configured(
     said: str, admitters: tuple[Admitter, ...], expected: Admitter

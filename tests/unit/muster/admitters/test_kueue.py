@@ -1,9 +1,8 @@
 """What Kueue says by its Workloads; the states were seen with Kueue 0.19.2."""
 
-import pytest
-
 from muster.admitters import KueueAnswer, KueueWorkload, answer_of, newest
 from muster.model.times import seconds_of
+from tests.support.cases import cases
 from tests.support.manifests.kueue import ADMITTED, EVICTED, FINISHED, PENDING, RESERVED, kueue_workload
 from tests.support.manifests.observed import JSON, made
 
@@ -52,73 +51,67 @@ def test_kueue_counts_it_from_the_loss_of_a_pod_that_was_ready() -> None:
     assert answer_of(workload(conditions), labelled=True, timeout=60).awaited_until == start + 60
 
 
-@pytest.mark.parametrize(
-    ("conditions", "fields", "words"),
-    [
-        pytest.param(
-            PENDING,
-            {},
-            "Kueue has not admitted it: insufficient unused quota for cpu, 2 more needed",
-            id="no quota is free",
-        ),
-        pytest.param(
-            RESERVED,
-            {},
-            "Kueue has reserved quota for it, and its admission checks are not done",
-            id="admission checks",
-        ),
-        pytest.param(
-            EVICTED,
-            {"requeueState": {"count": 2, "requeueAt": NEW}},
+@cases(
+    "conditions, fields, words",
+    ("no quota is free", PENDING, {}, "Kueue has not admitted it: insufficient unused quota for cpu, 2 more needed"),
+    ("admission checks", RESERVED, {}, "Kueue has reserved quota for it, and its admission checks are not done"),
+    (
+        "evicted while Admitted is still True",
+        EVICTED,
+        {"requeueState": {"count": 2, "requeueAt": NEW}},
+        (
             "Kueue has taken its quota back, for its pods were not ready in time: Exceeded the PodsReady timeout ns/w; "
-            f"it queues again at {NEW}, for the 2. time",
-            id="evicted while Admitted is still True",
+            f"it queues again at {NEW}, for the 2. time"
         ),
-        pytest.param(
-            [*ADMITTED, {"type": "Evicted", "status": "True", "reason": "Preempted", "message": "to accommodate a"}],
-            {},
-            "Kueue has preempted it: to accommodate a",
-            id="preempted",
-        ),
-        pytest.param(
-            [*ADMITTED, {"type": "Evicted", "status": "True", "reason": "Another", "message": "so it is"}],
-            {},
-            "Kueue has evicted it (Another): so it is",
-            id="evicted for a reason of another version",
-        ),
-        pytest.param(
-            [],
-            {},
+    ),
+    (
+        "preempted",
+        [*ADMITTED, {"type": "Evicted", "status": "True", "reason": "Preempted", "message": "to accommodate a"}],
+        {},
+        "Kueue has preempted it: to accommodate a",
+    ),
+    (
+        "evicted for a reason of another version",
+        [*ADMITTED, {"type": "Evicted", "status": "True", "reason": "Another", "message": "so it is"}],
+        {},
+        "Kueue has evicted it (Another): so it is",
+    ),
+    (
+        "no condition yet",
+        [],
+        {},
+        (
             'Kueue has not said yet why Workload "raycluster-demo-4e95f" waits: it looks at one of several equal ones, '
-            "and at none while its LocalQueue leads nowhere",
-            id="no condition yet",
+            "and at none while its LocalQueue leads nowhere"
         ),
-        pytest.param(
-            ADMITTED[:1],
-            {"active": False},
-            'Kueue keeps it from starting, for spec.active of its Workload "raycluster-demo-4e95f" is false',
-            id="deactivated",
-        ),
-        pytest.param(
-            [
-                {
-                    **EVICTED[-1],
-                    "reason": "DeactivatedDueToRequeuingLimitExceeded",
-                    "message": "The workload is given up",
-                }
-            ],
-            {"active": False},
+    ),
+    (
+        "deactivated",
+        ADMITTED[:1],
+        {"active": False},
+        'Kueue keeps it from starting, for spec.active of its Workload "raycluster-demo-4e95f" is false',
+    ),
+    (
+        "deactivated by Kueue itself",
+        [
+            {
+                **EVICTED[-1],
+                "reason": "DeactivatedDueToRequeuingLimitExceeded",
+                "message": "The workload is given up",
+            }
+        ],
+        {"active": False},
+        (
             'Kueue keeps it from starting, for spec.active of its Workload "raycluster-demo-4e95f" is false: '
-            "The workload is given up",
-            id="deactivated by Kueue itself",
+            "The workload is given up"
         ),
-        pytest.param(
-            EVICTED,
-            {"active": False},
-            'Kueue keeps it from starting, for spec.active of its Workload "raycluster-demo-4e95f" is false',
-            id="deactivated after an eviction",
-        ),
-    ],
+    ),
+    (
+        "deactivated after an eviction",
+        EVICTED,
+        {"active": False},
+        'Kueue keeps it from starting, for spec.active of its Workload "raycluster-demo-4e95f" is false',
+    ),
 )
 def test_what_is_not_admitted_says_why(conditions: list[JSON], fields: dict[str, object], words: str) -> None:
     answer = said(conditions, **fields)
@@ -149,15 +142,13 @@ def test_without_a_workload_the_label_tells_whether_one_may_come() -> None:
     assert "has made no Workload of it yet" in waiting.message
 
 
-@pytest.mark.parametrize(
-    ("found", "expected"),
-    [
-        pytest.param([(ADMITTED, OLD, {}), (PENDING, NEW, {})], NEW, id="the newest, though an older one is admitted"),
-        pytest.param([(PENDING, OLD, {}), (FINISHED, NEW, {})], OLD, id="none that has finished"),
-        pytest.param([(ADMITTED, OLD, {}), (PENDING, NEW, SLICE)], OLD, id="the slice before one that waits"),
-        pytest.param([(FINISHED, OLD, {}), (ADMITTED, NEW, SLICE)], NEW, id="the slice that took its place"),
-        pytest.param([(PENDING, NEW, SLICE)], NEW, id="the only one"),
-    ],
+@cases(
+    "found, expected",
+    ("the newest, though an older one is admitted", [(ADMITTED, OLD, {}), (PENDING, NEW, {})], NEW),
+    ("none that has finished", [(PENDING, OLD, {}), (FINISHED, NEW, {})], OLD),
+    ("the slice before one that waits", [(ADMITTED, OLD, {}), (PENDING, NEW, SLICE)], OLD),
+    ("the slice that took its place", [(FINISHED, OLD, {}), (ADMITTED, NEW, SLICE)], NEW),
+    ("the only one", [(PENDING, NEW, SLICE)], NEW),
 )
 def test_the_newest_unfinished_workload_counts(
     found: list[tuple[list[JSON], str, dict[str, str]]], expected: str

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.admitters import KueueWorkload
 from muster.admitters.kueue_quota import ClusterQueue, needs_of, never_fits
+from tests.support.cases import cases
 from tests.support.examples import examples
 from tests.support.manifests.kueue import PENDING, flavored_queue, kueue_workload, pod_set
 from tests.support.manifests.observed import JSON, made
@@ -21,37 +21,35 @@ def never(sets: list[JSON], *flavors: Mapping[str, str], cohort: str = "") -> st
 HEAD, WORKERS = pod_set("head", 1, cpu="1"), pod_set("worker", 2, cpu="1")
 
 
-@pytest.mark.parametrize(
-    ("sets", "flavors", "words"),
-    [
-        pytest.param([HEAD, WORKERS], [{"cpu": "3"}], "", id="just enough"),
-        pytest.param(
-            [HEAD, WORKERS],
-            [{"cpu": "2"}],
-            'it needs cpu 3, and all flavors of ClusterQueue "cq" have cpu 2',
-            id="more than all flavors have",
-        ),
-        pytest.param(
-            [pod_set("worker", 3, cpu="1")],
-            [{"cpu": "2"}, {"cpu": "2"}],
-            'its pod set "worker" needs cpu 3 of one flavor, and none of ClusterQueue "cq" has as much',
-            id="a pod set larger than every flavor",
-        ),
-        pytest.param([HEAD, WORKERS], [{"cpu": "2"}, {"cpu": "1"}], "", id="each in a flavor of its own"),
-        pytest.param(
-            [pod_set("a", 1, cpu="2"), pod_set("b", 1, cpu="2"), pod_set("c", 1, cpu="2")],
-            [{"cpu": "3"}, {"cpu": "3"}],
-            'no choice of flavors of ClusterQueue "cq" holds its pod sets together, which need cpu 6',
-            id="a remainder in each flavor that holds nobody",
-        ),
-        pytest.param(
-            [pod_set("worker", 2, **{"cpu": "1", "nvidia.com/gpu": "1"})],
-            [{"cpu": "9"}],
-            'ClusterQueue "cq" has no quota of nvidia.com/gpu, and the gang needs nvidia.com/gpu 2',
-            id="a resource that is not covered",
-        ),
-        pytest.param([pod_set("worker", 2, cpu="0")], [{"memory": "1Gi"}], "", id="nothing of it is asked for"),
-    ],
+@cases(
+    "sets, flavors, words",
+    ("just enough", [HEAD, WORKERS], [{"cpu": "3"}], ""),
+    (
+        "more than all flavors have",
+        [HEAD, WORKERS],
+        [{"cpu": "2"}],
+        'it needs cpu 3, and all flavors of ClusterQueue "cq" have cpu 2',
+    ),
+    (
+        "a pod set larger than every flavor",
+        [pod_set("worker", 3, cpu="1")],
+        [{"cpu": "2"}, {"cpu": "2"}],
+        'its pod set "worker" needs cpu 3 of one flavor, and none of ClusterQueue "cq" has as much',
+    ),
+    ("each in a flavor of its own", [HEAD, WORKERS], [{"cpu": "2"}, {"cpu": "1"}], ""),
+    (
+        "a remainder in each flavor that holds nobody",
+        [pod_set("a", 1, cpu="2"), pod_set("b", 1, cpu="2"), pod_set("c", 1, cpu="2")],
+        [{"cpu": "3"}, {"cpu": "3"}],
+        'no choice of flavors of ClusterQueue "cq" holds its pod sets together, which need cpu 6',
+    ),
+    (
+        "a resource that is not covered",
+        [pod_set("worker", 2, **{"cpu": "1", "nvidia.com/gpu": "1"})],
+        [{"cpu": "9"}],
+        'ClusterQueue "cq" has no quota of nvidia.com/gpu, and the gang needs nvidia.com/gpu 2',
+    ),
+    ("nothing of it is asked for", [pod_set("worker", 2, cpu="0")], [{"memory": "1Gi"}], ""),
 )
 def test_what_never_fits_is_told_with_numbers(sets: list[JSON], flavors: list[dict[str, str]], words: str) -> None:
     assert never(sets, *flavors) == words

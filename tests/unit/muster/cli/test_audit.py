@@ -23,6 +23,7 @@ from muster.schedulers import PRODUCTS
 from muster.workloads import kind_of
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TRAIN_JOB
+from tests.support.cases import cases
 from tests.support.cli.command import Command
 from tests.support.manifests.families import FAMILIES, Family
 from tests.support.manifests.observed import (
@@ -106,14 +107,12 @@ def test_what_would_be_refused_is_found_with_its_field_and_numbers() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("validation", "severities"),
-    [
-        pytest.param(read_validation("deny"), {"deny"}, id="deny"),
-        pytest.param(read_validation("warn"), {"warn"}, id="warn"),
-        pytest.param(read_validation("deny", ["QueueNotFound=warn"]), {"warn"}, id="this reason warns"),
-        pytest.param(read_validation("off"), set(), id="off"),
-    ],
+@cases(
+    "validation, severities",
+    ("deny", read_validation("deny"), {"deny"}),
+    ("warn", read_validation("warn"), {"warn"}),
+    ("this reason warns", read_validation("deny", ["QueueNotFound=warn"]), {"warn"}),
+    ("off", read_validation("off"), set()),
 )
 def test_severities_are_those_of_the_values_that_are_to_come(validation: Validation, severities: set[str]) -> None:
     audit = audit_of(ray_cluster(labels=LOST), validation=validation)
@@ -129,13 +128,11 @@ def test_every_kind_is_judged(family: Family) -> None:
     assert entry["findings"][0]["reason"] == ("TrainingRuntimeNotFound" if family.kind == "TrainJob" else "Invalid")
 
 
-@pytest.mark.parametrize(
-    ("labels", "meta", "judged"),
-    [
-        pytest.param({}, {}, 1, id="says nothing: looked at, and passed"),
-        pytest.param(LOST, {"deletionTimestamp": "2026-11-21T10:00:00Z"}, 0, id="is being deleted"),
-        pytest.param(LOST, {"namespace": "ours"}, 0, id="in a namespace that the webhook does not see"),
-    ],
+@cases(
+    "labels, meta, judged",
+    ("says nothing: looked at, and passed", {}, {}, 1),
+    ("is being deleted", LOST, {"deletionTimestamp": "2026-11-21T10:00:00Z"}, 0),
+    ("in a namespace that the webhook does not see", LOST, {"namespace": "ours"}, 0),
 )
 def test_what_the_webhook_would_let_pass_is_no_finding(labels: Mapping[str, str], meta: JSON, judged: int) -> None:
     audit = audit_of(ray_cluster(labels=labels, meta=meta), selected="kubernetes.io/metadata.name!=ours")
@@ -240,48 +237,44 @@ def test_an_apiserver_that_fails_is_no_matter_of_rights() -> None:
         Audit(Defaults()).cannot_list(QUEUES, ApiError(500, "", "broken"))
 
 
-@pytest.mark.parametrize(
-    ("group", "queues", "expected"),
-    [
-        pytest.param(pod_group("g"), (queue(),), [], id="fits"),
-        pytest.param(pod_group("g", "lost"), (queue(),), [("g", "deny", "QueueNotFound")], id="in a missing queue"),
-        pytest.param(pod_group("g", "lost", labels=OWN), (queue(),), [], id="muster's own in a missing queue"),
-        pytest.param(pod_group("g", ""), (queue("default"),), [], id="in the default queue"),
-        pytest.param(pod_group("g"), (queue(state="Closed"),), [("g", "deny", "QueueClosed")], id="in a closed queue"),
-        pytest.param(
-            pod_group("g"),
-            (queue(annotations={"muster.dev/namespace-selector": "team=others"}),),
-            [("g", "deny", "QueueNotFound")],
-            id="in a queue of others",
-        ),
-        pytest.param(
-            pod_group("g"),
-            (queue(), child("below")),
-            [("below", "deny", "QueueHierarchy"), ("g", "deny", "QueueNotLeaf")],
-            id="in a queue with one below it",
-        ),
-        pytest.param(
-            pod_group("g", labels=OWN),
-            (queue(cpu="2"),),
-            [("q", "warn", "CapabilityLowered")],
-            id="muster's own, larger than its queue",
-        ),
-        pytest.param(
-            pod_group("g", "below", labels=OWN),
-            (queue(cpu="2"), child("below")),
-            [("q", "warn", "CapabilityLowered")],
-            id="larger than a queue above its own",
-        ),
-        pytest.param(
-            pod_group("g", labels=OWN, status={"phase": "Running"}), (queue(cpu="2"),), [], id="larger, and it runs"
-        ),
-        pytest.param(
-            pod_group("g"),
-            (queue(annotations={"muster.dev/patience": "soon"}),),
-            [("q", "deny", "Invalid")],
-            id="an annotation of muster's that says nothing",
-        ),
-    ],
+@cases(
+    "group, queues, expected",
+    ("fits", pod_group("g"), (queue(),), []),
+    ("in a missing queue", pod_group("g", "lost"), (queue(),), [("g", "deny", "QueueNotFound")]),
+    ("muster's own in a missing queue", pod_group("g", "lost", labels=OWN), (queue(),), []),
+    ("in the default queue", pod_group("g", ""), (queue("default"),), []),
+    ("in a closed queue", pod_group("g"), (queue(state="Closed"),), [("g", "deny", "QueueClosed")]),
+    (
+        "in a queue of others",
+        pod_group("g"),
+        (queue(annotations={"muster.dev/namespace-selector": "team=others"}),),
+        [("g", "deny", "QueueNotFound")],
+    ),
+    (
+        "in a queue with one below it",
+        pod_group("g"),
+        (queue(), child("below")),
+        [("below", "deny", "QueueHierarchy"), ("g", "deny", "QueueNotLeaf")],
+    ),
+    (
+        "muster's own, larger than its queue",
+        pod_group("g", labels=OWN),
+        (queue(cpu="2"),),
+        [("q", "warn", "CapabilityLowered")],
+    ),
+    (
+        "larger than a queue above its own",
+        pod_group("g", "below", labels=OWN),
+        (queue(cpu="2"), child("below")),
+        [("q", "warn", "CapabilityLowered")],
+    ),
+    ("larger, and it runs", pod_group("g", labels=OWN, status={"phase": "Running"}), (queue(cpu="2"),), []),
+    (
+        "an annotation of muster's that says nothing",
+        pod_group("g"),
+        (queue(annotations={"muster.dev/patience": "soon"}),),
+        [("q", "deny", "Invalid")],
+    ),
 )
 def test_queues_and_pod_groups_are_judged_as_new_ones_are(
     group: JSON, queues: tuple[JSON, ...], expected: list[tuple[str, str, str]]

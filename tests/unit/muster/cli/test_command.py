@@ -8,6 +8,7 @@ import pytest
 import muster
 from muster.workloads import KINDS
 from muster.workloads.volcano_job import VOLCANO_JOB
+from tests.support.cases import cases
 from tests.support.cli.command import Command
 
 # Two operators have an MPIJob, and Volcano a Job of its own.
@@ -52,18 +53,16 @@ def test_without_a_usable_kubeconfig_there_is_one_line(command: Command, words: 
     assert done.err == f"muster {words[0]}: kubeconfig {missing}: no such file\n"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        pytest.param(["demo"], '"demo" is not KIND/NAME or KIND NAME, for example raycluster/demo', id="no kind"),
-        pytest.param(
-            ["deployment/web"],
-            f'muster does not support the kind "deployment"; it supports {SUPPORTED}, PodGroup',
-            id="another kind",
-        ),
-        pytest.param(["pod/.."], '"pod/.." is not KIND/NAME or KIND NAME, for example raycluster/demo', id="dots"),
-        pytest.param(["a/b", "c"], '"a/b c" is not KIND/NAME or KIND NAME, for example raycluster/demo', id="mixed"),
-    ],
+@cases(
+    "words, said",
+    ("no kind", ["demo"], '"demo" is not KIND/NAME or KIND NAME, for example raycluster/demo'),
+    (
+        "another kind",
+        ["deployment/web"],
+        f'muster does not support the kind "deployment"; it supports {SUPPORTED}, PodGroup',
+    ),
+    ("dots", ["pod/.."], '"pod/.." is not KIND/NAME or KIND NAME, for example raycluster/demo'),
+    ("mixed", ["a/b", "c"], '"a/b c" is not KIND/NAME or KIND NAME, for example raycluster/demo'),
 )
 def test_what_names_no_workload_is_refused_before_anything_is_asked(
     command: Command, words: list[str], said: str

@@ -9,6 +9,7 @@ import shtab
 
 from muster.cli import parser
 from muster.cli.completion import script
+from tests.support.cases import cases
 from tests.support.cli.command import Command
 
 _SHELLS = ("bash", "zsh", "fish")
@@ -36,14 +37,12 @@ def test_the_script_is_what_shtab_writes(command: Command, shell: str) -> None:
     assert command.run("completion", shell).out == written
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        pytest.param(["muster", "rel"], ["release"], id="a command"),
-        pytest.param(["muster", "queues", "--conn"], ["--connect-timeout"], id="an option"),
-        pytest.param(["muster", "audit", "--validation", "d"], ["deny"], id="a choice"),
-        pytest.param(["muster", "completion", "z"], ["zsh"], id="a positional choice"),
-    ],
+@cases(
+    "words, found",
+    ("a command", ["muster", "rel"], ["release"]),
+    ("an option", ["muster", "queues", "--conn"], ["--connect-timeout"]),
+    ("a choice", ["muster", "audit", "--validation", "d"], ["deny"]),
+    ("a positional choice", ["muster", "completion", "z"], ["zsh"]),
 )
 def test_bash_completes(words: list[str], found: list[str]) -> None:
     """A real bash, with what readline would hand to the function."""

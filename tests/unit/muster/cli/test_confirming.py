@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from muster.cli.ui import asks, confirmed
+from tests.support.cases import cases
 
 
 class Stream(io.StringIO):
@@ -20,15 +21,13 @@ class Stream(io.StringIO):
         return self._terminal
 
 
-@pytest.mark.parametrize(
-    ("terminals", "asked"),
-    [
-        pytest.param("in out err", True, id="a terminal"),
-        pytest.param("in out", True, id="errors go to a file"),
-        pytest.param("in err", True, id="the output goes to a file"),
-        pytest.param("in", False, id="nobody would see the question"),
-        pytest.param("out err", False, id="nobody would answer"),
-    ],
+@cases(
+    "terminals, asked",
+    ("a terminal", "in out err", True),
+    ("errors go to a file", "in out", True),
+    ("the output goes to a file", "in err", True),
+    ("nobody would see the question", "in", False),
+    ("nobody would answer", "out err", False),
 )
 def test_who_sits_at_a_terminal_is_asked_where_the_question_is_seen(
     monkeypatch: pytest.MonkeyPatch, terminals: str, *, asked: bool

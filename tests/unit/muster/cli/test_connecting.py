@@ -14,6 +14,7 @@ from muster.cli.commands import parser
 from muster.cli.connecting import NoClusterError, connected, probe
 from muster.kube.config import Connection
 from muster.model.names import GANG, GATE
+from tests.support.cases import cases
 from tests.support.cli.command import Command, cluster_options
 from tests.support.cli.connections import attempts, kubeconfig, refusing_port, silent_port
 from tests.support.faults.apiserver import (
@@ -75,7 +76,7 @@ def test_a_proxy_that_refuses_is_not_taken_for_the_apiserver(command: Command) -
     assert done.err.startswith(f"{said}Cannot connect to host 127.0.0.1:{port} ")
 
 
-@pytest.mark.parametrize(("told", "within"), [(None, "1"), ("0.05", "0.05")], ids=["default", "environment"])
+@cases("told, within", ("default", None, "1"), ("environment", "0.05", "0.05"))
 def test_the_deadline_comes_from_the_environment(
     command: Command, monkeypatch: pytest.MonkeyPatch, told: str | None, within: str
 ) -> None:
@@ -118,15 +119,13 @@ def test_what_is_for_need_waits_longer(monkeypatch: pytest.MonkeyPatch, name: st
     assert parser().parse_args(COMMANDS[name]).connect_timeout == 3
 
 
-@pytest.mark.parametrize(
-    ("answer", "words"),
-    [
-        pytest.param(reply({"gitVersion": "v1.36.3"}), "", id="a version"),
-        pytest.param(failure(403, "Forbidden"), "", id="403: an apiserver answers"),
-        pytest.param(failure(503, retry_after="1"), "", id="503: an apiserver answers"),
-        pytest.param(failure(401), "You must be logged in to the server (Unauthorized)", id="401"),
-        pytest.param(html(200), "Unable to connect to the server: {url}: not a Kubernetes answer: ", id="a web page"),
-    ],
+@cases(
+    "answer, words",
+    ("a version", reply({"gitVersion": "v1.36.3"}), ""),
+    ("403: an apiserver answers", failure(403, "Forbidden"), ""),
+    ("503: an apiserver answers", failure(503, retry_after="1"), ""),
+    ("401", failure(401), "You must be logged in to the server (Unauthorized)"),
+    ("a web page", html(200), "Unable to connect to the server: {url}: not a Kubernetes answer: "),
 )
 async def test_the_probe_is_one_request(tmp_path: Path, answer: Answer, words: str) -> None:
     async with FaultyApiserver.serving() as server:

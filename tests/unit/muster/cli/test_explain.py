@@ -30,6 +30,7 @@ from muster.model.names import (
 from muster.model.objects import Namespace
 from muster.model.times import text_of
 from muster.workloads import kind_of
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import OF_A_JOB
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
@@ -193,14 +194,12 @@ def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
     assert visible.by_nodes
 
 
-@pytest.mark.parametrize(
-    ("name", "held", "told"),
-    [
-        pytest.param("scheduler-plugins-scheduler", False, True, id="the scheduler of a plugin"),
-        pytest.param("default-scheduler", True, True, id="Kubernetes' own, with muster's gate"),
-        pytest.param("default-scheduler", False, False, id="Kubernetes' own, as any pod"),
-        pytest.param("volcano", True, False, id="the one that the command knows"),
-    ],
+@cases(
+    "name, held, told",
+    ("the scheduler of a plugin", "scheduler-plugins-scheduler", False, True),
+    ("Kubernetes' own, with muster's gate", "default-scheduler", True, True),
+    ("Kubernetes' own, as any pod", "default-scheduler", False, False),
+    ("the one that the command knows", "volcano", True, False),
 )
 def test_pods_of_a_scheduler_that_the_command_was_not_told_of_are_no_riddle(
     name: str,
@@ -267,71 +266,60 @@ def bound_by_their_operator() -> list[JSON]:
     return pods
 
 
-@pytest.mark.parametrize(
-    ("workload", "pods", "groups", "state", "words"),
-    [
-        pytest.param(
-            ray_cluster(labels={}), [], [], "NotManaged", "does not ask for gang scheduling", id="nothing is said"
-        ),
-        pytest.param(
-            ray_cluster(labels={"volcano.sh/queue-name": "q", MANAGED: "false"}),
-            [],
-            [],
-            "NotManaged",
-            'metadata.labels[muster.dev/managed] is "false"',
-            id="taken out of muster's hands",
-        ),
-        pytest.param(
-            ray_cluster(labels={SCHEDULER_LABEL: "yunikorn"}),
-            [],
-            [],
-            "NotManaged",
-            'metadata.labels[ray.io/scheduler-name] names the scheduler "yunikorn"',
-            id="another scheduler",
-        ),
-        pytest.param(
-            ray_cluster(),
-            [old_pod("demo-head", "headgroup"), old_pod("demo-w-0")],
-            [],
-            "NotManaged",
-            "left alone until the pods are gone that came without muster: demo-head, demo-w-0",
-            id="brownfield",
-        ),
-        pytest.param(
-            ray_cluster(),
-            bound_by_their_operator(),
-            [group("demo", ours=False, phase="Running")],
-            "External",
-            'came bound to the PodGroup "ray-demo-pg"',
-            id="the operator's own group",
-        ),
-        pytest.param(
-            ray_cluster(),
-            gang("demo", held=True),
-            [group("demo", ours=False)],
-            "ForeignPodGroup",
-            "is in the way",
-            id="somebody else's group in the way",
-        ),
-        pytest.param(ray_cluster(), [], [], "Assembling", "no pods yet", id="no pods yet"),
-        pytest.param(
-            ray_cluster(),
-            gang("demo", held=True),
-            [],
-            "Assembling",
-            "check that muster-controller is running",
-            id="no controller",
-        ),
-        pytest.param(ray_cluster(suspend=True), [], [], "Suspended", "is suspended", id="suspended"),
-        pytest.param(
-            ray_cluster(workers(replicas=-1)),
-            [],
-            [],
-            "Invalid",
-            "spec.workerGroupSpecs[0].replicas: -1",
-            id="no numbers",
-        ),
-    ],
+@cases(
+    "workload, pods, groups, state, words",
+    ("nothing is said", ray_cluster(labels={}), [], [], "NotManaged", "does not ask for gang scheduling"),
+    (
+        "taken out of muster's hands",
+        ray_cluster(labels={"volcano.sh/queue-name": "q", MANAGED: "false"}),
+        [],
+        [],
+        "NotManaged",
+        'metadata.labels[muster.dev/managed] is "false"',
+    ),
+    (
+        "another scheduler",
+        ray_cluster(labels={SCHEDULER_LABEL: "yunikorn"}),
+        [],
+        [],
+        "NotManaged",
+        'metadata.labels[ray.io/scheduler-name] names the scheduler "yunikorn"',
+    ),
+    (
+        "brownfield",
+        ray_cluster(),
+        [old_pod("demo-head", "headgroup"), old_pod("demo-w-0")],
+        [],
+        "NotManaged",
+        "left alone until the pods are gone that came without muster: demo-head, demo-w-0",
+    ),
+    (
+        "the operator's own group",
+        ray_cluster(),
+        bound_by_their_operator(),
+        [group("demo", ours=False, phase="Running")],
+        "External",
+        'came bound to the PodGroup "ray-demo-pg"',
+    ),
+    (
+        "somebody else's group in the way",
+        ray_cluster(),
+        gang("demo", held=True),
+        [group("demo", ours=False)],
+        "ForeignPodGroup",
+        "is in the way",
+    ),
+    ("no pods yet", ray_cluster(), [], [], "Assembling", "no pods yet"),
+    (
+        "no controller",
+        ray_cluster(),
+        gang("demo", held=True),
+        [],
+        "Assembling",
+        "check that muster-controller is running",
+    ),
+    ("suspended", ray_cluster(suspend=True), [], [], "Suspended", "is suspended"),
+    ("no numbers", ray_cluster(workers(replicas=-1)), [], [], "Invalid", "spec.workerGroupSpecs[0].replicas: -1"),
 )
 def test_where_the_controller_says_nothing_there_is_a_reason(
     workload: JSON, pods: list[JSON], groups: list[JSON], state: str, words: str
@@ -383,14 +371,12 @@ def test_a_plain_job_is_explained_by_the_gang_that_its_pods_name() -> None:
     assert (entry["state"], entry["message"]) == ("WaitingForQuota", MESSAGE_WAITING)
 
 
-@pytest.mark.parametrize(
-    ("event", "time"),
-    [
-        pytest.param({"eventTime": "b", "series": {"lastObservedTime": "c"}}, "c", id="a series"),
-        pytest.param({"deprecatedLastTimestamp": "b", "eventTime": None}, "b", id="of the old API"),
-        pytest.param({"eventTime": "b"}, "b", id="of the new API"),
-        pytest.param({}, "a", id="without any"),
-    ],
+@cases(
+    "event, time",
+    ("a series", {"eventTime": "b", "series": {"lastObservedTime": "c"}}, "c"),
+    ("of the old API", {"deprecatedLastTimestamp": "b", "eventTime": None}, "b"),
+    ("of the new API", {"eventTime": "b"}, "b"),
+    ("without any", {}, "a"),
 )
 def test_an_event_counts_from_its_last_time(event: JSON, time: str) -> None:
     assert made(Event, {"metadata": {"creationTimestamp": "a"}, **event}).time == time

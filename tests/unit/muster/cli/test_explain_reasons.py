@@ -17,6 +17,7 @@ from muster.gangs.intent import Defaults
 from muster.model.names import GANG, GROUP_NAME, HOLD, MESSAGE, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, STATE
 from muster.schedulers import SCHEDULERS
 from muster.workloads import kind_of
+from tests.support.cases import cases
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
     JSON,
@@ -81,18 +82,16 @@ def test_who_may_not_read_podgroups_hears_the_newest_event_and_not_that_there_is
     assert "  gang       PodGroup ray-demo-pg: not readable\n" in told(entry)
 
 
-@pytest.mark.parametrize(
-    ("queues", "state", "message"),
-    [
-        ([queue("other")], "QueueNotFound", 'queue "q" does not exist'),
-        (
-            [queue(), {"metadata": {"name": "below"}, "spec": {"parent": "q"}, "status": {"state": "Open"}}],
-            "QueueNotLeaf",
-            'queue "q" has queues below it and takes no gangs itself',
-        ),
-        ([queue(state="Closed")], "QueueClosed", 'queue "q" is Closed and takes no new work'),
-    ],
-    ids=["missing", "not a leaf", "closed"],
+@cases(
+    "queues, state, message",
+    ("missing", [queue("other")], "QueueNotFound", 'queue "q" does not exist'),
+    (
+        "not a leaf",
+        [queue(), {"metadata": {"name": "below"}, "spec": {"parent": "q"}, "status": {"state": "Open"}}],
+        "QueueNotLeaf",
+        'queue "q" has queues below it and takes no gangs itself',
+    ),
+    ("closed", [queue(state="Closed")], "QueueClosed", 'queue "q" is Closed and takes no new work'),
 )
 def test_who_gets_no_podgroup_for_its_queue_hears_why(queues: list[JSON], state: str, message: str) -> None:
     """Such a gang's state stands on no PodGroup: only events say it, for as long as the apiserver keeps them."""
@@ -209,23 +208,19 @@ def cron_job(*, suspend: bool) -> JSON:
     return {**ray_job(), "kind": "RayCronJob", "spec": {"jobTemplate": ray_job()["spec"], "suspend": suspend}}
 
 
-@pytest.mark.parametrize(
-    ("workload", "state", "message"),
-    [
-        pytest.param(ray_job(), "", "there is none", id="nothing said"),
-        pytest.param(ray_job(suspend=True), "Suspended", "the workload is suspended", id="suspended"),
-        pytest.param(
-            ray_job(status={"jobDeploymentStatus": "Complete"}), "Finished", "the workload has ended", id="ended"
-        ),
-        pytest.param(cron_job(suspend=True), "Suspended", "the schedule is suspended", id="schedule"),
-        pytest.param(cron_job(suspend=False), "", "there is none", id="a schedule that goes on"),
-        pytest.param(
-            ray_job(rayClusterSpec=None),
-            "Invalid",
-            "spec.rayClusterSpec: missing; a RayJob makes a cluster or selects one",
-            id="without a cluster",
-        ),
-    ],
+@cases(
+    "workload, state, message",
+    ("nothing said", ray_job(), "", "there is none"),
+    ("suspended", ray_job(suspend=True), "Suspended", "the workload is suspended"),
+    ("ended", ray_job(status={"jobDeploymentStatus": "Complete"}), "Finished", "the workload has ended"),
+    ("schedule", cron_job(suspend=True), "Suspended", "the schedule is suspended"),
+    ("a schedule that goes on", cron_job(suspend=False), "", "there is none"),
+    (
+        "without a cluster",
+        ray_job(rayClusterSpec=None),
+        "Invalid",
+        "spec.rayClusterSpec: missing; a RayJob makes a cluster or selects one",
+    ),
 )
 def test_a_parent_without_a_cluster_says_where_it_stands(workload: JSON, state: str, message: str) -> None:
     entry = said(workload, ClusterSnapshot(filled()), of_operator("fine"), none="there is none")

@@ -8,11 +8,12 @@ import pytest
 from aiohttp import web
 
 from muster.model.names import HOLD
+from tests.support.cases import cases
 from tests.support.cli.in_process import muster
 from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, listing, manifest, reply
 
 
-@pytest.mark.parametrize("others", [failure(404), failure(403, "Forbidden")], ids=["not served", "not allowed"])
+@cases("others", ("not served", failure(404)), ("not allowed", failure(403, "Forbidden")))
 async def test_resume_lists_only_what_the_workload_can_have_made(tmp_path: Path, others: Answer) -> None:
     """An older KubeRay has no RayCronJob, and the role that KubeRay gives for RayJobs names no RayServices."""
 
@@ -39,7 +40,7 @@ async def test_resume_lists_only_what_the_workload_can_have_made(tmp_path: Path,
     assert [path.rpartition("/")[2] for path in patched] == ["nightly", "demo"]
 
 
-@pytest.mark.parametrize("others", [failure(404), failure(403, "Forbidden")], ids=["not served", "not allowed"])
+@cases("others", ("not served", failure(404)), ("not allowed", failure(403, "Forbidden")))
 @pytest.mark.parametrize("command", ["hold", "explain"])
 async def test_a_podgroup_stands_for_its_workload_whoever_places_gangs(
     tmp_path: Path, command: str, others: Answer
@@ -94,9 +95,7 @@ def _kubeconfig(server: str) -> str:
     return json.dumps({"current-context": "c", "contexts": [context], "clusters": [cluster], "users": [user]})
 
 
-@pytest.mark.parametrize(
-    ("words", "name"), [(("pod/p", "-n=.."), "'..'"), (("pod/\udcff",), r"'\udcff'")], ids=["dots", "no UTF-8"]
-)
+@cases("words, name", ("dots", ("pod/p", "-n=.."), "'..'"), ("no UTF-8", ("pod/\udcff",), r"'\udcff'"))
 @pytest.mark.parametrize("command", ["hold", "explain"])
 async def test_a_name_that_no_object_has_is_no_traceback(
     tmp_path: Path, command: str, words: tuple[str, ...], name: str
@@ -122,7 +121,7 @@ async def test_of_several_names_one_that_is_none_has_nothing_changed(tmp_path: P
 
 
 @pytest.mark.parametrize("command", ["hold", "explain"])
-@pytest.mark.parametrize("other", [reply({"metadata": []}), failure(404)], ids=["malformed", "missing"])
+@cases("other", ("malformed", reply({"metadata": []})), ("missing", failure(404)))
 async def test_what_cannot_be_read_of_several_keeps_no_answer_about_the_others(
     tmp_path: Path, command: str, other: Answer
 ) -> None:

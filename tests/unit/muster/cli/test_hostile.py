@@ -6,6 +6,7 @@ from typing import Protocol
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.cli.forked import Run, forks
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n"
@@ -50,129 +51,96 @@ def plan(muster: Run, tmp_path: Path) -> Plan:
     return run
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "line"),
-    [
-        pytest.param(
-            "f.yaml", POD + "a: " + "[" * 3 * MEBIBYTE, "document 1, line 4: nested more than 100 deep", id="lists"
-        ),
-        pytest.param(
-            "f.yaml",
-            POD + "a: " + "{a: " * MEBIBYTE,
-            "document 1, line 4: nested more than 100 deep",
-            id="mappings",
-        ),
-        pytest.param(
-            "f.yaml", POD + "a:\n" + "- " * MEBIBYTE, "document 1, line 5: nested more than 100 deep", id="blocks"
-        ),
-        pytest.param("f.json", "[" * 3 * MEBIBYTE, "document 1, line 1: nested more than 100 deep", id="lists in JSON"),
-        pytest.param(
-            "f.json",
-            '\n{"a":' * 101 + "[]" + "}" * 101,
-            "document 1, line 102: nested more than 100 deep",
-            id="just too deep in JSON",
-        ),
-        pytest.param(
-            "f.yaml",
-            '{"a":' * MEBIBYTE,
-            "document 1, line 1: nested more than 100 deep",
-            id="JSON in a file of YAML",
-        ),
-        pytest.param(
-            "f.yaml",
-            POD + _BOMB,
-            "document 1, line 10: more than 2000000 values, with aliases expanded",
-            id="aliases that stand for a billion values",
-        ),
-        pytest.param(
-            "f.yaml",
-            POD + f"a: &a {{{_KEYS}}}\nb: {{" + "<<: *a, " * (MEBIBYTE // 4) + "}",
-            "document 1, line 5: more than 2000000 values, with aliases expanded",
-            id="merges that stand for a billion values",
-        ),
-        pytest.param(
-            "f.yaml",
-            POD + "a: &a [*a]",
-            'document 1, line 4: alias "a" refers to a value that contains it',
-            id="in itself",
-        ),
-        pytest.param("f.yaml", POD + "a: *b", 'document 1, line 4: unknown alias "b"', id="of nothing"),
-        pytest.param("f.yaml", POD + "kind: Job", 'document 1, line 4: duplicate key "kind"', id="a key twice"),
-        pytest.param("f.yaml", POD + "a: {1: x, '1': y}", 'document 1, line 4: duplicate key "1"', id="as JSON"),
-        pytest.param("f.json", '{"a": 1,\n"a": 2}', 'document 1, line 2: duplicate key "a"', id="twice in JSON"),
-        pytest.param(
-            "f.yaml", POD + "a: {[b]: c}", "document 1, line 4: a key that is not a string", id="a list as key"
-        ),
-        pytest.param("f.yaml", POD + "a: .nan", "document 1, line 4: .nan is not a JSON number", id="not a number"),
-        pytest.param("f.yaml", POD + "a: -.inf", "document 1, line 4: -.inf is not a JSON number", id="infinite"),
-        pytest.param(
-            "f.json", '{"a":\nNaN}', "document 1, line 2: NaN is not a JSON number", id="not a number in JSON"
-        ),
-        pytest.param(
-            "f.json", '{"a":\n-1e999}', "document 1, line 2: -1e999 is not a JSON number", id="infinite in JSON"
-        ),
-        pytest.param(
-            "f.yaml",
-            POD + "a: " + "9" * 3 * MEBIBYTE,
-            f"document 1, line 4: {'9' * 20}... is too long for a number",
-            id="a number of three million digits",
-        ),
-        pytest.param(
-            "f.json",
-            '{"a":\n' + "9" * 3 * MEBIBYTE + "}",
-            f"document 1, line 2: {'9' * 20}... is too long for a number",
-            id="and in JSON",
-        ),
-        pytest.param(
-            "f.json",
-            '{"a":\n"\\ud800"}',
-            "line 2: found invalid Unicode character escape code",
-            id="half a character in JSON",
-        ),
-        pytest.param("f.yaml", POD + "a: \x00", "not YAML", id="a zero byte"),
-        pytest.param("f.json", '{"a":\n nothing}', "line 2: Expecting value", id="no JSON"),
-        pytest.param(
-            "f.yaml", POD + "a: !!set {b}", "document 1, line 4: tag !!set is not allowed in a manifest", id="set"
-        ),
-        pytest.param(
-            "f.yaml",
-            POD + "a: !!python/object/apply:os.system [id]",
-            "document 1, line 4: tag !!python/object/apply:os.system is not allowed in a manifest",
-            id="a tag that runs code",
-        ),
-        pytest.param(
-            "f.yaml",
-            LABELLED.replace("name: d", "name: größe") + f"spec: {{{HEAD}}}",
-            'document 1: metadata.name: "größe" is not a valid name; '
-            "use at most 253 lower-case letters, digits, - and .",
-            id="a name that is not ASCII",
-        ),
-        pytest.param(
-            "f.yaml",
-            LABELLED.replace("name: d", 'name: "d\\n\\e[31m"') + f"spec: {{{HEAD}}}",
+@cases(
+    "name, text, line",
+    ("lists", "f.yaml", POD + "a: " + "[" * 3 * MEBIBYTE, "document 1, line 4: nested more than 100 deep"),
+    ("mappings", "f.yaml", POD + "a: " + "{a: " * MEBIBYTE, "document 1, line 4: nested more than 100 deep"),
+    ("blocks", "f.yaml", POD + "a:\n" + "- " * MEBIBYTE, "document 1, line 5: nested more than 100 deep"),
+    ("lists in JSON", "f.json", "[" * 3 * MEBIBYTE, "document 1, line 1: nested more than 100 deep"),
+    (
+        "just too deep in JSON",
+        "f.json",
+        '\n{"a":' * 101 + "[]" + "}" * 101,
+        "document 1, line 102: nested more than 100 deep",
+    ),
+    ("JSON in a file of YAML", "f.yaml", '{"a":' * MEBIBYTE, "document 1, line 1: nested more than 100 deep"),
+    (
+        "aliases that stand for a billion values",
+        "f.yaml",
+        POD + _BOMB,
+        "document 1, line 10: more than 2000000 values, with aliases expanded",
+    ),
+    (
+        "merges that stand for a billion values",
+        "f.yaml",
+        POD + f"a: &a {{{_KEYS}}}\nb: {{" + "<<: *a, " * (MEBIBYTE // 4) + "}",
+        "document 1, line 5: more than 2000000 values, with aliases expanded",
+    ),
+    ("in itself", "f.yaml", POD + "a: &a [*a]", 'document 1, line 4: alias "a" refers to a value that contains it'),
+    ("of nothing", "f.yaml", POD + "a: *b", 'document 1, line 4: unknown alias "b"'),
+    ("a key twice", "f.yaml", POD + "kind: Job", 'document 1, line 4: duplicate key "kind"'),
+    ("as JSON", "f.yaml", POD + "a: {1: x, '1': y}", 'document 1, line 4: duplicate key "1"'),
+    ("twice in JSON", "f.json", '{"a": 1,\n"a": 2}', 'document 1, line 2: duplicate key "a"'),
+    ("a list as key", "f.yaml", POD + "a: {[b]: c}", "document 1, line 4: a key that is not a string"),
+    ("not a number", "f.yaml", POD + "a: .nan", "document 1, line 4: .nan is not a JSON number"),
+    ("infinite", "f.yaml", POD + "a: -.inf", "document 1, line 4: -.inf is not a JSON number"),
+    ("not a number in JSON", "f.json", '{"a":\nNaN}', "document 1, line 2: NaN is not a JSON number"),
+    ("infinite in JSON", "f.json", '{"a":\n-1e999}', "document 1, line 2: -1e999 is not a JSON number"),
+    (
+        "a number of three million digits",
+        "f.yaml",
+        POD + "a: " + "9" * 3 * MEBIBYTE,
+        f"document 1, line 4: {'9' * 20}... is too long for a number",
+    ),
+    (
+        "and in JSON",
+        "f.json",
+        '{"a":\n' + "9" * 3 * MEBIBYTE + "}",
+        f"document 1, line 2: {'9' * 20}... is too long for a number",
+    ),
+    ("half a character in JSON", "f.json", '{"a":\n"\\ud800"}', "line 2: found invalid Unicode character escape code"),
+    ("a zero byte", "f.yaml", POD + "a: \x00", "not YAML"),
+    ("no JSON", "f.json", '{"a":\n nothing}', "line 2: Expecting value"),
+    ("set", "f.yaml", POD + "a: !!set {b}", "document 1, line 4: tag !!set is not allowed in a manifest"),
+    (
+        "a tag that runs code",
+        "f.yaml",
+        POD + "a: !!python/object/apply:os.system [id]",
+        "document 1, line 4: tag !!python/object/apply:os.system is not allowed in a manifest",
+    ),
+    (
+        "a name that is not ASCII",
+        "f.yaml",
+        LABELLED.replace("name: d", "name: größe") + f"spec: {{{HEAD}}}",
+        'document 1: metadata.name: "größe" is not a valid name; use at most 253 lower-case letters, digits, - and .',
+    ),
+    (
+        "a name that colours the terminal",
+        "f.yaml",
+        LABELLED.replace("name: d", 'name: "d\\n\\e[31m"') + f"spec: {{{HEAD}}}",
+        (
             'document 1: metadata.name: "d\\n\\x1b[31m" is not a valid name; '
-            "use at most 253 lower-case letters, digits, - and .",
-            id="a name that colours the terminal",
+            "use at most 253 lower-case letters, digits, - and ."
         ),
-        pytest.param(
-            "f.yaml",
-            LABELLED.replace("queue-name: q", "queue-name: 7") + f"spec: {{{HEAD}}}",
-            "document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
-            id="a label that is a number",
-        ),
-        pytest.param(
-            "f.yaml",
-            LABELLED.replace("queue-name: q", "queue-name: yes") + f"spec: {{{HEAD}}}",
-            "document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `bool`",
-            id="a label that is true",
-        ),
-        pytest.param(
-            "f.yaml",
-            LABELLED.replace("queue-name: q", "queue-name: [q]") + f"spec: {{{HEAD}}}",
-            "document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `array`",
-            id="a label that is a list",
-        ),
-    ],
+    ),
+    (
+        "a label that is a number",
+        "f.yaml",
+        LABELLED.replace("queue-name: q", "queue-name: 7") + f"spec: {{{HEAD}}}",
+        "document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
+    ),
+    (
+        "a label that is true",
+        "f.yaml",
+        LABELLED.replace("queue-name: q", "queue-name: yes") + f"spec: {{{HEAD}}}",
+        "document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `bool`",
+    ),
+    (
+        "a label that is a list",
+        "f.yaml",
+        LABELLED.replace("queue-name: q", "queue-name: [q]") + f"spec: {{{HEAD}}}",
+        "document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `array`",
+    ),
 )
 def test_it_is_refused_in_one_line(plan: Plan, name: str, text: str, line: str) -> None:
     code, out, err = plan(name, text)
@@ -180,16 +148,14 @@ def test_it_is_refused_in_one_line(plan: Plan, name: str, text: str, line: str) 
     assert err in (f"muster plan: F, {line}\n", f"muster plan: F: {line}\n")
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param(POD + "a: 1" + ":59" * MEBIBYTE, id="a number to base 60, which is text"),
-        pytest.param(POD + "a: " + "x" * 3 * MEBIBYTE, id="one long text"),
-        pytest.param(POD + "a: [" + "x," * (MEBIBYTE // 2) + "]", id="a long list"),
-        pytest.param(POD + "".join(f"k{n}: &a{n} x\n" for n in range(MEBIBYTE // 10)), id="many anchors"),
-        pytest.param(POD + "#" * 3 * MEBIBYTE, id="a comment"),
-        pytest.param("---\n" * (MEBIBYTE // 8) + POD, id="many empty documents"),
-    ],
+    ("a number to base 60, which is text", POD + "a: 1" + ":59" * MEBIBYTE),
+    ("one long text", POD + "a: " + "x" * 3 * MEBIBYTE),
+    ("a long list", POD + "a: [" + "x," * (MEBIBYTE // 2) + "]"),
+    ("many anchors", POD + "".join(f"k{n}: &a{n} x\n" for n in range(MEBIBYTE // 10))),
+    ("a comment", POD + "#" * 3 * MEBIBYTE),
+    ("many empty documents", "---\n" * (MEBIBYTE // 8) + POD),
 )
 def test_what_is_only_large_is_read(plan: Plan, text: str) -> None:
     code, out, err = plan("f.yaml", text)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.cli.command import Command
 
 CLUSTER = """\
@@ -39,29 +40,27 @@ def entry(command: Command, *texts: str) -> dict[str, Any]:
     return only
 
 
-@pytest.mark.parametrize(
-    ("context", "asks"),
-    [
-        pytest.param([], {"cpu": "1"}, id="nothing known"),
-        pytest.param(
-            [f"{RUNTIME}metadata: {{name: kata}}\noverhead: {{podFixed: {{cpu: 250m, memory: 1Gi}}}}"],
-            {"cpu": "1250m", "memory": "1Gi"},
-            id="a RuntimeClass",
-        ),
-        pytest.param(
-            [
-                limits("team", memory="2Gi"),
-                limits("others", memory="9Gi"),
-            ],
-            {"cpu": "1", "memory": "2Gi"},
-            id="LimitRanges of its namespace",
-        ),
-        pytest.param(
-            [limits("team", memory="2Gi"), limits("team", storage="2Gi")],
-            {"cpu": "1", "storage": "2Gi"},
-            id="the same LimitRange twice: the last, as kubectl apply would leave it",
-        ),
-    ],
+@cases(
+    "context, asks",
+    ("nothing known", [], {"cpu": "1"}),
+    (
+        "a RuntimeClass",
+        [f"{RUNTIME}metadata: {{name: kata}}\noverhead: {{podFixed: {{cpu: 250m, memory: 1Gi}}}}"],
+        {"cpu": "1250m", "memory": "1Gi"},
+    ),
+    (
+        "LimitRanges of its namespace",
+        [
+            limits("team", memory="2Gi"),
+            limits("others", memory="9Gi"),
+        ],
+        {"cpu": "1", "memory": "2Gi"},
+    ),
+    (
+        "the same LimitRange twice: the last, as kubectl apply would leave it",
+        [limits("team", memory="2Gi"), limits("team", storage="2Gi")],
+        {"cpu": "1", "storage": "2Gi"},
+    ),
 )
 def test_what_the_cluster_adds_to_pods_is_in_the_gang(
     command: Command, context: list[str], asks: dict[str, str]
@@ -80,49 +79,41 @@ def test_of_classes_that_are_known_a_missing_one_is_warned_about(command: Comman
     )
 
 
-@pytest.mark.parametrize(
-    ("context", "reason"),
-    [
-        pytest.param([f"{QUEUE}metadata: {{name: q}}"], "", id="its queue"),
-        pytest.param([f"{QUEUE}metadata: {{name: other}}"], "QueueNotFound", id="other queues only"),
-        pytest.param(
-            [f"{QUEUE}metadata: {{name: q}}\nstatus: {{state: Closed}}"], "QueueClosed", id="a queue that is closed"
-        ),
-        pytest.param(
-            [f"{QUEUE}metadata: {{name: q}}", f"{QUEUE}metadata: {{name: q-1}}\nspec: {{parent: q}}"],
-            "QueueNotLeaf",
-            id="a queue above another",
-        ),
-        pytest.param(
-            [f"{QUEUE}metadata: {{name: q}}\nspec: {{capability: {{cpu: 500m}}}}"],
-            "ExceedsCapability",
-            id="a queue that is too small",
-        ),
-    ],
+@cases(
+    "context, reason",
+    ("its queue", [f"{QUEUE}metadata: {{name: q}}"], ""),
+    ("other queues only", [f"{QUEUE}metadata: {{name: other}}"], "QueueNotFound"),
+    ("a queue that is closed", [f"{QUEUE}metadata: {{name: q}}\nstatus: {{state: Closed}}"], "QueueClosed"),
+    (
+        "a queue above another",
+        [f"{QUEUE}metadata: {{name: q}}", f"{QUEUE}metadata: {{name: q-1}}\nspec: {{parent: q}}"],
+        "QueueNotLeaf",
+    ),
+    (
+        "a queue that is too small",
+        [f"{QUEUE}metadata: {{name: q}}\nspec: {{capability: {{cpu: 500m}}}}"],
+        "ExceedsCapability",
+    ),
 )
 def test_queues_judge(command: Command, context: list[str], reason: str) -> None:
     assert entry(command, *context)["verdict"]["reason"] == reason
 
 
-@pytest.mark.parametrize(
-    ("quotas", "reason"),
-    [
-        pytest.param(["{name: e, namespace: team}\nspec: {max: {cpu: 1}}"], "", id="enough"),
-        pytest.param(["{name: e, namespace: team}\nspec: {max: {cpu: 500m}}"], "ExceedsElasticQuota", id="max"),
-        pytest.param(["{name: e, namespace: other}\nspec: {max: {cpu: 500m}}"], "", id="of another namespace"),
-        pytest.param(
-            ["{name: e, namespace: team}\nspec: {min: {cpu: 100m}}"], "", id="those of the input are not all there are"
-        ),
-        pytest.param(
-            [
-                "{name: e, namespace: team}\nspec: {max: {cpu: 500m}}",
-                "{name: e, namespace: team}\nspec: {max: {cpu: 2}}",
-                "{name: f, namespace: team}\nspec: {max: {cpu: 4}}",
-            ],
-            "",
-            id="the same twice: the last",
-        ),
-    ],
+@cases(
+    "quotas, reason",
+    ("enough", ["{name: e, namespace: team}\nspec: {max: {cpu: 1}}"], ""),
+    ("max", ["{name: e, namespace: team}\nspec: {max: {cpu: 500m}}"], "ExceedsElasticQuota"),
+    ("of another namespace", ["{name: e, namespace: other}\nspec: {max: {cpu: 500m}}"], ""),
+    ("those of the input are not all there are", ["{name: e, namespace: team}\nspec: {min: {cpu: 100m}}"], ""),
+    (
+        "the same twice: the last",
+        [
+            "{name: e, namespace: team}\nspec: {max: {cpu: 500m}}",
+            "{name: e, namespace: team}\nspec: {max: {cpu: 2}}",
+            "{name: f, namespace: team}\nspec: {max: {cpu: 4}}",
+        ],
+        "",
+    ),
 )
 def test_elastic_quotas_of_the_input_judge_what_heeds_them(command: Command, quotas: list[str], reason: str) -> None:
     texts = [f"{ELASTIC}metadata: {quota}" for quota in quotas]
@@ -164,32 +155,26 @@ def test_a_namespace_speaks_for_its_workloads(command: Command) -> None:
     assert entry(command, off)["intent"] is None
 
 
-@pytest.mark.parametrize(
-    ("context", "line"),
-    [
-        pytest.param(
-            f"{RUNTIME}metadata: {{name: r}}\noverhead: {{podFixed: {{cpu: some}}}}",
-            'overhead.podFixed.cpu: "some" is not a quantity such as 500m, 2 or 1.5Gi',
-            id="RuntimeClass",
-        ),
-        pytest.param(f"{CLASS}metadata: {{name: c}}\nvalue: high", "value: expected `int`, got `str`", id="class"),
-        pytest.param(f"{NAMESPACE}metadata: [1]", "metadata: expected `object`, got `array`", id="Namespace"),
-        pytest.param(
-            f"{LIMITS}metadata: {{name: l}}\nspec: {{limits: 1}}",
-            "spec.limits: expected `array`, got `int`",
-            id="LimitRange",
-        ),
-        pytest.param(
-            f"{LIMITS}metadata: {{name: l}}\nspec: {{limits: [{{type: Container, default: {{cpu: some}}}}]}}",
-            'spec.limits[0].default.cpu: "some" is not a quantity such as 500m, 2 or 1.5Gi',
-            id="amount of a LimitRange",
-        ),
-        pytest.param(
-            f"{ELASTIC}metadata: {{name: e}}\nspec: {{max: {{cpu: some}}}}",
-            'spec.max.cpu: "some" is not a quantity such as 500m, 2 or 1.5Gi',
-            id="ElasticQuota",
-        ),
-    ],
+@cases(
+    "context, line",
+    (
+        "RuntimeClass",
+        f"{RUNTIME}metadata: {{name: r}}\noverhead: {{podFixed: {{cpu: some}}}}",
+        'overhead.podFixed.cpu: "some" is not a quantity such as 500m, 2 or 1.5Gi',
+    ),
+    ("class", f"{CLASS}metadata: {{name: c}}\nvalue: high", "value: expected `int`, got `str`"),
+    ("Namespace", f"{NAMESPACE}metadata: [1]", "metadata: expected `object`, got `array`"),
+    ("LimitRange", f"{LIMITS}metadata: {{name: l}}\nspec: {{limits: 1}}", "spec.limits: expected `array`, got `int`"),
+    (
+        "amount of a LimitRange",
+        f"{LIMITS}metadata: {{name: l}}\nspec: {{limits: [{{type: Container, default: {{cpu: some}}}}]}}",
+        'spec.limits[0].default.cpu: "some" is not a quantity such as 500m, 2 or 1.5Gi',
+    ),
+    (
+        "ElasticQuota",
+        f"{ELASTIC}metadata: {{name: e}}\nspec: {{max: {{cpu: some}}}}",
+        'spec.max.cpu: "some" is not a quantity such as 500m, 2 or 1.5Gi',
+    ),
 )
 def test_context_that_is_wrong_is_named_with_its_field(command: Command, context: str, line: str) -> None:
     said = command.plan(CLUSTER, context)

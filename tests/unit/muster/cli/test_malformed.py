@@ -18,6 +18,7 @@ from muster.cli.plan.manifests import Document
 from muster.gangs.intent import Defaults
 from muster.model.objects import InvalidObjectError, convert
 from muster.workloads import kind_of
+from tests.support.cases import cases
 from tests.support.cli.command import Command
 from tests.support.cli.plan_entries import ENTRIES
 
@@ -106,15 +107,11 @@ def test_what_makes_no_gang_is_a_refusal_with_the_names_that_mean_nothing(comman
     assert refusals(command, text, CLASSES) == [f'{HEAD}.cpu: "much" {NO_QUANTITY}', NO_CLASS]
 
 
-@pytest.mark.parametrize(
-    ("change", "only"),
-    [
-        pytest.param({"replicas": -1, "minReplicas": 9}, [f"{GROUPS}[0].replicas: -1 {NEGATIVE}"], id="counts"),
-        pytest.param({"minReplicas": 9, "maxReplicas": -1}, [f"{GROUPS}[0].maxReplicas: -1 {NEGATIVE}"], id="bounds"),
-        pytest.param(
-            {"groupName": "b"}, [f'{GROUPS}[1].groupName: "b" is taken; group names differ'], id="a name of two"
-        ),
-    ],
+@cases(
+    "change, only",
+    ("counts", {"replicas": -1, "minReplicas": 9}, [f"{GROUPS}[0].replicas: -1 {NEGATIVE}"]),
+    ("bounds", {"minReplicas": 9, "maxReplicas": -1}, [f"{GROUPS}[0].maxReplicas: -1 {NEGATIVE}"]),
+    ("a name of two", {"groupName": "b"}, [f'{GROUPS}[1].groupName: "b" is taken; group names differ']),
 )
 def test_what_only_follows_from_a_fault_is_not_told(
     command: Command, change: dict[str, object], only: list[str]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from muster.cli.parsing import InputError, parse
 from muster.cli.plan.manifests import read_manifests
+from tests.support.cases import cases
 
 POD = "apiVersion: v1\nkind: Pod\n"
 
@@ -61,19 +62,15 @@ def test_a_time_stays_text(tmp_path: Path) -> None:
     assert document.manifest["metadata"]["creationTimestamp"] == "2026-11-21T10:00:00Z"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        pytest.param("a: [", ", line 2: did not find expected node content", id="broken YAML"),
-        pytest.param("just text", ", document 1: expected an object, found str", id="no object"),
-        pytest.param("a: 1", ", document 1: no apiVersion and kind; is this a Kubernetes manifest?", id="no kind"),
-        pytest.param(f"{POD}spec: {{a: 1, a: 2}}", ', document 1, line 3: duplicate key "a"', id="a key twice"),
-        pytest.param(f"{POD}a: {'[' * 200}{']' * 200}", ", document 1, line 3: nested more than 100 deep", id="deep"),
-        pytest.param(
-            f"{POD}a: &a [*a]", ', document 1, line 3: alias "a" refers to a value that contains it', id="in itself"
-        ),
-        pytest.param(f"{POD}a: !!python/object/apply:os.system [id]", None, id="a tag that runs code"),
-    ],
+@cases(
+    "text, message",
+    ("broken YAML", "a: [", ", line 2: did not find expected node content"),
+    ("no object", "just text", ", document 1: expected an object, found str"),
+    ("no kind", "a: 1", ", document 1: no apiVersion and kind; is this a Kubernetes manifest?"),
+    ("a key twice", f"{POD}spec: {{a: 1, a: 2}}", ', document 1, line 3: duplicate key "a"'),
+    ("deep", f"{POD}a: {'[' * 200}{']' * 200}", ", document 1, line 3: nested more than 100 deep"),
+    ("in itself", f"{POD}a: &a [*a]", ', document 1, line 3: alias "a" refers to a value that contains it'),
+    ("a tag that runs code", f"{POD}a: !!python/object/apply:os.system [id]", None),
 )
 def test_what_cannot_be_read_is_refused_with_its_place(tmp_path: Path, text: str, message: str | None) -> None:
     said = refusal(tmp_path, text)
@@ -97,10 +94,10 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         read_manifests([str(tmp_path / "nowhere.yaml")])
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("", "a file without a name: -f is empty"), ("x" * 5000, f"{'x' * 5000}: File name too long")],
-    ids=["empty", "too long"],
+@cases(
+    "name, said",
+    ("empty", "", "a file without a name: -f is empty"),
+    ("too long", "x" * 5000, f"{'x' * 5000}: File name too long"),
 )
 def test_what_names_no_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str) -> None:
     """An empty name is not the folder in which the command runs."""
@@ -149,25 +146,23 @@ def test_aliases_and_merges_are_what_they_stand_for() -> None:
     assert value["<<"] == "e"
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        pytest.param("0x10", 16, id="hexadecimal"),
-        pytest.param("1_000", 1000, id="underscores"),
-        pytest.param("1:30", "1:30", id="to base 60: text, as for kubectl"),
-        pytest.param("1.0", 1, id="a whole number with a point"),
-        pytest.param("yes", True, id="yes"),
-        pytest.param("y", True, id="a letter"),
-        pytest.param("N", False, id="another letter"),
-        pytest.param("08", 8, id="no octal number"),
-        pytest.param("1e3", 1000, id="an exponent without a point"),
-        pytest.param("[12345e6, 1_0e-1]", [12345000000, 1], id="a hash that is a number"),
-        pytest.param("[1e999, 12ef, e3, 0x, -, .]", ["1e999", "12ef", "e3", "0x", "-", "."], id="no numbers"),
-        pytest.param("~", None, id="nothing"),
-        pytest.param("!!str 1", "1", id="a tag"),
-        pytest.param("'1'", "1", id="quoted"),
-        pytest.param("{1: a, true: b}", {"1": "a", "true": "b"}, id="keys are text, as in JSON"),
-    ],
+@cases(
+    "text, value",
+    ("hexadecimal", "0x10", 16),
+    ("underscores", "1_000", 1000),
+    ("to base 60: text, as for kubectl", "1:30", "1:30"),
+    ("a whole number with a point", "1.0", 1),
+    ("yes", "yes", True),
+    ("a letter", "y", True),
+    ("another letter", "N", False),
+    ("no octal number", "08", 8),
+    ("an exponent without a point", "1e3", 1000),
+    ("a hash that is a number", "[12345e6, 1_0e-1]", [12345000000, 1]),
+    ("no numbers", "[1e999, 12ef, e3, 0x, -, .]", ["1e999", "12ef", "e3", "0x", "-", "."]),
+    ("nothing", "~", None),
+    ("a tag", "!!str 1", "1"),
+    ("quoted", "'1'", "1"),
+    ("keys are text, as in JSON", "{1: a, true: b}", {"1": "a", "true": "b"}),
 )
 def test_scalars_are_those_of_kubectl(text: str, value: object) -> None:
     ((where, found),) = parse("a.yaml", f"a: {text}")

@@ -5,20 +5,13 @@ import json
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from muster.model.names import HOLD
+from tests.support.cases import cases
 from tests.support.cli.in_process import muster
 from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, listing, reply
 
 
-@pytest.mark.parametrize(
-    ("annotations", "said"),
-    [
-        pytest.param({HOLD: "true"}, "gangqueue root: would be made\n", id="on hold"),
-        pytest.param({}, "", id="says nothing"),
-    ],
-)
+@cases("annotations, said", ("on hold", {HOLD: "true"}, "gangqueue root: would be made\n"), ("says nothing", {}, ""))
 async def test_root_is_copied_where_it_says_something(tmp_path: Path, annotations: dict[str, str], said: str) -> None:
     root = {"metadata": {"name": "root", "resourceVersion": "1", "annotations": annotations}, "spec": {"weight": 1}}
     async with FaultyApiserver.serving() as apiserver:
@@ -40,13 +33,11 @@ async def test_a_malformed_queue_is_named_and_the_others_are_copied(tmp_path: Pa
     assert done.stderr == "muster migrate-queues: skipping a malformed Queue: spec.weight: expected `int`, got `str`\n"
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        pytest.param(reply({}), "exists already, and stays as it is", id="there"),
-        pytest.param(failure(404), "would be made", id="not there"),
-        pytest.param(failure(403, "Forbidden"), "would be made", id="nobody says"),
-    ],
+@cases(
+    "answer, said",
+    ("there", reply({}), "exists already, and stays as it is"),
+    ("not there", failure(404), "would be made"),
+    ("nobody says", failure(403, "Forbidden"), "would be made"),
 )
 async def test_a_dry_run_looks_for_a_queue_whose_parent_is_not_there_yet(
     tmp_path: Path, answer: Answer, said: str

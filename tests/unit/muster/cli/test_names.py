@@ -3,18 +3,15 @@
 import pytest
 
 from muster.cli.names import UnknownSubjectError, is_pod_group, kinds_of, parse_names, pod_groups_meant
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        pytest.param(["RayCluster/demo"], [("raycluster", "demo")], id="with a slash"),
-        pytest.param(
-            ["raycluster.ray.io/a", "job.batch/b"], [("raycluster.ray.io", "a"), ("job.batch", "b")], id="two"
-        ),
-        pytest.param(["rayclusters", "a", "b"], [("rayclusters", "a"), ("rayclusters", "b")], id="a kind, two names"),
-        pytest.param(["pod/a", "pod/a"], [("pod", "a")], id="the same twice"),
-    ],
+@cases(
+    "words, found",
+    ("with a slash", ["RayCluster/demo"], [("raycluster", "demo")]),
+    ("two", ["raycluster.ray.io/a", "job.batch/b"], [("raycluster.ray.io", "a"), ("job.batch", "b")]),
+    ("a kind, two names", ["rayclusters", "a", "b"], [("rayclusters", "a"), ("rayclusters", "b")]),
+    ("the same twice", ["pod/a", "pod/a"], [("pod", "a")]),
 )
 def test_names_are_written_as_for_kubectl(words: list[str], found: list[tuple[str, str]]) -> None:
     assert parse_names(words) == found

@@ -13,6 +13,7 @@ import pytest
 from muster.cli.parsing import parse
 from muster.cli.ui import print_data
 from muster.model.names import GANG, GATE
+from tests.support.cases import cases
 from tests.support.cli.in_process import muster
 from tests.support.faults.apiserver import FaultyApiserver, failure, listing, manifest, reply
 
@@ -26,7 +27,7 @@ sys.exit(3)
 """
 
 
-@pytest.mark.parametrize("lines", [1, 100_000], ids=["kept until the end", "more than is kept"])
+@cases("lines", ("kept until the end", 1), ("more than is kept", 100_000))
 def test_who_stops_reading_gets_the_exit_code_and_no_traceback(lines: int) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", _PROGRAM.format(lines=lines)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
@@ -51,12 +52,10 @@ async def test_what_needs_no_cluster_is_read_as_far_as_somebody_likes(words: tup
     assert await _unread(*words) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("words", "changes"),
-    [
-        pytest.param(("migrate-queues", "--to=muster"), ["POST", "POST"], id="migrate-queues"),
-        pytest.param(("withdraw", "--settle=0"), ["DELETE", "DELETE", "DELETE"], id="withdraw"),
-    ],
+@cases(
+    "words, changes",
+    ("migrate-queues", ("migrate-queues", "--to=muster"), ["POST", "POST"]),
+    ("withdraw", ("withdraw", "--settle=0"), ["DELETE", "DELETE", "DELETE"]),
 )
 async def test_a_command_that_changes_a_cluster_ends_its_work_unread(
     tmp_path: Path, words: tuple[str, ...], changes: list[str]
@@ -86,7 +85,7 @@ async def test_a_command_that_changes_a_cluster_ends_its_work_on_a_full_disk(tmp
     assert done == (0, "muster: what is done cannot be written any more: No space left on device\n")
 
 
-@pytest.mark.parametrize("options", [(), ("--dry-run",)], ids=["in earnest", "dry run"])
+@cases("options", ("in earnest", ()), ("dry run", ("--dry-run",)))
 async def test_a_withdrawal_that_is_refused_says_what_is_done(tmp_path: Path, options: tuple[str, ...]) -> None:
     async with FaultyApiserver.serving() as apiserver:
         apiserver.on("GET", reply({"gitVersion": "v1.36.3"}))

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from muster.process.revision import revision
+from tests.support.cases import cases
 from tests.support.cli.command import Command
 from tests.support.cli.plan_entries import ENTRIES
 
@@ -75,14 +76,12 @@ def test_nothing_to_plan_is_an_empty_list(command: Command) -> None:
     assert command.plan(queue()).entries == []
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "reasons"),
-    [
-        pytest.param(ray(), 0, [""], id="allowed"),
-        pytest.param(f"{ray('a')}---\n{ray('b', cpu='3')}---\n{ray('c')}", 1, ["", "ExceedsCapability", ""], id="one"),
-        pytest.param(ray(cpu="much"), 1, ["Invalid"], id="numbers that make no gang"),
-        pytest.param(queue(), 0, [], id="no workload"),
-    ],
+@cases(
+    "text, code, reasons",
+    ("allowed", ray(), 0, [""]),
+    ("one", f"{ray('a')}---\n{ray('b', cpu='3')}---\n{ray('c')}", 1, ["", "ExceedsCapability", ""]),
+    ("numbers that make no gang", ray(cpu="much"), 1, ["Invalid"]),
+    ("no workload", queue(), 0, []),
 )
 def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
     command: Command, text: str, code: int, reasons: list[str]
@@ -91,35 +90,34 @@ def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
     assert (said.code, [entry["verdict"]["reason"] for entry in said.entries]) == (code, reasons)
 
 
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        pytest.param("a: [\n", ", line 2: did not find expected node content", id="no YAML"),
-        pytest.param("a: 1\na: 2\n", ', document 1, line 2: duplicate key "a"', id="a key twice"),
-        pytest.param("a:\n\tb: 1\n", ", line 2: a tab cannot indent YAML; use spaces", id="tabs"),
-        pytest.param(
-            "a: {{ .Values.a }}\n",
+@cases(
+    "text, line",
+    ("no YAML", "a: [\n", ", line 2: did not find expected node content"),
+    ("a key twice", "a: 1\na: 2\n", ', document 1, line 2: duplicate key "a"'),
+    ("tabs", "a:\n\tb: 1\n", ", line 2: a tab cannot indent YAML; use spaces"),
+    (
+        "Helm source",
+        "a: {{ .Values.a }}\n",
+        (
             ', document 1, line 1: a key that is not a string; "{{" looks like a Helm template: render it first: '
-            "helm template CHART | muster plan -f -",
-            id="Helm source",
+            "helm template CHART | muster plan -f -"
         ),
-        pytest.param(
-            ray().replace("queue-name: q", "queue-name: 7"),
-            ", document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
-            id="a field of the wrong type",
-        ),
-        pytest.param(
-            queue(cpu="much"),
-            ', document 1: spec.capability.cpu: "much" is not a quantity such as 500m, 2 or 1.5Gi',
-            id="context that is wrong",
-        ),
-        pytest.param(
-            ray("Demo"),
-            ', document 1: metadata.name: "Demo" is not a valid name; '
-            "use at most 253 lower-case letters, digits, - and .",
-            id="no name",
-        ),
-    ],
+    ),
+    (
+        "a field of the wrong type",
+        ray().replace("queue-name: q", "queue-name: 7"),
+        ", document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
+    ),
+    (
+        "context that is wrong",
+        queue(cpu="much"),
+        ', document 1: spec.capability.cpu: "much" is not a quantity such as 500m, 2 or 1.5Gi',
+    ),
+    (
+        "no name",
+        ray("Demo"),
+        ', document 1: metadata.name: "Demo" is not a valid name; use at most 253 lower-case letters, digits, - and .',
+    ),
 )
 def test_input_that_cannot_be_read_is_one_line_that_names_the_place(command: Command, text: str, line: str) -> None:
     """And what stands before and behind it in the same file, and in others, is planned all the same."""
@@ -297,13 +295,7 @@ def test_queues_bound_gangs_whoever_places_them(command: Command) -> None:
     assert (small["allowed"], small["reason"], large["allowed"]) == (False, "ExceedsCapability", True)
 
 
-@pytest.mark.parametrize(
-    ("context", "message"),
-    [
-        pytest.param("", UNJUDGED, id="no queue at all"),
-        pytest.param(queue(), "", id="its queue"),
-    ],
-)
+@cases("context, message", ("no queue at all", "", UNJUDGED), ("its queue", queue(), ""))
 def test_without_a_queue_the_verdict_says_that_room_was_not_judged(
     command: Command, context: str, message: str
 ) -> None:
@@ -311,13 +303,7 @@ def test_without_a_queue_the_verdict_says_that_room_was_not_judged(
     assert (entry["verdict"]["allowed"], entry["verdict"]["message"]) == (True, message)
 
 
-@pytest.mark.parametrize(
-    ("prefix", "name"),
-    [
-        pytest.param("run-", "run-xxxxx", id="short"),
-        pytest.param("r" * 70, "r" * 58 + "xxxxx", id="cut as by the apiserver"),
-    ],
-)
+@cases("prefix, name", ("short", "run-", "run-xxxxx"), ("cut as by the apiserver", "r" * 70, "r" * 58 + "xxxxx"))
 def test_a_generated_name_is_shown_with_letters_to_come(command: Command, prefix: str, name: str) -> None:
     (entry,) = command.plan(ray().replace("name: demo", f"generateName: {prefix}")).entries
     assert (entry["workload"]["name"], entry["podGroup"]["metadata"]["name"]) == (name, f"ray-{name}-pg")
@@ -331,21 +317,21 @@ def test_yaml_is_the_same_as_json(command: Command) -> None:
     assert "&id" not in text
 
 
-@pytest.mark.parametrize(
-    ("label", "line"),
-    [
-        pytest.param(
-            "volcano.sh/queue-name: gone",
+@cases(
+    "label, line",
+    (
+        "queue",
+        "volcano.sh/queue-name: gone",
+        (
             'labels[volcano.sh/queue-name]: queue "gone" is not among the Queues of the input; '
-            "name one of those, add it to the input, or use --cluster",
-            id="queue",
+            "name one of those, add it to the input, or use --cluster"
         ),
-        pytest.param(
-            "volcano.sh/network-topology-mode: near",
-            'labels[volcano.sh/network-topology-mode]: "near" is not a mode; use hard or soft',
-            id="topology",
-        ),
-    ],
+    ),
+    (
+        "topology",
+        "volcano.sh/network-topology-mode: near",
+        'labels[volcano.sh/network-topology-mode]: "near" is not a mode; use hard or soft',
+    ),
 )
 def test_a_job_is_refused_at_the_place_where_its_label_stands(command: Command, label: str, line: str) -> None:
     """On its pod template, which alone gives its pods their labels; of one above it hears a warning."""
@@ -389,23 +375,19 @@ def test_a_job_without_the_opt_in_is_left_alone_in_a_namespace_that_is_opted_in(
     assert [(entry["intent"], entry["verdict"]["allowed"]) for entry in said.entries] == [(None, True)] * 2
 
 
-@pytest.mark.parametrize(
-    ("context", "values", "held"),
-    [
-        pytest.param(queue(), {}, True, id="held"),
-        pytest.param(queue(), {"gate": "off"}, False, id="off by the chart"),
-        pytest.param(queue(), {"gate": False}, False, id="off by the chart, without quotes"),
-        pytest.param(
-            queue().replace("{name: q}", '{name: q, annotations: {muster.dev/gate: "off"}}'), {}, False, id="Queue"
-        ),
-        pytest.param(
-            'apiVersion: v1\nkind: Namespace\nmetadata: {name: default, annotations: {muster.dev/gate: "off"}}\n',
-            {},
-            False,
-            id="Namespace",
-        ),
-        pytest.param(queue(), {"gate": "assemble"}, True, id="until it is whole"),
-    ],
+@cases(
+    "context, values, held",
+    ("held", queue(), {}, True),
+    ("off by the chart", queue(), {"gate": "off"}, False),
+    ("off by the chart, without quotes", queue(), {"gate": False}, False),
+    ("Queue", queue().replace("{name: q}", '{name: q, annotations: {muster.dev/gate: "off"}}'), {}, False),
+    (
+        "Namespace",
+        'apiVersion: v1\nkind: Namespace\nmetadata: {name: default, annotations: {muster.dev/gate: "off"}}\n',
+        {},
+        False,
+    ),
+    ("until it is whole", queue(), {"gate": "assemble"}, True),
 )
 def test_where_the_gate_is_off_the_patch_has_none(
     command: Command,

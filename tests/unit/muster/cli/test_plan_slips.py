@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.support.cases import cases
 from tests.support.cli.command import Command, Said
 from tests.support.manifests.observed import JSON, pytorch_job, ray_cluster
 
@@ -158,18 +159,16 @@ def known_fields(workers: JSON) -> str:
     return crd({**OBJECT, "properties": {"spec": {**OBJECT, "properties": {"workerGroupSpecs": workers}}}})
 
 
-@pytest.mark.parametrize(
-    ("workers", "dropped"),
-    [
-        pytest.param(ANYTHING, [], id="anything goes"),
-        pytest.param({"type": "array", "items": {**OBJECT, "additionalProperties": OBJECT}}, [], id="a map"),
-        pytest.param({"type": "array", "items": OBJECT}, [], id="nobody says"),
-        pytest.param(
-            {"type": "array", "items": {**OBJECT, "properties": {"replica": OBJECT, "template": ANYTHING}}},
-            [("groupName", ""), ("replicas", "; did you mean replica?")],
-            id="some are not known",
-        ),
-    ],
+@cases(
+    "workers, dropped",
+    ("anything goes", ANYTHING, []),
+    ("a map", {"type": "array", "items": {**OBJECT, "additionalProperties": OBJECT}}, []),
+    ("nobody says", {"type": "array", "items": OBJECT}, []),
+    (
+        "some are not known",
+        {"type": "array", "items": {**OBJECT, "properties": {"replica": OBJECT, "template": ANYTHING}}},
+        [("groupName", ""), ("replicas", "; did you mean replica?")],
+    ),
 )
 def test_the_fields_that_a_definition_in_the_input_does_not_know_are_told(
     command: Command, workers: JSON, dropped: list[tuple[str, str]]
@@ -195,21 +194,19 @@ def test_the_fields_that_a_definition_in_the_input_does_not_know_are_told(
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "lines"),
-    [
-        pytest.param(queue("q", parent="team"), ['spec.parent: queue "team" does not exist'], id="orphan"),
-        pytest.param(
-            f"{queue('team', capability={'cpu': 4})}\n---\n{queue('q', capability={'cpu': 8}, parent='team')}",
-            ['spec.capability: cpu 4 is below the cpu 8 of queue "q"', "spec.capability: cpu 8 is above the cpu 4 of"],
-            id="above its parent",
-        ),
-        pytest.param(
-            queue("q", {"muster.dev/patience": "forever"}),
-            ['metadata.annotations[muster.dev/patience]: "forever" is not a duration'],
-            id="patience",
-        ),
-    ],
+@cases(
+    "text, lines",
+    ("orphan", queue("q", parent="team"), ['spec.parent: queue "team" does not exist']),
+    (
+        "above its parent",
+        f"{queue('team', capability={'cpu': 4})}\n---\n{queue('q', capability={'cpu': 8}, parent='team')}",
+        ['spec.capability: cpu 4 is below the cpu 8 of queue "q"', "spec.capability: cpu 8 is above the cpu 4 of"],
+    ),
+    (
+        "patience",
+        queue("q", {"muster.dev/patience": "forever"}),
+        ['metadata.annotations[muster.dev/patience]: "forever" is not a duration'],
+    ),
 )
 def test_queues_of_the_input_are_judged_as_audit_judges_them(command: Command, text: str, lines: list[str]) -> None:
     said = command.plan(text)
@@ -253,18 +250,14 @@ def test_a_namespace_that_the_installation_does_not_select_is_told(
         assert verdict["message"] == f"not managed: {why}"
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        pytest.param("schedulers: [vulcano]", '"vulcano" is no gang scheduler that muster knows', id="a slip"),
-        pytest.param("gate: open", "invalid enum value 'open'", id="no value of the chart"),
-        pytest.param("schedulers: volcano", "expected `array`, got `str`", id="another type"),
-        pytest.param("admitters: [me]", '"me" names an unknown admitter', id="an admitter"),
-        pytest.param(
-            "namespaceSelector: {matchExpressions: [{key: a, operator: Is}]}", "is neither key", id="selector"
-        ),
-        pytest.param("schedulers: [a", "values.yaml, line 2", id="not YAML"),
-    ],
+@cases(
+    "text, words",
+    ("a slip", "schedulers: [vulcano]", '"vulcano" is no gang scheduler that muster knows'),
+    ("no value of the chart", "gate: open", "invalid enum value 'open'"),
+    ("another type", "schedulers: volcano", "expected `array`, got `str`"),
+    ("an admitter", "admitters: [me]", '"me" names an unknown admitter'),
+    ("selector", "namespaceSelector: {matchExpressions: [{key: a, operator: Is}]}", "is neither key"),
+    ("not YAML", "schedulers: [a", "values.yaml, line 2"),
 )
 def test_values_that_the_chart_would_refuse_are_refused(command: Command, text: str, words: str) -> None:
     said = command.plan(document(ray_cluster()), options=("--values", command.file(text, "values.yaml")))

@@ -7,6 +7,7 @@ import pytest
 
 from muster.cli.queues.entries import tree_lines
 from muster.cli.queues.table import ASCII, BLOCKS, queue_lines
+from tests.support.cases import cases
 
 RED, GREEN, YELLOW, PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
 
@@ -73,17 +74,15 @@ def test_each_resource_of_a_queue_has_a_line_below_its_parents() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("used", "limit", "shown"),
-    [
-        pytest.param("0", "4", "0 / 4  ....................    0%", id="nothing is used"),
-        pytest.param("1m", "4", "1m / 4  #...................    0%", id="whatever is used shows"),
-        pytest.param("3999m", "4", "3999m / 4  ###################.   99%", id="almost full is not full"),
-        pytest.param("4", "4", "4 / 4  ####################  100%", id="full"),
-        pytest.param("6", "4", "6 / 4  ####################  150%", id="above the limit"),
-        pytest.param("3536870912", "4Gi", "3.3Gi / 4Gi  ################....   82%", id="bytes are rounded"),
-        pytest.param("0", "0", "0 / 0", id="nothing can be used"),
-    ],
+@cases(
+    "used, limit, shown",
+    ("nothing is used", "0", "4", "0 / 4  ....................    0%"),
+    ("whatever is used shows", "1m", "4", "1m / 4  #...................    0%"),
+    ("almost full is not full", "3999m", "4", "3999m / 4  ###################.   99%"),
+    ("full", "4", "4", "4 / 4  ####################  100%"),
+    ("above the limit", "6", "4", "6 / 4  ####################  150%"),
+    ("bytes are rounded", "3536870912", "4Gi", "3.3Gi / 4Gi  ################....   82%"),
+    ("nothing can be used", "0", "0", "0 / 0"),
 )
 def test_a_bar_shows_how_much_of_the_limit_is_used(used: str, limit: str, shown: str) -> None:
     assert numbers(used, limit) == shown
@@ -93,11 +92,7 @@ def test_unknown_usage_has_no_bar() -> None:
     assert queue_lines([entry("q", cpu="4")], ASCII, 80)[1].split() == ["q", "Open", "1", "12", "cpu", "?", "/", "4"]
 
 
-@pytest.mark.parametrize(
-    ("columns", "bar"),
-    [(63, 10), (58, 5), (57, 0), (40, 0)],
-    ids=["shorter", "shortest", "too narrow", "far too narrow"],
-)
+@cases("columns, bar", ("shorter", 63, 10), ("shortest", 58, 5), ("too narrow", 57, 0), ("far too narrow", 40, 0))
 def test_the_bar_takes_the_columns_that_are_left(columns: int, bar: int) -> None:
     (_, line) = queue_lines([entry("queue", used={"cpu": "4"}, cpu="4")], ASCII, columns)
     assert line.count("#") == bar
@@ -133,14 +128,12 @@ class Terminal(io.TextIOWrapper):
         return True
 
 
-@pytest.mark.parametrize(
-    ("encoding", "environment", "bar"),
-    [
-        pytest.param("utf-8", {"TERM": "xterm"}, f"{YELLOW}████", id="UTF-8"),
-        pytest.param("ascii", {"TERM": "xterm"}, "####", id="another encoding"),
-        pytest.param("utf-8", {"TERM": "dumb"}, "####", id="a dumb terminal"),
-        pytest.param("utf-8", {"TERM": "xterm", "NO_COLOR": "1"}, "####", id="no colours"),
-    ],
+@cases(
+    "encoding, environment, bar",
+    ("UTF-8", "utf-8", {"TERM": "xterm"}, f"{YELLOW}████"),
+    ("another encoding", "ascii", {"TERM": "xterm"}, "####"),
+    ("a dumb terminal", "utf-8", {"TERM": "dumb"}, "####"),
+    ("no colours", "utf-8", {"TERM": "xterm", "NO_COLOR": "1"}, "####"),
 )
 def test_a_terminal_without_colours_or_utf_8_gets_plain_text(
     monkeypatch: pytest.MonkeyPatch, encoding: str, environment: dict[str, str], bar: str

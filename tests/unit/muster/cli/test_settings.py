@@ -12,6 +12,7 @@ from muster.gangs.start_errors import PlannedStart, StartError, StartErrors
 from muster.kube.errors import ApiError
 from muster.model.modes import GateMode
 from muster.schedulers import SCHEDULERS
+from tests.support.cases import cases
 from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, only, reply
 
 MAP = "/api/v1/namespaces/kube-public/configmaps/muster"
@@ -58,14 +59,12 @@ async def test_a_file_of_the_user_goes_first() -> None:
     assert await found(published(json.dumps(VALUES)), given) is given
 
 
-@pytest.mark.parametrize(
-    ("answer", "why"),
-    [
-        pytest.param(failure(404, "NotFound"), "ConfigMap kube-public/muster does not exist", id="an older chart"),
-        pytest.param(failure(403, "Forbidden"), "ConfigMap kube-public/muster may not be read", id="no right"),
-        pytest.param(published("{"), "ConfigMap kube-public/muster, line", id="spoiled"),
-        pytest.param(published("schedulers: [newer]"), '"newer" is no gang scheduler', id="of a newer chart"),
-    ],
+@cases(
+    "answer, why",
+    ("an older chart", failure(404, "NotFound"), "ConfigMap kube-public/muster does not exist"),
+    ("no right", failure(403, "Forbidden"), "ConfigMap kube-public/muster may not be read"),
+    ("spoiled", published("{"), "ConfigMap kube-public/muster, line"),
+    ("of a newer chart", published("schedulers: [newer]"), '"newer" is no gang scheduler'),
 )
 async def test_without_them_the_defaults_of_the_chart_are_assumed_and_a_note_says_so(answer: Answer, why: str) -> None:
     settings = await found(answer)

@@ -4,6 +4,7 @@ import pytest
 
 from muster.model.texts import printable
 from muster.schedulers import PRODUCTS
+from tests.support.cases import cases
 from tests.support.cli.command import Command
 from tests.support.cli.plan_entries import ENTRIES
 from tests.support.cli.terminal import on_terminal
@@ -84,13 +85,11 @@ def plan_of_every_family(command: Command) -> list[str]:
     return ["plan", *(word for path in paths for word in ("-f", path))]
 
 
-@pytest.mark.parametrize(
-    ("environment", "coloured"),
-    [
-        pytest.param({"TERM": "xterm", "NO_COLOR": ""}, True, id="a terminal"),
-        pytest.param({"TERM": "xterm", "NO_COLOR": "1"}, False, id="NO_COLOR"),
-        pytest.param({"TERM": "dumb"}, False, id="a dumb terminal"),
-    ],
+@cases(
+    "environment, coloured",
+    ("a terminal", {"TERM": "xterm", "NO_COLOR": ""}, True),
+    ("NO_COLOR", {"TERM": "xterm", "NO_COLOR": "1"}, False),
+    ("a dumb terminal", {"TERM": "dumb"}, False),
 )
 def test_colours_are_for_terminals_that_show_them(
     command: Command,
@@ -116,13 +115,11 @@ def test_lines_are_as_wide_as_the_terminal(command: Command, columns: int, longe
     assert longest - 20 < widths[-1] <= longest
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        pytest.param("plain text, größer", "plain text, größer", id="as it is"),
-        pytest.param("a\nb\x1b[2Jc", "a\\nb\\x1b[2Jc", id="lines and escapes"),
-        pytest.param("\u202egnp", "\\u202egnp", id="text that turns round"),
-    ],
+@cases(
+    "text, shown",
+    ("as it is", "plain text, größer", "plain text, größer"),
+    ("lines and escapes", "a\nb\x1b[2Jc", "a\\nb\\x1b[2Jc"),
+    ("text that turns round", "\u202egnp", "\\u202egnp"),
 )
 def test_what_would_play_tricks_on_a_terminal_is_shown_as_code(text: str, shown: str) -> None:
     assert printable(text) == shown

@@ -9,6 +9,7 @@ from muster.model.times import seconds_of
 from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import QueueView
+from tests.support.cases import cases
 from tests.support.manifests.observed import amounts
 
 NOW = seconds_of("2026-11-28T13:05:10Z") or 0.0
@@ -62,13 +63,11 @@ def test_without_a_reservation_only_the_forecast_knows_a_start() -> None:
     assert when["expected"] is not None
 
 
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [
-        pytest.param(1200, "2026-11-28T13:27:00Z", id="minutes below an hour"),
-        pytest.param(5 * AN_HOUR, "2026-11-28T18:10:00Z", id="ten minutes below ten hours"),
-        pytest.param(20 * AN_HOUR, "2026-11-29T11:00:00Z", id="hours beyond"),
-    ],
+@cases(
+    "seconds, expected",
+    ("minutes below an hour", 1200, "2026-11-28T13:27:00Z"),
+    ("ten minutes below ten hours", 5 * AN_HOUR, "2026-11-28T18:10:00Z"),
+    ("hours beyond", 20 * AN_HOUR, "2026-11-29T11:00:00Z"),
 )
 def test_an_expected_start_is_told_as_exactly_as_it_can_be_meant(seconds: float, expected: str) -> None:
     """The forecast itself rounds up by a tenth at most."""

@@ -1,10 +1,9 @@
 """No PodGroup is deleted that is somebody's, whatever the watches show."""
 
-import pytest
-
 from muster.cluster.alive import has_living_owner
 from muster.model.objects import ObjectMeta
 from muster.workloads.ray import RAY_CLUSTER
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.faults.apiserver import FaultyApiserver, listing, reply
@@ -32,14 +31,12 @@ async def test_a_leader_whose_watch_of_workloads_is_behind_deletes_no_live_pod_g
     assert f"delete {GROUP}" in await world.work()
 
 
-@pytest.mark.parametrize(
-    ("metadata", "alive"),
-    [
-        pytest.param({"uid": "uid-2"}, True, id="there"),
-        pytest.param({"uid": "uid-3"}, False, id="another of that name"),
-        pytest.param({"uid": "uid-2", "deletionTimestamp": "2026-11-21T10:00:00Z"}, False, id="being deleted"),
-        pytest.param(None, False, id="gone"),
-    ],
+@cases(
+    "metadata, alive",
+    ("there", {"uid": "uid-2"}, True),
+    ("another of that name", {"uid": "uid-3"}, False),
+    ("being deleted", {"uid": "uid-2", "deletionTimestamp": "2026-11-21T10:00:00Z"}, False),
+    ("gone", None, False),
 )
 async def test_a_pod_group_is_somebodys_while_its_owner_is_there(metadata: JSON | None, *, alive: bool) -> None:
     async with FaultyApiserver.serving() as server, server.client() as client:
@@ -50,13 +47,11 @@ async def test_a_pod_group_is_somebodys_while_its_owner_is_there(metadata: JSON 
     assert request.path == "/apis/ray.io/v1/namespaces/team/rayclusters/demo"
 
 
-@pytest.mark.parametrize(
-    ("annotations", "phase", "alive"),
-    [
-        pytest.param({"muster.dev/gang-size": "2"}, "Running", True, id="a plain pod"),
-        pytest.param({"muster.dev/gang-size": "2"}, "Succeeded", False, id="one that has ended"),
-        pytest.param({}, "Running", False, id="a pod of the workload of that name"),
-    ],
+@cases(
+    "annotations, phase, alive",
+    ("a plain pod", {"muster.dev/gang-size": "2"}, "Running", True),
+    ("one that has ended", {"muster.dev/gang-size": "2"}, "Succeeded", False),
+    ("a pod of the workload of that name", {}, "Running", False),
 )
 async def test_a_pod_group_without_owner_is_of_its_plain_pods(annotations: JSON, phase: str, *, alive: bool) -> None:
     async with FaultyApiserver.serving() as server, server.client() as client:

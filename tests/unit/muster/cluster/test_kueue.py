@@ -12,6 +12,7 @@ from muster.cluster.stores import KueueObjects
 from muster.cluster.triggers import GangTriggers
 from muster.model.names import ADMITTER
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.stores import fill_pods, filled
 from tests.support.manifests.kueue import ADMITTED, EVICTED, PENDING, flavored_queue, kueue_workload, pod_set
 from tests.support.manifests.observed import DEFAULTS, JSON, KEY, NAMESPACE, made, namespace, ray_cluster, ray_pod
@@ -81,7 +82,7 @@ def test_a_workload_is_found_by_its_owner_or_its_label() -> None:
     assert not seen(ray_cluster(labels=LABELS), kueue=[of_a_former_life]).admitted
 
 
-@pytest.mark.parametrize("labelled", [True, False], ids=["in a queue of Kueue's", "in none"])
+@cases("labelled", ("in a queue of Kueue's", True), ("in none", False))
 def test_of_plain_pods_kueue_holds_its_own(labelled: bool) -> None:  # noqa: FBT001 - a parameter of pytest's
     """By a gate of its own; its Workloads of pod groups are many pods'."""
     labels = {"muster.dev/gang": "plain", **({"kueue.x-k8s.io/queue-name": "team"} if labelled else {})}
@@ -109,14 +110,12 @@ def of_job(conditions: list[JSON], uid: str = "uid-j") -> JSON:
     return kueue_workload(conditions, name=f"job-{uid}", uid=f"of-{uid}", owner_uid=uid)
 
 
-@pytest.mark.parametrize("queue", [None, "team"], ids=["its template has no label", "its template has one, too"])
-@pytest.mark.parametrize(
-    ("conditions", "admitted"),
-    [
-        pytest.param(ADMITTED, True, id="admitted"),
-        pytest.param(PENDING, False, id="resumed by hand"),
-        pytest.param(EVICTED, False, id="evicted"),
-    ],
+@cases("queue", ("its template has no label", None), ("its template has one, too", "team"))
+@cases(
+    "conditions, admitted",
+    ("admitted", ADMITTED, True),
+    ("resumed by hand", PENDING, False),
+    ("evicted", EVICTED, False),
 )
 def test_the_pods_of_a_job_are_admitted_with_the_job(
     conditions: list[JSON],
@@ -148,13 +147,7 @@ def two_jobs(*conditions: list[JSON]) -> KueueAnswer:
     return seen(kueue=kueue, key=PLAIN, pods=pods)
 
 
-@pytest.mark.parametrize(
-    ("conditions", "name"),
-    [
-        pytest.param((PENDING, ADMITTED), "j", id="the first"),
-        pytest.param((ADMITTED, PENDING), "k", id="the second"),
-    ],
-)
+@cases("conditions, name", ("the first", (PENDING, ADMITTED), "j"), ("the second", (ADMITTED, PENDING), "k"))
 def test_of_several_jobs_it_is_said_which_one_kueue_has_not_admitted(
     conditions: tuple[list[JSON], ...], name: str
 ) -> None:
@@ -225,14 +218,12 @@ def test_who_stops_kueue_from_resuming_a_ray_job_is_told_which_workload_to_write
     assert 'Kueue\'s Workload "rayjob-mine-7b1"' in answer.message
 
 
-@pytest.mark.parametrize(
-    ("where", "quota", "words"),
-    [
-        pytest.param("ns", "1", 'it needs cpu 3, and all flavors of ClusterQueue "cq" have cpu 1', id="too small"),
-        pytest.param("ns", "3", "", id="large enough"),
-        pytest.param("ns", "a lot", "", id="one that nobody can read"),
-        pytest.param("another", "1", "", id="its LocalQueue is another namespace's"),
-    ],
+@cases(
+    "where, quota, words",
+    ("too small", "ns", "1", 'it needs cpu 3, and all flavors of ClusterQueue "cq" have cpu 1'),
+    ("large enough", "ns", "3", ""),
+    ("one that nobody can read", "ns", "a lot", ""),
+    ("its LocalQueue is another namespace's", "another", "1", ""),
 )
 def test_what_its_cluster_queue_can_never_hold_is_known_by_the_local_queue_of_its_namespace(
     where: str, quota: str, words: str

@@ -17,6 +17,7 @@ from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import as_text
+from tests.support.cases import cases
 from tests.support.faults.apiserver import FaultyApiserver, hang, listing, reply, stream
 from tests.support.manifests.observed import amounts, made, pod
 
@@ -51,16 +52,14 @@ def free(kept: NodeRoom) -> Mapping[str, str]:
     return as_text(kept.free())
 
 
-@pytest.mark.parametrize(
-    ("nodes", "expected"),
-    [
-        pytest.param([node(), node("m", cpu="2")], {"cpu": "6", "memory": "8Gi"}, id="the sum of all"),
-        pytest.param([node(), node("m", ready="False")], {"cpu": "4", "memory": "8Gi"}, id="without what is not Ready"),
-        pytest.param([node(), node("m", ready="Unknown")], {"cpu": "4", "memory": "8Gi"}, id="nor heard of"),
-        pytest.param([node(), node("m", unschedulable=True)], {"cpu": "4", "memory": "8Gi"}, id="nor cordoned"),
-        pytest.param([node(), node("m", cpu="many")], {"cpu": "4", "memory": "8Gi"}, id="nor readable"),
-        pytest.param([], {}, id="no nodes"),
-    ],
+@cases(
+    "nodes, expected",
+    ("the sum of all", [node(), node("m", cpu="2")], {"cpu": "6", "memory": "8Gi"}),
+    ("without what is not Ready", [node(), node("m", ready="False")], {"cpu": "4", "memory": "8Gi"}),
+    ("nor heard of", [node(), node("m", ready="Unknown")], {"cpu": "4", "memory": "8Gi"}),
+    ("nor cordoned", [node(), node("m", unschedulable=True)], {"cpu": "4", "memory": "8Gi"}),
+    ("nor readable", [node(), node("m", cpu="many")], {"cpu": "4", "memory": "8Gi"}),
+    ("no nodes", [], {}),
 )
 def test_what_nodes_can_give(nodes: list[Node], expected: dict[str, str]) -> None:
     assert free(room(*nodes)) == expected
@@ -81,17 +80,15 @@ def test_what_only_nodes_have_that_take_no_pods_is_not_unlimited(kind: str) -> N
     assert free(kept) == {"cpu": "4"}
 
 
-@pytest.mark.parametrize(
-    ("key", "effect", "cpu"),
-    [
-        pytest.param("node.kubernetes.io/disk-pressure", "NoSchedule", "7", id="under pressure"),
-        pytest.param("node.kubernetes.io/out-of-service", "NoExecute", "7", id="out of service"),
-        pytest.param("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule", "7", id="not set up yet"),
-        pytest.param("ToBeDeletedByClusterAutoscaler", "NoSchedule", "7", id="about to be deleted"),
-        pytest.param("karpenter.sh/disrupted", "NoSchedule", "7", id="about to be replaced"),
-        pytest.param("nvidia.com/gpu", "NoSchedule", "12", id="for those who tolerate it"),
-        pytest.param("node.kubernetes.io/disk-pressure", "PreferNoSchedule", "12", id="a wish alone"),
-    ],
+@cases(
+    "key, effect, cpu",
+    ("under pressure", "node.kubernetes.io/disk-pressure", "NoSchedule", "7"),
+    ("out of service", "node.kubernetes.io/out-of-service", "NoExecute", "7"),
+    ("not set up yet", "node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule", "7"),
+    ("about to be deleted", "ToBeDeletedByClusterAutoscaler", "NoSchedule", "7"),
+    ("about to be replaced", "karpenter.sh/disrupted", "NoSchedule", "7"),
+    ("for those who tolerate it", "nvidia.com/gpu", "NoSchedule", "12"),
+    ("a wish alone", "node.kubernetes.io/disk-pressure", "PreferNoSchedule", "12"),
 )
 def test_a_ready_node_with_a_taint_of_kubernetes_takes_no_new_pods(key: str, effect: str, cpu: str) -> None:
     ill = structs.replace(node("m", cpu="8"), spec=made(NodeSpec, {"taints": [{"key": key, "effect": effect}]}))

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-import pytest
-
 from muster.cluster.cluster import Cluster
 from muster.cluster.observe import observe
 from muster.cluster.triggers import GangTriggers
@@ -17,6 +15,7 @@ from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import RuntimeClass
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TrainingRuntime
+from tests.support.cases import cases
 from tests.support.controller.stores import fill_outsiders, filled
 from tests.support.manifests.observed import (
     DEFAULTS,
@@ -96,16 +95,14 @@ def test_requests_are_those_of_the_pod_not_of_the_template() -> None:
     assert view.members[0].requests == amounts(cpu="7", memory="1Gi")
 
 
-@pytest.mark.parametrize(
-    ("pods", "assembled"),
-    [
-        pytest.param([], False, id="none"),
-        pytest.param([HEAD, ray_pod("w-0")], False, id="a worker lacks"),
-        pytest.param([ray_pod("w-0"), ray_pod("w-1"), ray_pod("w-2")], False, id="enough pods, but no head"),
-        pytest.param([HEAD, ray_pod("w-0"), ray_pod("w-1")], True, id="all"),
-        pytest.param([HEAD, ray_pod("w-0"), ray_pod("w-1"), ray_pod("w-2")], True, id="more than all"),
-        pytest.param([HEAD, ray_pod("w-0"), ray_pod("w-1", phase="Failed")], False, id="one has ended"),
-    ],
+@cases(
+    "pods, assembled",
+    ("none", [], False),
+    ("a worker lacks", [HEAD, ray_pod("w-0")], False),
+    ("enough pods, but no head", [ray_pod("w-0"), ray_pod("w-1"), ray_pod("w-2")], False),
+    ("all", [HEAD, ray_pod("w-0"), ray_pod("w-1")], True),
+    ("more than all", [HEAD, ray_pod("w-0"), ray_pod("w-1"), ray_pod("w-2")], True),
+    ("one has ended", [HEAD, ray_pod("w-0"), ray_pod("w-1", phase="Failed")], False),
 )
 def test_assembled_means_that_every_role_has_its_minimum(pods: list[JSON], assembled: bool) -> None:  # noqa: FBT001
     assert seen(*pods).assembled is assembled
@@ -176,13 +173,11 @@ def test_a_pytorch_job_is_seen_alike() -> None:
     assert view.assembled
 
 
-@pytest.mark.parametrize(
-    ("group", "ours", "marked"),
-    [
-        pytest.param(pod_group(), True, "", id="ours"),
-        pytest.param(pod_group(admitted="uid-demo"), True, "uid-demo", id="ours and marked"),
-        pytest.param(pod_group(ours=False), False, "", id="somebody else's"),
-    ],
+@cases(
+    "group, ours, marked",
+    ("ours", pod_group(), True, ""),
+    ("ours and marked", pod_group(admitted="uid-demo"), True, "uid-demo"),
+    ("somebody else's", pod_group(ours=False), False, ""),
 )
 def test_whose_the_group_is(group: JSON, ours: bool, marked: str) -> None:  # noqa: FBT001
     view = seen(groups=[group])
@@ -263,16 +258,14 @@ def test_a_train_job_is_counted_with_its_runtime() -> None:
     assert 'ClusterTrainingRuntime "torch" is not known' in without.error
 
 
-@pytest.mark.parametrize(
-    ("patched", "runtime", "of_set", "queue"),
-    [
-        pytest.param("", "", "", None, id="nobody says anything"),
-        pytest.param("patched", "", "", "patched", id="a patch, and the JobSet is not there yet"),
-        pytest.param("patched", "", "patched", "patched", id="a patch"),
-        pytest.param("patched", "of-runtime", "patched", "patched", id="a patch before the runtime"),
-        pytest.param("", "since", "of-runtime", "of-runtime", id="the runtime as it was when the JobSet was made"),
-        pytest.param("", "", "made", "made", id="the JobSet alone"),
-    ],
+@cases(
+    "patched, runtime, of_set, queue",
+    ("nobody says anything", "", "", "", None),
+    ("a patch, and the JobSet is not there yet", "patched", "", "", "patched"),
+    ("a patch", "patched", "", "patched", "patched"),
+    ("a patch before the runtime", "patched", "of-runtime", "patched", "patched"),
+    ("the runtime as it was when the JobSet was made", "", "since", "of-runtime", "of-runtime"),
+    ("the JobSet alone", "", "", "made", "made"),
 )
 def test_the_queue_of_a_train_job(patched: str, runtime: str, of_set: str, queue: str | None) -> None:
     def said(queue: str) -> JSON:

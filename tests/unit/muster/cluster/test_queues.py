@@ -5,22 +5,21 @@ import pytest
 from muster.cluster.queues import view_of
 from muster.model.objects import Queue
 from muster.resources.amounts import Resources
+from tests.support.cases import cases
 from tests.support.manifests.observed import JSON, amounts, made, queue
 
 
-@pytest.mark.parametrize(
-    ("manifest", "limit", "said"),
-    [
-        pytest.param(queue(cpu="4"), amounts(cpu="4"), "", id="a queue"),
-        pytest.param(None, None, "", id="gone"),
-        pytest.param(queue(cpu="four"), None, "cannot read queue q; nothing new starts there", id="no quantity"),
-        pytest.param(
-            queue(cpu="4", annotations={"muster.dev/patience": "long"}),
-            amounts(cpu="4"),
-            '"long" is not a duration such as 30s, 10m or 1h30m; it is ignored',
-            id="no duration",
-        ),
-    ],
+@cases(
+    "manifest, limit, said",
+    ("a queue", queue(cpu="4"), amounts(cpu="4"), ""),
+    ("gone", None, None, ""),
+    ("no quantity", queue(cpu="four"), None, "cannot read queue q; nothing new starts there"),
+    (
+        "no duration",
+        queue(cpu="4", annotations={"muster.dev/patience": "long"}),
+        amounts(cpu="4"),
+        '"long" is not a duration such as 30s, 10m or 1h30m; it is ignored',
+    ),
 )
 def test_what_cannot_be_read_of_a_queue_is_logged(
     manifest: JSON | None, limit: Resources | None, said: str, caplog: pytest.LogCaptureFixture

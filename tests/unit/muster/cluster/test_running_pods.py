@@ -1,6 +1,5 @@
 """What running pods ask for is kept by their events, and is at any time what one finds who looks at all of them."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,6 +11,7 @@ from muster.queueing.ledger import GangKey
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, total
 from tests.support.calls import Calls
+from tests.support.cases import cases
 from tests.support.manifests.observed import made, ray_pod
 
 
@@ -33,7 +33,7 @@ events = st.tuples(
 )
 
 
-@pytest.mark.parametrize("follows", [True, False], ids=["from the beginning", "from the first question on"])
+@cases("follows", ("from the beginning", True), ("from the first question on", False))
 @given(st.lists(events, max_size=20), st.sets(st.integers(0, 2)))
 def test_whatever_happens_it_is_the_sum_of_what_runs(
     follows: bool,  # noqa: FBT001

@@ -1,7 +1,5 @@
 """Gangs of two schedulers in one cluster: each is found by its own pods and PodGroups, and both fill the same queue."""
 
-import pytest
-
 from muster.cluster.cluster import Cluster
 from muster.cluster.observe import observe
 from muster.gangs.gang import gang_of
@@ -19,6 +17,7 @@ from muster.queueing.ledger import Ledger
 from muster.queueing.queue_view import read_queue
 from muster.schedulers import named
 from muster.workloads import kind_of
+from tests.support.cases import cases
 from tests.support.controller.stores import workload_store
 from tests.support.manifests.observed import JSON, KEY, made, queue, ray_cluster, ray_pod, read
 
@@ -87,9 +86,7 @@ def test_nobody_is_evicted_by_queue_for_a_gang_of_another_scheduler_than_volcano
     assert (found.preempts, found.reclaims) == (False, False)
 
 
-@pytest.mark.parametrize(
-    ("phase", "state"), [("Running", GangState.RUNNING), ("Pending", GangState.ADMITTED)], ids=["all run", "none runs"]
-)
+@cases("phase, state", ("all run", "Running", GangState.RUNNING), ("none runs", "Pending", GangState.ADMITTED))
 def test_where_the_scheduler_tells_no_phase_the_pods_tell_it(phase: str, state: GangState) -> None:
     view, _ = seen(phase, node="n")
     assert messages.admitted(view, entered(view, Ledger()), "", "")[0] is state

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from muster.cluster.cluster import Cluster
 from muster.cluster.stores import UnmanagedPods
 from muster.model.objects import ObjectMeta
@@ -15,6 +13,7 @@ from muster.workloads.kubeflow import PYTORCH_JOB
 from muster.workloads.mpi import MPI_JOB
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.trainer import TRAIN_JOB
+from tests.support.cases import cases
 from tests.support.controller.stores import fill_outsiders
 from tests.support.manifests.observed import JSON, KEY, NAMESPACE, made, old_pod, pod, pytorch_pod
 
@@ -53,13 +52,11 @@ SET_LABELS = {"jobset.sigs.k8s.io/jobset-name": "demo", "jobset.sigs.k8s.io/repl
 LAUNCHER_LABELS = {"training.kubeflow.org/job-name": "demo", "training.kubeflow.org/job-role": "launcher"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "labels"),
-    [
-        pytest.param(JOB_SET, SET_LABELS, id="JobSet"),
-        pytest.param(TRAIN_JOB, SET_LABELS, id="TrainJob, which gives its JobSet its name"),
-        pytest.param(MPI_JOB, LAUNCHER_LABELS, id="the launcher of an MPIJob"),
-    ],
+@cases(
+    "kind, labels",
+    ("JobSet", JOB_SET, SET_LABELS),
+    ("TrainJob, which gives its JobSet its name", TRAIN_JOB, SET_LABELS),
+    ("the launcher of an MPIJob", MPI_JOB, LAUNCHER_LABELS),
 )
 def test_those_that_a_job_controls_are_found_by_their_labels_and_not_those_of_a_former_workload(
     kind: Kind, labels: dict[str, str]
@@ -78,15 +75,13 @@ def test_a_job_of_nobodys_gang_has_no_say() -> None:
     assert unmanaged_pods.of(RAY_CLUSTER, named(created=MADE)) == []
 
 
-@pytest.mark.parametrize(
+@cases(
     "old",
-    [
-        pytest.param(old_pod("p", phase="Succeeded"), id="succeeded"),
-        pytest.param(old_pod("p", phase="Failed"), id="failed"),
-        pytest.param(old_pod("p", meta={"deletionTimestamp": "2026-11-21T10:00:00Z"}), id="being deleted"),
-        pytest.param(old_pod("p", meta={"ownerReferences": []}), id="nobody's"),
-        pytest.param(old_pod("p", meta={"labels": {"ray.io/cluster": "demo"}}), id="no role"),
-    ],
+    ("succeeded", old_pod("p", phase="Succeeded")),
+    ("failed", old_pod("p", phase="Failed")),
+    ("being deleted", old_pod("p", meta={"deletionTimestamp": "2026-11-21T10:00:00Z"})),
+    ("nobody's", old_pod("p", meta={"ownerReferences": []})),
+    ("no role", old_pod("p", meta={"labels": {"ray.io/cluster": "demo"}})),
 )
 def test_what_does_not_run_or_is_no_member_does_not_count(old: JSON) -> None:
     assert knowing(old).of(RAY_CLUSTER, named()) == []

@@ -10,6 +10,7 @@ from controller.fenced_writes import Writer
 from muster.kube.errors import ApiError
 from muster.kube.events import Regarding
 from muster.model.objects import OwnerReference
+from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness, RecordingClient
 from tests.support.controller.two_gangs import demo, members
 from tests.support.manifests.observed import JSON, NAMESPACE, as_client, pod, queue, ray_cluster
@@ -62,15 +63,13 @@ async def test_the_whole_chain_is_told_and_above_it_one_of_any_kind() -> None:
     assert list(told(harness)) == ["RayCluster demo", "RayJob nightly-1", "RayCronJob nightly", "Workflow flow"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "reference",
-    [
-        pytest.param({"name": "No Name"}, id="a name that no object has"),
-        pytest.param({"kind": "x" * 64}, id="a long kind"),
-        pytest.param({"apiVersion": "x" * 318}, id="a long apiVersion"),
-        pytest.param({"uid": "x" * 129}, id="a long UID"),
-        pytest.param({"kind": "RayJob", "apiVersion": "ray.io/v1"}, id="a RayJob that is not there"),
-    ],
+    ("a name that no object has", {"name": "No Name"}),
+    ("a long kind", {"kind": "x" * 64}),
+    ("a long apiVersion", {"apiVersion": "x" * 318}),
+    ("a long UID", {"uid": "x" * 129}),
+    ("a RayJob that is not there", {"kind": "RayJob", "apiVersion": "ray.io/v1"}),
 )
 async def test_a_forged_owner_is_not_repeated_in_events(reference: Mapping[str, str]) -> None:
     forged = owned(ray_cluster(), maker("Workflow", "flow", "argoproj.io/v1alpha1"))

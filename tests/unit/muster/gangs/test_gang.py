@@ -13,6 +13,7 @@ from muster.model.objects import InvalidObjectError, PriorityClass
 from muster.resources.amounts import as_text, total
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults
+from tests.support.cases import cases
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
@@ -72,14 +73,12 @@ def test_without_min_available_all_replicas_of_a_job_are_needed() -> None:
     assert (found.min_member, found.min_task_member) == (5, {"master": 1, "worker": 4})
 
 
-@pytest.mark.parametrize(
-    ("available", "minimums", "cpu"),
-    [
-        pytest.param(1, {"master": 1}, "8", id="the master alone"),
-        pytest.param(2, {"master": 1, "worker": 1}, "9", id="the master first"),
-        pytest.param(4, {"master": 1, "worker": 3}, "11", id="part of the workers"),
-        pytest.param(5, {"master": 1, "worker": 4}, "12", id="all"),
-    ],
+@cases(
+    "available, minimums, cpu",
+    ("the master alone", 1, {"master": 1}, "8"),
+    ("the master first", 2, {"master": 1, "worker": 1}, "9"),
+    ("part of the workers", 4, {"master": 1, "worker": 3}, "11"),
+    ("all", 5, {"master": 1, "worker": 4}, "12"),
 )
 def test_min_available_fills_the_roles_in_order(available: int, minimums: dict[str, int], cpu: str) -> None:
     found = gang(sized("8", "1", 4, minAvailable=available))
@@ -87,26 +86,22 @@ def test_min_available_fills_the_roles_in_order(available: int, minimums: dict[s
     assert as_text(found.min_resources)["cpu"] == cpu
 
 
-@pytest.mark.parametrize(
-    ("available", "line"),
-    [
-        pytest.param(
-            0,
-            "spec.runPolicy.schedulingPolicy.minAvailable: 0 is below 1; a gang starts with at least one pod",
-            id="none",
-        ),
-        pytest.param(
-            -1,
-            "spec.runPolicy.schedulingPolicy.minAvailable: -1 is below 1; a gang starts with at least one pod",
-            id="negative",
-        ),
-        pytest.param(
-            4,
+@cases(
+    "available, line",
+    ("none", 0, "spec.runPolicy.schedulingPolicy.minAvailable: 0 is below 1; a gang starts with at least one pod"),
+    (
+        "negative",
+        -1,
+        "spec.runPolicy.schedulingPolicy.minAvailable: -1 is below 1; a gang starts with at least one pod",
+    ),
+    (
+        "more than there are",
+        4,
+        (
             "spec.runPolicy.schedulingPolicy.minAvailable: 4 is above the 3 pods that there are; "
-            "lower it or raise the replicas",
-            id="more than there are",
+            "lower it or raise the replicas"
         ),
-    ],
+    ),
 )
 def test_a_min_available_that_cannot_be_is_refused(available: int, line: str) -> None:
     with pytest.raises(InvalidObjectError) as refused:
@@ -167,27 +162,18 @@ def test_a_gang_is_never_of_none() -> None:
     assert (gang(job).min_member, gang(job).min_task_member) == (1, {})
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        pytest.param("high", 1000, id="known"),
-        pytest.param("", 7, id="no class: what the cluster gives"),
-        pytest.param("gone", 0, id="unknown"),
-    ],
-)
+@cases("name, value", ("known", "high", 1000), ("no class: what the cluster gives", "", 7), ("unknown", "gone", 0))
 def test_the_value_of_a_priority(name: str, value: int) -> None:
     assert priority_value(name, {"high": 1000, "": 7}) == value
 
 
-@pytest.mark.parametrize(
-    ("classes", "without"),
-    [
-        pytest.param([], 0, id="no global default"),
-        pytest.param([("a", 5, False)], 0, id="no class is the default"),
-        pytest.param([("a", 5, True)], 5, id="one"),
-        pytest.param([("a", -5, True)], -5, id="a negative one"),
-        pytest.param([("a", 5, True), ("b", 3, True)], 3, id="of several the lowest, as the Priority plugin takes"),
-    ],
+@cases(
+    "classes, without",
+    ("no global default", [], 0),
+    ("no class is the default", [("a", 5, False)], 0),
+    ("one", [("a", 5, True)], 5),
+    ("a negative one", [("a", -5, True)], -5),
+    ("of several the lowest, as the Priority plugin takes", [("a", 5, True), ("b", 3, True)], 3),
 )
 def test_what_a_pod_without_a_class_gets(classes: list[tuple[str, int, bool]], without: int) -> None:
     values = priority_values(

@@ -7,6 +7,7 @@ import pytest
 from muster.gangs.history import SHARDS, History, Lineage, lineage_of, sample
 from muster.model.objects import InvalidObjectError
 from muster.queueing.entries import Run
+from tests.support.cases import cases
 
 MINUTE, HOUR = 60.0, 3600.0
 OWN = lineage_of("team", "RayCronJob", "nightly")
@@ -36,20 +37,18 @@ def about(history: History, lineage: Lineage, queue: str) -> float:
     return run.seconds
 
 
-@pytest.mark.parametrize(
-    ("name", "same"),
-    [
-        pytest.param("train", True, id="the name itself"),
-        pytest.param("train-7", True, id="a number"),
-        pytest.param("train-20261128-1733", True, id="a date"),
-        pytest.param("train-29384761-x7k2d", True, id="a CronJob's number and a generated name"),
-        pytest.param("train-3f2a9c01", True, id="a hash"),
-        pytest.param("train-0b6ee0b5-9c2f-4e0e-8a39-b7f3c1d5e2aa", True, id="a UUID"),
-        pytest.param("train-small", False, id="a word"),
-        pytest.param("train-a100", False, id="a model of GPU"),
-        pytest.param("train7", False, id="a number that belongs to the word"),
-        pytest.param("7", False, id="another name that is only a number"),
-    ],
+@cases(
+    "name, same",
+    ("the name itself", "train", True),
+    ("a number", "train-7", True),
+    ("a date", "train-20261128-1733", True),
+    ("a CronJob's number and a generated name", "train-29384761-x7k2d", True),
+    ("a hash", "train-3f2a9c01", True),
+    ("a UUID", "train-0b6ee0b5-9c2f-4e0e-8a39-b7f3c1d5e2aa", True),
+    ("a word", "train-small", False),
+    ("a model of GPU", "train-a100", False),
+    ("a number that belongs to the word", "train7", False),
+    ("another name that is only a number", "7", False),
 )
 def test_runs_of_one_lineage_differ_in_a_trailing_number_or_hash(name: str, same: bool) -> None:  # noqa: FBT001
     assert (lineage_of("team", "Job", name) == lineage_of("team", "Job", "train")) is same
@@ -62,17 +61,13 @@ def test_a_lineage_is_of_one_namespace_and_one_kind() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("runs", "expected"),
-    [
-        pytest.param([], (), id="none"),
-        pytest.param([600] * 3, (600, 600, 600), id="each counts"),
-        pytest.param([61, 62, 63], (120, 120, 120), id="whole minutes, rounded up"),
-        pytest.param([9 * HOUR, HOUR, 4 * HOUR], (HOUR, 4 * HOUR, 9 * HOUR), id="in order"),
-        pytest.param(
-            range(27 * 60, 0, -60), tuple(range(2 * 60, 27 * 60, 3 * 60)), id="of many nine, at even distances"
-        ),
-    ],
+@cases(
+    "runs, expected",
+    ("none", [], ()),
+    ("each counts", [600] * 3, (600, 600, 600)),
+    ("whole minutes, rounded up", [61, 62, 63], (120, 120, 120)),
+    ("in order", [9 * HOUR, HOUR, 4 * HOUR], (HOUR, 4 * HOUR, 9 * HOUR)),
+    ("of many nine, at even distances", range(27 * 60, 0, -60), tuple(range(2 * 60, 27 * 60, 3 * 60))),
 )
 def test_former_runs_are_told_by_a_sample_of_them(runs: list[float], expected: tuple[float, ...]) -> None:
     assert sample(runs) == expected
@@ -117,15 +112,13 @@ def test_a_tenant_with_too_many_lineages_loses_his_own() -> None:
     assert max(map(len, stored(history))) < 2**20, "what a ConfigMap may hold"
 
 
-@pytest.mark.parametrize(
-    ("runs", "expected"),
-    [
-        pytest.param([600] * 19, None, id="too few"),
-        pytest.param([600] * 20, 12 * HOUR, id="short runs: half a day at least"),
-        pytest.param([4 * HOUR] * 20, 20 * HOUR, id="five times the p95"),
-        pytest.param([*[3 * HOUR] * 19, 50 * HOUR], 15 * HOUR, id="one long run of twenty"),
-        pytest.param([50 * HOUR] * 20, 72 * HOUR, id="three days at most"),
-    ],
+@cases(
+    "runs, expected",
+    ("too few", [600] * 19, None),
+    ("short runs: half a day at least", [600] * 20, 12 * HOUR),
+    ("five times the p95", [4 * HOUR] * 20, 20 * HOUR),
+    ("one long run of twenty", [*[3 * HOUR] * 19, 50 * HOUR], 15 * HOUR),
+    ("three days at most", [50 * HOUR] * 20, 72 * HOUR),
 )
 def test_a_queue_is_drained_after_several_of_its_runs(runs: list[float], expected: float | None) -> None:
     history = recorded(*runs)

@@ -5,6 +5,7 @@ import pytest
 from muster.gangs.intent import Defaults, Intent, IntentScope, find_intent, foreign_scheduler, is_managed
 from muster.model.objects import ObjectMeta
 from muster.schedulers import named
+from tests.support.cases import cases
 from tests.support.manifests.observed import DEFAULTS, JSON, pytorch_job, ray_cluster, read, template, workers
 
 SCHEDULER = "ray.io/scheduler-name"
@@ -21,30 +22,26 @@ def intent(manifest: JSON, defaults: Defaults = DEFAULTS) -> Intent:
     return found
 
 
-@pytest.mark.parametrize(
-    ("manifest", "muster_s"),
-    [
-        pytest.param(ray_cluster(labels={}), False, id="nothing said"),
-        pytest.param(ray_cluster(labels={"team": "a"}), False, id="other labels"),
-        pytest.param(ray_cluster(labels={QUEUE: ""}), False, id="an empty queue says nothing"),
-        pytest.param(ray_cluster(labels={SCHEDULER: "volcano"}), True, id="scheduler label"),
-        pytest.param(ray_cluster(labels={QUEUE: "q"}), True, id="queue label"),
-        pytest.param(ray_cluster(labels={PRIORITY: "high"}), True, id="priority label"),
-        pytest.param(ray_cluster(labels={}, annotations={ANNOTATION: "q"}), True, id="annotation"),
-        pytest.param(ray_cluster(labels={}, annotations={ANNOTATION: ""}), False, id="empty annotation"),
-        pytest.param(ray_cluster(labels={MANAGED: "true"}), True, id="opted in"),
-        pytest.param(ray_cluster(labels={MANAGED: "false", QUEUE: "q"}), False, id="opted out wins"),
-        pytest.param(ray_cluster(labels={MANAGED: "maybe"}), False, id="neither true nor false says nothing"),
-        pytest.param(ray_cluster(labels={MANAGED: "maybe", QUEUE: "q"}), True, id="and hinders nothing"),
-        pytest.param(pytorch_job(), False, id="job without a policy"),
-        pytest.param(pytorch_job(policy={}), False, id="job with an empty policy"),
-        pytest.param(pytorch_job(policy={"minAvailable": 2}), True, id="job with minAvailable alone"),
-        pytest.param(pytorch_job(policy={"minAvailable": 2}, labels={MANAGED: "false"}), False, id="job opted out"),
-        pytest.param(pytorch_job(labels={QUEUE: "q"}), True, id="a job may carry the labels too"),
-        pytest.param(
-            ray_cluster(labels={}, head=template(schedulerName="volcano")), False, id="a template alone says nothing"
-        ),
-    ],
+@cases(
+    "manifest, muster_s",
+    ("nothing said", ray_cluster(labels={}), False),
+    ("other labels", ray_cluster(labels={"team": "a"}), False),
+    ("an empty queue says nothing", ray_cluster(labels={QUEUE: ""}), False),
+    ("scheduler label", ray_cluster(labels={SCHEDULER: "volcano"}), True),
+    ("queue label", ray_cluster(labels={QUEUE: "q"}), True),
+    ("priority label", ray_cluster(labels={PRIORITY: "high"}), True),
+    ("annotation", ray_cluster(labels={}, annotations={ANNOTATION: "q"}), True),
+    ("empty annotation", ray_cluster(labels={}, annotations={ANNOTATION: ""}), False),
+    ("opted in", ray_cluster(labels={MANAGED: "true"}), True),
+    ("opted out wins", ray_cluster(labels={MANAGED: "false", QUEUE: "q"}), False),
+    ("neither true nor false says nothing", ray_cluster(labels={MANAGED: "maybe"}), False),
+    ("and hinders nothing", ray_cluster(labels={MANAGED: "maybe", QUEUE: "q"}), True),
+    ("job without a policy", pytorch_job(), False),
+    ("job with an empty policy", pytorch_job(policy={}), False),
+    ("job with minAvailable alone", pytorch_job(policy={"minAvailable": 2}), True),
+    ("job opted out", pytorch_job(policy={"minAvailable": 2}, labels={MANAGED: "false"}), False),
+    ("a job may carry the labels too", pytorch_job(labels={QUEUE: "q"}), True),
+    ("a template alone says nothing", ray_cluster(labels={}, head=template(schedulerName="volcano")), False),
 )
 def test_whose_workload_it_is(manifest: JSON, muster_s: bool) -> None:  # noqa: FBT001
     workload = read(manifest)
@@ -52,83 +49,75 @@ def test_whose_workload_it_is(manifest: JSON, muster_s: bool) -> None:  # noqa: 
     assert (find_intent(workload, DEFAULTS) is not None) is muster_s
 
 
-@pytest.mark.parametrize(
-    ("manifest", "queue", "said"),
-    [
-        pytest.param(ray_cluster(labels={QUEUE: "a"}), "a", f"metadata.labels[{QUEUE}]", id="label"),
-        pytest.param(
-            pytorch_job(labels={QUEUE: "a"}, policy={"queue": "b"}, annotations={ANNOTATION: "c"}),
-            "a",
-            f"metadata.labels[{QUEUE}]",
-            id="label before policy and annotation",
-        ),
-        pytest.param(
-            pytorch_job(policy={"queue": "b"}, annotations={ANNOTATION: "c"}),
-            "b",
-            f"{POLICY}.queue",
-            id="policy before annotation",
-        ),
-        pytest.param(
-            pytorch_job(policy={"minAvailable": 1}, annotations={ANNOTATION: "c"}),
-            "c",
-            f"metadata.annotations[{ANNOTATION}]",
-            id="annotation",
-        ),
-        pytest.param(ray_cluster(labels={MANAGED: "true"}), "default", None, id="default, said nowhere"),
-        pytest.param(
-            pytorch_job(labels={QUEUE: ""}, policy={"queue": "b"}), "b", f"{POLICY}.queue", id="empty label passes on"
-        ),
-    ],
+@cases(
+    "manifest, queue, said",
+    ("label", ray_cluster(labels={QUEUE: "a"}), "a", f"metadata.labels[{QUEUE}]"),
+    (
+        "label before policy and annotation",
+        pytorch_job(labels={QUEUE: "a"}, policy={"queue": "b"}, annotations={ANNOTATION: "c"}),
+        "a",
+        f"metadata.labels[{QUEUE}]",
+    ),
+    (
+        "policy before annotation",
+        pytorch_job(policy={"queue": "b"}, annotations={ANNOTATION: "c"}),
+        "b",
+        f"{POLICY}.queue",
+    ),
+    (
+        "annotation",
+        pytorch_job(policy={"minAvailable": 1}, annotations={ANNOTATION: "c"}),
+        "c",
+        f"metadata.annotations[{ANNOTATION}]",
+    ),
+    ("default, said nowhere", ray_cluster(labels={MANAGED: "true"}), "default", None),
+    ("empty label passes on", pytorch_job(labels={QUEUE: ""}, policy={"queue": "b"}), "b", f"{POLICY}.queue"),
 )
 def test_the_queue_is_the_first_that_is_said(manifest: JSON, queue: str, said: str | None) -> None:
     found = intent(manifest)
     assert (found.queue, found.paths.get("queue")) == (queue, said)
 
 
-@pytest.mark.parametrize(
-    ("manifest", "priority", "said", "for_pods"),
-    [
-        pytest.param(
-            pytorch_job(labels={PRIORITY: "a"}, policy={"priorityClass": "b"}),
-            "a",
-            f"metadata.labels[{PRIORITY}]",
-            True,
-            id="label before policy",
+@cases(
+    "manifest, priority, said, for_pods",
+    (
+        "label before policy",
+        pytorch_job(labels={PRIORITY: "a"}, policy={"priorityClass": "b"}),
+        "a",
+        f"metadata.labels[{PRIORITY}]",
+        True,
+    ),
+    (
+        "policy before templates",
+        pytorch_job(policy={"priorityClass": "b"}, replicas={"Master": {"template": template(priorityClassName="c")}}),
+        "b",
+        f"{POLICY}.priorityClass",
+        True,
+    ),
+    (
+        "the master's template before the workers'",
+        pytorch_job(
+            policy={"queue": "q"},
+            replicas={
+                "Worker": {"template": template(priorityClassName="w")},
+                "Master": {"template": template(priorityClassName="m")},
+            },
         ),
-        pytest.param(
-            pytorch_job(
-                policy={"priorityClass": "b"}, replicas={"Master": {"template": template(priorityClassName="c")}}
-            ),
-            "b",
-            f"{POLICY}.priorityClass",
-            True,
-            id="policy before templates",
+        "m",
+        "spec.pytorchReplicaSpecs.Master.template.spec.priorityClassName",
+        False,
+    ),
+    (
+        "a worker's template when the master's names none",
+        pytorch_job(
+            policy={"queue": "q"},
+            replicas={"Worker": {"template": template(priorityClassName="w")}, "Master": {}},
         ),
-        pytest.param(
-            pytorch_job(
-                policy={"queue": "q"},
-                replicas={
-                    "Worker": {"template": template(priorityClassName="w")},
-                    "Master": {"template": template(priorityClassName="m")},
-                },
-            ),
-            "m",
-            "spec.pytorchReplicaSpecs.Master.template.spec.priorityClassName",
-            False,
-            id="the master's template before the workers'",
-        ),
-        pytest.param(
-            pytorch_job(
-                policy={"queue": "q"},
-                replicas={"Worker": {"template": template(priorityClassName="w")}, "Master": {}},
-            ),
-            "w",
-            "spec.pytorchReplicaSpecs.Worker.template.spec.priorityClassName",
-            False,
-            id="a worker's template when the master's names none",
-        ),
-        pytest.param(ray_cluster(), "", None, False, id="nobody"),
-    ],
+        "w",
+        "spec.pytorchReplicaSpecs.Worker.template.spec.priorityClassName",
+        False,
+    ),
+    ("nobody", ray_cluster(), "", None, False),
 )
 def test_the_priority_is_the_first_that_is_said(
     manifest: JSON,
@@ -145,16 +134,14 @@ def test_the_priority_is_the_first_that_is_said(
 URGENT = template(priorityClassName="system-node-critical")
 
 
-@pytest.mark.parametrize(
+@cases(
     "manifest",
-    [
-        pytest.param(ray_cluster(workers(), workers("idle", 0, template=URGENT)), id="no pods"),
-        pytest.param(ray_cluster(workers(), workers("idle", suspend=True, template=URGENT)), id="suspended"),
-        pytest.param(
-            ray_cluster(workers(), workers("idle", 1, template=URGENT), enableInTreeAutoscaling=True),
-            id="an autoscaler may do without",
-        ),
-    ],
+    ("no pods", ray_cluster(workers(), workers("idle", 0, template=URGENT))),
+    ("suspended", ray_cluster(workers(), workers("idle", suspend=True, template=URGENT))),
+    (
+        "an autoscaler may do without",
+        ray_cluster(workers(), workers("idle", 1, template=URGENT), enableInTreeAutoscaling=True),
+    ),
 )
 def test_a_class_of_pods_that_the_gang_can_do_without_is_not_the_gangs(manifest: JSON) -> None:
     """No pod may ever get it: it would put the gang first, and no quota of the class would have seen a pod."""
@@ -164,54 +151,46 @@ def test_a_class_of_pods_that_the_gang_can_do_without_is_not_the_gangs(manifest:
 BOTH = Defaults(schedulers=named("volcano", "coscheduling=coscheduling"))
 
 
-@pytest.mark.parametrize(
-    ("manifest", "scheduler", "said"),
-    [
-        pytest.param(
-            ray_cluster(labels={SCHEDULER: "coscheduling"}, head=template(schedulerName="volcano")),
-            "coscheduling",
-            f"metadata.labels[{SCHEDULER}]",
-            id="label before template",
-        ),
-        pytest.param(
-            ray_cluster(head=template(schedulerName="coscheduling")),
-            "coscheduling",
-            "spec.headGroupSpec.template.spec.schedulerName",
-            id="template before default",
-        ),
-        pytest.param(ray_cluster(), "volcano", None, id="default"),
-        pytest.param(
-            ray_cluster(head=template(schedulerName="default-scheduler")),
-            "volcano",
-            None,
-            id="the apiserver's own name for none says nothing",
-        ),
-    ],
+@cases(
+    "manifest, scheduler, said",
+    (
+        "label before template",
+        ray_cluster(labels={SCHEDULER: "coscheduling"}, head=template(schedulerName="volcano")),
+        "coscheduling",
+        f"metadata.labels[{SCHEDULER}]",
+    ),
+    (
+        "template before default",
+        ray_cluster(head=template(schedulerName="coscheduling")),
+        "coscheduling",
+        "spec.headGroupSpec.template.spec.schedulerName",
+    ),
+    ("default", ray_cluster(), "volcano", None),
+    (
+        "the apiserver's own name for none says nothing",
+        ray_cluster(head=template(schedulerName="default-scheduler")),
+        "volcano",
+        None,
+    ),
 )
 def test_the_scheduler_is_the_first_that_is_said(manifest: JSON, scheduler: str, said: str | None) -> None:
     found = intent(manifest, BOTH)
     assert (found.scheduler, found.paths.get("scheduler")) == (scheduler, said)
 
 
-@pytest.mark.parametrize(
-    ("manifest", "where"),
-    [
-        pytest.param(
-            ray_cluster(labels={SCHEDULER: "yunikorn", QUEUE: "q"}),
-            (f"metadata.labels[{SCHEDULER}]", "yunikorn"),
-            id="label",
-        ),
-        pytest.param(
-            pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"template": template(schedulerName="mine")}}),
-            ("spec.pytorchReplicaSpecs.Worker.template.spec.schedulerName", "mine"),
-            id="template",
-        ),
-        pytest.param(
-            ray_cluster(labels={SCHEDULER: "volcano"}, head=template(schedulerName="mine")),
-            ("spec.headGroupSpec.template.spec.schedulerName", "mine"),
-            id="template, although the label names ours",
-        ),
-    ],
+@cases(
+    "manifest, where",
+    ("label", ray_cluster(labels={SCHEDULER: "yunikorn", QUEUE: "q"}), (f"metadata.labels[{SCHEDULER}]", "yunikorn")),
+    (
+        "template",
+        pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"template": template(schedulerName="mine")}}),
+        ("spec.pytorchReplicaSpecs.Worker.template.spec.schedulerName", "mine"),
+    ),
+    (
+        "template, although the label names ours",
+        ray_cluster(labels={SCHEDULER: "volcano"}, head=template(schedulerName="mine")),
+        ("spec.headGroupSpec.template.spec.schedulerName", "mine"),
+    ),
 )
 def test_a_scheduler_that_is_not_ours_means_hands_off(manifest: JSON, where: tuple[str, str]) -> None:
     workload = read(manifest)
@@ -235,13 +214,11 @@ def test_in_a_namespace_that_is_not_selected_nothing_is_ours(managed: str) -> No
         assert (find_intent(workload, DEFAULTS, scope) is not None) is ours
 
 
-@pytest.mark.parametrize(
-    ("manifest", "scheduler"),
-    [
-        pytest.param(ray_cluster(), "coscheduling", id="the namespace's"),
-        pytest.param(ray_cluster(labels={SCHEDULER: "volcano"}), "volcano", id="the workload's own before it"),
-        pytest.param(ray_cluster(head=template(schedulerName="volcano")), "volcano", id="a template's before it"),
-    ],
+@cases(
+    "manifest, scheduler",
+    ("the namespace's", ray_cluster(), "coscheduling"),
+    ("the workload's own before it", ray_cluster(labels={SCHEDULER: "volcano"}), "volcano"),
+    ("a template's before it", ray_cluster(head=template(schedulerName="volcano")), "volcano"),
 )
 def test_a_namespace_names_the_scheduler_of_workloads_that_name_none(manifest: JSON, scheduler: str) -> None:
     scope = IntentScope(namespace=ObjectMeta(name="team", annotations={"muster.dev/scheduler": "coscheduling"}))

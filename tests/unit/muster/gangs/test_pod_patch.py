@@ -12,6 +12,7 @@ from muster.gangs.pod_patch import Operation, inject, is_free, membership
 from muster.model.modes import GateMode
 from muster.model.pods import Pod
 from muster.schedulers import SCHEDULERS
+from tests.support.cases import cases
 from tests.support.manifests.generators import pods
 from tests.support.manifests.observed import JSON, gang_and_intent, made, pod, pytorch_job, template
 
@@ -59,52 +60,40 @@ def test_the_whole_patch_of_a_plain_pod() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("job", "spec", "expected"),
-    [
-        pytest.param(
-            workload("high"),
-            {},
-            {"priorityClassName": "high"},
-            id="another class: the computed numbers go",
-        ),
-        pytest.param(
-            workload("high"),
-            {"priorityClassName": "cluster-default", "priority": 5},
-            {"priorityClassName": "high"},
-            id="the cluster's default class gives way",
-        ),
-        pytest.param(
-            workload("high"),
-            {"priorityClassName": "high", "priority": 1000},
-            {"priorityClassName": "high", "priority": 1000, "preemptionPolicy": "PreemptLowerPriority"},
-            id="the same class: nothing is touched",
-        ),
-        pytest.param(
-            workload("high", own="low"),
-            {"priorityClassName": "low", "priority": 1},
-            {"priorityClassName": "low", "priority": 1, "preemptionPolicy": "PreemptLowerPriority"},
-            id="the template's own class stays",
-        ),
-        pytest.param(
-            workload(own="low"),
-            {},
-            {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"},
-            id="a template's class is not put on others",
-        ),
-        pytest.param(
-            workload(),
-            {},
-            {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"},
-            id="nobody named a class",
-        ),
-        pytest.param(
-            workload("high"),
-            {"priority": None, "preemptionPolicy": None},
-            {"priorityClassName": "high", "priority": None, "preemptionPolicy": None},
-            id="nothing computed yet: nothing to remove",
-        ),
-    ],
+@cases(
+    "job, spec, expected",
+    ("another class: the computed numbers go", workload("high"), {}, {"priorityClassName": "high"}),
+    (
+        "the cluster's default class gives way",
+        workload("high"),
+        {"priorityClassName": "cluster-default", "priority": 5},
+        {"priorityClassName": "high"},
+    ),
+    (
+        "the same class: nothing is touched",
+        workload("high"),
+        {"priorityClassName": "high", "priority": 1000},
+        {"priorityClassName": "high", "priority": 1000, "preemptionPolicy": "PreemptLowerPriority"},
+    ),
+    (
+        "the template's own class stays",
+        workload("high", own="low"),
+        {"priorityClassName": "low", "priority": 1},
+        {"priorityClassName": "low", "priority": 1, "preemptionPolicy": "PreemptLowerPriority"},
+    ),
+    (
+        "a template's class is not put on others",
+        workload(own="low"),
+        {},
+        {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"},
+    ),
+    ("nobody named a class", workload(), {}, {"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}),
+    (
+        "nothing computed yet: nothing to remove",
+        workload("high"),
+        {"priority": None, "preemptionPolicy": None},
+        {"priorityClassName": "high", "priority": None, "preemptionPolicy": None},
+    ),
 )
 def test_priority(job: JSON, spec: JSON, expected: JSON) -> None:
     result = patched(new_pod(**spec), job)["spec"]
@@ -112,22 +101,20 @@ def test_priority(job: JSON, spec: JSON, expected: JSON) -> None:
     assert {key: result[key] for key in keys if key in result} == expected
 
 
-@pytest.mark.parametrize(
-    ("changes", "free"),
-    [
-        pytest.param({}, True, id="an ordinary pod"),
-        pytest.param({"schedulerName": ""}, True, id="no scheduler named"),
-        pytest.param({"schedulerName": "volcano"}, True, id="volcano named already"),
-        pytest.param({"schedulerName": "mine"}, False, id="another scheduler"),
-        pytest.param({"nodeName": "n1"}, False, id="has a node"),
-        pytest.param({"mirror": True}, False, id="a kubelet's mirror pod"),
-        pytest.param({"owner": {"apiVersion": "apps/v1", "kind": "DaemonSet"}}, False, id="a daemon's"),
-        pytest.param({"owner": {"apiVersion": "example.com/v1", "kind": "DaemonSet"}}, True, id="of another DaemonSet"),
-        pytest.param({"group": "other"}, False, id="bound by an operator to another group"),
-        pytest.param({"group": "train"}, False, id="bound by an operator to a group of the same name"),
-        pytest.param({"group": "train", "ours": True}, True, id="bound by us in an earlier round"),
-        pytest.param({"group": "train", "ours": True, "nodeName": "n1"}, False, id="ours, but with a node"),
-    ],
+@cases(
+    "changes, free",
+    ("an ordinary pod", {}, True),
+    ("no scheduler named", {"schedulerName": ""}, True),
+    ("volcano named already", {"schedulerName": "volcano"}, True),
+    ("another scheduler", {"schedulerName": "mine"}, False),
+    ("has a node", {"nodeName": "n1"}, False),
+    ("a kubelet's mirror pod", {"mirror": True}, False),
+    ("a daemon's", {"owner": {"apiVersion": "apps/v1", "kind": "DaemonSet"}}, False),
+    ("of another DaemonSet", {"owner": {"apiVersion": "example.com/v1", "kind": "DaemonSet"}}, True),
+    ("bound by an operator to another group", {"group": "other"}, False),
+    ("bound by an operator to a group of the same name", {"group": "train"}, False),
+    ("bound by us in an earlier round", {"group": "train", "ours": True}, True),
+    ("ours, but with a node", {"group": "train", "ours": True, "nodeName": "n1"}, False),
 )
 def test_which_pods_are_musters_to_bind(changes: dict[str, Any], free: bool) -> None:  # noqa: FBT001
     annotations = {"kubernetes.io/config.mirror": "x"} if changes.pop("mirror", False) else {}

@@ -4,6 +4,7 @@ import pytest
 
 from muster.gangs.start_errors import PlannedStart, StartError, StartErrors
 from muster.model.objects import InvalidObjectError
+from tests.support.cases import cases
 
 DAY = 86400.0
 NOW = 1_800_000_000.0
@@ -22,14 +23,12 @@ def add(errors: StartErrors, factor: float, *, now: float = NOW, planned: float 
     errors.record(PlannedStart(now, "said", since + planned, since), now)
 
 
-@pytest.mark.parametrize(
-    ("factors", "factor"),
-    [
-        pytest.param([1.0] * 10, 1.1, id="all as planned"),
-        pytest.param([1.0] * 4 + [1.9] + [20.0] * 5, 2.0, id="half within twice the time"),
-        pytest.param([1.0] * 4 + [1 / 1.9] + [1 / 20] * 5, 2.0, id="too early counts as too late"),
-        pytest.param([20.0] * 10, None, id="none of them"),
-    ],
+@cases(
+    "factors, factor",
+    ("all as planned", [1.0] * 10, 1.1),
+    ("half within twice the time", [1.0] * 4 + [1.9] + [20.0] * 5, 2.0),
+    ("too early counts as too late", [1.0] * 4 + [1 / 1.9] + [1 / 20] * 5, 2.0),
+    ("none of them", [20.0] * 10, None),
 )
 def test_half_of_the_gangs_started_within_the_factor(factors: list[float], factor: float | None) -> None:
     assert recorded(*factors).last_week(NOW) == StartError(10, factor)

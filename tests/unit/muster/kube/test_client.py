@@ -10,6 +10,7 @@ from muster.kube.client import ApiError, Client, OversizedLine, Unreachable, Wat
 from muster.kube.config import ConfigError, Connection
 from muster.kube.transport import _CONNECTIONS
 from muster.model.resource import POD_GROUPS, PODS, QUEUES
+from tests.support.cases import cases
 from tests.support.faults.apiserver import (
     Answer,
     FaultyApiserver,
@@ -52,15 +53,13 @@ async def test_warnings_are_told_who_asked_for_them(server: FaultyApiserver, cli
     assert told == ['no "x" here', "second"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "fault",
-    [
-        pytest.param(failure(429, "TooManyRequests"), id="429 without Retry-After"),
-        pytest.param(failure(500, "InternalError"), id="500"),
-        pytest.param(failure(503, "ServiceUnavailable"), id="503"),
-        pytest.param(html(502), id="502 from a load balancer"),
-        pytest.param(reset, id="connection reset"),
-    ],
+    ("429 without Retry-After", failure(429, "TooManyRequests")),
+    ("500", failure(500, "InternalError")),
+    ("503", failure(503, "ServiceUnavailable")),
+    ("502 from a load balancer", html(502)),
+    ("connection reset", reset),
 )
 async def test_reads_are_tried_again(server: FaultyApiserver, client: Client, fault: Answer) -> None:
     """A fault that passes is not seen by the caller of a repeatable request."""
@@ -69,20 +68,16 @@ async def test_reads_are_tried_again(server: FaultyApiserver, client: Client, fa
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     "fault",
-    [
-        pytest.param(failure(500, "InternalError"), id="500"),
-        pytest.param(html(502), id="502 from a load balancer"),
-        pytest.param(reset, id="connection reset"),
-    ],
+    ("500", failure(500, "InternalError")),
+    ("502 from a load balancer", html(502)),
+    ("connection reset", reset),
 )
-@pytest.mark.parametrize(
+@cases(
     "call",
-    [
-        pytest.param(lambda client: client.create(PODS, {}, "ns"), id="create"),
-        pytest.param(lambda client: client.json_patch(PODS, "p", [], "ns"), id="json patch"),
-    ],
+    ("create", lambda client: client.create(PODS, {}, "ns")),
+    ("json patch", lambda client: client.json_patch(PODS, "p", [], "ns")),
 )
 async def test_what_may_have_happened_is_not_repeated(
     server: FaultyApiserver, client: Client, fault: Answer, call: Callable[[Client], Awaitable[bytes]]
@@ -349,13 +344,11 @@ async def test_a_watch_of_a_large_object(server: FaultyApiserver, client: Client
         await drain(client, max_line=2**20)
 
 
-@pytest.mark.parametrize(
-    ("answer", "silence", "reason"),
-    [
-        pytest.param(stream(b"\n", then=reset), 60, "Unreachable", id="reset in the middle"),
-        pytest.param(reset, 60, "Unreachable", id="reset before an answer"),
-        pytest.param(hang, 0.1, "Timeout", id="no answer"),
-    ],
+@cases(
+    "answer, silence, reason",
+    ("reset in the middle", stream(b"\n", then=reset), 60, "Unreachable"),
+    ("reset before an answer", reset, 60, "Unreachable"),
+    ("no answer", hang, 0.1, "Timeout"),
 )
 async def test_a_broken_watch_is_unreachable(
     server: FaultyApiserver, client: Client, answer: Answer, silence: float, reason: str

@@ -19,6 +19,7 @@ from muster.kube import config
 from muster.kube.client import Client
 from muster.kube.config import ConfigError, load_connection
 from muster.process.certificates import issue
+from tests.support.cases import cases
 from tests.support.faults.apiserver import FaultyApiserver, reply
 
 
@@ -131,17 +132,15 @@ async def test_an_exec_plugin_is_asked_again_only_after_a_rejection(tmp_path: Pa
     assert await connection.authorization() == "Bearer t2"
 
 
-@pytest.mark.parametrize(
+@cases(
     "text",
-    [
-        pytest.param("", id="empty"),
-        pytest.param("[1]", id="a list"),
-        pytest.param("{", id="not yaml"),
-        pytest.param(json.dumps(whole(users=[{"name": "u", "user": "me"}])), id="a user that is text"),
-        pytest.param(json.dumps(whole(contexts=[{"name": "here", "context": "c"}])), id="a context that is text"),
-        pytest.param(json.dumps(whole(clusters=[{"name": "c", "cluster": {"server": 5}}])), id="a number for a server"),
-        pytest.param("clusters: []\ncurrent-context: x\ncontexts: []\nusers: []", id="context missing"),
-    ],
+    ("empty", ""),
+    ("a list", "[1]"),
+    ("not yaml", "{"),
+    ("a user that is text", json.dumps(whole(users=[{"name": "u", "user": "me"}]))),
+    ("a context that is text", json.dumps(whole(contexts=[{"name": "here", "context": "c"}]))),
+    ("a number for a server", json.dumps(whole(clusters=[{"name": "c", "cluster": {"server": 5}}]))),
+    ("context missing", "clusters: []\ncurrent-context: x\ncontexts: []\nusers: []"),
 )
 async def test_what_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None:
     """One typed error that names the file, whatever is wrong in it."""
@@ -226,7 +225,7 @@ async def test_in_a_pod_a_kubeconfig_of_the_user_counts_before_that_of_the_pod(m
         assert (connection.server, connection.in_cluster) == ("https://apiserver:6443", False)
 
 
-@pytest.mark.parametrize("home", [None, "/" + "h" * 300], ids=["no home", "no look into it"])
+@cases("home", ("no home", None), ("no look into it", "/" + "h" * 300))
 async def test_in_a_pod_whose_home_cannot_be_looked_into_its_own_account_counts(
     mounted: Path, monkeypatch: pytest.MonkeyPatch, home: str | None
 ) -> None:
@@ -256,15 +255,13 @@ async def test_in_a_pod_of_a_cluster_of_ipv6(mounted: Path, monkeypatch: pytest.
     assert (await load_connection()).server == "https://[fd00::1]:443"
 
 
-@pytest.mark.parametrize(
-    ("file", "text", "words"),
-    [
-        pytest.param("token", None, r"cannot read the token of the pod: .*No such file.*token", id="no token"),
-        pytest.param("token", b"\n", r"the token of the pod is empty: .*token", id="empty token"),
-        pytest.param("token", b"\xff", r"cannot read the token of the pod: .*decode", id="no text"),
-        pytest.param("ca.crt", None, r"certificates for https://10\.0\.0\.1:443: .*No such file", id="no CA"),
-        pytest.param("ca.crt", b"", r"certificates for https://10\.0\.0\.1:443: ", id="empty CA"),
-    ],
+@cases(
+    "file, text, words",
+    ("no token", "token", None, r"cannot read the token of the pod: .*No such file.*token"),
+    ("empty token", "token", b"\n", r"the token of the pod is empty: .*token"),
+    ("no text", "token", b"\xff", r"cannot read the token of the pod: .*decode"),
+    ("no CA", "ca.crt", None, r"certificates for https://10\.0\.0\.1:443: .*No such file"),
+    ("empty CA", "ca.crt", b"", r"certificates for https://10\.0\.0\.1:443: "),
 )
 async def test_what_a_pod_lacks_is_named(mounted: Path, file: str, text: bytes | None, words: str) -> None:
     """As with automountServiceAccountToken: false."""
@@ -293,20 +290,18 @@ async def test_a_proxy_of_the_environment_is_used_unless_excepted(
     assert (await load_connection(path)).proxy is None
 
 
-@pytest.mark.parametrize(
-    ("server", "exceptions", "direct"),
-    [
-        pytest.param("https://127.0.0.1:6443", "", True, id="this machine"),
-        pytest.param("https://localhost:6443", "", True, id="this machine by name"),
-        pytest.param("https://[::1]:6443", "", True, id="this machine by IPv6"),
-        pytest.param("https://10.1.2.3:6443", "example.org, 10.0.0.0/8", True, id="a network"),
-        pytest.param("https://[fd00::1]:6443", "fd00::/8", True, id="a network of IPv6"),
-        pytest.param("https://11.1.2.3:6443", "10.0.0.0/8,fd00::/8", False, id="another network"),
-        pytest.param("https://k8s.example.org:6443", "k8s.example.org:6443", True, id="a port"),
-        pytest.param("https://k8s.example.org:6443", "k8s.example.org:443", False, id="another port"),
-        pytest.param("https://k8s.example.org", "k8s.example.org:443", True, id="the usual port"),
-        pytest.param("https://k8s.example.org", ".example.org", True, id="a domain"),
-    ],
+@cases(
+    "server, exceptions, direct",
+    ("this machine", "https://127.0.0.1:6443", "", True),
+    ("this machine by name", "https://localhost:6443", "", True),
+    ("this machine by IPv6", "https://[::1]:6443", "", True),
+    ("a network", "https://10.1.2.3:6443", "example.org, 10.0.0.0/8", True),
+    ("a network of IPv6", "https://[fd00::1]:6443", "fd00::/8", True),
+    ("another network", "https://11.1.2.3:6443", "10.0.0.0/8,fd00::/8", False),
+    ("a port", "https://k8s.example.org:6443", "k8s.example.org:6443", True),
+    ("another port", "https://k8s.example.org:6443", "k8s.example.org:443", False),
+    ("the usual port", "https://k8s.example.org", "k8s.example.org:443", True),
+    ("a domain", "https://k8s.example.org", ".example.org", True),
 )
 async def test_what_is_excepted_from_the_proxy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, exceptions: str, *, direct: bool

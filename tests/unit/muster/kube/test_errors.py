@@ -1,8 +1,7 @@
 import json
 
-import pytest
-
 from muster.kube.errors import error_from_response
+from tests.support.cases import cases
 
 
 def _status(**fields: object) -> bytes:
@@ -24,17 +23,15 @@ def test_nobody_is_asked_to_come_back_in_the_past() -> None:
     assert error_from_response(429, body).retry_after is None
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param(b"<html>502</html>", id="html"),
-        pytest.param(b"", id="nothing"),
-        pytest.param(b"\xff\xfe", id="not even text"),
-        pytest.param(b"[1]", id="another json"),
-        pytest.param(b'{"kind": "Status", "message": "caf\xe9"}', id="a status that is not UTF-8"),
-        pytest.param(b'{"kind": "Status", "more": ' + b"[" * 100_000, id="more levels than anybody reads"),
-        pytest.param(b'{"kind": "Status", "code": "x"}', id="a status of the wrong shape"),
-    ],
+    ("html", b"<html>502</html>"),
+    ("nothing", b""),
+    ("not even text", b"\xff\xfe"),
+    ("another json", b"[1]"),
+    ("a status that is not UTF-8", b'{"kind": "Status", "message": "caf\xe9"}'),
+    ("more levels than anybody reads", b'{"kind": "Status", "more": ' + b"[" * 100_000),
+    ("a status of the wrong shape", b'{"kind": "Status", "code": "x"}'),
 )
 def test_foreign_bodies_are_errors_too(body: bytes) -> None:
     """What a load balancer answers keeps its HTTP status and never crashes the reader."""

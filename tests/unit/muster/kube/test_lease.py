@@ -18,6 +18,7 @@ from muster.kube.lease import _Lease as Lease
 from muster.kube.transport import _CONNECTIONS
 from muster.model.objects import convert
 from muster.model.resource import PODS
+from tests.support.cases import cases
 from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, failure, hang, html, reset
 
 # No busy machine loses it.
@@ -267,16 +268,14 @@ async def test_a_leader_that_vanished_is_replaced_after_its_lease(client: Client
         assert leases.holder == "me"
 
 
-@pytest.mark.parametrize(
+@cases(
     "fault",
-    [
-        pytest.param(failure(503, "ServiceUnavailable"), id="503"),
-        pytest.param(html(502), id="502 from a load balancer"),
-        pytest.param(html(200), id="a portal's page"),
-        pytest.param(hang, id="accepts and never answers"),
-        pytest.param(reset, id="resets every connection"),
-        pytest.param(failure(403, "Forbidden"), id="403"),
-    ],
+    ("503", failure(503, "ServiceUnavailable")),
+    ("502 from a load balancer", html(502)),
+    ("a portal's page", html(200)),
+    ("accepts and never answers", hang),
+    ("resets every connection", reset),
+    ("403", failure(403, "Forbidden")),
 )
 async def test_work_is_stopped_before_another_may_begin(client: Client, leases: Leases, fault: Answer) -> None:
     """Whatever keeps the renewals away: the work has ended when the trust has, and LeaseLost says why."""
@@ -421,13 +420,7 @@ async def test_a_deleted_lease_makes_no_second_leader(client: Client, leases: Le
     await asyncio.wait({waiting})
 
 
-@pytest.mark.parametrize(
-    ("ending", "raises"),
-    [
-        pytest.param("returns", None, id="work is over"),
-        pytest.param("crashes", RuntimeError, id="work crashes"),
-    ],
-)
+@cases("ending, raises", ("work is over", "returns", None), ("work crashes", "crashes", RuntimeError))
 async def test_a_term_ends_with_its_work(
     client: Client, leases: Leases, ending: str, raises: type[Exception] | None
 ) -> None:

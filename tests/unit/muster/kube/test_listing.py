@@ -9,6 +9,7 @@ from muster.kube.client import MAX_PAGE_BYTES, Client
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.listing import Pages, list_all, list_into
 from muster.model.resource import PODS
+from tests.support.cases import cases
 from tests.support.faults.apiserver import FaultyApiserver, failure, html, listing, manifest, reply
 from tests.support.faults.loop_clock import LoopClock
 
@@ -91,13 +92,11 @@ async def test_a_list_that_always_expires_is_asked_for_all_at_once(server: Fault
     assert "limit" not in server.seen("GET")[0].query
 
 
-@pytest.mark.parametrize(
-    ("answer", "error"),
-    [
-        pytest.param(failure(410, "Expired"), "410 Expired", id="410 of the first page"),
-        pytest.param(failure(403, "Forbidden"), "403 Forbidden", id="403"),
-        pytest.param(html(200), "not a Kubernetes answer", id="a portal's page"),
-    ],
+@cases(
+    "answer, error",
+    ("410 of the first page", failure(410, "Expired"), "410 Expired"),
+    ("403", failure(403, "Forbidden"), "403 Forbidden"),
+    ("a portal's page", html(200), "not a Kubernetes answer"),
 )
 async def test_other_faults_are_the_callers(server: FaultyApiserver, client: Client, answer: Any, error: str) -> None:  # noqa: ANN401
     """Only an expired page can be helped here."""

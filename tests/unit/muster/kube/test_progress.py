@@ -3,6 +3,7 @@ import pytest
 from muster.kube.backoff import Backoff
 from muster.kube.errors import ApiError, Unreachable, error_from_response
 from muster.kube.progress import Progress
+from tests.support.cases import cases
 
 GONE = ApiError(410, "Expired", "too old")
 BUSY = ApiError(503, "ServiceUnavailable", "no")
@@ -14,17 +15,15 @@ def progress(version: str = "7", *, base: float = 1.0) -> Progress:
     return begun
 
 
-@pytest.mark.parametrize(
-    ("error", "version"),
-    [
-        pytest.param(Unreachable("reset"), "7", id="connection reset"),
-        pytest.param(BUSY, "7", id="503"),
-        pytest.param(ApiError(429, "TooManyRequests", "no"), "7", id="429"),
-        pytest.param(GONE, "", id="410"),
-        pytest.param(ApiError(0, "Expired", "an ERROR event"), "", id="Expired"),
-        pytest.param(ApiError(403, "Forbidden", "no"), "", id="403"),
-        pytest.param(ApiError(0, "NotAnEvent", "no"), "", id="a line that is no event"),
-    ],
+@cases(
+    "error, version",
+    ("connection reset", Unreachable("reset"), "7"),
+    ("503", BUSY, "7"),
+    ("429", ApiError(429, "TooManyRequests", "no"), "7"),
+    ("410", GONE, ""),
+    ("Expired", ApiError(0, "Expired", "an ERROR event"), ""),
+    ("403", ApiError(403, "Forbidden", "no"), ""),
+    ("a line that is no event", ApiError(0, "NotAnEvent", "no"), ""),
 )
 def test_goes_on_from_where_it_was_only_when_the_version_is_not_in_doubt(error: ApiError, version: str) -> None:
     """A fault of the way leaves the version as good as it was; any other answer means a list."""
@@ -81,15 +80,13 @@ def test_the_first_expiry_is_listed_at_once() -> None:
     assert old.failed(GONE) > 0.0
 
 
-@pytest.mark.parametrize(
-    ("current", "version"),
-    [
-        pytest.param("6", "", id="an older cluster"),
-        pytest.param("7", "7", id="the same"),
-        pytest.param("10", "7", id="a newer one, compared as numbers"),
-        pytest.param("", "7", id="none said"),
-        pytest.param("x", "7", id="not a number"),
-    ],
+@cases(
+    "current, version",
+    ("an older cluster", "6", ""),
+    ("the same", "7", "7"),
+    ("a newer one, compared as numbers", "10", "7"),
+    ("none said", "", "7"),
+    ("not a number", "x", "7"),
 )
 def test_a_version_of_the_future_is_given_up(current: str, version: str) -> None:
     """The cluster went back to a backup."""

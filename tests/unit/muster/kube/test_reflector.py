@@ -14,6 +14,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from muster.model.pods import Pod
 from muster.model.resource import PODS
+from tests.support.cases import cases
 from tests.support.faults.apiserver import (
     Answer,
     FaultyApiserver,
@@ -133,15 +134,13 @@ async def test_resumes_after_the_last_event_or_bookmark(server: FaultyApiserver,
     assert lists(server) == 1
 
 
-@pytest.mark.parametrize(
+@cases(
     "expiry",
-    [
-        pytest.param(failure(410, "Expired"), id="410 on opening"),
-        pytest.param(stream(GONE), id="ERROR event"),
-        pytest.param(stream(event("ERROR", "no status")), id="ERROR event without a Status"),
-        pytest.param(stream(b"<html>not an event</html>\n"), id="a line that is no event"),
-        pytest.param(failure(400, "BadRequest"), id="400 on opening"),
-    ],
+    ("410 on opening", failure(410, "Expired")),
+    ("ERROR event", stream(GONE)),
+    ("ERROR event without a Status", stream(event("ERROR", "no status"))),
+    ("a line that is no event", stream(b"<html>not an event</html>\n")),
+    ("400 on opening", failure(400, "BadRequest")),
 )
 async def test_lists_again_when_it_cannot_resume(server: FaultyApiserver, client: Client, expiry: Answer) -> None:
     """And a deletion of the meantime is a change like any other."""
@@ -155,18 +154,14 @@ async def test_lists_again_when_it_cannot_resume(server: FaultyApiserver, client
     assert server.seen("WATCH")[1].query["resourceVersion"] == "9"
 
 
-@pytest.mark.parametrize(
+@cases(
     "fault",
-    [
-        pytest.param(failure(429, "TooManyRequests"), id="429"),
-        pytest.param(html(502), id="502 from a load balancer"),
-        pytest.param(stream(b"\n", then=reset), id="reset"),
-        pytest.param(stream(), id="empty and ended at once"),
-        pytest.param(stream(event("ADDED", manifest("a", 6))[:20], then=reset), id="half a line"),
-        pytest.param(
-            stream(event("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError"})), id="ERROR event of 500"
-        ),
-    ],
+    ("429", failure(429, "TooManyRequests")),
+    ("502 from a load balancer", html(502)),
+    ("reset", stream(b"\n", then=reset)),
+    ("empty and ended at once", stream()),
+    ("half a line", stream(event("ADDED", manifest("a", 6))[:20], then=reset)),
+    ("ERROR event of 500", stream(event("ERROR", {"kind": "Status", "code": 500, "reason": "InternalError"}))),
 )
 async def test_resumes_with_growing_delay(server: FaultyApiserver, client: Client, fault: Answer) -> None:
     """A server in trouble is neither hammered nor asked for the whole list."""

@@ -16,6 +16,7 @@ from muster.kube.store import Store
 from muster.model.objects import LocalObject, ObjectMeta
 from muster.model.resource import SECRETS
 from muster.process.certificates import issue
+from tests.support.cases import cases
 from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, hang, listing, manifest, reply, stream
 
 _DATA = issue(["muster-webhook.muster-system.svc"], dt.datetime.now(dt.UTC)).secret_data()
@@ -43,26 +44,22 @@ def _quoted(text: str) -> list[str]:
     return [name for name, value in _DATA.items() for at in range(0, len(value) - 16, 8) if value[at : at + 16] in text]
 
 
-@pytest.mark.parametrize(
-    ("lists", "watches"),
-    [
-        pytest.param(
-            reply(listing(1)), stream(_REST + b"\n", then=hang), id="a line of a watch that lost its beginning"
-        ),
-        pytest.param(reply(listing(1)), stream(b'{"type":"ADDED","object":' + _REST[:-9] + b"\n"), id="half a line"),
-        pytest.param(_page(403), stream(), id="a list that is answered by a page"),
-        pytest.param(reply({"items": [_SECRET | {"data": [_DATA]}]}), stream(), id="a list of something else"),
-        pytest.param(
-            reply(listing(1)),
-            stream(json.dumps({"type": "ADDED", "object": _SECRET | {"data": 1, **_DATA}}).encode() + b"\n"),
-            id="an object that cannot be read",
-        ),
-        pytest.param(
-            reply(listing(1)),
-            stream(json.dumps({"type": "ERROR", "object": _SECRET}).encode() + b"\n"),
-            id="an error that is an object",
-        ),
-    ],
+@cases(
+    "lists, watches",
+    ("a line of a watch that lost its beginning", reply(listing(1)), stream(_REST + b"\n", then=hang)),
+    ("half a line", reply(listing(1)), stream(b'{"type":"ADDED","object":' + _REST[:-9] + b"\n")),
+    ("a list that is answered by a page", _page(403), stream()),
+    ("a list of something else", reply({"items": [_SECRET | {"data": [_DATA]}]}), stream()),
+    (
+        "an object that cannot be read",
+        reply(listing(1)),
+        stream(json.dumps({"type": "ADDED", "object": _SECRET | {"data": 1, **_DATA}}).encode() + b"\n"),
+    ),
+    (
+        "an error that is an object",
+        reply(listing(1)),
+        stream(json.dumps({"type": "ERROR", "object": _SECRET}).encode() + b"\n"),
+    ),
 )
 async def test_of_a_watched_secret(
     server: FaultyApiserver, client: Client, caplog: pytest.LogCaptureFixture, lists: Answer, watches: Answer

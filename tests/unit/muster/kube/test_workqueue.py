@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from hack.testbed.waiting import PATIENCE
 from muster.kube.errors import ApiError
 from muster.kube.workqueue import QueueCore, QueueShutDown, WorkQueue, work
+from tests.support.cases import cases
 from tests.support.faults.apiserver import eventually
 
 KEYS = st.sampled_from("abc")
@@ -262,12 +263,10 @@ async def test_workers_never_share_a_key_and_drain_at_the_end() -> None:
     assert queue.statistics().failing == 0
 
 
-@pytest.mark.parametrize(
-    ("error", "traced"),
-    [
-        pytest.param(lambda: ApiError(409, "Conflict", "changed"), False, id="a refusal, one line"),
-        pytest.param(lambda: KeyError("bug"), True, id="a bug, with its place"),
-    ],
+@cases(
+    "error, traced",
+    ("a refusal, one line", lambda: ApiError(409, "Conflict", "changed"), False),
+    ("a bug, with its place", lambda: KeyError("bug"), True),
 )
 async def test_a_failure_is_logged_and_tried_again(
     error: Callable[[], Exception],

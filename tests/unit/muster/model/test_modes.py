@@ -7,19 +7,18 @@ from muster.model.modes import GateMode, gate_mode, read_gate_mode
 from muster.model.names import GATE_MODE
 from muster.model.objects import Queue
 from muster.queueing.queue_view import read_queue
+from tests.support.cases import cases
 from tests.support.manifests.observed import made, queue
 
 QUEUE, ASSEMBLE, OFF = GateMode.QUEUE, GateMode.ASSEMBLE, GateMode.OFF
 
 
-@pytest.mark.parametrize(
-    ("of_queue", "of_namespace", "default", "expected"),
-    [
-        pytest.param(None, "", ASSEMBLE, ASSEMBLE, id="the installation's"),
-        pytest.param(None, "off", QUEUE, OFF, id="the namespace goes before the installation"),
-        pytest.param(QUEUE, "off", ASSEMBLE, QUEUE, id="the queue goes before both"),
-        pytest.param(None, "sometimes", ASSEMBLE, ASSEMBLE, id="what is not known says nothing"),
-    ],
+@cases(
+    "of_queue, of_namespace, default, expected",
+    ("the installation's", None, "", ASSEMBLE, ASSEMBLE),
+    ("the namespace goes before the installation", None, "off", QUEUE, OFF),
+    ("the queue goes before both", QUEUE, "off", ASSEMBLE, QUEUE),
+    ("what is not known says nothing", None, "sometimes", ASSEMBLE, ASSEMBLE),
 )
 def test_the_queue_goes_before_the_namespace_and_that_before_the_installation(
     of_queue: GateMode | None, of_namespace: str, default: GateMode, expected: GateMode

@@ -6,6 +6,7 @@ import pytest
 from muster.model.names import label_value
 from muster.model.objects import InvalidObjectError, OwnerReference, convert, decode
 from muster.model.pods import Pod
+from tests.support.cases import cases
 from tests.support.manifests.observed import as_json, made, pod
 
 
@@ -32,24 +33,18 @@ def test_unknown_fields_are_skipped() -> None:
     assert made(Pod, {"spec": {"hostNetwork": True, "volumes": [{"name": "v"}]}, "kind": "Pod"}) == Pod()
 
 
-@pytest.mark.parametrize(
-    ("raw", "line"),
-    [
-        pytest.param("{", "not JSON: Input data was truncated", id="broken"),
-        pytest.param("[]", "expected `object`, got `array`", id="a list"),
-        pytest.param("null", "expected `object`, got `null`", id="null"),
-        pytest.param(
-            '{"metadata": {"labels": {"a": 1}}}', "metadata.labels[...]: expected `str`, got `int`", id="label"
-        ),
-        pytest.param(
-            '{"spec": {"priority": "high"}}', "spec.priority: expected `int | null`, got `str`", id="priority"
-        ),
-        pytest.param(
-            '{"spec": {"containers": [{"resources": {"requests": {"cpu": true}}}]}}',
-            "spec.containers[0].resources.requests[...]: expected `int | float | str`, got `bool`",
-            id="a boolean is no amount",
-        ),
-    ],
+@cases(
+    "raw, line",
+    ("broken", "{", "not JSON: Input data was truncated"),
+    ("a list", "[]", "expected `object`, got `array`"),
+    ("null", "null", "expected `object`, got `null`"),
+    ("label", '{"metadata": {"labels": {"a": 1}}}', "metadata.labels[...]: expected `str`, got `int`"),
+    ("priority", '{"spec": {"priority": "high"}}', "spec.priority: expected `int | null`, got `str`"),
+    (
+        "a boolean is no amount",
+        '{"spec": {"containers": [{"resources": {"requests": {"cpu": true}}}]}}',
+        "spec.containers[0].resources.requests[...]: expected `int | float | str`, got `bool`",
+    ),
 )
 def test_a_wrong_type_is_named_with_its_path(raw: str, line: str) -> None:
     with pytest.raises(InvalidObjectError) as refused:
@@ -57,14 +52,12 @@ def test_a_wrong_type_is_named_with_its_path(raw: str, line: str) -> None:
     assert str(refused.value) == line
 
 
-@pytest.mark.parametrize(
+@cases(
     "raw",
-    [
-        pytest.param(b'{"metadata": {"name": "\xff"}}', id="not UTF-8"),
-        pytest.param('{"spec": {"priority": 1' + "0" * 5000 + "}}", id="an integer of thousands of digits"),
-        pytest.param('{"other": ' + "[" * 100_000 + "]" * 100_000 + "}", id="too deep"),
-        pytest.param(b"", id="empty"),
-    ],
+    ("not UTF-8", b'{"metadata": {"name": "\xff"}}'),
+    ("an integer of thousands of digits", '{"spec": {"priority": 1' + "0" * 5000 + "}}"),
+    ("too deep", '{"other": ' + "[" * 100_000 + "]" * 100_000 + "}"),
+    ("empty", b""),
 )
 def test_hostile_json_is_an_error_of_the_object(raw: bytes | str) -> None:
     with pytest.raises(InvalidObjectError, match=r"^not JSON: "):
@@ -83,16 +76,14 @@ def test_convert_reads_a_parsed_manifest_like_decode() -> None:
     assert convert(manifest, Pod) == made(Pod, manifest)
 
 
-@pytest.mark.parametrize(
-    ("meta", "phase", "living"),
-    [
-        pytest.param({}, "Pending", True, id="pending"),
-        pytest.param({}, "Running", True, id="running"),
-        pytest.param({}, "Unknown", True, id="its node is silent: it may run"),
-        pytest.param({}, "Succeeded", False, id="succeeded"),
-        pytest.param({}, "Failed", False, id="failed"),
-        pytest.param({"deletionTimestamp": "2026-11-21T10:00:00Z"}, "Running", False, id="being deleted"),
-    ],
+@cases(
+    "meta, phase, living",
+    ("pending", {}, "Pending", True),
+    ("running", {}, "Running", True),
+    ("its node is silent: it may run", {}, "Unknown", True),
+    ("succeeded", {}, "Succeeded", False),
+    ("failed", {}, "Failed", False),
+    ("being deleted", {"deletionTimestamp": "2026-11-21T10:00:00Z"}, "Running", False),
 )
 def test_a_pod_lives_until_it_ends_or_is_being_deleted(meta: dict[str, str], phase: str, living: bool) -> None:  # noqa: FBT001
     assert made(Pod, pod("a", meta=meta, phase=phase)).living is living

@@ -33,6 +33,7 @@ from muster.resources.pod_requests import check_size, pod_requests
 from muster.schedulers import SCHEDULERS
 from muster.workloads import GANG_KINDS, kind_of
 from muster.workloads.ray import RAY_CLUSTER
+from tests.support.cases import cases
 from tests.support.manifests.families import FAMILIES, Family, each
 from tests.support.manifests.observed import JSON, template
 from tests.support.pace import paced
@@ -302,7 +303,7 @@ def test_a_large_object_reads_as_a_small_one(family: Family) -> None:
     assert projection.decode(large) == projection.decode(small)
 
 
-@pytest.mark.parametrize("padding", [0, 20_000], ids=["small", "large"])
+@cases("padding", ("small", 0), ("large", 20_000))
 def test_what_is_kept_of_labels_and_annotations(padding: int) -> None:
     said = {"team": "a", "volcano.sh/queue-name": "q", "muster.dev/gang": "g"}
     meta = {"labels": said, "annotations": {**said, "kubectl.kubernetes.io/last-applied-configuration": "x" * padding}}

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.model.selectors import NOTHING, InvalidSelectorError, parse_selector
+from tests.support.cases import cases
 
 ML = {"team": "ml", "env": "dev", "example.com/cost-centre": "42", "empty": ""}
 
@@ -46,30 +47,28 @@ def test_what_is_selected(text: str, selected: bool) -> None:  # noqa: FBT001
     assert parse_selector(text).matches(ML) is selected
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        pytest.param("", "it is empty", id="empty"),
-        pytest.param("  ", "it is empty", id="blank"),
-        pytest.param("team=ml,", '"" is neither key', id="a comma too many"),
-        pytest.param(",team=ml", '"" is neither key', id="a comma too early"),
-        pytest.param("team in (ml", '"team in (ml" is neither key', id="an open set"),
-        pytest.param("team in ml", '"team in ml" is neither key', id="a set without parentheses"),
-        pytest.param("team=ml=web", '"team=ml=web" is neither key', id="two equal signs"),
-        pytest.param("cpus>4", '"cpus>4" is neither key', id="numbers"),
-        pytest.param("=ml", '"=ml" is neither key', id="no key"),
-        pytest.param("-team=ml", '"-team=ml" is neither key', id="a key that is none"),
-        pytest.param("Example.com/team=ml", "is neither key", id="a prefix that is none"),
-        pytest.param(f"{'p' * 254}/team", "is neither key", id="a prefix too long"),
-        pytest.param("/team=ml", "is neither key", id="an empty prefix"),
-        pytest.param(f"{'k' * 64}=ml", "is neither key", id="a key too long"),
-        pytest.param("team=m l", '"team=m l" is neither key', id="a value with a space"),
-        pytest.param("team=-ml", '"team=-ml" has a value that no label can have', id="a value that is none"),
-        pytest.param(f"team={'v' * 64}", "has a value that no label can have", id="a value too long"),
-        pytest.param("team in (ml, -web)", "has a value that no label can have", id="a value of a set"),
-        pytest.param('{"matchLabels": {"team": "ml"}}', "is neither key", id="JSON"),
-        pytest.param("a" * 5000, "longer than 4096 characters", id="too long"),
-    ],
+@cases(
+    "text, words",
+    ("empty", "", "it is empty"),
+    ("blank", "  ", "it is empty"),
+    ("a comma too many", "team=ml,", '"" is neither key'),
+    ("a comma too early", ",team=ml", '"" is neither key'),
+    ("an open set", "team in (ml", '"team in (ml" is neither key'),
+    ("a set without parentheses", "team in ml", '"team in ml" is neither key'),
+    ("two equal signs", "team=ml=web", '"team=ml=web" is neither key'),
+    ("numbers", "cpus>4", '"cpus>4" is neither key'),
+    ("no key", "=ml", '"=ml" is neither key'),
+    ("a key that is none", "-team=ml", '"-team=ml" is neither key'),
+    ("a prefix that is none", "Example.com/team=ml", "is neither key"),
+    ("a prefix too long", f"{'p' * 254}/team", "is neither key"),
+    ("an empty prefix", "/team=ml", "is neither key"),
+    ("a key too long", f"{'k' * 64}=ml", "is neither key"),
+    ("a value with a space", "team=m l", '"team=m l" is neither key'),
+    ("a value that is none", "team=-ml", '"team=-ml" has a value that no label can have'),
+    ("a value too long", f"team={'v' * 64}", "has a value that no label can have"),
+    ("a value of a set", "team in (ml, -web)", "has a value that no label can have"),
+    ("JSON", '{"matchLabels": {"team": "ml"}}', "is neither key"),
+    ("too long", "a" * 5000, "longer than 4096 characters"),
 )
 def test_what_is_no_selector(text: str, words: str) -> None:
     with pytest.raises(InvalidSelectorError) as refused:

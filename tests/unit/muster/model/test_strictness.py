@@ -10,6 +10,7 @@ from muster.queueing.queue_view import QueueView
 from muster.validation.context import Context
 from muster.validation.workload import judge
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
+from tests.support.cases import cases
 from tests.support.manifests.observed import amounts, made, ray_cluster, template
 
 DENY, WARN, OFF = Severity
@@ -29,18 +30,16 @@ def test_every_reason_is_described(reason: Reason) -> None:
         assert "  " not in text
 
 
-@pytest.mark.parametrize(
-    ("mode", "reasons", "refusal", "surprise"),
-    [
-        pytest.param("deny", [], DENY, WARN, id="as it comes"),
-        pytest.param("deny", ["QueueNotFound=warn"], WARN, WARN, id="a refusal made a warning"),
-        pytest.param("deny", ["NoPods=deny"], DENY, DENY, id="a warning made a refusal"),
-        pytest.param("deny", ["NoPods=off", "QueueNotFound=off"], OFF, OFF, id="not said"),
-        pytest.param("warn", [], WARN, WARN, id="nothing is refused"),
-        pytest.param("warn", ["QueueNotFound=deny", "NoPods=deny"], WARN, WARN, id="whatever single reasons say"),
-        pytest.param("warn", ["QueueNotFound=off"], OFF, WARN, id="but what is not said stays so"),
-        pytest.param("off", ["QueueNotFound=deny"], OFF, OFF, id="nothing is said"),
-    ],
+@cases(
+    "mode, reasons, refusal, surprise",
+    ("as it comes", "deny", [], DENY, WARN),
+    ("a refusal made a warning", "deny", ["QueueNotFound=warn"], WARN, WARN),
+    ("a warning made a refusal", "deny", ["NoPods=deny"], DENY, DENY),
+    ("not said", "deny", ["NoPods=off", "QueueNotFound=off"], OFF, OFF),
+    ("nothing is refused", "warn", [], WARN, WARN),
+    ("whatever single reasons say", "warn", ["QueueNotFound=deny", "NoPods=deny"], WARN, WARN),
+    ("but what is not said stays so", "warn", ["QueueNotFound=off"], OFF, WARN),
+    ("nothing is said", "off", ["QueueNotFound=deny"], OFF, OFF),
 )
 def test_what_comes_of_a_finding(mode: str, reasons: list[str], refusal: Severity, surprise: Severity) -> None:
     validation = read_validation(mode, reasons)
@@ -69,13 +68,11 @@ def test_warnings_come_with_the_gravest_first() -> None:
     assert Validation(WARN).refused(found) == ()
 
 
-@pytest.mark.parametrize(
-    ("mode", "refused", "warned"),
-    [
-        pytest.param(DENY, ["ExceedsCapability"], [], id="deny"),
-        pytest.param(WARN, [], ["ExceedsCapability"], id="warn"),
-        pytest.param(OFF, [], [], id="off"),
-    ],
+@cases(
+    "mode, refused, warned",
+    ("deny", DENY, ["ExceedsCapability"], []),
+    ("warn", WARN, [], ["ExceedsCapability"]),
+    ("off", OFF, [], []),
 )
 def test_a_verdict_knows_the_gang_whatever_comes_of_it(mode: Severity, refused: list[str], warned: list[str]) -> None:
     queues = QueueTree([QueueView("q", "Open", amounts(cpu="4"))])

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
-
 from muster.cluster.observe import observe
 from muster.model.names import GANG, GANG_SIZE, GROUP_NAME, MESSAGE, PASSED_SINCE, STATE
 from muster.planning.run_times import lasts
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness, passed, running
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, JSON, KEY, pod, pod_group, pytorch_job, ray_cluster
@@ -33,51 +32,41 @@ def of_ray_job(**spec: Any) -> dict[str, list[JSON]]:  # noqa: ANN401 - whatever
     return {"workloads": [ray_cluster(meta={"ownerReferences": [maker]}), job]}
 
 
-@pytest.mark.parametrize(
-    ("cluster", "expected"),
-    [
-        pytest.param({"workloads": [ray_cluster()]}, True, id="a RayCluster"),
-        pytest.param(
-            {"workloads": [ray_cluster(meta={"ownerReferences": [owner("RayService")]})]}, True, id="of a RayService"
+@cases(
+    "cluster, expected",
+    ("a RayCluster", {"workloads": [ray_cluster()]}, True),
+    ("of a RayService", {"workloads": [ray_cluster(meta={"ownerReferences": [owner("RayService")]})]}, True),
+    ("of a RayJob", {"workloads": [ray_cluster(meta={"ownerReferences": [owner("RayJob")]})]}, False),
+    ("of a RayJob that leaves it", of_ray_job(), True),
+    (
+        "of a RayJob that deletes it only when it has failed",
+        of_ray_job(
+            deletionStrategy={"deletionRules": [{"policy": "DeleteCluster", "condition": {"jobStatus": "FAILED"}}]}
         ),
-        pytest.param(
-            {"workloads": [ray_cluster(meta={"ownerReferences": [owner("RayJob")]})]}, False, id="of a RayJob"
+        True,
+    ),
+    ("of a RayJob that shuts it down", of_ray_job(shutdownAfterJobFinishes=True), False),
+    (
+        "of a RayJob that deletes its workers",
+        of_ray_job(
+            deletionStrategy={"deletionRules": [{"policy": "DeleteWorkers", "condition": {"jobStatus": "SUCCEEDED"}}]}
         ),
-        pytest.param(of_ray_job(), True, id="of a RayJob that leaves it"),
-        pytest.param(
-            of_ray_job(
-                deletionStrategy={"deletionRules": [{"policy": "DeleteCluster", "condition": {"jobStatus": "FAILED"}}]}
-            ),
-            True,
-            id="of a RayJob that deletes it only when it has failed",
-        ),
-        pytest.param(of_ray_job(shutdownAfterJobFinishes=True), False, id="of a RayJob that shuts it down"),
-        pytest.param(
-            of_ray_job(
-                deletionStrategy={
-                    "deletionRules": [{"policy": "DeleteWorkers", "condition": {"jobStatus": "SUCCEEDED"}}]
-                }
-            ),
-            False,
-            id="of a RayJob that deletes its workers",
-        ),
-        pytest.param(
-            of_ray_job(
-                deletionStrategy={"onSuccess": {"policy": "DeleteCluster"}, "onFailure": {"policy": "DeleteNone"}}
-            ),
-            False,
-            id="of a RayJob that deletes it when it has ended well",
-        ),
-        pytest.param({"workloads": [pytorch_job(name="ray-demo-pg")]}, False, id="a PyTorchJob"),
-        pytest.param({"pods": [plain()]}, True, id="plain pods that are started again"),
-        pytest.param({"pods": [plain(restartPolicy="OnFailure")]}, False, id="plain pods that end"),
-        pytest.param({"groups": [pod_group(ours=False)]}, True, id="a group of nobody knows whom"),
-        pytest.param(
-            {"groups": [pod_group(ours=False, owner=owner("Job", api_version="batch.volcano.sh/v1alpha1"))]},
-            False,
-            id="a job of Volcano's",
-        ),
-    ],
+        False,
+    ),
+    (
+        "of a RayJob that deletes it when it has ended well",
+        of_ray_job(deletionStrategy={"onSuccess": {"policy": "DeleteCluster"}, "onFailure": {"policy": "DeleteNone"}}),
+        False,
+    ),
+    ("a PyTorchJob", {"workloads": [pytorch_job(name="ray-demo-pg")]}, False),
+    ("plain pods that are started again", {"pods": [plain()]}, True),
+    ("plain pods that end", {"pods": [plain(restartPolicy="OnFailure")]}, False),
+    ("a group of nobody knows whom", {"groups": [pod_group(ours=False)]}, True),
+    (
+        "a job of Volcano's",
+        {"groups": [pod_group(ours=False, owner=owner("Job", api_version="batch.volcano.sh/v1alpha1"))]},
+        False,
+    ),
 )
 def test_who_goes_on_until_somebody_ends_it(cluster: dict[str, list[JSON]], expected: bool) -> None:  # noqa: FBT001
     assert lasts(observe(GangKey("team", "ray-demo-pg"), filled(**cluster), DEFAULTS)) is expected

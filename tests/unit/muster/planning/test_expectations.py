@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from muster.cluster.observe import observe
 from muster.model.objects import PodGroup
 from muster.model.times import text_of
 from muster.planning.expectations import Expectations
 from muster.planning.snapshot import AdmissionRecord, GangSnapshot
+from tests.support.cases import cases
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, KEY, made, pod_group, ray_cluster, ray_pod
 
@@ -67,13 +66,11 @@ def test_since_when_a_gang_has_no_node_any_more_is_known_only_where_it_had_one()
     assert expects.unplaced_since == NOW + 1
 
 
-@pytest.mark.parametrize(
-    ("said", "remembered", "known"),
-    [
-        pytest.param(text_of(1.0), text_of(2.0), text_of(1.0), id="the PodGroup says it"),
-        pytest.param("long ago", text_of(2.0), text_of(2.0), id="it is remembered"),
-        pytest.param("", "", text_of(NOW), id="nobody knows"),
-    ],
+@cases(
+    "said, remembered, known",
+    ("the PodGroup says it", text_of(1.0), text_of(2.0), text_of(1.0)),
+    ("it is remembered", "long ago", text_of(2.0), text_of(2.0)),
+    ("nobody knows", "", "", text_of(NOW)),
 )
 def test_when_a_gang_was_admitted_is_what_can_be_read_or_now(said: str, remembered: str, known: str) -> None:
     group = pod_group(annotations={"muster.dev/admitted-at": said})

@@ -1,10 +1,9 @@
 """The sentences of a gang's state."""
 
-import pytest
-
 from muster.cluster.observe import observe
 from muster.model.gang_states import GangState
 from muster.planning.messages import at_rest, left_alone, of_the_scheduler
+from tests.support.cases import cases
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
     DEFAULTS,
@@ -22,14 +21,12 @@ _GROUP: JSON = {"status": {"conditions": [{"type": "Unschedulable", "status": "T
 _POD: JSON = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "of the pod"}]}
 
 
-@pytest.mark.parametrize(
-    ("groups", "status", "words"),
-    [
-        pytest.param([pod_group() | _GROUP], _POD, "of the group", id="the PodGroup's first"),
-        pytest.param([pod_group()], _POD, "of the pod", id="else a pod's"),
-        pytest.param([], _POD, "of the pod", id="without a PodGroup"),
-        pytest.param([], {}, "it has said nothing yet", id="none"),
-    ],
+@cases(
+    "groups, status, words",
+    ("the PodGroup's first", [pod_group() | _GROUP], _POD, "of the group"),
+    ("else a pod's", [pod_group()], _POD, "of the pod"),
+    ("without a PodGroup", [], _POD, "of the pod"),
+    ("none", [], {}, "it has said nothing yet"),
 )
 def test_why_the_scheduler_finds_no_place_is_said_in_its_own_words(
     groups: list[JSON], status: JSON, words: str

@@ -13,6 +13,7 @@ from muster.planning.opening import Opening, mark_of_unit, minimum_of, plan_open
 from muster.planning.snapshot import Member
 from muster.resources.amounts import Resources, total, within
 from muster.workloads.model import Unit
+from tests.support.cases import cases
 from tests.support.manifests.observed import amounts, made, ray_pod
 
 ROLES = (Role("headgroup", 1, 1, amounts(cpu="1"), leads=True), Role("workers", 3, 2, amounts(cpu="1"), leads=False))
@@ -193,7 +194,7 @@ def test_in_a_pause_a_minimum_whose_place_is_taken_needs_room() -> None:
     assert (names(room.members), room.claim, names(room.waiting)) == (["head"], amounts(cpu="4"), [])
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["held", "still to come"])
+@cases("there", ("held", True), ("still to come", False))
 def test_before_more_is_opened_the_room_of_what_the_minimums_lack_is_kept(*, there: bool) -> None:
     """Nobody was evicted for others: what is lost comes again, and those beyond the minimum run of no use without."""
     members = [*([HEAD] if there else []), *(member(name, held=False) for name in "abc"), member("d")]
@@ -223,20 +224,14 @@ def test_a_role_of_a_later_wave_is_opened_as_a_whole_when_it_is_there_and_has_ro
 DONE = (replace(WAVES[0], done=1), WAVES[1])
 
 
-@pytest.mark.parametrize(("roles", "opened"), [(DONE, ["a", "b"]), (WAVES, [])], ids=["done", "lost"])
+@cases("roles, opened", ("done", DONE, ["a", "b"]), ("lost", WAVES, []))
 def test_a_wave_takes_the_room_that_the_one_before_has_left(roles: tuple[Role, ...], opened: list[str]) -> None:
     """A pod that will be made again keeps its room."""
     plan = plan_opening([member("a", "later"), member("b", "later")], roles, amounts(cpu="2"), never)
     assert names(plan.members) == opened
 
 
-@pytest.mark.parametrize(
-    ("there", "ended"),
-    [
-        pytest.param([member("a", "later", held=False)], (), id="one runs"),
-        pytest.param([], ("later",), id="one has finished"),
-    ],
-)
+@cases("there, ended", ("one runs", [member("a", "later", held=False)], ()), ("one has finished", [], ("later",)))
 def test_successors_in_a_wave_that_has_begun_come_one_by_one(there: list[Member], ended: tuple[str, ...]) -> None:
     """The last pods of a Job are fewer than it has at once."""
     plan = plan_opening([*there, member("b", "later")], DONE, amounts(cpu="2"), never, ended)

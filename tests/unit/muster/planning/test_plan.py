@@ -17,6 +17,7 @@ from muster.queueing.entries import End, EndKind
 from muster.queueing.ledger import Candidate, Ledger
 from muster.queueing.queue_view import QueueView
 from muster.resources.amounts import Resources
+from tests.support.cases import cases
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
     DEFAULTS,
@@ -202,14 +203,12 @@ def test_what_a_gang_holds(workload: JSON | None, pods: list[JSON], group: JSON 
     assert (held["cpu"] if held else None) == (amounts(cpu=claim)["cpu"] if claim else None)
 
 
-@pytest.mark.parametrize(
-    ("pods", "claim"),
-    [
-        pytest.param([], None, id="all have ended"),
-        pytest.param([pytorch_pod("m", "master", held=False, phase="Succeeded")], None, id="the last has ended"),
-        pytest.param([pytorch_pod("w", held=False, phase="Running")], {"cpu": "1", "memory": "1Gi"}, id="one runs on"),
-        pytest.param([pytorch_pod("w")], None, id="one was never let go"),
-    ],
+@cases(
+    "pods, claim",
+    ("all have ended", [], None),
+    ("the last has ended", [pytorch_pod("m", "master", held=False, phase="Succeeded")], None),
+    ("one runs on", [pytorch_pod("w", held=False, phase="Running")], {"cpu": "1", "memory": "1Gi"}),
+    ("one was never let go", [pytorch_pod("w")], None),
 )
 def test_of_a_finished_workload_only_what_runs_is_held(pods: list[JSON], claim: dict[str, str] | None) -> None:
     """With cleanPodPolicy None pods outlive their job."""
@@ -255,13 +254,11 @@ def test_a_foreign_group_without_a_queue_stands_in_volcanos_default() -> None:
     assert ledger.used("default") == amounts(cpu="3", memory="3Gi")
 
 
-@pytest.mark.parametrize(
-    ("limit", "opens", "waits", "claim"),
-    [
-        pytest.param("5", ["w-2", "w-3"], [], "5", id="room for all"),
-        pytest.param("4", ["w-2"], ["w-3"], "4", id="room for one"),
-        pytest.param("3", [], ["w-2", "w-3"], "3", id="no room"),
-    ],
+@cases(
+    "limit, opens, waits, claim",
+    ("room for all", "5", ["w-2", "w-3"], [], "5"),
+    ("room for one", "4", ["w-2"], ["w-3"], "4"),
+    ("no room", "3", [], ["w-2", "w-3"], "3"),
 )
 def test_members_beyond_the_minimum_are_opened_where_the_queue_has_room(
     limit: str, opens: list[str], waits: list[str], claim: str
@@ -284,14 +281,12 @@ def test_what_the_workload_came_to_want_since_its_admission_is_growth() -> None:
     assert [member.pod.metadata.name for member in opening.waiting] == ["w-2", "w-3"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "said",
-    [
-        pytest.param({"minResources": MUCH}, id="more resources"),
-        pytest.param({"minResources": MUCH, "meta": THEIRS}, id="more resources, in a field that is not muster's"),
-        pytest.param({"minMember": 9, "minTaskMember": {"headgroup": 1, "workers": 8}}, id="more members"),
-        pytest.param({"minResources": {"cpu": "0", "memory": "0"}}, id="nothing, as while a claim is soft"),
-    ],
+    ("more resources", {"minResources": MUCH}),
+    ("more resources, in a field that is not muster's", {"minResources": MUCH, "meta": THEIRS}),
+    ("more members", {"minMember": 9, "minTaskMember": {"headgroup": 1, "workers": 8}}),
+    ("nothing, as while a claim is soft", {"minResources": {"cpu": "0", "memory": "0"}}),
 )
 def test_a_new_leader_believes_no_claim_beyond_what_the_workload_asks_for(said: dict[str, Any]) -> None:
     """Whoever may patch PodGroups makes no room for himself: of six more workers one fits in the queue."""
@@ -318,17 +313,15 @@ def by_itself(name: str, cpu: str, **rest: Any) -> JSON:  # noqa: ANN401 - whate
 LABELLED = pod("big", labels={GANG: GROUP}, annotations={GROUP_NAME: GROUP}, nodeName="n")
 
 
-@pytest.mark.parametrize(
-    ("pods", "used"),
-    [
-        pytest.param([*OPEN, by_itself("big", "5", nodeName="n")], "8", id="it runs beside the gang"),
-        pytest.param([*OPEN, by_itself("big", "5", nodeName="n", phase="Succeeded")], "3", id="it has ended"),
-        pytest.param([*OPEN, by_itself("big", "5")], "3", id="it has no node"),
-        pytest.param([*HELD, by_itself("big", "5", nodeName="n")], "5", id="the gang waits"),
-        pytest.param([by_itself("big", "5", nodeName="n")], "5", id="the gang has no pods"),
-        pytest.param([*OPEN, LABELLED], "4", id="with the label, and nobody's"),
-        pytest.param([*OPEN[:2], ray_pod("w-1", held=False, nodeName="n")], "3", id="a member with a node"),
-    ],
+@cases(
+    "pods, used",
+    ("it runs beside the gang", [*OPEN, by_itself("big", "5", nodeName="n")], "8"),
+    ("it has ended", [*OPEN, by_itself("big", "5", nodeName="n", phase="Succeeded")], "3"),
+    ("it has no node", [*OPEN, by_itself("big", "5")], "3"),
+    ("the gang waits", [*HELD, by_itself("big", "5", nodeName="n")], "5"),
+    ("the gang has no pods", [by_itself("big", "5", nodeName="n")], "5"),
+    ("with the label, and nobody's", [*OPEN, LABELLED], "4"),
+    ("a member with a node", [*OPEN[:2], ray_pod("w-1", held=False, nodeName="n")], "3"),
 )
 def test_who_binds_itself_to_a_gangs_group_counts_when_it_has_a_node(pods: list[JSON], used: str) -> None:
     """Volcano places it in the gang's queue."""
@@ -351,15 +344,13 @@ def test_the_pods_of_an_operators_own_group_are_counted_once() -> None:
     assert ledger.used("q")["cpu"] == amounts(cpu="6")["cpu"]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "changed"),
-    [
-        pytest.param(HELD, HELD, False, id="nothing"),
-        pytest.param(HELD[:2], HELD, True, id="comes to wait"),
-        pytest.param(HELD, OPEN, True, id="comes to hold"),
-        pytest.param(OPEN, OPEN[:1], True, id="a member crashes, and nobody knows that it had a place"),
-        pytest.param(OPEN, [*OPEN, ray_pod("w-2", held=False)], True, id="comes to hold more"),
-    ],
+@cases(
+    "first, second, changed",
+    ("nothing", HELD, HELD, False),
+    ("comes to wait", HELD[:2], HELD, True),
+    ("comes to hold", HELD, OPEN, True),
+    ("a member crashes, and nobody knows that it had a place", OPEN, OPEN[:1], True),
+    ("comes to hold more", OPEN, [*OPEN, ray_pod("w-2", held=False)], True),
 )
 def test_whether_it_changed_anything_for_others(first: list[JSON], second: list[JSON], changed: bool) -> None:  # noqa: FBT001
     ledger = a_ledger()
@@ -425,14 +416,12 @@ def test_an_admitted_gang_keeps_the_priority_it_was_admitted_with() -> None:
     assert ledger.claims("q")[KEY].priority == 100
 
 
-@pytest.mark.parametrize(
-    ("pods", "admitted", "waits"),
-    [
-        pytest.param(OPEN, "uid-demo", True, id="open, and nowhere yet"),
-        pytest.param([ray_pod("head", "headgroup", held=False, nodeName="n")], "uid-demo", False, id="placed"),
-        pytest.param(HELD, "uid-demo", False, id="nothing open"),
-        pytest.param(HELD, "", False, id="not admitted"),
-    ],
+@cases(
+    "pods, admitted, waits",
+    ("open, and nowhere yet", OPEN, "uid-demo", True),
+    ("placed", [ray_pod("head", "headgroup", held=False, nodeName="n")], "uid-demo", False),
+    ("nothing open", HELD, "uid-demo", False),
+    ("not admitted", HELD, "", False),
 )
 def test_who_waits_for_a_node(pods: list[JSON], admitted: str, waits: bool) -> None:  # noqa: FBT001
     view = seen(ray_cluster(), pods, pod_group(admitted=admitted))

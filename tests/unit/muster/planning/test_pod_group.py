@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import pytest
-
 from muster.cluster.observe import observe
 from muster.model.names import MANAGED_BY, MUSTER
 from muster.model.objects import PodGroup
 from muster.planning.pod_group import Repairs, applicable, claim_of, deferred, desired, unreserved, up_to_date
 from muster.planning.snapshot import GangSnapshot
+from tests.support.cases import cases
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
     DEFAULTS,
@@ -42,17 +41,15 @@ def test_what_is_there_is_what_is_wanted() -> None:
     assert up_to_date(seen.pod_group, desired(seen, admitted=False))
 
 
-@pytest.mark.parametrize(
+@cases(
     "drift",
-    [
-        pytest.param({"minMember": 2}, id="minMember"),
-        pytest.param({"minTaskMember": {"headgroup": 1}}, id="minTaskMember"),
-        pytest.param({"minResources": {"cpu": "3"}}, id="minResources lack one"),
-        pytest.param({"minResources": {"cpu": "three"}}, id="minResources that nobody can read"),
-        pytest.param({"queue": "other"}, id="queue"),
-        pytest.param({"owner": ray_owner(uid="x")}, id="owner"),
-        pytest.param({"ours": False}, id="label"),
-    ],
+    ("minMember", {"minMember": 2}),
+    ("minTaskMember", {"minTaskMember": {"headgroup": 1}}),
+    ("minResources lack one", {"minResources": {"cpu": "3"}}),
+    ("minResources that nobody can read", {"minResources": {"cpu": "three"}}),
+    ("queue", {"queue": "other"}),
+    ("owner", {"owner": ray_owner(uid="x")}),
+    ("label", {"ours": False}),
 )
 def test_a_drift_is_seen(drift: dict[str, Any]) -> None:
     seen = view(ray_cluster())
@@ -65,29 +62,27 @@ def test_a_missing_annotation_of_the_workload_is_seen() -> None:
     assert not up_to_date(seen.pod_group, desired(seen, admitted=False))
 
 
-@pytest.mark.parametrize(
+@cases(
     "other",
-    [
-        pytest.param({"minResources": {"cpu": "3000m", "memory": "3072Mi"}}, id="the same amounts in other words"),
-        pytest.param({"annotations": {"example.com/x": "y", "muster.dev/state": "Running"}}, id="annotations"),
-        pytest.param({"phase": "Running"}, id="status"),
-        pytest.param({"networkTopology": {"mode": "hard"}}, id="a field that muster does not write"),
-        pytest.param({"priorityClassName": "high"}, id="a priority where none is asked for"),
-        pytest.param({"minResources": {"cpu": "3", "memory": "3Gi", "nvidia.com/gpu": "1"}}, id="a resource more"),
-        pytest.param({"minTaskMember": {"headgroup": 1, "workers": 2, "x": 1}}, id="a role more"),
-        pytest.param({"meta": {"labels": {MANAGED_BY: MUSTER, "team": "blue"}}}, id="a label more"),
-        pytest.param(
-            {
-                "meta": {
-                    "ownerReferences": [
-                        {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"},
-                        *pod_group()["metadata"]["ownerReferences"],
-                    ]
-                }
-            },
-            id="an owner more",
-        ),
-    ],
+    ("the same amounts in other words", {"minResources": {"cpu": "3000m", "memory": "3072Mi"}}),
+    ("annotations", {"annotations": {"example.com/x": "y", "muster.dev/state": "Running"}}),
+    ("status", {"phase": "Running"}),
+    ("a field that muster does not write", {"networkTopology": {"mode": "hard"}}),
+    ("a priority where none is asked for", {"priorityClassName": "high"}),
+    ("a resource more", {"minResources": {"cpu": "3", "memory": "3Gi", "nvidia.com/gpu": "1"}}),
+    ("a role more", {"minTaskMember": {"headgroup": 1, "workers": 2, "x": 1}}),
+    ("a label more", {"meta": {"labels": {MANAGED_BY: MUSTER, "team": "blue"}}}),
+    (
+        "an owner more",
+        {
+            "meta": {
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "x"},
+                    *pod_group()["metadata"]["ownerReferences"],
+                ]
+            }
+        },
+    ),
 )
 def test_what_others_wrote_is_no_drift(other: dict[str, Any]) -> None:
     seen = view(ray_cluster())
@@ -99,16 +94,14 @@ def managed(*entries: tuple[str, str, JSON]) -> JSON:
     return {"managedFields": [{"manager": by, "operation": how, "fieldsV1": what} for by, how, what in entries]}
 
 
-@pytest.mark.parametrize(
+@cases(
     "fields",
-    [
-        pytest.param({"f:metadata": {"f:annotations": {"f:volcano.sh/old": {}}}}, id="an annotation"),
-        pytest.param({"f:metadata": {"f:labels": {"f:old": {}}}}, id="a label"),
-        pytest.param({"f:spec": {"f:networkTopology": {"f:mode": {}}}}, id="the topology"),
-        pytest.param({"f:spec": {"f:minResources": {"f:nvidia.com/gpu": {}}}}, id="a resource"),
-        pytest.param({"f:spec": {"f:minTaskMember": {"f:gone": {}}}}, id="a role"),
-        pytest.param({"f:spec": {"f:priorityClassName": {}}}, id="the priority"),
-    ],
+    ("an annotation", {"f:metadata": {"f:annotations": {"f:volcano.sh/old": {}}}}),
+    ("a label", {"f:metadata": {"f:labels": {"f:old": {}}}}),
+    ("the topology", {"f:spec": {"f:networkTopology": {"f:mode": {}}}}),
+    ("a resource", {"f:spec": {"f:minResources": {"f:nvidia.com/gpu": {}}}}),
+    ("a role", {"f:spec": {"f:minTaskMember": {"f:gone": {}}}}),
+    ("the priority", {"f:spec": {"f:priorityClassName": {}}}),
 )
 def test_what_muster_wrote_and_does_not_say_any_more_is_a_drift_and_what_others_wrote_is_none(fields: JSON) -> None:
     seen = view(ray_cluster())
@@ -135,19 +128,17 @@ def test_what_muster_owns_and_says_is_no_drift() -> None:
     assert up_to_date(group, desired(view(ray_cluster()), admitted=False))
 
 
-@pytest.mark.parametrize(
-    ("labels", "there"),
-    [
-        pytest.param({"volcano.sh/network-topology-mode": "hard"}, {"mode": "soft"}, id="mode"),
-        pytest.param(
-            {
-                "volcano.sh/network-topology-mode": "hard",
-                "volcano.sh/network-topology-highest-tier-allowed": "2",
-            },
-            {"mode": "hard", "highestTierAllowed": 1},
-            id="tier",
-        ),
-    ],
+@cases(
+    "labels, there",
+    ("mode", {"volcano.sh/network-topology-mode": "hard"}, {"mode": "soft"}),
+    (
+        "tier",
+        {
+            "volcano.sh/network-topology-mode": "hard",
+            "volcano.sh/network-topology-highest-tier-allowed": "2",
+        },
+        {"mode": "hard", "highestTierAllowed": 1},
+    ),
 )
 def test_another_topology_is_a_drift(labels: dict[str, str], there: JSON) -> None:
     seen = view(ray_cluster(labels={**QUEUE_LABELS, **labels}))
@@ -174,63 +165,51 @@ FROZEN = {
 }
 
 
-@pytest.mark.parametrize(
-    ("cluster", "expected"),
-    [
-        pytest.param(ray_cluster(workers(replicas=4)), FROZEN, id="scaled up"),
-        pytest.param(
-            ray_cluster(workers(replicas=1)),
-            {
-                **FROZEN,
-                "minMember": 2,
-                "minTaskMember": {"headgroup": 1, "workers": 1},
-                "minResources": {"cpu": "2", "memory": "2Gi"},
-            },
-            id="scaled down",
-        ),
-        pytest.param(ray_cluster(labels={"volcano.sh/queue-name": "r"}), FROZEN, id="another queue"),
-        pytest.param(
-            ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"}),
-            FROZEN,
-            id="another priority",
-        ),
-        pytest.param(ray_cluster(head=template("9")), FROZEN, id="larger pods"),
-        pytest.param(
-            ray_cluster(head=template("500m")),
-            {**FROZEN, "minResources": {"cpu": "2500m", "memory": "3Gi"}},
-            id="smaller pods",
-        ),
-        pytest.param(
-            ray_cluster(workers(replicas=1), workers("more", 1)),
-            {**FROZEN, "minMember": 2, "minTaskMember": {"headgroup": 1, "workers": 1}},
-            id="a new role, as many pods",
-        ),
-        pytest.param(
-            ray_cluster(workers("others", 2)),
-            {**FROZEN, "minMember": 1, "minTaskMember": {"headgroup": 1}},
-            id="a role renamed",
-        ),
-    ],
+@cases(
+    "cluster, expected",
+    ("scaled up", ray_cluster(workers(replicas=4)), FROZEN),
+    (
+        "scaled down",
+        ray_cluster(workers(replicas=1)),
+        {
+            **FROZEN,
+            "minMember": 2,
+            "minTaskMember": {"headgroup": 1, "workers": 1},
+            "minResources": {"cpu": "2", "memory": "2Gi"},
+        },
+    ),
+    ("another queue", ray_cluster(labels={"volcano.sh/queue-name": "r"}), FROZEN),
+    (
+        "another priority",
+        ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"}),
+        FROZEN,
+    ),
+    ("larger pods", ray_cluster(head=template("9")), FROZEN),
+    ("smaller pods", ray_cluster(head=template("500m")), {**FROZEN, "minResources": {"cpu": "2500m", "memory": "3Gi"}}),
+    (
+        "a new role, as many pods",
+        ray_cluster(workers(replicas=1), workers("more", 1)),
+        {**FROZEN, "minMember": 2, "minTaskMember": {"headgroup": 1, "workers": 1}},
+    ),
+    (
+        "a role renamed",
+        ray_cluster(workers("others", 2)),
+        {**FROZEN, "minMember": 1, "minTaskMember": {"headgroup": 1}},
+    ),
 )
 def test_while_admitted_numbers_only_fall_and_queue_and_priority_stay(cluster: JSON, expected: JSON) -> None:
     """Volcano blocks the replacement of a crashed member when they rise, and its usage would move unchecked."""
     assert numbers(cluster) == expected
 
 
-@pytest.mark.parametrize(
-    ("owned", "expected"),
-    [
-        pytest.param({"f:minMember": {}}, {"queue": "r", "workers": 4, "cpu": "5"}, id="only another field"),
-        pytest.param({"f:minMember": {}, "f:queue": {}}, {"queue": "q", "workers": 4, "cpu": "5"}, id="the queue"),
-        pytest.param(
-            {"f:minTaskMember": {"f:headgroup": {}}}, {"queue": "r", "workers": 4, "cpu": "5"}, id="another role"
-        ),
-        pytest.param({"f:minTaskMember": {"f:workers": {}}}, {"queue": "r", "workers": 2, "cpu": "5"}, id="the role"),
-        pytest.param(
-            {"f:minResources": {"f:memory": {}}}, {"queue": "r", "workers": 4, "cpu": "5"}, id="another resource"
-        ),
-        pytest.param({"f:minResources": {"f:cpu": {}}}, {"queue": "r", "workers": 4, "cpu": "3"}, id="the resource"),
-    ],
+@cases(
+    "owned, expected",
+    ("only another field", {"f:minMember": {}}, {"queue": "r", "workers": 4, "cpu": "5"}),
+    ("the queue", {"f:minMember": {}, "f:queue": {}}, {"queue": "q", "workers": 4, "cpu": "5"}),
+    ("another role", {"f:minTaskMember": {"f:headgroup": {}}}, {"queue": "r", "workers": 4, "cpu": "5"}),
+    ("the role", {"f:minTaskMember": {"f:workers": {}}}, {"queue": "r", "workers": 2, "cpu": "5"}),
+    ("another resource", {"f:minResources": {"f:memory": {}}}, {"queue": "r", "workers": 4, "cpu": "5"}),
+    ("the resource", {"f:minResources": {"f:cpu": {}}}, {"queue": "r", "workers": 4, "cpu": "3"}),
 )
 def test_without_a_mark_only_what_muster_owns_stays_while_admitted(owned: JSON, expected: dict[str, Any]) -> None:
     """Somebody else wrote the rest: that follows the workload."""
@@ -249,13 +228,11 @@ def test_a_gang_whose_claim_is_soft_reserves_nothing_with_volcano() -> None:
     assert spec == {**FROZEN, "minResources": {"cpu": "0", "memory": "0"}}
 
 
-@pytest.mark.parametrize(
-    ("cluster", "reserved"),
-    [
-        pytest.param(ray_cluster(), {"cpu": "3", "memory": "3Gi"}, id="as it was"),
-        pytest.param(ray_cluster(workers(replicas=4)), {"cpu": "3", "memory": "3Gi"}, id="scaled up meanwhile"),
-        pytest.param(ray_cluster(workers(replicas=1)), {"cpu": "2", "memory": "2Gi"}, id="scaled down meanwhile"),
-    ],
+@cases(
+    "cluster, reserved",
+    ("as it was", ray_cluster(), {"cpu": "3", "memory": "3Gi"}),
+    ("scaled up meanwhile", ray_cluster(workers(replicas=4)), {"cpu": "3", "memory": "3Gi"}),
+    ("scaled down meanwhile", ray_cluster(workers(replicas=1)), {"cpu": "2", "memory": "2Gi"}),
 )
 def test_a_claim_that_is_hard_again_is_that_of_the_minimums_it_was_admitted_for(cluster: JSON, reserved: JSON) -> None:
     """What its workload has come to want since is growth, and growth needs room."""
@@ -288,7 +265,7 @@ def test_what_somebody_wrote_over_an_admitted_group_is_put_right() -> None:
     assert numbers(asked, edited) == {**FROZEN, "priorityClassName": "high"}
 
 
-@pytest.mark.parametrize("taken", [{"minResources": {}}, {"minTaskMember": {}}], ids=["minResources", "minTaskMember"])
+@cases("taken", ("minResources", {"minResources": {}}), ("minTaskMember", {"minTaskMember": {}}))
 def test_numbers_that_somebody_took_out_of_an_admitted_group_come_back(taken: JSON) -> None:
     """Nothing of them is owned any more."""
     left: JSON = {"f:spec": {f"f:{field}": {} for field in ("minMember", "queue")}}
@@ -314,20 +291,16 @@ def test_numbers_of_a_gang_that_asks_for_nothing_do_not_rise_either() -> None:
     assert numbers(larger, pod_group(minResources={}))["minMember"] == 3
 
 
-@pytest.mark.parametrize(
-    ("cluster", "said"),
-    [
-        pytest.param(ray_cluster(), "", id="nothing"),
-        pytest.param(ray_cluster(workers(replicas=1)), "", id="scaled down"),
-        pytest.param(
-            ray_cluster(labels={"volcano.sh/queue-name": "r"}), 'from its next admission on: queue "r"', id="queue"
-        ),
-        pytest.param(
-            ray_cluster(workers(replicas=4), labels={**QUEUE_LABELS, "ray.io/priority-class-name": "high"}),
-            'from its next admission on: priority "high", minMember 5',
-            id="priority and size",
-        ),
-    ],
+@cases(
+    "cluster, said",
+    ("nothing", ray_cluster(), ""),
+    ("scaled down", ray_cluster(workers(replicas=1)), ""),
+    ("queue", ray_cluster(labels={"volcano.sh/queue-name": "r"}), 'from its next admission on: queue "r"'),
+    (
+        "priority and size",
+        ray_cluster(workers(replicas=4), labels={**QUEUE_LABELS, "ray.io/priority-class-name": "high"}),
+        'from its next admission on: priority "high", minMember 5',
+    ),
 )
 def test_what_an_admitted_group_cannot_follow_is_said(cluster: JSON, said: str) -> None:
     assert deferred(view(cluster)) == said

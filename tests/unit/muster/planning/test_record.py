@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-import pytest
-
 from muster.cluster.observe import observe
 from muster.model.names import ADMITTED_FOR
 from muster.model.objects import PodGroup
 from muster.planning.record import admitted_for, terms_of, units_of, without_units
 from muster.planning.snapshot import AdmissionRecord
+from tests.support.cases import cases
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import DEFAULTS, KEY, made, pod_group, ray_cluster
 
@@ -31,16 +30,14 @@ def test_what_no_annotation_can_hold_is_left_out() -> None:
     assert admitted_for(many) == ""
 
 
-@pytest.mark.parametrize(
-    ("admitted", "text", "known"),
-    [
-        pytest.param("uid-demo", TEXT, True, id="as written"),
-        pytest.param("", TEXT, False, id="not admitted"),
-        pytest.param("uid-old", TEXT, False, id="of a former workload"),
-        pytest.param("uid-demo", "", False, id="by an older muster"),
-        pytest.param("uid-demo", "{", False, id="no JSON"),
-        pytest.param("uid-demo", '{"minMember": "many"}', False, id="no terms"),
-    ],
+@cases(
+    "admitted, text, known",
+    ("as written", "uid-demo", TEXT, True),
+    ("not admitted", "", TEXT, False),
+    ("of a former workload", "uid-old", TEXT, False),
+    ("by an older muster", "uid-demo", "", False),
+    ("no JSON", "uid-demo", "{", False),
+    ("no terms", "uid-demo", '{"minMember": "many"}', False),
 )
 def test_they_are_believed_with_the_mark_of_this_workload(admitted: str, text: str, known: bool) -> None:  # noqa: FBT001
     group = pod_group(admitted=admitted, annotations={ADMITTED_FOR: text}, minMember=9)

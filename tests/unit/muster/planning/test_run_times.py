@@ -11,6 +11,7 @@ from muster.planning.run_times import end_of, run_of
 from muster.planning.snapshot import AdmissionRecord
 from muster.queueing.entries import End, EndKind, Run
 from muster.queueing.ledger import GangKey
+from tests.support.cases import cases
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (
     DEFAULTS,
@@ -130,51 +131,45 @@ def run(key: str, **cluster: list[JSON]) -> Run | None:
     return run_of(observe(GangKey(NAMESPACE, key), filled(**cluster), DEFAULTS), AdmissionRecord())
 
 
-@pytest.mark.parametrize(
-    ("spec", "frees"),
-    [
-        pytest.param({"shutdownAfterJobFinishes": True}, 0, id="shut down"),
-        pytest.param({"shutdownAfterJobFinishes": True, "ttlSecondsAfterFinished": 60}, 60, id="a while later"),
-        pytest.param({"deletionStrategy": rules(SUCCEEDED=10, Failed=90)}, 90, id="by rules for both ends"),
-        pytest.param({"deletionStrategy": rules(SUCCEEDED=10)}, None, id="a rule that sees no deadline"),
-        pytest.param({"deletionStrategy": rules(SUCCEEDED=0, FAILED=0)}, None, id="a deadline fails no Ray job"),
-        pytest.param(
-            {
-                "shutdownAfterJobFinishes": True,
-                "deletionStrategy": {"onSuccess": {"policy": "DeleteCluster"}, "onFailure": {"policy": "DeleteSelf"}},
-            },
-            None,
-            id="former policies see no deadline",
-        ),
-        pytest.param({"shutdownAfterJobFinishes": True, "submissionMode": "InteractiveMode"}, None, id="interactive"),
-        pytest.param({}, None, id="the cluster stays"),
-        pytest.param({"deletionStrategy": rules(Failed=0)}, None, id="the cluster stays where all goes well"),
-    ],
+@cases(
+    "spec, frees",
+    ("shut down", {"shutdownAfterJobFinishes": True}, 0),
+    ("a while later", {"shutdownAfterJobFinishes": True, "ttlSecondsAfterFinished": 60}, 60),
+    ("by rules for both ends", {"deletionStrategy": rules(SUCCEEDED=10, Failed=90)}, 90),
+    ("a rule that sees no deadline", {"deletionStrategy": rules(SUCCEEDED=10)}, None),
+    ("a deadline fails no Ray job", {"deletionStrategy": rules(SUCCEEDED=0, FAILED=0)}, None),
+    (
+        "former policies see no deadline",
+        {
+            "shutdownAfterJobFinishes": True,
+            "deletionStrategy": {"onSuccess": {"policy": "DeleteCluster"}, "onFailure": {"policy": "DeleteSelf"}},
+        },
+        None,
+    ),
+    ("interactive", {"shutdownAfterJobFinishes": True, "submissionMode": "InteractiveMode"}, None),
+    ("the cluster stays", {}, None),
+    ("the cluster stays where all goes well", {"deletionStrategy": rules(Failed=0)}, None),
 )
 def test_the_limit_of_a_ray_job_bounds_its_cluster_where_that_is_deleted(spec: JSON, frees: int | None) -> None:
     found = run("ray-demo-pg", **of_ray_job(activeDeadlineSeconds=3600, **spec))
     assert found == (None if frees is None else Run(HOUR + frees + GRACE, ENFORCED))
 
 
-@pytest.mark.parametrize(
-    ("cluster", "expected"),
-    [
-        pytest.param(job_set(3600, 7200), Run(2 * HOUR + GRACE, ENFORCED), id="the longest of the Jobs of a JobSet"),
-        pytest.param(job_set(3600, None), None, id="a Job without a limit"),
-        pytest.param(job_set(3600, failurePolicy={"maxRestarts": 1}), None, id="a JobSet that restarts"),
-        pytest.param(
-            job_set(3600, failurePolicy={"rules": [{"action": "RestartJobSetAndIgnoreMaxRestarts"}]}),
-            None,
-            id="a JobSet that restarts by a rule",
-        ),
-        pytest.param(
-            job_set(3600, 60, startupPolicy={"startupPolicyOrder": "InOrder"}), None, id="Jobs one after the other"
-        ),
-        pytest.param(pytorch(activeDeadlineSeconds=3600), Run(HOUR + GRACE, SAID), id="nothing has the operator look"),
-        pytest.param(plain(3600, 3600), Run(HOUR + GRACE, ENFORCED), id="pods of a Job"),
-        pytest.param(plain(3600, 7200, jobs=2), None, id="pods of two Jobs"),
-        pytest.param(plain(None), None, id="a Job without a limit of its own"),
-    ],
+@cases(
+    "cluster, expected",
+    ("the longest of the Jobs of a JobSet", job_set(3600, 7200), Run(2 * HOUR + GRACE, ENFORCED)),
+    ("a Job without a limit", job_set(3600, None), None),
+    ("a JobSet that restarts", job_set(3600, failurePolicy={"maxRestarts": 1}), None),
+    (
+        "a JobSet that restarts by a rule",
+        job_set(3600, failurePolicy={"rules": [{"action": "RestartJobSetAndIgnoreMaxRestarts"}]}),
+        None,
+    ),
+    ("Jobs one after the other", job_set(3600, 60, startupPolicy={"startupPolicyOrder": "InOrder"}), None),
+    ("nothing has the operator look", pytorch(activeDeadlineSeconds=3600), Run(HOUR + GRACE, SAID)),
+    ("pods of a Job", plain(3600, 3600), Run(HOUR + GRACE, ENFORCED)),
+    ("pods of two Jobs", plain(3600, 7200, jobs=2), None),
+    ("a Job without a limit of its own", plain(None), None),
 )
 def test_a_limit_of_an_operator_bounds_a_run_where_it_frees_the_room(
     cluster: dict[str, list[JSON]], expected: Run | None
@@ -182,23 +177,21 @@ def test_a_limit_of_an_operator_bounds_a_run_where_it_frees_the_room(
     assert run("train", **cluster) == expected
 
 
-@pytest.mark.parametrize(
-    ("cluster", "seconds"),
-    [
-        pytest.param(pytorch(annotations=said("30m")), 1800.0, id="on the workload"),
-        pytest.param(pytorch(labels={"kueue.x-k8s.io/max-exec-time-seconds": "900"}), 900.0, id="Kueue's label"),
-        pytest.param(
-            pytorch(annotations=said("5m"), labels={"kueue.x-k8s.io/max-exec-time-seconds": "900"}),
-            300.0,
-            id="the shorter of both",
-        ),
-        pytest.param(pytorch(annotations=said("2h"), activeDeadlineSeconds=60), 60 + GRACE, id="the operator's first"),
-        pytest.param(plain(7200, annotations=said("1h")), HOUR, id="on the template of a Job"),
-        pytest.param(pytorch(annotations=said("soon")), None, id="nothing that can be read"),
-        pytest.param(pytorch(annotations=said("59s")), None, id="too short"),
-        pytest.param(pytorch(annotations=said("1441h")), None, id="too long"),
-        pytest.param(pytorch(labels={"kueue.x-k8s.io/max-exec-time-seconds": "1h"}), None, id="not in seconds"),
-    ],
+@cases(
+    "cluster, seconds",
+    ("on the workload", pytorch(annotations=said("30m")), 1800.0),
+    ("Kueue's label", pytorch(labels={"kueue.x-k8s.io/max-exec-time-seconds": "900"}), 900.0),
+    (
+        "the shorter of both",
+        pytorch(annotations=said("5m"), labels={"kueue.x-k8s.io/max-exec-time-seconds": "900"}),
+        300.0,
+    ),
+    ("the operator's first", pytorch(annotations=said("2h"), activeDeadlineSeconds=60), 60 + GRACE),
+    ("on the template of a Job", plain(7200, annotations=said("1h")), HOUR),
+    ("nothing that can be read", pytorch(annotations=said("soon")), None),
+    ("too short", pytorch(annotations=said("59s")), None),
+    ("too long", pytorch(annotations=said("1441h")), None),
+    ("not in seconds", pytorch(labels={"kueue.x-k8s.io/max-exec-time-seconds": "1h"}), None),
 )
 def test_what_a_user_says_bounds_a_run_where_it_can_be_read(
     cluster: dict[str, list[JSON]], seconds: float | None
@@ -219,12 +212,10 @@ def test_what_stays_until_it_is_deleted_does_not_end_whatever_is_said() -> None:
     assert run("ray-demo-pg", workloads=[ray_cluster(annotations=said("2h"))], pods=[ray_pod("h", "headgroup")]) is None
 
 
-@pytest.mark.parametrize(
-    ("job", "expected"),
-    [
-        pytest.param({}, Run(4 * HOUR, ABOUT, (7800.0, 4 * HOUR, 9 * HOUR)), id="alone"),
-        pytest.param({"annotations": said("12h")}, Run(12 * HOUR, SAID), id="beside a bound"),
-    ],
+@cases(
+    "job, expected",
+    ("alone", {}, Run(4 * HOUR, ABOUT, (7800.0, 4 * HOUR, 9 * HOUR))),
+    ("beside a bound", {"annotations": said("12h")}, Run(12 * HOUR, SAID)),
 )
 def test_an_estimate_counts_where_there_is_no_bound(job: JSON, expected: Run) -> None:
     owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "train", "uid": "uid-train"}
@@ -250,25 +241,21 @@ def test_the_time_limit_of_a_job_begins_with_its_first_pod(cluster: dict[str, li
     assert workload.deadline.ends == ends
 
 
-@pytest.mark.parametrize(
-    ("cluster", "now", "end"),
-    [
-        pytest.param(
-            plain(7200, 7200), ADMITTED_THEN, End(START, 2 * HOUR + GRACE, ENFORCED), id="no later than the operator's"
-        ),
-        pytest.param(
-            plain(7200, 7200, annotations=said("30m")),
-            ADMITTED_THEN,
-            End(ADMITTED_THEN, HOUR / 2, SAID),
-            id="what its user says",
-        ),
-        pytest.param(
-            plain(7200, 7200, annotations=said("30m")),
-            ADMITTED_THEN + HOUR / 2,
-            End(START, 2 * HOUR + GRACE, ENFORCED),
-            id="the operator's, once it has run longer than that",
-        ),
-    ],
+@cases(
+    "cluster, now, end",
+    ("no later than the operator's", plain(7200, 7200), ADMITTED_THEN, End(START, 2 * HOUR + GRACE, ENFORCED)),
+    (
+        "what its user says",
+        plain(7200, 7200, annotations=said("30m")),
+        ADMITTED_THEN,
+        End(ADMITTED_THEN, HOUR / 2, SAID),
+    ),
+    (
+        "the operator's, once it has run longer than that",
+        plain(7200, 7200, annotations=said("30m")),
+        ADMITTED_THEN + HOUR / 2,
+        End(START, 2 * HOUR + GRACE, ENFORCED),
+    ),
 )
 def test_a_claim_ends_at_its_first_bound_that_is_not_over(cluster: dict[str, list[JSON]], now: float, end: End) -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p-0", "uid": "uid-p-0"}

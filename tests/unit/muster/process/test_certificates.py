@@ -22,6 +22,7 @@ from muster.process.certificates import (
     renewal_due,
     server_context,
 )
+from tests.support.cases import cases
 from tests.support.webhook.certificate_store import NAMES
 
 NOW = dt.datetime.now(dt.UTC).replace(microsecond=0)
@@ -149,13 +150,11 @@ async def test_an_authority_without_a_key_identifier_signs_the_next_certificate(
     assert await greet(renewed, renewed, NAME) == "TLSv1.3"
 
 
-@pytest.mark.parametrize(
-    ("ca", "signs"),
-    [
-        pytest.param(False, True, id="not an authority"),
-        pytest.param(None, True, id="it does not say"),
-        pytest.param(True, False, id="its key is for something else"),
-    ],
+@cases(
+    "ca, signs",
+    ("not an authority", False, True),
+    ("it does not say", None, True),
+    ("its key is for something else", True, False),
 )
 def test_what_callers_let_sign_nothing_is_no_authority(ca: bool | None, signs: bool) -> None:  # noqa: FBT001
     with pytest.raises(InvalidCertificateError, match="is none of an authority"):
@@ -185,15 +184,13 @@ def test_a_name_less_is_served_too(made: Certificates) -> None:
     assert made.pair.serves([NAME])
 
 
-@pytest.mark.parametrize(
-    ("later", "due"),
-    [
-        pytest.param(dt.timedelta(hours=-2), True, id="not valid yet: its maker's clock was wrong"),
-        pytest.param(dt.timedelta(0), False, id="new"),
-        pytest.param(59 * DAY, False, id="31 days left"),
-        pytest.param(60 * DAY, True, id="a third is left"),
-        pytest.param(91 * DAY, True, id="expired"),
-    ],
+@cases(
+    "later, due",
+    ("not valid yet: its maker's clock was wrong", dt.timedelta(hours=-2), True),
+    ("new", dt.timedelta(0), False),
+    ("31 days left", 59 * DAY, False),
+    ("a third is left", 60 * DAY, True),
+    ("expired", 91 * DAY, True),
 )
 def test_it_is_renewed_long_before_it_expires(made: Certificates, later: dt.timedelta, due: bool) -> None:  # noqa: FBT001
     assert renewal_due(made.pair.leaf, NOW + later) is due

@@ -18,6 +18,7 @@ from prometheus_client.registry import Collector
 from hack.testbed.ports import free_port
 from hack.testbed.waiting import PATIENCE
 from muster.process.health import Pulse, is_loopback, serve_health
+from tests.support.cases import cases
 
 
 async def probe(path: str, checks: dict[str, str]) -> tuple[int, str]:
@@ -30,13 +31,11 @@ async def probe(path: str, checks: dict[str, str]) -> tuple[int, str]:
         return answer.status, await answer.text()
 
 
-@pytest.mark.parametrize(
-    ("checks", "status", "text"),
-    [
-        pytest.param({"a": "", "b": ""}, 200, "a: ok\nb: ok\n", id="all hold"),
-        pytest.param({"a": "", "b": "not yet: x"}, 503, "a: ok\nb: not yet: x\n", id="one does not"),
-        pytest.param({}, 200, "", id="none asked"),
-    ],
+@cases(
+    "checks, status, text",
+    ("all hold", {"a": "", "b": ""}, 200, "a: ok\nb: ok\n"),
+    ("one does not", {"a": "", "b": "not yet: x"}, 503, "a: ok\nb: not yet: x\n"),
+    ("none asked", {}, 200, ""),
 )
 async def test_ready_when_every_condition_holds_and_says_which_does_not(
     checks: dict[str, str], status: int, text: str
@@ -241,15 +240,13 @@ async def test_the_log_level_is_changed_while_the_process_runs() -> None:
 
 
 @pytest.mark.usefixtures("level")
-@pytest.mark.parametrize(
-    ("method", "data", "status"),
-    [
-        pytest.param("PUT", b"loud", 400, id="no level"),
-        pytest.param("PUT", b"", 400, id="nothing"),
-        pytest.param("PUT", b"\xff", 400, id="no text"),
-        pytest.param("PUT", b"x" * 100, 413, id="too much"),
-        pytest.param("POST", b"debug", 405, id="another method"),
-    ],
+@cases(
+    "method, data, status",
+    ("no level", "PUT", b"loud", 400),
+    ("nothing", "PUT", b"", 400),
+    ("no text", "PUT", b"\xff", 400),
+    ("too much", "PUT", b"x" * 100, 413),
+    ("another method", "POST", b"debug", 405),
 )
 async def test_a_log_level_that_is_none_changes_nothing(method: str, data: bytes, status: int) -> None:
     async with health() as (session, url):

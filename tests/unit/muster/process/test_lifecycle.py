@@ -11,6 +11,7 @@ import pytest
 
 from hack.testbed.waiting import PATIENCE
 from muster.process.lifecycle import Identity, add_common_arguments, identity, parse_args, stop_signal
+from tests.support.cases import cases
 
 
 def test_the_identity_comes_from_the_pod(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,13 +20,11 @@ def test_the_identity_comes_from_the_pod(monkeypatch: pytest.MonkeyPatch) -> Non
     assert identity() == Identity("p", "n")
 
 
-@pytest.mark.parametrize(
-    ("environment", "missing"),
-    [
-        pytest.param({}, "POD_NAME and POD_NAMESPACE", id="both"),
-        pytest.param({"POD_NAME": "p"}, "POD_NAMESPACE", id="namespace"),
-        pytest.param({"POD_NAME": "", "POD_NAMESPACE": "n"}, "POD_NAME", id="empty counts as missing"),
-    ],
+@cases(
+    "environment, missing",
+    ("both", {}, "POD_NAME and POD_NAMESPACE"),
+    ("namespace", {"POD_NAME": "p"}, "POD_NAMESPACE"),
+    ("empty counts as missing", {"POD_NAME": "", "POD_NAMESPACE": "n"}, "POD_NAME"),
 )
 def test_without_an_identity_one_line_says_what_is_missing(
     environment: dict[str, str], missing: str, monkeypatch: pytest.MonkeyPatch

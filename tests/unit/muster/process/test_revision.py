@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from muster.process.revision import COMMIT_FILE, built_in_commit, in_checkout, revision
+from tests.support.cases import cases
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -53,14 +54,12 @@ def test_without_git_it_is_unknown(checkout: Path, monkeypatch: pytest.MonkeyPat
     assert in_checkout(checkout) == "unknown"
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        pytest.param(b"abc123\n", "abc123", id="as the image's build writes it"),
-        pytest.param(b"", "unknown", id="empty"),
-        pytest.param(b"\xff", "unknown", id="no text"),
-        pytest.param(None, "unknown", id="no file"),
-    ],
+@cases(
+    "content, said",
+    ("as the image's build writes it", b"abc123\n", "abc123"),
+    ("empty", b"", "unknown"),
+    ("no text", b"\xff", "unknown"),
+    ("no file", None, "unknown"),
 )
 def test_the_package_says_what_was_written_into_it(tmp_path: Path, content: bytes | None, said: str) -> None:
     if content is not None:

@@ -9,6 +9,7 @@ from muster.model.gang_states import GangState
 from muster.queueing.entries import Claim, Growth
 from muster.queueing.ledger import Candidate, Decision, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
+from tests.support.cases import cases
 from tests.support.manifests.observed import amounts
 
 NOW = 1_000_000.0
@@ -46,18 +47,16 @@ def admitted(of: Ledger, *names: str) -> list[str]:
     return [name for name in names if decision(of, name).fits]
 
 
-@pytest.mark.parametrize(
-    ("limit", "held", "need", "fits"),
-    [
-        pytest.param({"cpu": "4"}, {}, {"cpu": "3"}, True, id="room enough"),
-        pytest.param({"cpu": "4"}, {"cpu": "1"}, {"cpu": "3"}, True, id="exactly the rest"),
-        pytest.param({"cpu": "4"}, {"cpu": "1001m"}, {"cpu": "3"}, False, id="a thousandth too much"),
-        pytest.param({}, {"cpu": "9"}, {"cpu": "9"}, True, id="no limit"),
-        pytest.param({"gpu": "1"}, {}, {"cpu": "99"}, True, id="what is not named is unlimited"),
-        pytest.param({"cpu": "4", "gpu": "1"}, {"gpu": "1"}, {"cpu": "1", "gpu": "1"}, False, id="one resource lacks"),
-        pytest.param({"cpu": "4"}, {}, {}, True, id="needs nothing"),
-        pytest.param({"cpu": "4", "gpu": "1"}, {"gpu": "2"}, {"cpu": "1"}, True, id="what it does not need is over"),
-    ],
+@cases(
+    "limit, held, need, fits",
+    ("room enough", {"cpu": "4"}, {}, {"cpu": "3"}, True),
+    ("exactly the rest", {"cpu": "4"}, {"cpu": "1"}, {"cpu": "3"}, True),
+    ("a thousandth too much", {"cpu": "4"}, {"cpu": "1001m"}, {"cpu": "3"}, False),
+    ("no limit", {}, {"cpu": "9"}, {"cpu": "9"}, True),
+    ("what is not named is unlimited", {"gpu": "1"}, {}, {"cpu": "99"}, True),
+    ("one resource lacks", {"cpu": "4", "gpu": "1"}, {"gpu": "1"}, {"cpu": "1", "gpu": "1"}, False),
+    ("needs nothing", {"cpu": "4"}, {}, {}, True),
+    ("what it does not need is over", {"cpu": "4", "gpu": "1"}, {"gpu": "2"}, {"cpu": "1"}, True),
 )
 def test_a_gang_fits_beside_what_is_held(
     limit: dict[str, str],
@@ -70,16 +69,12 @@ def test_a_gang_fits_beside_what_is_held(
     assert decision(books, "mine").fits is fits
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "first"),
-    [
-        pytest.param(
-            {"priority": 1, "since": "11:00"}, {"priority": 0, "since": "09:00"}, "one", id="priority before age"
-        ),
-        pytest.param({"since": "11:00"}, {"since": "09:00"}, "other", id="age before name"),
-        pytest.param({}, {}, "one", id="name last"),
-        pytest.param({"priority": -1}, {}, "other", id="negative priority"),
-    ],
+@cases(
+    "one, other, first",
+    ("priority before age", {"priority": 1, "since": "11:00"}, {"priority": 0, "since": "09:00"}, "one"),
+    ("age before name", {"since": "11:00"}, {"since": "09:00"}, "other"),
+    ("name last", {}, {}, "one"),
+    ("negative priority", {"priority": -1}, {}, "other"),
 )
 def test_who_is_first(one: dict[str, Any], other: dict[str, Any], first: str) -> None:
     books = ledger(opened(cpu="1"))
@@ -110,48 +105,48 @@ def test_queues_do_not_touch_each_other() -> None:
     assert admitted(books, "here", "there") == ["there"]
 
 
-@pytest.mark.parametrize(
-    ("view", "state", "message"),
-    [
-        pytest.param(
-            opened(cpu="4", memory="6Gi"),
-            GangState.WAITING_FOR_QUOTA,
+@cases(
+    "view, state, message",
+    (
+        "no room now",
+        opened(cpu="4", memory="6Gi"),
+        GangState.WAITING_FOR_QUOTA,
+        (
             'needs cpu 3 and memory 4Gi; queue "q" has cpu 1 and memory 2Gi free of cpu 4 and memory 6Gi; '
-            "position 1 of 1 waiting",
-            id="no room now",
+            "position 1 of 1 waiting"
         ),
-        pytest.param(
-            opened(cpu="2", memory="6Gi"),
-            GangState.EXCEEDS_CAPABILITY,
-            'needs cpu 3, queue "q" has capability cpu 2',
-            id="no room ever",
-        ),
-        pytest.param(
-            QueueView("q", "Closed", amounts(cpu="9")),
-            GangState.QUEUE_CLOSED,
-            'queue "q" is Closed and takes no new work',
-            id="closed",
-        ),
-        pytest.param(
-            QueueView("q", "", amounts(cpu="9")),
-            GangState.QUEUE_CLOSED,
-            'queue "q" is not open yet and takes no new work',
-            id="too new",
-        ),
-        pytest.param(
-            QueueView("q", "Open", {}, on_hold=True),
-            GangState.ON_HOLD,
-            'queue "q" is on hold (its annotation muster.dev/hold); to resume it: muster resume queue/q',
-            id="on hold",
-        ),
-        pytest.param(
-            QueueView("q", "Closed", {}, on_hold=True),
-            GangState.QUEUE_CLOSED,
-            'queue "q" is Closed and takes no new work',
-            id="closed and on hold",
-        ),
-        pytest.param(None, GangState.QUEUE_NOT_FOUND, 'queue "q" does not exist', id="not there"),
-    ],
+    ),
+    (
+        "no room ever",
+        opened(cpu="2", memory="6Gi"),
+        GangState.EXCEEDS_CAPABILITY,
+        'needs cpu 3, queue "q" has capability cpu 2',
+    ),
+    (
+        "closed",
+        QueueView("q", "Closed", amounts(cpu="9")),
+        GangState.QUEUE_CLOSED,
+        'queue "q" is Closed and takes no new work',
+    ),
+    (
+        "too new",
+        QueueView("q", "", amounts(cpu="9")),
+        GangState.QUEUE_CLOSED,
+        'queue "q" is not open yet and takes no new work',
+    ),
+    (
+        "on hold",
+        QueueView("q", "Open", {}, on_hold=True),
+        GangState.ON_HOLD,
+        'queue "q" is on hold (its annotation muster.dev/hold); to resume it: muster resume queue/q',
+    ),
+    (
+        "closed and on hold",
+        QueueView("q", "Closed", {}, on_hold=True),
+        GangState.QUEUE_CLOSED,
+        'queue "q" is Closed and takes no new work',
+    ),
+    ("not there", None, GangState.QUEUE_NOT_FOUND, 'queue "q" does not exist'),
 )
 def test_why_a_gang_waits(view: QueueView | None, state: GangState, message: str) -> None:
     """The story of two RayClusters of 3 cpu and 4Gi: the second waits with the numbers."""
@@ -209,13 +204,11 @@ def test_a_gang_that_moves_leaves_nothing_behind() -> None:
     assert books.queue_of(key("mine")) == "r"
 
 
-@pytest.mark.parametrize(
-    ("claim", "fits"),
-    [
-        pytest.param({"cpu": "3"}, True, id="up to the limit"),
-        pytest.param({"cpu": "4"}, False, id="beyond it"),
-        pytest.param({"cpu": "2", "gpu": "9"}, True, id="unlimited beside"),
-    ],
+@cases(
+    "claim, fits",
+    ("up to the limit", {"cpu": "3"}, True),
+    ("beyond it", {"cpu": "4"}, False),
+    ("unlimited beside", {"cpu": "2", "gpu": "9"}, True),
 )
 def test_a_claim_may_grow_beside_what_others_hold(claim: dict[str, str], fits: bool) -> None:  # noqa: FBT001
     """Its own present claim does not count against it."""
@@ -223,10 +216,7 @@ def test_a_claim_may_grow_beside_what_others_hold(claim: dict[str, str], fits: b
     assert books.fits_more(Growth(key("mine"), "q"), amounts(**claim), NOW) is fits
 
 
-@pytest.mark.parametrize(
-    ("others", "fits"),
-    [pytest.param("1", True, id="within the limit"), pytest.param("2", False, id="a place that is taken by now")],
-)
+@cases("others, fits", ("within the limit", "1", True), ("a place that is taken by now", "2", False))
 def test_a_claim_grows_in_the_place_of_what_it_replaces(others: str, fits: bool) -> None:  # noqa: FBT001
     """What is replaced is free for it as far as the queue is not above its limit already."""
     books = ledger(opened(cpu="4"), held={"mine": {"cpu": "2"}, "other": {"cpu": others}})
@@ -367,7 +357,7 @@ def hold(of: Ledger, name: str, queue: str = "q", *, lasts: bool = False, **clai
     of.hold(Claim(key(name), queue, amounts(**claim), since="07:00", lasts=lasts))
 
 
-@pytest.mark.parametrize("since", ["07:00", "23:00"], ids=["older than who waits, as it is mostly", "younger"])
+@cases("since", ("older than who waits, as it is mostly", "07:00"), ("younger", "23:00"))
 @pytest.mark.parametrize("strict", [True, False])
 def test_growth_stands_behind_whom_nobody_passes(since: str, strict: bool) -> None:  # noqa: FBT001
     """However long the gang has run: an autoscaler that asks for more and more would keep the other from starting."""

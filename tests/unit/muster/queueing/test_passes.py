@@ -12,6 +12,7 @@ from muster.queueing.growth import room_to_grow
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView
 from tests.support.calls import Calls
+from tests.support.cases import cases
 from tests.support.manifests.observed import amounts
 
 NOW = 1000.0
@@ -116,13 +117,11 @@ def tree(gangs: int) -> Ledger:
     return ledger
 
 
-@pytest.mark.parametrize(
+@cases(
     "view",
-    [
-        pytest.param(QueueView("new", "Open", amounts(cpu="1")), id="a queue comes"),
-        pytest.param(QueueView("q0", "Open", amounts(cpu="1"), parent="q1"), id="a queue moves"),
-        pytest.param(QueueView(ROOT, "Open", amounts(cpu="99"), parent=""), id="the root is limited"),
-    ],
+    ("a queue comes", QueueView("new", "Open", amounts(cpu="1"))),
+    ("a queue moves", QueueView("q0", "Open", amounts(cpu="1"), parent="q1")),
+    ("the root is limited", QueueView(ROOT, "Open", amounts(cpu="99"), parent="")),
 )
 def test_a_change_of_the_tree_costs_by_its_queues(view: QueueView) -> None:
     """Fifty thousand claims were counted again, in one step, for each queue that came."""

@@ -12,6 +12,7 @@ from muster.queueing.ledger import Ledger
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import as_text
+from tests.support.cases import cases
 from tests.support.manifests.observed import amounts, made, queue
 
 
@@ -62,7 +63,7 @@ def test_what_is_guaranteed_to_its_siblings_is_out_of_a_queues_reach() -> None:
     assert levels(tree, "b") == [("b", {"cpu": "8"}), ("org", {"cpu": "10"})]
 
 
-@pytest.mark.parametrize("own", [{}, {"cpu": "9"}], ids=["no capability", "a larger one"])
+@cases("own", ("no capability", {}), ("a larger one", {"cpu": "9"}))
 def test_what_guarantees_leave_is_not_called_a_queues_own_capability(own: dict[str, str]) -> None:
     """Whoever raises that would raise it in vain."""
     tree = QueueTree([view("org", cpu="10"), view("a", "org", **own), view("b", "org", cpu="4", guarantee="6")])
@@ -83,7 +84,7 @@ def test_guarantees_of_more_than_there_is_leave_nothing_to_the_others() -> None:
     assert levels(tree, "a")[0] == ("a", {"cpu": "0"})
 
 
-@pytest.mark.parametrize("whole", [{"org": "10"}, {ROOT: "10"}], ids=["the queue above", "the nodes"])
+@cases("whole", ("the queue above", {"org": "10"}), ("the nodes", {ROOT: "10"}))
 def test_where_more_is_guaranteed_than_there_is_a_queue_may_still_have_its_own_guarantee(whole: dict[str, str]) -> None:
     """Nodes that fail make it so: all would be free, and nobody could start."""
     (parent,) = whole
@@ -217,14 +218,12 @@ def annotated(**annotations: str) -> QueueView:
     return read_queue(made(Queue, manifest))
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        pytest.param("30s", 30.0, id="seconds"),
-        pytest.param("10m", 600.0, id="minutes"),
-        pytest.param("1h30m", 5400.0, id="hours and minutes"),
-        pytest.param("0s", 0.0, id="no patience at all"),
-    ],
+@cases(
+    "text, seconds",
+    ("seconds", "30s", 30.0),
+    ("minutes", "10m", 600.0),
+    ("hours and minutes", "1h30m", 5400.0),
+    ("no patience at all", "0s", 0.0),
 )
 def test_patience_is_a_duration_as_kubernetes_writes_it(text: str, seconds: float) -> None:
     assert annotated(patience=text).patience == seconds
@@ -237,17 +236,15 @@ def test_a_queue_says_how_its_gangs_wait() -> None:
     assert (silent.strict, silent.preempts, silent.bound_by_nodes, silent.patience) == (False, False, False, 600.0)
 
 
-@pytest.mark.parametrize(
-    ("key", "text", "problem"),
-    [
-        pytest.param("patience", "soon", '"soon" is not a duration such as 30s, 10m or 1h30m', id="no duration"),
-        pytest.param("patience", "x" * 9000, f'"{"x" * 80}" is not a duration such as 30s, 10m or 1h30m', id="a book"),
-        pytest.param("queueing", "x" * 9000, f'"{"x" * 80}" is not known; use strict', id="a book of an order"),
-        pytest.param("patience", "-5m", '"-5m" is not a duration such as 30s, 10m or 1h30m', id="a negative one"),
-        pytest.param("patience", "٣m", '"٣m" is not a duration such as 30s, 10m or 1h30m', id="other digits"),
-        pytest.param("queueing", "fifo", '"fifo" is not known; use strict', id="unknown order"),
-        pytest.param("preemption", "all", '"all" is not known; use lower-priority', id="unknown preemption"),
-    ],
+@cases(
+    "key, text, problem",
+    ("no duration", "patience", "soon", '"soon" is not a duration such as 30s, 10m or 1h30m'),
+    ("a book", "patience", "x" * 9000, f'"{"x" * 80}" is not a duration such as 30s, 10m or 1h30m'),
+    ("a book of an order", "queueing", "x" * 9000, f'"{"x" * 80}" is not known; use strict'),
+    ("a negative one", "patience", "-5m", '"-5m" is not a duration such as 30s, 10m or 1h30m'),
+    ("other digits", "patience", "٣m", '"٣m" is not a duration such as 30s, 10m or 1h30m'),
+    ("unknown order", "queueing", "fifo", '"fifo" is not known; use strict'),
+    ("unknown preemption", "preemption", "all", '"all" is not known; use lower-priority'),
 )
 def test_what_cannot_be_read_counts_for_nothing_and_is_said(key: str, text: str, problem: str) -> None:
     said = annotated(**{key: text})

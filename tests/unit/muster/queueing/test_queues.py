@@ -7,18 +7,17 @@ import pytest
 from muster.model.objects import InvalidObjectError, Queue
 from muster.queueing.queue_tree import exceeding
 from muster.queueing.queue_view import read_queue
+from tests.support.cases import cases
 from tests.support.manifests.observed import amounts, made, queue
 
 
-@pytest.mark.parametrize(
-    ("state", "is_open", "closed"),
-    [
-        pytest.param("Open", True, False, id="open"),
-        pytest.param("", False, False, id="too new to have a state"),
-        pytest.param("Closed", False, True, id="closed"),
-        pytest.param("Closing", False, True, id="being closed"),
-        pytest.param("Unknown", False, True, id="unknown"),
-    ],
+@cases(
+    "state, is_open, closed",
+    ("open", "Open", True, False),
+    ("too new to have a state", "", False, False),
+    ("closed", "Closed", False, True),
+    ("being closed", "Closing", False, True),
+    ("unknown", "Unknown", False, True),
 )
 def test_only_an_open_queue_takes_work_and_a_new_one_is_not_closed(state: str, is_open: bool, closed: bool) -> None:  # noqa: FBT001
     view = read_queue(made(Queue, queue(state=state)))
@@ -52,20 +51,18 @@ def test_a_capability_that_is_no_amount_is_refused_by_field() -> None:
         read_queue(made(Queue, queue(cpu="four")))
 
 
-@pytest.mark.parametrize(
-    ("need", "limit", "words"),
-    [
-        pytest.param({"cpu": "6"}, {"cpu": "4"}, ("cpu 6", "cpu 4"), id="over"),
-        pytest.param({"cpu": "4"}, {"cpu": "4"}, None, id="exactly"),
-        pytest.param({"gpu": "1"}, {"cpu": "4"}, None, id="not limited"),
-        pytest.param({"cpu": "1"}, {"gpu": "1"}, None, id="not needed"),
-        pytest.param(
-            {"cpu": "6", "memory": "1Gi", "gpu": "9"},
-            {"cpu": "4", "memory": "6Gi", "gpu": "8"},
-            ("cpu 6 and nvidia.com/gpu 9", "cpu 4 and nvidia.com/gpu 8"),
-            id="names those that are over, and no others",
-        ),
-    ],
+@cases(
+    "need, limit, words",
+    ("over", {"cpu": "6"}, {"cpu": "4"}, ("cpu 6", "cpu 4")),
+    ("exactly", {"cpu": "4"}, {"cpu": "4"}, None),
+    ("not limited", {"gpu": "1"}, {"cpu": "4"}, None),
+    ("not needed", {"cpu": "1"}, {"gpu": "1"}, None),
+    (
+        "names those that are over, and no others",
+        {"cpu": "6", "memory": "1Gi", "gpu": "9"},
+        {"cpu": "4", "memory": "6Gi", "gpu": "8"},
+        ("cpu 6 and nvidia.com/gpu 9", "cpu 4 and nvidia.com/gpu 8"),
+    ),
 )
 def test_what_is_more_than_a_queue_can_ever_give(
     need: dict[str, str], limit: dict[str, str], words: tuple[str, str] | None
@@ -82,22 +79,20 @@ def test_what_a_queue_has_among_its_siblings() -> None:
     assert (view.weight, view.deserved, view.by_age) == (1, amounts(cpu="2"), True)
 
 
-@pytest.mark.parametrize(
-    ("said", "unread"),
-    [
-        pytest.param(
-            {"muster.dev/patienc": "20m"},
-            ["metadata.annotations[muster.dev/patienc]: muster reads no such key; did you mean muster.dev/patience?"],
-            id="misspelled",
-        ),
-        pytest.param(
-            {"muster.dev/requeue-after": "20m"},
-            ["metadata.annotations[muster.dev/requeue-after]: muster reads no such key here; remove it"],
-            id="a workload's",
-        ),
-        pytest.param({"muster.dev/patience": "20m", "muster.dev/patience-was": "1h"}, None, id="beside the right one"),
-        pytest.param({"muster.dev/patience": "20m", "example.com/patience": "1h"}, [], id="others'"),
-    ],
+@cases(
+    "said, unread",
+    (
+        "misspelled",
+        {"muster.dev/patienc": "20m"},
+        ["metadata.annotations[muster.dev/patienc]: muster reads no such key; did you mean muster.dev/patience?"],
+    ),
+    (
+        "a workload's",
+        {"muster.dev/requeue-after": "20m"},
+        ["metadata.annotations[muster.dev/requeue-after]: muster reads no such key here; remove it"],
+    ),
+    ("beside the right one", {"muster.dev/patience": "20m", "muster.dev/patience-was": "1h"}, None),
+    ("others'", {"muster.dev/patience": "20m", "example.com/patience": "1h"}, []),
 )
 def test_annotations_that_are_not_read_are_named(said: dict[str, str], unread: list[str] | None) -> None:
     view = read_queue(made(Queue, {"metadata": {"name": "q", "annotations": said}}))

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
@@ -13,6 +12,7 @@ from muster.queueing.entries import Claim
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import Resources, minus
+from tests.support.cases import cases
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts, made
 from tests.support.queueing.world import Holder
@@ -137,14 +137,12 @@ def test_a_queue_that_is_not_reclaimable_gives_nothing_back() -> None:
     assert starts(books, waits("small", "poor", 1)) == ["small"]
 
 
-@pytest.mark.parametrize(
-    ("guaranteed", "most"),
-    [
-        pytest.param("2", 5, id="more is there"),
-        pytest.param("7", 3, id="two of four pods may go"),
-        pytest.param("9", 1, id="none may go"),
-        pytest.param("12", 1, id="less is there"),
-    ],
+@cases(
+    "guaranteed, most",
+    ("more is there", "2", 5),
+    ("two of four pods may go", "7", 3),
+    ("none may go", "9", 1),
+    ("less is there", "12", 1),
 )
 def test_no_pod_is_taken_that_leaves_its_queue_less_than_its_guarantee(guaranteed: str, most: int) -> None:
     """It holds nine of each resource, and each of its four spare pods has one of each."""
@@ -156,14 +154,12 @@ def test_no_pod_is_taken_that_leaves_its_queue_less_than_its_guarantee(guarantee
     assert max(found) == most
 
 
-@pytest.mark.parametrize(
-    ("deserved", "guarantee", "counts"),
-    [
-        pytest.param({"cpu": "5"}, {}, True, id="cpu is deserved"),
-        pytest.param({"gpu": "5"}, {}, False, id="only gpu is"),
-        pytest.param({"gpu": "5"}, {"cpu": "2"}, True, id="cpu is guaranteed"),
-        pytest.param({}, {}, True, id="by weight"),
-    ],
+@cases(
+    "deserved, guarantee, counts",
+    ("cpu is deserved", {"cpu": "5"}, {}, True),
+    ("only gpu is", {"gpu": "5"}, {}, False),
+    ("cpu is guaranteed", {"gpu": "5"}, {"cpu": "2"}, True),
+    ("by weight", {}, {}, True),
 )
 def test_a_queue_that_deserves_nothing_of_what_a_gang_needs_gets_nothing_back(
     deserved: dict[str, str],

@@ -10,6 +10,7 @@ from muster.queueing.forecast import forecast, start
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import DRAINS, ROOT, QueueView
 from muster.queueing.reservations import Reservation
+from tests.support.cases import cases
 from tests.support.manifests.observed import amounts
 from tests.support.queueing.world import Holder, World
 
@@ -142,13 +143,11 @@ def test_a_gang_that_ends_in_time_passes_and_one_that_does_not_waits() -> None:
     assert ledger.startable("q", NOW) == [short.key, small.key]
 
 
-@pytest.mark.parametrize(
-    ("queues", "gangs", "drains"),
-    [
-        pytest.param(600.0, 7200.0, 600.0, id="as the queue says"),
-        pytest.param(None, 7200.0, 7200.0, id="else as stands on the PodGroup of the gang that was passed"),
-        pytest.param(None, None, DRAINS, id="else by default"),
-    ],
+@cases(
+    "queues, gangs, drains",
+    ("as the queue says", 600.0, 7200.0, 600.0),
+    ("else as stands on the PodGroup of the gang that was passed", None, 7200.0, 7200.0),
+    ("else by default", None, None, DRAINS),
 )
 def test_estimates_are_trusted_until_the_queue_drains(queues: float | None, gangs: float | None, drains: float) -> None:
     """Nothing happens meanwhile but time."""
@@ -265,7 +264,7 @@ def longest_wait_behind_small_gangs(seed: int, view: QueueView, run: Run | None)
     return longest
 
 
-@pytest.mark.parametrize("about", [None, 100.0, 500.0], ids=["nothing known", "too short", "as they run"])
+@cases("about", ("nothing known", None), ("too short", 100.0), ("as they run", 500.0))
 @pytest.mark.parametrize("seed", range(5))
 def test_a_large_gang_waits_no_longer_than_its_queue_takes_to_drain(seed: int, about: float | None) -> None:
     """Whatever is known of the small ones."""

@@ -3,7 +3,6 @@
 from fractions import Fraction
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +10,7 @@ from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.shares import Shares, percent
 from muster.queueing.usage import amounts_of
+from tests.support.cases import cases
 from tests.support.manifests.observed import amounts
 
 
@@ -78,15 +78,13 @@ def test_where_the_parent_has_no_limit_the_one_above_it_counts() -> None:
     assert shares.of("a", {"cpu": 2 * 10**9}) == 1.5
 
 
-@pytest.mark.parametrize(
-    ("org", "root", "by_age"),
-    [
-        pytest.param({}, {}, False, id="by share"),
-        pytest.param({"by_age": True}, {}, True, id="the parent says so"),
-        pytest.param({}, {"by_age": True}, False, id="not of the queues further down"),
-        pytest.param({"strict": True}, {}, True, id="one strict line"),
-        pytest.param({}, {"strict": True}, True, id="one strict line further up"),
-    ],
+@cases(
+    "org, root, by_age",
+    ("by share", {}, {}, False),
+    ("the parent says so", {"by_age": True}, {}, True),
+    ("not of the queues further down", {}, {"by_age": True}, False),
+    ("one strict line", {"strict": True}, {}, True),
+    ("one strict line further up", {}, {"strict": True}, True),
 )
 def test_where_age_counts_and_not_the_share(org: dict[str, bool], root: dict[str, bool], *, by_age: bool) -> None:
     found = QueueTree([opened(ROOT, "", **root), opened("org", ROOT, **org), opened("a")])

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from muster.queueing.queue_view import ROOT, QueueView
 from muster.queueing.shares import Shares, percent
 from muster.queueing.usage import Usage, amounts_of
 from muster.resources.amounts import Resources
+from tests.support.cases import cases
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
 from tests.support.queueing.world import Holder, World
@@ -364,9 +364,7 @@ def test_nobody_passes_a_large_gang_of_a_queue_that_has_nothing_when_its_patienc
     assert books.startable("a", NOW) == []
 
 
-@pytest.mark.parametrize(
-    "b", [QueueView("b", "Closed", {}), QueueView("b", "Open", {}, on_hold=True)], ids=["closed", "on hold"]
-)
+@cases("b", ("closed", QueueView("b", "Closed", {})), ("on hold", QueueView("b", "Open", {}, on_hold=True)))
 def test_a_sibling_in_which_nothing_starts_goes_before_nobody(b: QueueView) -> None:
     books = beside(QueueView("a", "Open", {}), b, cpu="8")
     books.hold(Claim(key("runs"), "a", amounts(cpu="7")))

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
@@ -17,6 +16,7 @@ from muster.queueing.unplaced_claims import soft_in
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources
 from tests.support.calls import Calls
+from tests.support.cases import cases
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
 
@@ -207,7 +207,7 @@ def one_ends(books: Ledger) -> None:
     assert books.forget(key("runs"))
 
 
-@pytest.mark.parametrize("limit", [FEW // 2, MANY * 2], ids=["more than the limit is soft", "less is soft"])
+@cases("limit", ("more than the limit is soft", FEW // 2), ("less is soft", MANY * 2))
 def test_an_event_costs_as_much_however_many_claims_are_soft(limit: int) -> None:
     """Unless it is about one of them. Python may clean up meanwhile, which is a call or two."""
     assert calls(without_nodes(MANY, limit), one_ends) <= calls(without_nodes(FEW, limit), one_ends) + 10

@@ -3,6 +3,7 @@
 import pytest
 
 from muster.resources.amounts import as_text, describe, largest, minus, times, total, within
+from tests.support.cases import cases
 from tests.support.manifests.observed import amounts
 
 
@@ -24,15 +25,13 @@ def test_largest_takes_each_resource_from_whoever_has_more() -> None:
     assert largest(amounts(cpu="1", memory="2Gi"), amounts(cpu="3", gpu="1")) == amounts(cpu="3", memory="2Gi", gpu="1")
 
 
-@pytest.mark.parametrize(
-    ("need", "limit", "fits"),
-    [
-        pytest.param({"cpu": "2"}, {"cpu": "2"}, True, id="exactly"),
-        pytest.param({"cpu": "2001m"}, {"cpu": "2"}, False, id="a thousandth over"),
-        pytest.param({"gpu": "8"}, {"cpu": "2"}, True, id="what the limit does not name is unlimited"),
-        pytest.param({}, {"cpu": "0"}, True, id="nothing fits into nothing"),
-        pytest.param({"cpu": "1", "memory": "2Gi"}, {"cpu": "1", "memory": "1Gi"}, False, id="every resource must fit"),
-    ],
+@cases(
+    "need, limit, fits",
+    ("exactly", {"cpu": "2"}, {"cpu": "2"}, True),
+    ("a thousandth over", {"cpu": "2001m"}, {"cpu": "2"}, False),
+    ("what the limit does not name is unlimited", {"gpu": "8"}, {"cpu": "2"}, True),
+    ("nothing fits into nothing", {}, {"cpu": "0"}, True),
+    ("every resource must fit", {"cpu": "1", "memory": "2Gi"}, {"cpu": "1", "memory": "1Gi"}, False),
 )
 def test_within(need: dict[str, str], limit: dict[str, str], fits: bool) -> None:  # noqa: FBT001
     assert within(amounts(**need), amounts(**limit)) is fits

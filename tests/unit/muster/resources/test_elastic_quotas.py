@@ -7,6 +7,7 @@ import pytest
 from muster.model.objects import InvalidObjectError, convert
 from muster.resources.amounts import as_text
 from muster.resources.elastic_quotas import ElasticQuota, guaranteed, largest_use, used
+from tests.support.cases import cases
 
 JSON = dict[str, Any]
 
@@ -15,38 +16,32 @@ def quota(spec: JSON) -> ElasticQuota:
     return convert({"metadata": {"name": "quota", "namespace": "team-a"}, "spec": spec}, ElasticQuota)
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param({}, {}, id="no max limits nothing"),
-        pytest.param({"min": {"cpu": "1"}}, {}, id="a min alone limits nothing"),
-        pytest.param({"max": None}, {}, id="null is absent"),
-        pytest.param(
-            {"max": {}}, {"cpu": "0", "memory": "0", "ephemeral-storage": "0"}, id="an empty one allows nothing"
-        ),
-        pytest.param(
-            {"max": {"cpu": 4, "memory": "8Gi", "ephemeral-storage": "1Ti"}},
-            {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "1Ti"},
-            id="as it says",
-        ),
-        pytest.param(
-            {"max": {"nvidia.com/gpu": "2", "memory": "1Gi"}},
-            {"cpu": "0", "memory": "1Gi", "ephemeral-storage": "0", "nvidia.com/gpu": "2"},
-            id="what it leaves out is 0 of the three plain resources",
-        ),
-    ],
+@cases(
+    "spec, expected",
+    ("no max limits nothing", {}, {}),
+    ("a min alone limits nothing", {"min": {"cpu": "1"}}, {}),
+    ("null is absent", {"max": None}, {}),
+    ("an empty one allows nothing", {"max": {}}, {"cpu": "0", "memory": "0", "ephemeral-storage": "0"}),
+    (
+        "as it says",
+        {"max": {"cpu": 4, "memory": "8Gi", "ephemeral-storage": "1Ti"}},
+        {"cpu": "4", "memory": "8Gi", "ephemeral-storage": "1Ti"},
+    ),
+    (
+        "what it leaves out is 0 of the three plain resources",
+        {"max": {"nvidia.com/gpu": "2", "memory": "1Gi"}},
+        {"cpu": "0", "memory": "1Gi", "ephemeral-storage": "0", "nvidia.com/gpu": "2"},
+    ),
 )
 def test_the_largest_use(spec: JSON, expected: dict[str, str]) -> None:
     assert as_text(largest_use(quota(spec))) == expected
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        pytest.param({}, {}, id="no min"),
-        pytest.param({"max": {"cpu": "4"}}, {}, id="a max guarantees nothing"),
-        pytest.param({"min": {"cpu": "1500m", "nvidia.com/gpu": 1}}, {"cpu": "1500m", "nvidia.com/gpu": "1"}, id="min"),
-    ],
+@cases(
+    "spec, expected",
+    ("no min", {}, {}),
+    ("a max guarantees nothing", {"max": {"cpu": "4"}}, {}),
+    ("min", {"min": {"cpu": "1500m", "nvidia.com/gpu": 1}}, {"cpu": "1500m", "nvidia.com/gpu": "1"}),
 )
 def test_what_is_guaranteed(spec: JSON, expected: dict[str, str]) -> None:
     assert as_text(guaranteed(quota(spec))) == expected

@@ -9,6 +9,7 @@ from muster.model.pods import PodSpec
 from muster.resources.amounts import as_text
 from muster.resources.limit_ranges import LimitRange, with_limit_ranges
 from muster.resources.pod_requests import pod_requests
+from tests.support.cases import cases
 
 JSON = dict[str, Any]
 
@@ -25,29 +26,18 @@ def completed(spec: JSON, *limit_ranges: LimitRange) -> dict[str, str]:
     return as_text(pod_requests(with_limit_ranges(convert(spec, PodSpec), limit_ranges)))
 
 
-@pytest.mark.parametrize(
-    ("item", "asked", "expected"),
-    [
-        pytest.param({"defaultRequest": {"cpu": "1"}}, asks(), {"cpu": "1"}, id="default request"),
-        pytest.param({"default": {"cpu": "2"}}, asks(), {"cpu": "2"}, id="a default limit is the request too"),
-        pytest.param({"max": {"cpu": "3"}}, asks(), {"cpu": "3"}, id="a bound above is the limit, and so the request"),
-        pytest.param({"min": {"cpu": "4"}}, asks(), {"cpu": "4"}, id="a bound below is the request"),
-        pytest.param(
-            {"min": {"cpu": "1"}, "max": {"cpu": "9"}, "default": {"cpu": "5"}},
-            asks(),
-            {"cpu": "5"},
-            id="limit over min",
-        ),
-        pytest.param(
-            {"default": {"cpu": "5"}, "defaultRequest": {"cpu": "2"}}, asks(), {"cpu": "2"}, id="request over limit"
-        ),
-        pytest.param({"defaultRequest": {"cpu": "1"}}, asks({"cpu": "7"}), {"cpu": "7"}, id="what is asked for stays"),
-        pytest.param({"defaultRequest": {"cpu": "1"}}, asks(cpu="6"), {"cpu": "6"}, id="a limit stands in before"),
-        pytest.param({"defaultRequest": {"cpu": "1"}}, asks({"cpu": "0"}), {"cpu": "0"}, id="zero is said"),
-        pytest.param(
-            {"defaultRequest": {"cpu": "1"}}, asks({"memory": "1Gi"}), {"cpu": "1", "memory": "1Gi"}, id="by resource"
-        ),
-    ],
+@cases(
+    "item, asked, expected",
+    ("default request", {"defaultRequest": {"cpu": "1"}}, asks(), {"cpu": "1"}),
+    ("a default limit is the request too", {"default": {"cpu": "2"}}, asks(), {"cpu": "2"}),
+    ("a bound above is the limit, and so the request", {"max": {"cpu": "3"}}, asks(), {"cpu": "3"}),
+    ("a bound below is the request", {"min": {"cpu": "4"}}, asks(), {"cpu": "4"}),
+    ("limit over min", {"min": {"cpu": "1"}, "max": {"cpu": "9"}, "default": {"cpu": "5"}}, asks(), {"cpu": "5"}),
+    ("request over limit", {"default": {"cpu": "5"}, "defaultRequest": {"cpu": "2"}}, asks(), {"cpu": "2"}),
+    ("what is asked for stays", {"defaultRequest": {"cpu": "1"}}, asks({"cpu": "7"}), {"cpu": "7"}),
+    ("a limit stands in before", {"defaultRequest": {"cpu": "1"}}, asks(cpu="6"), {"cpu": "6"}),
+    ("zero is said", {"defaultRequest": {"cpu": "1"}}, asks({"cpu": "0"}), {"cpu": "0"}),
+    ("by resource", {"defaultRequest": {"cpu": "1"}}, asks({"memory": "1Gi"}), {"cpu": "1", "memory": "1Gi"}),
 )
 def test_a_container_gets_what_it_does_not_say(item: JSON, asked: JSON, expected: dict[str, str]) -> None:
     assert completed({"containers": [asked]}, limit_range(**item)) == expected

@@ -8,6 +8,7 @@ from muster.model.objects import InvalidObjectError, convert
 from muster.resources.amounts import as_text, parse_resources
 from muster.resources.elastic_quotas import Ceiling, ElasticQuota, NamespaceLimit, NamespaceLimits, limit_of
 from muster.resources.quantity import Quantity
+from tests.support.cases import cases
 
 JSON = dict[str, Any]
 
@@ -62,21 +63,19 @@ def test_a_quota_that_cannot_be_read_is_an_error() -> None:
         limit_of([quota("a"), quota("b", min={"cpu": "much"})])
 
 
-@pytest.mark.parametrize(
-    ("need", "said"),
-    [
-        pytest.param({"cpu": "4", "memory": "8Gi"}, None, id="all of it"),
-        pytest.param(
-            {"cpu": "5", "memory": "9Gi"},
-            'needs cpu 5 and memory 9Gi, ElasticQuota "a" has max cpu 4 and memory 8Gi',
-            id="more",
-        ),
-        pytest.param(
-            {"cpu": "1", "ephemeral-storage": "1Gi"},
-            'needs ephemeral-storage 1Gi, ElasticQuota "a" has max ephemeral-storage 0',
-            id="what the max leaves out",
-        ),
-    ],
+@cases(
+    "need, said",
+    ("all of it", {"cpu": "4", "memory": "8Gi"}, None),
+    (
+        "more",
+        {"cpu": "5", "memory": "9Gi"},
+        'needs cpu 5 and memory 9Gi, ElasticQuota "a" has max cpu 4 and memory 8Gi',
+    ),
+    (
+        "what the max leaves out",
+        {"cpu": "1", "ephemeral-storage": "1Gi"},
+        'needs ephemeral-storage 1Gi, ElasticQuota "a" has max ephemeral-storage 0',
+    ),
 )
 def test_what_is_above_the_max_never_runs(need: JSON, said: str | None) -> None:
     own = {"cpu": "4", "memory": "8Gi"}
@@ -84,20 +83,16 @@ def test_what_is_above_the_max_never_runs(need: JSON, said: str | None) -> None:
     assert bound.never(parse_resources(need, path="test")) == said
 
 
-@pytest.mark.parametrize(
-    ("need", "said"),
-    [
-        pytest.param({"cpu": "10"}, None, id="own and borrowed"),
-        pytest.param(
-            {"cpu": "11"}, "needs cpu 11, the ElasticQuotas of all namespaces have min cpu 10 together", id="more"
-        ),
-        pytest.param(
-            {"gpu": "1"},
-            "needs nvidia.com/gpu 1, the ElasticQuotas of all namespaces have min nvidia.com/gpu 0 together",
-            id="what no min names",
-        ),
-        pytest.param({"cpu": "1", "gpu": "0"}, None, id="nothing of what no min names"),
-    ],
+@cases(
+    "need, said",
+    ("own and borrowed", {"cpu": "10"}, None),
+    ("more", {"cpu": "11"}, "needs cpu 11, the ElasticQuotas of all namespaces have min cpu 10 together"),
+    (
+        "what no min names",
+        {"gpu": "1"},
+        "needs nvidia.com/gpu 1, the ElasticQuotas of all namespaces have min nvidia.com/gpu 0 together",
+    ),
+    ("nothing of what no min names", {"cpu": "1", "gpu": "0"}, None),
 )
 def test_what_is_above_the_sum_of_all_min_never_runs(need: JSON, said: str | None) -> None:
     bound = ceiling({"cpu": "4"}, {"cpu": "3"}, min={"cpu": "3"})

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from muster.model.objects import convert
 from muster.model.pods import PodSpec
 from muster.resources.amounts import as_text
@@ -12,6 +10,7 @@ from muster.resources.pod_defaults import PodDefaults, RuntimeClass
 from muster.validation.context import Context
 from muster.validation.workload import judge
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
+from tests.support.cases import cases
 from tests.support.manifests.observed import JSON, lines, made, ray_cluster, template, workers
 
 
@@ -45,56 +44,60 @@ def test_limit_ranges_and_overhead_are_both_added() -> None:
     assert as_text(gang.roles[1].requests) == {"cpu": "2250m", "memory": "416Mi"}
 
 
-@pytest.mark.parametrize(
-    ("runtimes", "spec", "cpu", "warning"),
-    [
-        pytest.param(KATA, {}, "1", "", id="no class named"),
-        pytest.param(KATA, {"runtimeClassName": None}, "1", "", id="null"),
-        pytest.param(KATA, {"runtimeClassName": "bare"}, "1", "", id="a class without overhead"),
-        pytest.param(None, {"runtimeClassName": "gone"}, "1", "", id="no class is known: none is missing"),
-        pytest.param(
-            None, {"runtimeClassName": "kata", "overhead": {"cpu": "1"}}, "2", "", id="nor is any overhead wrong"
-        ),
-        pytest.param(
-            KATA,
-            {"runtimeClassName": "gone"},
-            "1",
+@cases(
+    "runtimes, spec, cpu, warning",
+    ("no class named", KATA, {}, "1", ""),
+    ("null", KATA, {"runtimeClassName": None}, "1", ""),
+    ("a class without overhead", KATA, {"runtimeClassName": "bare"}, "1", ""),
+    ("no class is known: none is missing", None, {"runtimeClassName": "gone"}, "1", ""),
+    ("nor is any overhead wrong", None, {"runtimeClassName": "kata", "overhead": {"cpu": "1"}}, "2", ""),
+    (
+        "a class that is missing",
+        KATA,
+        {"runtimeClassName": "gone"},
+        "1",
+        (
             f'{PATH}.runtimeClassName: RuntimeClass "gone" does not exist; the apiserver refuses such pods, '
-            "name an existing class or create it first",
-            id="a class that is missing",
+            "name an existing class or create it first"
         ),
-        pytest.param(
-            KATA,
-            {"runtimeClassName": "kata", "overhead": {"cpu": "0.25", "memory": "163840Ki"}},
-            "1250m",
-            "",
-            id="the same overhead, in other words",
-        ),
-        pytest.param(
-            KATA,
-            {"runtimeClassName": "kata", "overhead": {"cpu": "1"}},
-            "2",
+    ),
+    (
+        "the same overhead, in other words",
+        KATA,
+        {"runtimeClassName": "kata", "overhead": {"cpu": "0.25", "memory": "163840Ki"}},
+        "1250m",
+        "",
+    ),
+    (
+        "another overhead",
+        KATA,
+        {"runtimeClassName": "kata", "overhead": {"cpu": "1"}},
+        "2",
+        (
             f'{PATH}.overhead: found cpu 1, RuntimeClass "kata" has cpu 250m and memory 160Mi; '
-            "the apiserver refuses such pods, leave the overhead to the RuntimeClass",
-            id="another overhead",
+            "the apiserver refuses such pods, leave the overhead to the RuntimeClass"
         ),
-        pytest.param(
-            KATA,
-            {"runtimeClassName": "bare", "overhead": {"cpu": "1"}},
-            "2",
+    ),
+    (
+        "an overhead that the class has not",
+        KATA,
+        {"runtimeClassName": "bare", "overhead": {"cpu": "1"}},
+        "2",
+        (
             f'{PATH}.overhead: found cpu 1, RuntimeClass "bare" has nothing; '
-            "the apiserver refuses such pods, leave the overhead to the RuntimeClass",
-            id="an overhead that the class has not",
+            "the apiserver refuses such pods, leave the overhead to the RuntimeClass"
         ),
-        pytest.param(
-            KATA,
-            {"overhead": {"cpu": "1"}},
-            "2",
+    ),
+    (
+        "an overhead without a class",
+        KATA,
+        {"overhead": {"cpu": "1"}},
+        "2",
+        (
             f"{PATH}.overhead: found cpu 1, there is no runtimeClassName; "
-            "the apiserver refuses such pods, leave the overhead to the RuntimeClass",
-            id="an overhead without a class",
+            "the apiserver refuses such pods, leave the overhead to the RuntimeClass"
         ),
-    ],
+    ),
 )
 def test_what_the_apiserver_will_refuse_is_warned_about(
     runtimes: dict[str, RuntimeClass] | None, spec: JSON, cpu: str, warning: str

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.resources.quantity import ZERO, InvalidQuantityError, Quantity, parse_quantity
+from tests.support.cases import cases
 
 NANO = 10**9
 
@@ -68,18 +69,16 @@ def test_refuses_what_the_apiserver_refuses_and_quotes_it(text: str) -> None:
     assert f'"{text}"' in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("number", "canonical"),
-    [
-        pytest.param(1, "1", id="integer"),
-        pytest.param(1.5, "1500m", id="float"),
-        pytest.param(0.1, "100m", id="float that binary cannot hold"),
-        pytest.param(2**31, "2147483648", id="large integer"),
-        pytest.param(1e22, "10e21", id="float in exponent form"),
-        pytest.param(1e16, "10P", id="float that only Python writes with an exponent"),
-        pytest.param(-1e-5, "-10u", id="small float that only Python writes with an exponent"),
-        pytest.param(1e-7, "100e-9", id="tiny float"),
-    ],
+@cases(
+    "number, canonical",
+    ("integer", 1, "1"),
+    ("float", 1.5, "1500m"),
+    ("float that binary cannot hold", 0.1, "100m"),
+    ("large integer", 2**31, "2147483648"),
+    ("float in exponent form", 1e22, "10e21"),
+    ("float that only Python writes with an exponent", 1e16, "10P"),
+    ("small float that only Python writes with an exponent", -1e-5, "-10u"),
+    ("tiny float", 1e-7, "100e-9"),
 )
 def test_numbers_count_as_their_json_text(number: float, canonical: str) -> None:
     assert str(parse_quantity(number)) == canonical
@@ -125,16 +124,14 @@ def test_prints_the_canonical_form(text: str, canonical: str) -> None:
     assert str(parse_quantity(text)) == canonical
 
 
-@pytest.mark.parametrize(
-    ("text", "nano"),
-    [
-        pytest.param("0.1n", 1, id="a tenth of a nano"),
-        pytest.param("1.0000000001", NANO + 1, id="ten digits after the point"),
-        pytest.param("-0.1n", -1, id="below zero, away from it"),
-        pytest.param("0.0000000001Ki", 103, id="binary: 102.4 nano"),
-        pytest.param("1e-64", 1, id="smallest exponent"),
-        pytest.param("0.0n", 0, id="zero stays zero"),
-    ],
+@cases(
+    "text, nano",
+    ("a tenth of a nano", "0.1n", 1),
+    ("ten digits after the point", "1.0000000001", NANO + 1),
+    ("below zero, away from it", "-0.1n", -1),
+    ("binary: 102.4 nano", "0.0000000001Ki", 103),
+    ("smallest exponent", "1e-64", 1),
+    ("zero stays zero", "0.0n", 0),
 )
 def test_rounds_away_from_zero_at_nano(text: str, nano: int) -> None:
     assert parse_quantity(text).nano == nano
@@ -157,21 +154,19 @@ def test_decimal_values_are_not_capped() -> None:
     assert parse_quantity("100E").nano == 10**20 * NANO
 
 
-@pytest.mark.parametrize(
+@cases(
     "hostile",
-    [
-        pytest.param("1e65", id="exponent just too large"),
-        pytest.param("1e-65", id="exponent just too small"),
-        pytest.param("1e9999999", id="a number of ten million digits"),
-        pytest.param("1e" + "9" * 120, id="an exponent of 120 digits"),
-        pytest.param("9" * 129, id="longer than any amount"),
-        pytest.param("9" * 1_000_000, id="a million digits"),
-        pytest.param("1" + "." * 1_000_000, id="a million points"),
-        pytest.param(10**5000, id="an integer that Python itself does not print"),
-        pytest.param(1e300, id="a large float"),
-        pytest.param(float("inf"), id="infinity"),
-        pytest.param(float("nan"), id="not a number"),
-    ],
+    ("exponent just too large", "1e65"),
+    ("exponent just too small", "1e-65"),
+    ("a number of ten million digits", "1e9999999"),
+    ("an exponent of 120 digits", "1e" + "9" * 120),
+    ("longer than any amount", "9" * 129),
+    ("a million digits", "9" * 1_000_000),
+    ("a million points", "1" + "." * 1_000_000),
+    ("an integer that Python itself does not print", 10**5000),
+    ("a large float", 1e300),
+    ("infinity", float("inf")),
+    ("not a number", float("nan")),
 )
 def test_hostile_input_is_refused_at_once_and_shortly(hostile: str | float) -> None:
     """Neither the work nor the message grows with what somebody sends; with large numbers work takes large memory."""
@@ -255,14 +250,12 @@ def test_subtraction_undoes_addition(one: Quantity, other: Quantity) -> None:
     assert one + other - other == one
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "text"),
-    [
-        pytest.param("1Gi", "1024", "1048577Ki", id="binary first"),
-        pytest.param("1k", "1Ki", "2024", id="decimal first"),
-        pytest.param("0", "1Gi", "1Gi", id="zero has no family"),
-        pytest.param("0.00048828125Ki", "1023.5", "1024", id="less than one is decimal, whatever its suffix"),
-    ],
+@cases(
+    "first, second, text",
+    ("binary first", "1Gi", "1024", "1048577Ki"),
+    ("decimal first", "1k", "1Ki", "2024"),
+    ("zero has no family", "0", "1Gi", "1Gi"),
+    ("less than one is decimal, whatever its suffix", "0.00048828125Ki", "1023.5", "1024"),
 )
 def test_a_sum_is_printed_in_the_family_of_its_first_part(first: str, second: str, text: str) -> None:
     assert str(parse_quantity(first) + parse_quantity(second)) == text

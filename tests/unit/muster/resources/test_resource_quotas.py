@@ -8,6 +8,7 @@ from muster.resources.amounts import as_text
 from muster.resources.pod_defaults import PodDefaults
 from muster.resources.resource_quotas import ResourceQuota, limits
 from muster.validation.context import Context
+from tests.support.cases import cases
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (
     JSON,
@@ -27,20 +28,18 @@ def refusals(manifest: JSON, *quotas: JSON) -> tuple[str, ...]:
     return lines(verdict.refusals)
 
 
-@pytest.mark.parametrize(
-    ("quota", "needs", "hard"),
-    [
-        pytest.param(resource_quota({"cpu": "2"}), "cpu 3", "cpu 2", id="cpu"),
-        pytest.param(resource_quota({"requests.cpu": "2500m"}), "cpu 3", "cpu 2500m", id="requests.cpu"),
-        pytest.param(resource_quota({"pods": "2"}), "pods 3", "pods 2", id="pods"),
-        pytest.param(resource_quota({"count/pods": "0"}), "pods 3", "pods 0", id="none"),
-        pytest.param(
-            resource_quota({"cpu": "9", "requests.cpu": "1", "memory": "1Gi"}),
-            "cpu 3 and memory 3Gi",
-            "cpu 1 and memory 1Gi",
-            id="the smaller of two that mean the same",
-        ),
-    ],
+@cases(
+    "quota, needs, hard",
+    ("cpu", resource_quota({"cpu": "2"}), "cpu 3", "cpu 2"),
+    ("requests.cpu", resource_quota({"requests.cpu": "2500m"}), "cpu 3", "cpu 2500m"),
+    ("pods", resource_quota({"pods": "2"}), "pods 3", "pods 2"),
+    ("none", resource_quota({"count/pods": "0"}), "pods 3", "pods 0"),
+    (
+        "the smaller of two that mean the same",
+        resource_quota({"cpu": "9", "requests.cpu": "1", "memory": "1Gi"}),
+        "cpu 3 and memory 3Gi",
+        "cpu 1 and memory 1Gi",
+    ),
 )
 def test_a_gang_that_a_quota_never_holds_is_refused(quota: JSON, needs: str, hard: str) -> None:
     (line,) = refusals(ray_cluster(), quota)
@@ -48,19 +47,15 @@ def test_a_gang_that_a_quota_never_holds_is_refused(quota: JSON, needs: str, har
     assert line == f"{said}lower the replicas or have the quota raised"
 
 
-@pytest.mark.parametrize(
+@cases(
     "quota",
-    [
-        pytest.param(resource_quota({"cpu": "3", "memory": "3Gi", "pods": "3"}), id="exactly enough"),
-        pytest.param(resource_quota({"limits.ephemeral-storage": "1"}), id="of limits that no pod has"),
-        pytest.param(resource_quota({"requests.storage": "0"}), id="of storage"),
-        pytest.param(resource_quota({"count/jobs.batch": "0"}), id="of other objects"),
-        pytest.param(resource_quota({"requests.nvidia.com/gpu": "0"}), id="of what it does not ask for"),
-        pytest.param(
-            {**resource_quota({}), "spec": {"hard": {"cpu": "1"}, "scopes": ["BestEffort"]}}, id="with a scope"
-        ),
-        pytest.param({**resource_quota({}), "spec": {"hard": {"cpu": "no"}}}, id="that cannot be read"),
-    ],
+    ("exactly enough", resource_quota({"cpu": "3", "memory": "3Gi", "pods": "3"})),
+    ("of limits that no pod has", resource_quota({"limits.ephemeral-storage": "1"})),
+    ("of storage", resource_quota({"requests.storage": "0"})),
+    ("of other objects", resource_quota({"count/jobs.batch": "0"})),
+    ("of what it does not ask for", resource_quota({"requests.nvidia.com/gpu": "0"})),
+    ("with a scope", {**resource_quota({}), "spec": {"hard": {"cpu": "1"}, "scopes": ["BestEffort"]}}),
+    ("that cannot be read", {**resource_quota({}), "spec": {"hard": {"cpu": "no"}}}),
 )
 def test_a_quota_that_holds_it_or_counts_something_else_refuses_nothing(quota: JSON) -> None:
     assert refusals(ray_cluster(), quota) == ()

@@ -4,8 +4,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from muster.cluster.observe import observe
 from muster.gangs.gang import gang_of
 from muster.gangs.intent import Defaults, find_intent
@@ -16,6 +14,7 @@ from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 from muster.schedulers import gang_name, named
 from muster.validation.context import Context
+from tests.support.cases import cases
 from tests.support.controller.stores import filled
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (
@@ -88,25 +87,21 @@ def test_a_pod_that_comes_when_the_others_run_is_in_no_group() -> None:
     assert KUBERNETES.binding(gang, intent, later.name).spec == {}
 
 
-@pytest.mark.parametrize(
-    ("manifest", "field"),
-    [
-        pytest.param(pytorch_job(policy={"queue": "q"}), "", id="all of it starts together"),
-        pytest.param(pytorch_job(policy={"minAvailable": 2}), "spec", id="more pods than it needs"),
-        pytest.param(
-            ray_cluster(workers(replicas=1, minReplicas=1), enableInTreeAutoscaling=True), "spec", id="an autoscaler"
-        ),
-        pytest.param(
-            ray_cluster(head=template(priorityClassName="high")),
-            "spec.headGroupSpec.template.spec.priorityClassName",
-            id="two priorities",
-        ),
-        pytest.param(
-            ray_cluster(workers(template=template(priorityClassName="high")), head=template(priorityClassName="high")),
-            "",
-            id="one priority in all templates",
-        ),
-    ],
+@cases(
+    "manifest, field",
+    ("all of it starts together", pytorch_job(policy={"queue": "q"}), ""),
+    ("more pods than it needs", pytorch_job(policy={"minAvailable": 2}), "spec"),
+    ("an autoscaler", ray_cluster(workers(replicas=1, minReplicas=1), enableInTreeAutoscaling=True), "spec"),
+    (
+        "two priorities",
+        ray_cluster(head=template(priorityClassName="high")),
+        "spec.headGroupSpec.template.spec.priorityClassName",
+    ),
+    (
+        "one priority in all templates",
+        ray_cluster(workers(template=template(priorityClassName="high")), head=template(priorityClassName="high")),
+        "",
+    ),
 )
 def test_what_it_cannot_do(manifest: JSON, field: str) -> None:
     workload, gang, intent = read_with_uid(manifest)
@@ -119,28 +114,24 @@ def test_a_loose_pod_group_holds_nobody_back() -> None:
     assert (found.spec.min_member, found.spec.min_task_member, found.spec.queue) == (1, {}, "q")
 
 
-@pytest.mark.parametrize(
+@cases(
     "manifest",
-    [
-        pytest.param(
-            ray_cluster(workers(), workers("idle", 0, template=template(priorityClassName="high"))), id="none"
-        ),
-        pytest.param(
-            {
-                **pytorch_job(policy={"queue": "q"}),
-                "apiVersion": "kubeflow.org/v2beta1",
-                "kind": "MPIJob",
-                "spec": {
-                    "launcherCreationPolicy": "WaitForWorkersReady",
-                    "mpiReplicaSpecs": {
-                        "Launcher": {"template": template(priorityClassName="high")},
-                        "Worker": {"replicas": 2, "template": template()},
-                    },
+    ("none", ray_cluster(workers(), workers("idle", 0, template=template(priorityClassName="high")))),
+    (
+        "a launcher that comes when the gang runs",
+        {
+            **pytorch_job(policy={"queue": "q"}),
+            "apiVersion": "kubeflow.org/v2beta1",
+            "kind": "MPIJob",
+            "spec": {
+                "launcherCreationPolicy": "WaitForWorkersReady",
+                "mpiReplicaSpecs": {
+                    "Launcher": {"template": template(priorityClassName="high")},
+                    "Worker": {"replicas": 2, "template": template()},
                 },
             },
-            id="a launcher that comes when the gang runs",
-        ),
-    ],
+        },
+    ),
 )
 def test_the_priority_of_pods_that_are_in_no_group_is_their_own(manifest: JSON) -> None:
     manifest["metadata"]["labels"] = {"volcano.sh/queue-name": "q"}
@@ -197,14 +188,12 @@ def plain(name: str, phase: str = "Pending", job: str = "job") -> JSON:
     return pod(name, owner=owner, labels=labels, annotations=said, phase=phase, **{**template()["spec"], **rest})
 
 
-@pytest.mark.parametrize(
-    ("others", "count"),
-    [
-        pytest.param([plain("c", "Succeeded"), plain("d", "Succeeded")], 2, id="two have succeeded"),
-        pytest.param([plain("c", "Failed"), plain("d"), plain("e")], 4, id="one has failed and was made again"),
-        pytest.param([plain("c", "Succeeded"), plain("d", "Failed"), plain("e")], 3, id="both"),
-        pytest.param([plain("c", "Succeeded", job="former"), plain("d")], 4, id="of a former run"),
-    ],
+@cases(
+    "others, count",
+    ("two have succeeded", [plain("c", "Succeeded"), plain("d", "Succeeded")], 2),
+    ("one has failed and was made again", [plain("c", "Failed"), plain("d"), plain("e")], 4),
+    ("both", [plain("c", "Succeeded"), plain("d", "Failed"), plain("e")], 3),
+    ("of a former run", [plain("c", "Succeeded", job="former"), plain("d")], 4),
 )
 def test_of_a_plain_gang_is_not_waited_for_who_has_ended_either(others: list[JSON], count: int) -> None:
     cluster = filled(KUBERNETES, pods=[plain("a"), plain("b"), *others])
@@ -213,17 +202,17 @@ def test_of_a_plain_gang_is_not_waited_for_who_has_ended_either(others: list[JSO
     assert manifest["spec"]["schedulingPolicy"]["gang"]["minCount"] == count
 
 
-@pytest.mark.parametrize(
-    ("group", "words"),
-    [
-        pytest.param("train", "", id="as the webhook wrote it"),
-        pytest.param(
-            "",
+@cases(
+    "group, words",
+    ("as the webhook wrote it", "train", ""),
+    (
+        "without the feature gate",
+        "",
+        (
             "spec.schedulingGroup: the apiserver dropped it: it needs the feature gate GenericWorkload and "
-            "scheduling.k8s.io/v1beta1",
-            id="without the feature gate",
+            "scheduling.k8s.io/v1beta1"
         ),
-    ],
+    ),
 )
 def test_held_pods_that_are_in_no_group_are_told_of_with_what_to_do(group: str, words: str) -> None:
     """Opened like that they would be placed one by one."""

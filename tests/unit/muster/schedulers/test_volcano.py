@@ -1,11 +1,10 @@
 """The PodGroup and the binding of pods in Volcano's words."""
 
-import pytest
-
 from muster.gangs.roles import Gang, Role
 from muster.model.objects import PodGroup, convert
 from muster.model.pods import Pod
 from muster.schedulers import SCHEDULERS
+from tests.support.cases import cases
 from tests.support.manifests.observed import JSON, gang_and_intent, made, pod, pytorch_job, ray_cluster, read, workers
 
 VOLCANO = SCHEDULERS["volcano"]
@@ -78,19 +77,17 @@ def test_a_pod_is_bound_by_annotations_and_carries_its_queue() -> None:
     assert binding.labels == {"volcano.sh/queue-name": "q"}
 
 
-@pytest.mark.parametrize(
-    ("manifest", "role", "kept"),
-    [
-        pytest.param(ray_cluster(), "headgroup", False, id="nobody is more than needed"),
-        pytest.param(pytorch_job(policy={"minAvailable": 2}), "master", True, id="every one is needed of the role"),
-        pytest.param(pytorch_job(policy={"minAvailable": 2}), "worker", False, id="some of the role are not needed"),
-        pytest.param(
-            ray_cluster(workers(replicas=1, minReplicas=1), enableInTreeAutoscaling=True),
-            "headgroup",
-            True,
-            id="an autoscaler may add some",
-        ),
-    ],
+@cases(
+    "manifest, role, kept",
+    ("nobody is more than needed", ray_cluster(), "headgroup", False),
+    ("every one is needed of the role", pytorch_job(policy={"minAvailable": 2}), "master", True),
+    ("some of the role are not needed", pytorch_job(policy={"minAvailable": 2}), "worker", False),
+    (
+        "an autoscaler may add some",
+        ray_cluster(workers(replicas=1, minReplicas=1), enableInTreeAutoscaling=True),
+        "headgroup",
+        True,
+    ),
 )
 def test_of_a_role_of_which_every_pod_is_needed_volcano_takes_none_back(
     manifest: JSON, role: str, *, kept: bool
@@ -100,15 +97,11 @@ def test_of_a_role_of_which_every_pod_is_needed_volcano_takes_none_back(
     assert VOLCANO.binding(*gang_and_intent(manifest), role).defaults == expected
 
 
-@pytest.mark.parametrize(
-    ("later", "kept"),
-    [
-        pytest.param(Role("more", 2, 0, {}, leads=False), False, id="one by one"),
-        pytest.param(Role("more", 2, 0, {}, leads=False, together=True), True, id="together"),
-        pytest.param(
-            Role("more", 1, 0, {}, leads=False, gated=False), True, id="a launcher that waits for its workers"
-        ),
-    ],
+@cases(
+    "later, kept",
+    ("one by one", Role("more", 2, 0, {}, leads=False), False),
+    ("together", Role("more", 2, 0, {}, leads=False, together=True), True),
+    ("a launcher that waits for its workers", Role("more", 1, 0, {}, leads=False, gated=False), True),
 )
 def test_pods_that_come_later_as_a_whole_are_not_taken_back_in_part(later: Role, *, kept: bool) -> None:
     """They are beyond the minimum, too."""

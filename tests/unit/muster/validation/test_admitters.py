@@ -15,6 +15,7 @@ from muster.queueing.queue_view import QueueView
 from muster.schedulers import named
 from muster.validation.context import Context
 from muster.validation.workload import Verdict
+from tests.support.cases import cases
 from tests.support.manifests.families import FAMILIES, Family, judged
 from tests.support.manifests.kueue import flavored_queue
 from tests.support.manifests.observed import JSON, amounts, made, ray_cluster, template
@@ -57,14 +58,12 @@ def test_a_queue_that_its_scheduler_places_nothing_in_refuses_all_the_same() -> 
     assert reasons(verdict(ray_cluster(labels=LABELS), CLOSED, defaults=elsewhere)) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("quota", "expected"),
-    [
-        pytest.param(flavored_queue({"cpu": "3", "memory": "3Gi"}), [], id="just enough"),
-        pytest.param(flavored_queue({"cpu": "2", "memory": "3Gi"}), [Reason.EXCEEDS_KUEUE_QUOTA], id="too little"),
-        pytest.param(flavored_queue({"cpu": "2", "memory": "3Gi"}, cohort="all"), [], id="what it may borrow"),
-        pytest.param(None, [], id="nobody knows the queue"),
-    ],
+@cases(
+    "quota, expected",
+    ("just enough", flavored_queue({"cpu": "3", "memory": "3Gi"}), []),
+    ("too little", flavored_queue({"cpu": "2", "memory": "3Gi"}), [Reason.EXCEEDS_KUEUE_QUOTA]),
+    ("what it may borrow", flavored_queue({"cpu": "2", "memory": "3Gi"}, cohort="all"), []),
+    ("nobody knows the queue", None, []),
 )
 def test_what_no_quota_of_kueues_can_hold_is_warned_of(quota: JSON | None, expected: list[Reason]) -> None:
     assert reasons(verdict(ray_cluster(labels=LABELS), quota=quota)) == ([], expected)

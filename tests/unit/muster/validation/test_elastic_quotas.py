@@ -9,6 +9,7 @@ from muster.model.findings import Reason
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.schedulers import named
 from muster.validation.context import Context
+from tests.support.cases import cases
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (
     JSON,
@@ -38,40 +39,36 @@ PLENTY = {"cpu": "99", "memory": "99Gi"}
 ENOUGH = {"cpu": "3", "memory": "3Gi"}
 
 
-@pytest.mark.parametrize(
-    ("quotas", "said"),
-    [
-        pytest.param(
-            [elastic_quota({"cpu": "2", "memory": "8Gi"}, PLENTY)],
-            'needs cpu 3, ElasticQuota "elastic" has max cpu 2',
-            id="max",
-        ),
-        pytest.param(
-            [elastic_quota({"cpu": "4"}, PLENTY)],
-            'needs memory 3Gi, ElasticQuota "elastic" has max memory 0',
-            id="a max without memory",
-        ),
-        pytest.param(
-            [elastic_quota(None, {"cpu": "1", "memory": "9Gi"}), elastic_quota(None, {"cpu": "1"}, namespace="other")],
-            "needs cpu 3, the ElasticQuotas of all namespaces have min cpu 2 together",
-            id="the sum of all min",
-        ),
-    ],
+@cases(
+    "quotas, said",
+    (
+        "max",
+        [elastic_quota({"cpu": "2", "memory": "8Gi"}, PLENTY)],
+        'needs cpu 3, ElasticQuota "elastic" has max cpu 2',
+    ),
+    (
+        "a max without memory",
+        [elastic_quota({"cpu": "4"}, PLENTY)],
+        'needs memory 3Gi, ElasticQuota "elastic" has max memory 0',
+    ),
+    (
+        "the sum of all min",
+        [elastic_quota(None, {"cpu": "1", "memory": "9Gi"}), elastic_quota(None, {"cpu": "1"}, namespace="other")],
+        "needs cpu 3, the ElasticQuotas of all namespaces have min cpu 2 together",
+    ),
 )
 def test_a_gang_that_a_quota_never_holds_is_refused(quotas: list[JSON], said: str) -> None:
     (line,) = refusals(ray_cluster(), *quotas)
     assert line == f'spec: gang "ray-demo-pg" {said}; lower the replicas or have the quota raised'
 
 
-@pytest.mark.parametrize(
+@cases(
     "quotas",
-    [
-        pytest.param([], id="no quota"),
-        pytest.param([elastic_quota(ENOUGH, ENOUGH)], id="exactly enough"),
-        pytest.param([elastic_quota({"cpu": "0"}, namespace="other")], id="of another namespace"),
-        pytest.param([elastic_quota(None, ENOUGH)], id="no max"),
-        pytest.param([elastic_quota({**ENOUGH, "pods": "1"}, ENOUGH)], id="the scheduler counts no pods"),
-    ],
+    ("no quota", []),
+    ("exactly enough", [elastic_quota(ENOUGH, ENOUGH)]),
+    ("of another namespace", [elastic_quota({"cpu": "0"}, namespace="other")]),
+    ("no max", [elastic_quota(None, ENOUGH)]),
+    ("the scheduler counts no pods", [elastic_quota({**ENOUGH, "pods": "1"}, ENOUGH)]),
 )
 def test_what_fits_passes(quotas: list[JSON]) -> None:
     assert refusals(ray_cluster(), *quotas) == ()

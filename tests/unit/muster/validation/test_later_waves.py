@@ -16,6 +16,7 @@ from muster.resources.pod_defaults import PodDefaults
 from muster.resources.resource_quotas import ResourceQuota
 from muster.schedulers import named
 from muster.validation.context import Context
+from tests.support.cases import cases
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import (
     JSON,
@@ -93,17 +94,13 @@ def test_all_pods_of_a_wave_that_come_in_two_steps_count() -> None:
     assert [one.reason for one in judged(exclusive, queues("3")).refusals] == [Reason.EXCEEDS_CAPABILITY]
 
 
-@pytest.mark.parametrize(
-    ("manifest", "context"),
-    [
-        pytest.param(waves(), queues("4"), id="beside nothing else"),
-        pytest.param(waves(pods=0), queues("1"), id="a wave of no pods"),
-        pytest.param(waves(), queues("3", GateMode.ASSEMBLE), id="it waits for no room"),
-        pytest.param(waves(), queues("3", GateMode.OFF), id="it comes pod by pod"),
-        pytest.param(
-            waves(), replace(queues("3"), defaults=Defaults(admitters=(Admitter.KUEUE,))), id="the queue admits nobody"
-        ),
-    ],
+@cases(
+    "manifest, context",
+    ("beside nothing else", waves(), queues("4")),
+    ("a wave of no pods", waves(pods=0), queues("1")),
+    ("it waits for no room", waves(), queues("3", GateMode.ASSEMBLE)),
+    ("it comes pod by pod", waves(), queues("3", GateMode.OFF)),
+    ("the queue admits nobody", waves(), replace(queues("3"), defaults=Defaults(admitters=(Admitter.KUEUE,)))),
 )
 def test_a_wave_that_may_start_is_not_refused(manifest: JSON, context: Context) -> None:
     assert lines(judged(manifest, context).refusals) == ()
@@ -151,14 +148,12 @@ def served(servers: int = 1, pods: int = 4) -> JSON:
     return {**waves(), "spec": {"replicatedJobs": jobs}}
 
 
-@pytest.mark.parametrize(
-    ("context", "warned"),
-    [
-        pytest.param(queues("4"), True, id="room for it alone"),
-        pytest.param(queues("5"), False, id="room for both"),
-        pytest.param(queues("3"), False, id="refused"),
-        pytest.param(queues("4", GateMode.OFF), False, id="it comes pod by pod"),
-    ],
+@cases(
+    "context, warned",
+    ("room for it alone", queues("4"), True),
+    ("room for both", queues("5"), False),
+    ("refused", queues("3"), False),
+    ("it comes pod by pod", queues("4", GateMode.OFF), False),
 )
 def test_a_wave_that_fits_only_alone_is_warned_of(context: Context, warned: bool) -> None:  # noqa: FBT001
     """It takes the room of what is complete, beside what is ready and goes on."""

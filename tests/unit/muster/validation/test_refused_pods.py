@@ -3,13 +3,12 @@
 tests/apiserver/test_refused_pods.py asks the real apiserver about many pods.
 """
 
-import pytest
-
 from muster.model.findings import Finding, Reason
 from muster.resources.limit_ranges import LimitRange
 from muster.resources.pod_defaults import PodDefaults
 from muster.resources.resource_quotas import ResourceQuota
 from muster.validation.context import Context
+from tests.support.cases import cases
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, made, pytorch_job, ray_cluster, resource_quota, workers
 
@@ -53,14 +52,12 @@ MISSING, RANGE, TOO_MUCH = "RequiredByResourceQuota", "OutsideLimitRange", "Exce
 CPU_AND_MEMORY = {"cpu": "1", "memory": "1Gi"}
 
 
-@pytest.mark.parametrize(
-    ("key", "of"),
-    [
-        pytest.param("limits.cpu", container(requests=CPU_AND_MEMORY), id="limits.cpu"),
-        pytest.param("limits.memory", container(requests=CPU_AND_MEMORY, limits={"cpu": "1"}), id="limits.memory"),
-        pytest.param("requests.memory", container(requests={"cpu": "1"}), id="requests.memory"),
-        pytest.param("cpu", container(limits={"memory": "1Gi"}), id="cpu"),
-    ],
+@cases(
+    "key, of",
+    ("limits.cpu", "limits.cpu", container(requests=CPU_AND_MEMORY)),
+    ("limits.memory", "limits.memory", container(requests=CPU_AND_MEMORY, limits={"cpu": "1"})),
+    ("requests.memory", "requests.memory", container(requests={"cpu": "1"})),
+    ("cpu", "cpu", container(limits={"memory": "1Gi"})),
 )
 def test_a_container_that_does_not_say_what_a_quota_demands_is_named_with_the_key(key: str, of: JSON) -> None:
     (one,) = found(
@@ -74,19 +71,15 @@ def test_a_container_that_does_not_say_what_a_quota_demands_is_named_with_the_ke
     )
 
 
-@pytest.mark.parametrize(
-    ("quota", "of", "ranges"),
-    [
-        pytest.param({"limits.cpu": "99"}, pods(container(limits={"cpu": "1"})), (), id="it says so"),
-        pytest.param({"cpu": "99"}, pods(container(limits={"cpu": "0"})), (), id="a limit stands in for the request"),
-        pytest.param(
-            {"limits.cpu": "99"}, pods(container()), (limit_range(default={"cpu": "1"}),), id="a LimitRange gives it"
-        ),
-        pytest.param({"limits.cpu": "99"}, pods(container()), (limit_range(max={"cpu": "1"}),), id="a max gives it"),
-        pytest.param({"requests.nvidia.com/gpu": "9"}, pods(container()), (), id="only cpu and memory are demanded"),
-        pytest.param({"limits.ephemeral-storage": "9"}, pods(container()), (), id="nor is storage"),
-        pytest.param({"pods": "9"}, pods(container()), (), id="nor a number of pods"),
-    ],
+@cases(
+    "quota, of, ranges",
+    ("it says so", {"limits.cpu": "99"}, pods(container(limits={"cpu": "1"})), ()),
+    ("a limit stands in for the request", {"cpu": "99"}, pods(container(limits={"cpu": "0"})), ()),
+    ("a LimitRange gives it", {"limits.cpu": "99"}, pods(container()), (limit_range(default={"cpu": "1"}),)),
+    ("a max gives it", {"limits.cpu": "99"}, pods(container()), (limit_range(max={"cpu": "1"}),)),
+    ("only cpu and memory are demanded", {"requests.nvidia.com/gpu": "9"}, pods(container()), ()),
+    ("nor is storage", {"limits.ephemeral-storage": "9"}, pods(container()), ()),
+    ("nor a number of pods", {"pods": "9"}, pods(container()), ()),
 )
 def test_what_is_said_or_given_or_not_demanded_is_no_fault(quota: JSON, of: JSON, ranges: tuple[JSON, ...]) -> None:
     assert found(job(of), resource_quota(quota), ranges=ranges) == ()
@@ -137,47 +130,32 @@ def test_a_single_pod_that_never_fits_is_refused_whatever_the_gang_starts_with()
     assert 'each pod of "worker" needs cpu 9' in one.message
 
 
-@pytest.mark.parametrize(
-    ("spec", "quota", "counted"),
-    [
-        pytest.param({}, scoped({"pods": "1"}, "BestEffort"), True, id="best effort"),
-        pytest.param({}, scoped({"pods": "1"}, "NotBestEffort"), False, id="no other"),
-        pytest.param({"cpu": "1"}, scoped({"pods": "1"}, "BestEffort"), False, id="burstable"),
-        pytest.param({"cpu": "1"}, scoped({"pods": "1"}, "NotBestEffort"), True, id="counted as such"),
-        pytest.param({"cpu": "0"}, scoped({"pods": "1"}, "BestEffort"), True, id="zero is best effort"),
-        pytest.param({"activeDeadlineSeconds": 60}, scoped({"pods": "1"}, "Terminating"), True, id="terminating"),
-        pytest.param(
-            {"activeDeadlineSeconds": 60}, scoped({"pods": "1"}, "NotTerminating"), False, id="so not endless"
-        ),
-        pytest.param({}, scoped({"pods": "1"}, "Terminating"), False, id="endless"),
-        pytest.param({}, scoped({"pods": "1"}, "NotTerminating"), True, id="counted as endless"),
-        pytest.param({}, scoped({"pods": "1"}, "NotTerminating", "NotBestEffort"), False, id="all scopes must match"),
-        pytest.param(
-            {"priorityClassName": "high"}, scoped({"pods": "1"}, operator="In", values=["high"]), True, id="class"
-        ),
-        pytest.param(
-            {"priorityClassName": "low"},
-            scoped({"pods": "1"}, operator="In", values=["high"]),
-            False,
-            id="another class",
-        ),
-        pytest.param(
-            {"priorityClassName": "low"}, scoped({"pods": "1"}, operator="NotIn", values=["high"]), True, id="not in"
-        ),
-        pytest.param({"priorityClassName": "low"}, scoped({"pods": "1"}, "PriorityClass"), True, id="any class"),
-        pytest.param(
-            {"priorityClassName": "low"}, scoped({"pods": "1"}, operator="DoesNotExist"), False, id="no class"
-        ),
-        pytest.param({}, scoped({"pods": "1"}, operator="DoesNotExist"), False, id="a class may be the default"),
-        pytest.param({}, scoped({"pods": "1"}, "CrossNamespacePodAffinity"), False, id="no affinity"),
-        pytest.param(
-            {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaces": ["a"]}]}}},
-            scoped({"pods": "1"}, "CrossNamespacePodAffinity"),
-            True,
-            id="affinity across namespaces",
-        ),
-        pytest.param({}, scoped({"pods": "1"}, "VolumeAttributesClass"), False, id="a scope of something else"),
-    ],
+@cases(
+    "spec, quota, counted",
+    ("best effort", {}, scoped({"pods": "1"}, "BestEffort"), True),
+    ("no other", {}, scoped({"pods": "1"}, "NotBestEffort"), False),
+    ("burstable", {"cpu": "1"}, scoped({"pods": "1"}, "BestEffort"), False),
+    ("counted as such", {"cpu": "1"}, scoped({"pods": "1"}, "NotBestEffort"), True),
+    ("zero is best effort", {"cpu": "0"}, scoped({"pods": "1"}, "BestEffort"), True),
+    ("terminating", {"activeDeadlineSeconds": 60}, scoped({"pods": "1"}, "Terminating"), True),
+    ("so not endless", {"activeDeadlineSeconds": 60}, scoped({"pods": "1"}, "NotTerminating"), False),
+    ("endless", {}, scoped({"pods": "1"}, "Terminating"), False),
+    ("counted as endless", {}, scoped({"pods": "1"}, "NotTerminating"), True),
+    ("all scopes must match", {}, scoped({"pods": "1"}, "NotTerminating", "NotBestEffort"), False),
+    ("class", {"priorityClassName": "high"}, scoped({"pods": "1"}, operator="In", values=["high"]), True),
+    ("another class", {"priorityClassName": "low"}, scoped({"pods": "1"}, operator="In", values=["high"]), False),
+    ("not in", {"priorityClassName": "low"}, scoped({"pods": "1"}, operator="NotIn", values=["high"]), True),
+    ("any class", {"priorityClassName": "low"}, scoped({"pods": "1"}, "PriorityClass"), True),
+    ("no class", {"priorityClassName": "low"}, scoped({"pods": "1"}, operator="DoesNotExist"), False),
+    ("a class may be the default", {}, scoped({"pods": "1"}, operator="DoesNotExist"), False),
+    ("no affinity", {}, scoped({"pods": "1"}, "CrossNamespacePodAffinity"), False),
+    (
+        "affinity across namespaces",
+        {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"namespaces": ["a"]}]}}},
+        scoped({"pods": "1"}, "CrossNamespacePodAffinity"),
+        True,
+    ),
+    ("a scope of something else", {}, scoped({"pods": "1"}, "VolumeAttributesClass"), False),
 )
 def test_a_quota_with_scopes_counts_the_pods_that_are_certainly_in_them(
     spec: JSON, quota: JSON, *, counted: bool
@@ -235,52 +213,50 @@ def test_what_is_used_of_a_quota_is_not_looked_at() -> None:
     assert found(job(pods(container(requests={"cpu": "1"}))), quota) == ()
 
 
-@pytest.mark.parametrize(
-    ("item", "of", "words"),
-    [
-        pytest.param(
-            {"max": {"cpu": "2"}},
-            pods(container(limits={"cpu": "4"})),
-            'container "main" has limit cpu 4, above the max 2 of LimitRange "range"',
-            id="max",
-        ),
-        pytest.param(
-            {"max": {"cpu": "2"}},
-            pods(container(requests={"cpu": "4"})),
-            'container "main" requests cpu 4, and gets limit 2 from a LimitRange; it needs a limit of its own',
-            id="max of a request",
-        ),
-        pytest.param(
-            {"default": {"cpu": "2"}},
-            pods(container(requests={"cpu": "4"})),
-            'container "main" requests cpu 4, and gets limit 2 from a LimitRange; it needs a limit of its own',
-            id="a default limit below the request",
-        ),
-        pytest.param(
-            {"min": {"memory": "1Gi"}},
-            pods(container(requests={"memory": "1Mi"})),
-            'container "main" requests memory 1Mi, below the min 1Gi of LimitRange "range"',
-            id="min",
-        ),
-        pytest.param(
-            {"maxLimitRequestRatio": {"cpu": "2"}},
-            pods(container(requests={"cpu": "1"}, limits={"cpu": "3"})),
-            'container "main" has limit cpu 3 with request 1, above the maxLimitRequestRatio 2 of LimitRange "range"',
-            id="ratio",
-        ),
-        pytest.param(
-            {"maxLimitRequestRatio": {"cpu": "2"}},
-            pods(container(requests={"cpu": "1"})),
-            'container "main" has no limit of cpu, whose ratio LimitRange "range" bounds (2)',
-            id="no ratio",
-        ),
-        pytest.param(
-            {"max": {"cpu": "1"}},
-            pods(container(limits={"cpu": "1"}), initContainers=[container("prepare", limits={"cpu": "2"})]),
-            'init container "prepare" has limit cpu 2, above the max 1 of LimitRange "range"',
-            id="an init container",
-        ),
-    ],
+@cases(
+    "item, of, words",
+    (
+        "max",
+        {"max": {"cpu": "2"}},
+        pods(container(limits={"cpu": "4"})),
+        'container "main" has limit cpu 4, above the max 2 of LimitRange "range"',
+    ),
+    (
+        "max of a request",
+        {"max": {"cpu": "2"}},
+        pods(container(requests={"cpu": "4"})),
+        'container "main" requests cpu 4, and gets limit 2 from a LimitRange; it needs a limit of its own',
+    ),
+    (
+        "a default limit below the request",
+        {"default": {"cpu": "2"}},
+        pods(container(requests={"cpu": "4"})),
+        'container "main" requests cpu 4, and gets limit 2 from a LimitRange; it needs a limit of its own',
+    ),
+    (
+        "min",
+        {"min": {"memory": "1Gi"}},
+        pods(container(requests={"memory": "1Mi"})),
+        'container "main" requests memory 1Mi, below the min 1Gi of LimitRange "range"',
+    ),
+    (
+        "ratio",
+        {"maxLimitRequestRatio": {"cpu": "2"}},
+        pods(container(requests={"cpu": "1"}, limits={"cpu": "3"})),
+        'container "main" has limit cpu 3 with request 1, above the maxLimitRequestRatio 2 of LimitRange "range"',
+    ),
+    (
+        "no ratio",
+        {"maxLimitRequestRatio": {"cpu": "2"}},
+        pods(container(requests={"cpu": "1"})),
+        'container "main" has no limit of cpu, whose ratio LimitRange "range" bounds (2)',
+    ),
+    (
+        "an init container",
+        {"max": {"cpu": "1"}},
+        pods(container(limits={"cpu": "1"}), initContainers=[container("prepare", limits={"cpu": "2"})]),
+        'init container "prepare" has limit cpu 2, above the max 1 of LimitRange "range"',
+    ),
 )
 def test_a_container_outside_a_limit_range_is_named_with_the_bound(item: JSON, of: JSON, words: str) -> None:
     (one,) = found(job(of), ranges=(limit_range(**item),))
@@ -290,28 +266,16 @@ def test_a_container_outside_a_limit_range_is_named_with_the_bound(item: JSON, o
     assert one.message.endswith("; the apiserver refuses such pods, change the amounts or have the LimitRange changed")
 
 
-@pytest.mark.parametrize(
-    ("item", "of", "words"),
-    [
-        pytest.param(
-            {"max": {"cpu": "3"}},
-            pods(container("a", limits={"cpu": "2"}), container("b", limits={"cpu": "2"})),
-            'has limit cpu 4, above the max 3 of LimitRange "range"',
-            id="all containers together",
-        ),
-        pytest.param(
-            {"max": {"cpu": "3"}},
-            pods(container()),
-            'has no limit of cpu, and LimitRange "range" has max cpu 3',
-            id="no limit",
-        ),
-        pytest.param(
-            {"min": {"cpu": "1"}},
-            pods(container()),
-            'requests no cpu, and LimitRange "range" has min cpu 1',
-            id="no request",
-        ),
-    ],
+@cases(
+    "item, of, words",
+    (
+        "all containers together",
+        {"max": {"cpu": "3"}},
+        pods(container("a", limits={"cpu": "2"}), container("b", limits={"cpu": "2"})),
+        'has limit cpu 4, above the max 3 of LimitRange "range"',
+    ),
+    ("no limit", {"max": {"cpu": "3"}}, pods(container()), 'has no limit of cpu, and LimitRange "range" has max cpu 3'),
+    ("no request", {"min": {"cpu": "1"}}, pods(container()), 'requests no cpu, and LimitRange "range" has min cpu 1'),
 )
 def test_a_pod_outside_a_limit_range_is_named_as_a_whole(item: JSON, of: JSON, words: str) -> None:
     (one,) = found(job(of), ranges=(limit_range("Pod", **item),))
@@ -320,18 +284,16 @@ def test_a_pod_outside_a_limit_range_is_named_as_a_whole(item: JSON, of: JSON, w
     assert one.message.startswith(f"{path}: the pod as a whole {words}")
 
 
-@pytest.mark.parametrize(
-    ("item", "of"),
-    [
-        pytest.param({"max": {"cpu": "2"}}, pods(container(limits={"cpu": "2"})), id="as much as it may"),
-        pytest.param({"max": {"cpu": "2"}}, pods(container()), id="a limit that is given"),
-        pytest.param({"min": {"cpu": "2"}}, pods(container()), id="a request that is given"),
-        pytest.param(
-            {"maxLimitRequestRatio": {"cpu": "1.1"}},
-            pods(container(requests={"cpu": "1"}, limits={"cpu": "1100m"})),
-            id="the ratio to the letter",
-        ),
-    ],
+@cases(
+    "item, of",
+    ("as much as it may", {"max": {"cpu": "2"}}, pods(container(limits={"cpu": "2"}))),
+    ("a limit that is given", {"max": {"cpu": "2"}}, pods(container())),
+    ("a request that is given", {"min": {"cpu": "2"}}, pods(container())),
+    (
+        "the ratio to the letter",
+        {"maxLimitRequestRatio": {"cpu": "1.1"}},
+        pods(container(requests={"cpu": "1"}, limits={"cpu": "1100m"})),
+    ),
 )
 def test_what_is_within_a_limit_range_is_taken(item: JSON, of: JSON) -> None:
     assert found(job(of), ranges=(limit_range(**item),)) == ()

@@ -8,6 +8,7 @@ from muster.model.findings import Reason
 from muster.validation.context import Context
 from muster.validation.workload import judge
 from muster.workloads import kind_of
+from tests.support.cases import cases
 from tests.support.manifests.observed import JSON, made, pytorch_job, ray_cluster, template
 
 FIELD = "metadata.annotations[muster.dev/runs-at-most]"
@@ -46,17 +47,15 @@ def test_what_an_operator_makes_is_never_refused_for_it() -> None:
     assert [reason for reason, _ in judged(cluster)] == [Reason.VALUE_IGNORED]
 
 
-@pytest.mark.parametrize(
-    ("limit", "rest"),
-    [
-        pytest.param(None, "nothing ends the workload then", id="no limit"),
-        pytest.param(
-            7201,
-            "nothing ends the workload then; spec.runPolicy.activeDeadlineSeconds ends it after 7201 s only",
-            id="a longer one",
-        ),
-        pytest.param(7200, None, id="as long"),
-    ],
+@cases(
+    "limit, rest",
+    ("no limit", None, "nothing ends the workload then"),
+    (
+        "a longer one",
+        7201,
+        "nothing ends the workload then; spec.runPolicy.activeDeadlineSeconds ends it after 7201 s only",
+    ),
+    ("as long", 7200, None),
 )
 def test_a_run_time_that_nothing_enforces_is_told(limit: int | None, rest: str | None) -> None:
     found = judged(pytorch("2h", activeDeadlineSeconds=limit))
@@ -64,21 +63,13 @@ def test_a_run_time_that_nothing_enforces_is_told(limit: int | None, rest: str |
     assert found == ([] if rest is None else [(Reason.BOUND_NOT_ENFORCED, words)])
 
 
-@pytest.mark.parametrize(
-    ("manifest", "reasons"),
-    [
-        pytest.param(
-            ray_cluster(annotations={"muster.dev/runs-at-most": "2h"}), [Reason.VALUE_IGNORED], id="a cluster"
-        ),
-        pytest.param(ray_job(), [Reason.VALUE_IGNORED], id="a RayJob that leaves its cluster"),
-        pytest.param(
-            ray_job(activeDeadlineSeconds=60), [Reason.VALUE_IGNORED], id="a RayJob that leaves it at its deadline"
-        ),
-        pytest.param(ray_job(shutdownAfterJobFinishes=True), [Reason.BOUND_NOT_ENFORCED], id="a RayJob that does not"),
-        pytest.param(
-            ray_job(shutdownAfterJobFinishes=True, activeDeadlineSeconds=60), [], id="a RayJob with a deadline"
-        ),
-    ],
+@cases(
+    "manifest, reasons",
+    ("a cluster", ray_cluster(annotations={"muster.dev/runs-at-most": "2h"}), [Reason.VALUE_IGNORED]),
+    ("a RayJob that leaves its cluster", ray_job(), [Reason.VALUE_IGNORED]),
+    ("a RayJob that leaves it at its deadline", ray_job(activeDeadlineSeconds=60), [Reason.VALUE_IGNORED]),
+    ("a RayJob that does not", ray_job(shutdownAfterJobFinishes=True), [Reason.BOUND_NOT_ENFORCED]),
+    ("a RayJob with a deadline", ray_job(shutdownAfterJobFinishes=True, activeDeadlineSeconds=60), []),
 )
 def test_it_says_nothing_of_what_stays_until_it_is_deleted(manifest: JSON, reasons: list[Reason]) -> None:
     assert [reason for reason, _ in judged(manifest)] == reasons

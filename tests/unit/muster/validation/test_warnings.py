@@ -14,6 +14,7 @@ from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.schedulers import named
 from muster.validation.context import Context
+from tests.support.cases import cases
 from tests.support.manifests.families import FAMILIES, Family, each, judged
 from tests.support.manifests.observed import (
     JSON,
@@ -41,15 +42,13 @@ def told(manifest: JSON, context: Context | None = None) -> list[Reason]:
     return [one.reason for one in verdict.warnings]
 
 
-@pytest.mark.parametrize(
-    ("cpu", "strategy", "warned"),
-    [
-        pytest.param("5", {}, True, id="room for one and a part"),
-        pytest.param("6", {}, False, id="room for two"),
-        pytest.param("5", {"upgradeStrategy": {"type": "NewCluster"}}, True, id="said"),
-        pytest.param("5", {"upgradeStrategy": {"type": "NewClusterWithIncrementalUpgrade"}}, True, id="in steps"),
-        pytest.param("5", {"upgradeStrategy": {"type": "None"}}, False, id="never upgraded"),
-    ],
+@cases(
+    "cpu, strategy, warned",
+    ("room for one and a part", "5", {}, True),
+    ("room for two", "6", {}, False),
+    ("said", "5", {"upgradeStrategy": {"type": "NewCluster"}}, True),
+    ("in steps", "5", {"upgradeStrategy": {"type": "NewClusterWithIncrementalUpgrade"}}, True),
+    ("never upgraded", "5", {"upgradeStrategy": {"type": "None"}}, False),
 )
 def test_a_ray_service_is_upgraded_beside_itself(cpu: str, strategy: JSON, warned: bool) -> None:  # noqa: FBT001
     spec = {"rayClusterConfig": ray_cluster()["spec"], **strategy}
@@ -61,15 +60,13 @@ def test_a_ray_cluster_is_not_upgraded() -> None:
     assert told(ray_cluster(), known(replace(SIX, limit=amounts(cpu="3")))) == []
 
 
-@pytest.mark.parametrize(
-    ("available", "spec", "warned"),
-    [
-        pytest.param(None, {}, False, id="not said"),
-        pytest.param(3, {}, False, id="all"),
-        pytest.param(2, {}, True, id="a part of a job that needs all"),
-        pytest.param(2, {"elasticPolicy": {"minReplicas": 1}}, False, id="as many as it can work with"),
-        pytest.param(1, {"elasticPolicy": {"minReplicas": 1}}, True, id="fewer than it can work with"),
-    ],
+@cases(
+    "available, spec, warned",
+    ("not said", None, {}, False),
+    ("all", 3, {}, False),
+    ("a part of a job that needs all", 2, {}, True),
+    ("as many as it can work with", 2, {"elasticPolicy": {"minReplicas": 1}}, False),
+    ("fewer than it can work with", 1, {"elasticPolicy": {"minReplicas": 1}}, True),
 )
 def test_a_part_of_a_job_that_is_not_elastic_is_of_no_use(
     available: int | None,
@@ -89,10 +86,7 @@ def test_a_tf_job_that_takes_workers_as_they_come_needs_none_of_them() -> None:
     assert told({**job, "spec": {**spec, "enableDynamicWorker": True}}) == []
 
 
-@pytest.mark.parametrize(
-    ("of_task", "warned"),
-    [pytest.param(2, True, id="named"), pytest.param(None, False, id="Volcano's default")],
-)
+@cases("of_task, warned", ("named", 2, True), ("Volcano's default", None, False))
 def test_volcano_passes_over_tasks_minimums_below_their_sum(of_task: int | None, warned: bool) -> None:  # noqa: FBT001
     task = {"name": "a", "replicas": 2, "template": template()} | ({"minAvailable": of_task} if of_task else {})
     job = {
@@ -104,15 +98,13 @@ def test_volcano_passes_over_tasks_minimums_below_their_sum(of_task: int | None,
     assert told(job) == [Reason.MIN_AVAILABLE_TOO_LOW] * warned
 
 
-@pytest.mark.parametrize(
-    ("group", "scaled", "warned"),
-    [
-        pytest.param({"minReplicas": 1, "maxReplicas": 9}, True, True, id="above"),
-        pytest.param({"minReplicas": 1, "maxReplicas": 3}, True, False, id="within"),
-        pytest.param({"minReplicas": 1, "maxReplicas": 2, "numOfHosts": 3}, True, True, id="hosts count"),
-        pytest.param({"minReplicas": 1}, True, False, id="without a bound"),
-        pytest.param({"minReplicas": 1, "maxReplicas": 9}, False, False, id="nobody scales it"),
-    ],
+@cases(
+    "group, scaled, warned",
+    ("above", {"minReplicas": 1, "maxReplicas": 9}, True, True),
+    ("within", {"minReplicas": 1, "maxReplicas": 3}, True, False),
+    ("hosts count", {"minReplicas": 1, "maxReplicas": 2, "numOfHosts": 3}, True, True),
+    ("without a bound", {"minReplicas": 1}, True, False),
+    ("nobody scales it", {"minReplicas": 1, "maxReplicas": 9}, False, False),
 )
 def test_an_autoscaler_may_ask_for_more_than_there_ever_is(
     group: dict[str, Any],
@@ -123,7 +115,7 @@ def test_an_autoscaler_may_ask_for_more_than_there_ever_is(
     assert told(cluster) == [Reason.GROWS_BEYOND_CAPABILITY] * warned
 
 
-@pytest.mark.parametrize("metrics", [[{"type": "Resource"}], []], ids=["scaled", "by nobody"])
+@cases("metrics", ("scaled", [{"type": "Resource"}]), ("by nobody", []))
 def test_an_elastic_job_grows_where_its_operator_makes_an_autoscaler(metrics: list[JSON]) -> None:
     job = pytorch_job(policy={"queue": "q"})
     elastic = {"minReplicas": 2, "maxReplicas": 9, "metrics": metrics}
@@ -135,35 +127,31 @@ def held(cpu: str, memory: str = "0") -> Context:
     return replace(known(), held=lambda _: amounts(cpu=cpu, memory=memory))
 
 
-@pytest.mark.parametrize(
-    ("context", "warned"),
-    [
-        pytest.param(held("3"), False, id="room for exactly that"),
-        pytest.param(held("3500m"), True, id="half a core is missing"),
-        pytest.param(held("0", "7Gi"), True, id="memory is missing"),
-        pytest.param(known(), False, id="what is changed holds its own room already"),
-        pytest.param(
-            replace(held("6"), queue=QueueTree([replace(SIX, preempts=True)]).place), False, id="others make room"
+@cases(
+    "context, warned",
+    ("room for exactly that", held("3"), False),
+    ("half a core is missing", held("3500m"), True),
+    ("memory is missing", held("0", "7Gi"), True),
+    ("what is changed holds its own room already", known(), False),
+    ("others make room", replace(held("6"), queue=QueueTree([replace(SIX, preempts=True)]).place), False),
+    (
+        "others make room for gangs of Volcano alone",
+        replace(
+            held("6"),
+            queue=QueueTree([replace(SIX, preempts=True)]).place,
+            defaults=Defaults(schedulers=named("coscheduling")),
         ),
-        pytest.param(
-            replace(
-                held("6"),
-                queue=QueueTree([replace(SIX, preempts=True)]).place,
-                defaults=Defaults(schedulers=named("coscheduling")),
-            ),
-            True,
-            id="others make room for gangs of Volcano alone",
+        True,
+    ),
+    (
+        "the queue above is full",
+        replace(
+            known(),
+            queue=QueueTree([QueueView("q", "Open", {}, parent="team"), replace(SIX, name="team")]).place,
+            held={"q": amounts(cpu="0"), "team": amounts(cpu="5")}.__getitem__,
         ),
-        pytest.param(
-            replace(
-                known(),
-                queue=QueueTree([QueueView("q", "Open", {}, parent="team"), replace(SIX, name="team")]).place,
-                held={"q": amounts(cpu="0"), "team": amounts(cpu="5")}.__getitem__,
-            ),
-            True,
-            id="the queue above is full",
-        ),
-    ],
+        True,
+    ),
 )
 def test_a_new_gang_that_will_wait_is_told_so(context: Context, warned: bool) -> None:  # noqa: FBT001
     assert told(ray_cluster(), context) == [Reason.QUEUE_NEARLY_FULL] * warned
@@ -185,16 +173,14 @@ def test_who_will_wait_is_told_what_it_needs_and_not_what_others_use() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("context", "by"),
-    [
-        pytest.param(QueueTree([replace(SIX, on_hold=True)]), 'queue "q"', id="with room"),
-        pytest.param(
-            QueueTree([QueueView("q", "Open", {}, parent="team"), QueueView("team", "Open", {}, on_hold=True)]),
-            'queue "team" above "q"',
-            id="the queue above",
-        ),
-    ],
+@cases(
+    "context, by",
+    ("with room", QueueTree([replace(SIX, on_hold=True)]), 'queue "q"'),
+    (
+        "the queue above",
+        QueueTree([QueueView("q", "Open", {}, parent="team"), QueueView("team", "Open", {}, on_hold=True)]),
+        'queue "team" above "q"',
+    ),
 )
 def test_a_new_gang_is_told_that_its_queue_is_on_hold(context: QueueTree, by: str) -> None:
     for cpu in ("0", "6"):  # full or not
@@ -210,15 +196,13 @@ def test_what_is_suspended_waits_for_nothing() -> None:
     assert told(ray_cluster(suspend=True), held("6")) == []
 
 
-@pytest.mark.parametrize(
-    ("limit", "requests", "warned"),
-    [
-        pytest.param({"cpu": "9"}, {"memory": "1Gi"}, 1, id="no cpu where that is shared out"),
-        pytest.param({"memory": "9Gi"}, {"memory": "1Gi"}, 0, id="no cpu where nobody counts it"),
-        pytest.param({"cpu": "9", "memory": "9Gi"}, {"nvidia.com/gpu": "1"}, 2, id="neither"),
-        pytest.param({}, {}, 1, id="nothing at all"),
-        pytest.param({}, {"cpu": "0"}, 1, id="nothing, in a number"),
-    ],
+@cases(
+    "limit, requests, warned",
+    ("no cpu where that is shared out", {"cpu": "9"}, {"memory": "1Gi"}, 1),
+    ("no cpu where nobody counts it", {"memory": "9Gi"}, {"memory": "1Gi"}, 0),
+    ("neither", {"cpu": "9", "memory": "9Gi"}, {"nvidia.com/gpu": "1"}, 2),
+    ("nothing at all", {}, {}, 1),
+    ("nothing, in a number", {}, {"cpu": "0"}, 1),
 )
 def test_pods_that_take_no_room_are_told_of(limit: dict[str, str], requests: JSON, warned: int) -> None:
     pod_template = {"spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}}
@@ -338,13 +322,10 @@ def test_a_pod_group_of_somebodys_is_named_once_however_many_roles_are_bound_to_
     assert [line.split('"')[1] for line in lines_of] == ["mine", "other"]
 
 
-@pytest.mark.parametrize(
-    ("head", "end"),
-    [
-        ({}, "and those of role headgroup wait for them in vain; bind the pods of all roles, or of none"),
-        ({"annotations": {"scheduling.k8s.io/group-name": "mine"}}, "and makes none"),
-    ],
-    ids=["some", "all"],
+@cases(
+    "head, end",
+    ("some", {}, "and those of role headgroup wait for them in vain; bind the pods of all roles, or of none"),
+    ("all", {"annotations": {"scheduling.k8s.io/group-name": "mine"}}, "and makes none"),
 )
 def test_where_only_some_roles_are_bound_to_a_pod_group_the_others_are_said_to_wait(head: JSON, end: str) -> None:
     bound = {**template(), "metadata": {"annotations": {"scheduling.k8s.io/group-name": "mine"}}}

@@ -1,13 +1,12 @@
 """Verdicts on workloads: the exact line that a user reads."""
 
-import pytest
-
 from muster.model.findings import Reason
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.validation.context import Context
 from muster.validation.workload import Verdict, judge
 from muster.workloads import KINDS, kind_of
+from tests.support.cases import cases
 from tests.support.manifests.observed import JSON, amounts, lines, made, pytorch_job, ray_cluster, template, workers
 
 QUEUE = "metadata.labels[volcano.sh/queue-name]"
@@ -30,100 +29,112 @@ def refusal(manifest: JSON, known: Context) -> tuple[Reason, str, str]:
     return only.reason, only.field, only.message
 
 
-@pytest.mark.parametrize(
-    ("manifest", "known", "reason", "field", "line"),
-    [
-        pytest.param(
-            ray_cluster(head=template("4", "2Gi")),
-            context(SMALL),
-            Reason.EXCEEDS_CAPABILITY,
-            QUEUE,
+@cases(
+    "manifest, known, reason, field, line",
+    (
+        "larger than the queue",
+        ray_cluster(head=template("4", "2Gi")),
+        context(SMALL),
+        Reason.EXCEEDS_CAPABILITY,
+        QUEUE,
+        (
             f'{QUEUE}: gang "ray-demo-pg" needs cpu 6, queue "q" has capability cpu 4; '
-            "lower the replicas or use a larger queue",
-            id="larger than the queue",
+            "lower the replicas or use a larger queue"
         ),
-        pytest.param(
-            pytorch_job(policy={"queue": "q", "minResources": {"cpu": "5", "memory": "7Gi"}}),
-            context(SMALL),
-            Reason.EXCEEDS_CAPABILITY,
-            "spec.runPolicy.schedulingPolicy.queue",
+    ),
+    (
+        "minResources larger than the queue",
+        pytorch_job(policy={"queue": "q", "minResources": {"cpu": "5", "memory": "7Gi"}}),
+        context(SMALL),
+        Reason.EXCEEDS_CAPABILITY,
+        "spec.runPolicy.schedulingPolicy.queue",
+        (
             'spec.runPolicy.schedulingPolicy.queue: gang "train" needs cpu 5 and memory 7Gi, '
-            'queue "q" has capability cpu 4 and memory 6Gi; lower the replicas or use a larger queue',
-            id="minResources larger than the queue",
+            'queue "q" has capability cpu 4 and memory 6Gi; lower the replicas or use a larger queue'
         ),
-        pytest.param(
-            pytorch_job(
-                policy={"queue": "q", "minResources": {"cpu": "1"}},
-                replicas={"Worker": {"replicas": 5, "template": template()}},
-            ),
-            context(SMALL),
-            Reason.EXCEEDS_CAPABILITY,
-            "spec.runPolicy.schedulingPolicy.queue",
+    ),
+    (
+        "pods larger than the queue, and minResources that are not",
+        pytorch_job(
+            policy={"queue": "q", "minResources": {"cpu": "1"}},
+            replicas={"Worker": {"replicas": 5, "template": template()}},
+        ),
+        context(SMALL),
+        Reason.EXCEEDS_CAPABILITY,
+        "spec.runPolicy.schedulingPolicy.queue",
+        (
             'spec.runPolicy.schedulingPolicy.queue: gang "train" needs cpu 5, queue "q" has capability cpu 4; '
-            "lower the replicas or use a larger queue",
-            id="pods larger than the queue, and minResources that are not",
+            "lower the replicas or use a larger queue"
         ),
-        pytest.param(
-            ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "system-node-critical"}),
-            context(SMALL),
-            Reason.INVALID,
-            "metadata.labels[ray.io/priority-class-name]",
+    ),
+    (
+        "a class of the cluster's own",
+        ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "system-node-critical"}),
+        context(SMALL),
+        Reason.INVALID,
+        "metadata.labels[ray.io/priority-class-name]",
+        (
             'metadata.labels[ray.io/priority-class-name]: PriorityClass "system-node-critical" is for the cluster\'s '
-            "own pods; name another class",
-            id="a class of the cluster's own",
+            "own pods; name another class"
         ),
-        pytest.param(
-            ray_cluster(),
-            context(),
-            Reason.QUEUE_NOT_FOUND,
-            QUEUE,
-            f'{QUEUE}: queue "q" does not exist; name an existing queue or create it first',
-            id="no such queue",
-        ),
-        pytest.param(
-            pytorch_job(policy={"minAvailable": 3}),
-            context(),
-            Reason.QUEUE_NOT_FOUND,
-            QUEUE,
-            f'{QUEUE}: queue "default" does not exist; name an existing queue or create it first',
-            id="no default queue: points to where one could be named",
-        ),
-        pytest.param(
-            ray_cluster(),
-            context(QueueView("q", "Closing", {})),
-            Reason.QUEUE_CLOSED,
-            QUEUE,
-            f'{QUEUE}: queue "q" is Closing and takes no new work; use an open queue or have this one opened',
-            id="queue being closed",
-        ),
-        pytest.param(
-            ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "hihg"}),
-            context(SMALL, high=1000),
-            Reason.UNKNOWN_PRIORITY_CLASS,
-            "metadata.labels[ray.io/priority-class-name]",
+    ),
+    (
+        "no such queue",
+        ray_cluster(),
+        context(),
+        Reason.QUEUE_NOT_FOUND,
+        QUEUE,
+        f'{QUEUE}: queue "q" does not exist; name an existing queue or create it first',
+    ),
+    (
+        "no default queue: points to where one could be named",
+        pytorch_job(policy={"minAvailable": 3}),
+        context(),
+        Reason.QUEUE_NOT_FOUND,
+        QUEUE,
+        f'{QUEUE}: queue "default" does not exist; name an existing queue or create it first',
+    ),
+    (
+        "queue being closed",
+        ray_cluster(),
+        context(QueueView("q", "Closing", {})),
+        Reason.QUEUE_CLOSED,
+        QUEUE,
+        f'{QUEUE}: queue "q" is Closing and takes no new work; use an open queue or have this one opened',
+    ),
+    (
+        "no such priority class",
+        ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "hihg"}),
+        context(SMALL, high=1000),
+        Reason.UNKNOWN_PRIORITY_CLASS,
+        "metadata.labels[ray.io/priority-class-name]",
+        (
             'metadata.labels[ray.io/priority-class-name]: PriorityClass "hihg" does not exist; '
-            "name an existing class or create it first",
-            id="no such priority class",
+            "name an existing class or create it first"
         ),
-        pytest.param(
-            pytorch_job(policy={"queue": "q", "minAvailable": 7}),
-            context(SMALL),
-            Reason.INVALID,
-            "spec.runPolicy.schedulingPolicy.minAvailable",
+    ),
+    (
+        "minAvailable above the pods",
+        pytorch_job(policy={"queue": "q", "minAvailable": 7}),
+        context(SMALL),
+        Reason.INVALID,
+        "spec.runPolicy.schedulingPolicy.minAvailable",
+        (
             "spec.runPolicy.schedulingPolicy.minAvailable: 7 is above the 3 pods that there are; "
-            "lower it or raise the replicas",
-            id="minAvailable above the pods",
+            "lower it or raise the replicas"
         ),
-        pytest.param(
-            ray_cluster(workers(template=template("two"))),
-            context(SMALL),
-            Reason.INVALID,
-            "spec.workerGroupSpecs[0].template.spec.containers[0].resources.requests.cpu",
+    ),
+    (
+        "no quantity",
+        ray_cluster(workers(template=template("two"))),
+        context(SMALL),
+        Reason.INVALID,
+        "spec.workerGroupSpecs[0].template.spec.containers[0].resources.requests.cpu",
+        (
             'spec.workerGroupSpecs[0].template.spec.containers[0].resources.requests.cpu: "two" is not a quantity '
-            "such as 500m, 2 or 1.5Gi",
-            id="no quantity",
+            "such as 500m, 2 or 1.5Gi"
         ),
-    ],
+    ),
 )
 def test_a_refusal_says_field_finding_rule_and_advice(
     manifest: JSON, known: Context, reason: Reason, field: str, line: str
@@ -150,29 +161,25 @@ def test_what_makes_no_gang_is_told_of_its_names_too() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("manifest", "known"),
-    [
-        pytest.param(ray_cluster(), context(SMALL), id="fits"),
-        pytest.param(ray_cluster(head=template("2", "4Gi")), context(SMALL), id="fits exactly"),
-        pytest.param(ray_cluster(), context(QueueView("q", "", amounts(cpu="4"))), id="queue too new to be open"),
-        pytest.param(ray_cluster(), context(QueueView("q", "Open", {})), id="queue without a limit"),
-        pytest.param(ray_cluster(), context(QueueView("q", "Open", amounts(gpu="1"))), id="limit of something else"),
-        pytest.param(
-            ray_cluster(head=template(priorityClassName="system-node-critical")),
-            context(SMALL),
-            id="a class that Kubernetes brings along, on a pod",
-        ),
-        pytest.param(
-            ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"}),
-            context(SMALL, high=1),
-            id="a known class",
-        ),
-        pytest.param(ray_cluster(head=template("400")), Context(), id="a plan without queues judges by none"),
-        pytest.param(
-            ray_cluster(labels={"ray.io/priority-class-name": "high"}), Context(), id="nor by classes without any"
-        ),
-    ],
+@cases(
+    "manifest, known",
+    ("fits", ray_cluster(), context(SMALL)),
+    ("fits exactly", ray_cluster(head=template("2", "4Gi")), context(SMALL)),
+    ("queue too new to be open", ray_cluster(), context(QueueView("q", "", amounts(cpu="4")))),
+    ("queue without a limit", ray_cluster(), context(QueueView("q", "Open", {}))),
+    ("limit of something else", ray_cluster(), context(QueueView("q", "Open", amounts(gpu="1")))),
+    (
+        "a class that Kubernetes brings along, on a pod",
+        ray_cluster(head=template(priorityClassName="system-node-critical")),
+        context(SMALL),
+    ),
+    (
+        "a known class",
+        ray_cluster(labels={"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"}),
+        context(SMALL, high=1),
+    ),
+    ("a plan without queues judges by none", ray_cluster(head=template("400")), Context()),
+    ("nor by classes without any", ray_cluster(labels={"ray.io/priority-class-name": "high"}), Context()),
 )
 def test_what_may_run_passes_without_a_word(manifest: JSON, known: Context) -> None:
     found = verdict(manifest, known)
@@ -186,14 +193,10 @@ def test_a_workload_that_says_nothing_is_never_looked_into() -> None:
     assert verdict(manifest, context()) == Verdict()
 
 
-@pytest.mark.parametrize(
+@cases(
     "manifest",
-    [
-        pytest.param(
-            pytorch_job(policy={"queue": "q"}, conditions=[{"type": "Succeeded", "status": "True"}]), id="finished"
-        ),
-        pytest.param(ray_cluster(meta={"deletionTimestamp": _NOW}), id="being deleted"),
-    ],
+    ("finished", pytorch_job(policy={"queue": "q"}, conditions=[{"type": "Succeeded", "status": "True"}])),
+    ("being deleted", ray_cluster(meta={"deletionTimestamp": _NOW})),
 )
 def test_what_starts_nothing_any_more_is_not_refused(manifest: JSON) -> None:
     found = verdict(manifest, context())
@@ -201,21 +204,17 @@ def test_what_starts_nothing_any_more_is_not_refused(manifest: JSON) -> None:
     assert found.gang is not None
 
 
-@pytest.mark.parametrize(
+@cases(
     "manifest",
-    [
-        pytest.param(ray_cluster(workers(replicas=-1), meta={"deletionTimestamp": _NOW}), id="being deleted"),
-        pytest.param(
-            pytorch_job(policy={"minAvailable": 99}, conditions=[{"type": "Failed", "status": "True"}]), id="finished"
-        ),
-    ],
+    ("being deleted", ray_cluster(workers(replicas=-1), meta={"deletionTimestamp": _NOW})),
+    ("finished", pytorch_job(policy={"minAvailable": 99}, conditions=[{"type": "Failed", "status": "True"}])),
 )
 def test_not_even_what_makes_no_gang_is_refused_when_it_starts_nothing_any_more(manifest: JSON) -> None:
     """Its finalizers must come off, whatever its numbers are."""
     assert verdict(manifest, context()) == Verdict()
 
 
-@pytest.mark.parametrize("known", [Context(), context(SMALL)], ids=["of unknown queues", "of known queues"])
+@cases("known", ("of unknown queues", Context()), ("of known queues", context(SMALL)))
 def test_a_name_that_no_queue_can_have_is_refused_where_it_stands(known: Context) -> None:
     """The apiserver would refuse every pod with such a label."""
     path = "spec.runPolicy.schedulingPolicy.queue"
@@ -235,22 +234,20 @@ def test_a_suspended_workload_is_judged_as_it_will_run() -> None:
     assert refusal(ray_cluster(suspend=True, head=template("4")), context(SMALL))[0] is Reason.EXCEEDS_CAPABILITY
 
 
-@pytest.mark.parametrize(
-    ("manifest", "warnings"),
-    [
-        pytest.param(
-            ray_cluster(labels={"ray.io/scheduler-name": "volcanoo"}),
+@cases(
+    "manifest, warnings",
+    (
+        "a scheduler nobody knows, perhaps a slip",
+        ray_cluster(labels={"ray.io/scheduler-name": "volcanoo"}),
+        (
             (
-                (
-                    "metadata.labels[ray.io/scheduler-name]: muster is not configured for scheduler "
-                    '"volcanoo" (volcano); it leaves this alone'
-                ),
+                "metadata.labels[ray.io/scheduler-name]: muster is not configured for scheduler "
+                '"volcanoo" (volcano); it leaves this alone'
             ),
-            id="a scheduler nobody knows, perhaps a slip",
         ),
-        pytest.param(ray_cluster(labels={"ray.io/scheduler-name": "yunikorn"}), (), id="a well-known other scheduler"),
-        pytest.param(ray_cluster(head=template(schedulerName="mine")), (), id="a template names another on purpose"),
-    ],
+    ),
+    ("a well-known other scheduler", ray_cluster(labels={"ray.io/scheduler-name": "yunikorn"}), ()),
+    ("a template names another on purpose", ray_cluster(head=template(schedulerName="mine")), ()),
 )
 def test_what_is_left_alone_is_not_judged(manifest: JSON, warnings: tuple[str, ...]) -> None:
     found = verdict(manifest, context())
@@ -323,43 +320,45 @@ COUNTED = (
 POLICY = "spec.runPolicy"
 
 
-@pytest.mark.parametrize(
-    ("manifest", "warning"),
-    [
-        pytest.param(
-            pytorch_job(policy={"queue": "q"}, activeDeadlineSeconds=600),
-            f"{POLICY}.activeDeadlineSeconds: 600 s {COUNTED}",
-            id="PyTorchJob",
-        ),
-        pytest.param(
-            ray_parent("RayJob", "rayClusterSpec", activeDeadlineSeconds=600),
-            f"spec.activeDeadlineSeconds: 600 s {COUNTED}",
-            id="RayJob",
-        ),
-        pytest.param(
-            ray_parent("RayJob", "rayClusterSpec", preRunningDeadlineSeconds=60),
-            f"spec.preRunningDeadlineSeconds: 60 s {COUNTED}",
-            id="RayJob until it runs",
-        ),
-        pytest.param(
-            ray_parent("RayService", "rayClusterConfig", upgradeStrategy={"type": "None"})
-            | {"metadata": {**ray_cluster()["metadata"], "annotations": {"ray.io/initializing-timeout": "5m"}}},
-            f"metadata.annotations[ray.io/initializing-timeout]: 5m {COUNTED}",
-            id="RayService",
-        ),
-        pytest.param(
-            pytorch_job(policy={"queue": "q", "scheduleTimeoutSeconds": 60}),
+@cases(
+    "manifest, warning",
+    (
+        "PyTorchJob",
+        pytorch_job(policy={"queue": "q"}, activeDeadlineSeconds=600),
+        f"{POLICY}.activeDeadlineSeconds: 600 s {COUNTED}",
+    ),
+    (
+        "RayJob",
+        ray_parent("RayJob", "rayClusterSpec", activeDeadlineSeconds=600),
+        f"spec.activeDeadlineSeconds: 600 s {COUNTED}",
+    ),
+    (
+        "RayJob until it runs",
+        ray_parent("RayJob", "rayClusterSpec", preRunningDeadlineSeconds=60),
+        f"spec.preRunningDeadlineSeconds: 60 s {COUNTED}",
+    ),
+    (
+        "RayService",
+        ray_parent("RayService", "rayClusterConfig", upgradeStrategy={"type": "None"})
+        | {"metadata": {**ray_cluster()["metadata"], "annotations": {"ray.io/initializing-timeout": "5m"}}},
+        f"metadata.annotations[ray.io/initializing-timeout]: 5m {COUNTED}",
+    ),
+    (
+        "scheduleTimeoutSeconds",
+        pytorch_job(policy={"queue": "q", "scheduleTimeoutSeconds": 60}),
+        (
             f"{POLICY}.schedulingPolicy.scheduleTimeoutSeconds: volcano does not know it; "
-            "the gang waits for as long as it must",
-            id="scheduleTimeoutSeconds",
+            "the gang waits for as long as it must"
         ),
-        pytest.param(
-            ray_cluster(annotations={"muster.dev/requeue-after": "soon"}),
+    ),
+    (
+        "requeue-after",
+        ray_cluster(annotations={"muster.dev/requeue-after": "soon"}),
+        (
             'metadata.annotations[muster.dev/requeue-after]: "soon" is not a duration such as 30s, 10m or 1h30m; '
-            "it is ignored",
-            id="requeue-after",
+            "it is ignored"
         ),
-    ],
+    ),
 )
 def test_what_may_end_or_surprise_a_gang_that_waits_is_warned_of(manifest: JSON, warning: str) -> None:
     found = verdict(manifest, context(SMALL))

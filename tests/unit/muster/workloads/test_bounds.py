@@ -6,6 +6,7 @@ from muster.model.findings import Reason
 from muster.workloads import kind_of
 from muster.workloads.bounds import MOST
 from muster.workloads.ray import RayCluster
+from tests.support.cases import cases
 from tests.support.manifests.families import Family, each, judged
 from tests.support.manifests.observed import JSON, made, pytorch_job, ray_cluster, template, workers
 from tests.support.manifests.train_jobs import judged as judged_train_job
@@ -41,32 +42,22 @@ def test_of_what_holds_too_much_nothing_is_kept(family: Family) -> None:
     assert len(repr(made(kind.decoded, manifest))) < 10_000
 
 
-@pytest.mark.parametrize(
+@cases(
     "manifest",
-    [
-        pytest.param(ray_cluster(*[{"groupName": f"g{n}", "template": template()} for n in range(300)]), id="groups"),
-        pytest.param(
-            ray_cluster(head={"spec": {**template()["spec"], "overhead": {f"r{n}": 1 for n in range(MOST)}}}),
-            id="overhead",
+    ("groups", ray_cluster(*[{"groupName": f"g{n}", "template": template()} for n in range(300)])),
+    ("overhead", ray_cluster(head={"spec": {**template()["spec"], "overhead": {f"r{n}": 1 for n in range(MOST)}}})),
+    ("labels", ray_cluster(head={**template(), "metadata": {"labels": {f"k{n}": "" for n in range(MOST)}}})),
+    ("the autoscaler's", ray_cluster(autoscalerOptions={"resources": {"requests": {f"r{n}": 1 for n in range(MOST)}}})),
+    (
+        "the collector's, for each group",
+        ray_cluster(
+            *[workers(f"g{n}") for n in range(100)],
+            historyServerOptions={
+                "collectorOptions": {"resources": {"requests": {f"r{n}": 1 for n in range(MOST // 100)}}}
+            },
         ),
-        pytest.param(
-            ray_cluster(head={**template(), "metadata": {"labels": {f"k{n}": "" for n in range(MOST)}}}), id="labels"
-        ),
-        pytest.param(
-            ray_cluster(autoscalerOptions={"resources": {"requests": {f"r{n}": 1 for n in range(MOST)}}}),
-            id="the autoscaler's",
-        ),
-        pytest.param(
-            ray_cluster(
-                *[workers(f"g{n}") for n in range(100)],
-                historyServerOptions={
-                    "collectorOptions": {"resources": {"requests": {f"r{n}": 1 for n in range(MOST // 100)}}}
-                },
-            ),
-            id="the collector's, for each group",
-        ),
-        pytest.param(pytorch_job(policy={"minResources": {f"r{n}": 1 for n in range(MOST)}}), id="minResources"),
-    ],
+    ),
+    ("minResources", pytorch_job(policy={"minResources": {f"r{n}": 1 for n in range(MOST)}})),
 )
 def test_whatever_is_gone_through_counts(manifest: JSON) -> None:
     assert [one.field for one in judged(manifest).refusals] == ["spec"]
@@ -92,16 +83,14 @@ def test_each_override_counts_as_a_template() -> None:
 _MANY = {f"k{n}": "" for n in range(MOST)}
 
 
-@pytest.mark.parametrize(
+@cases(
     "patches",
-    [
-        pytest.param([patch()] * 501, id="each patch counts as a template"),
-        pytest.param([patch(step("node"))] * 240, id="and each job of it"),
-        pytest.param([patch(meta={"labels": _MANY})], id="labels of the JobSet"),
-        pytest.param([patch({"name": "node", "template": {"metadata": {"labels": _MANY}}})], id="of a Job"),
-        pytest.param([patch(step("node", pod={"metadata": {"labels": _MANY}}))], id="of its pods"),
-        pytest.param([patch(step("node", pod=_containers(MOST)))], id="containers"),
-    ],
+    ("each patch counts as a template", [patch()] * 501),
+    ("and each job of it", [patch(step("node"))] * 240),
+    ("labels of the JobSet", [patch(meta={"labels": _MANY})]),
+    ("of a Job", [patch({"name": "node", "template": {"metadata": {"labels": _MANY}}})]),
+    ("of its pods", [patch(step("node", pod={"metadata": {"labels": _MANY}}))]),
+    ("containers", [patch(step("node", pod=_containers(MOST)))]),
 )
 def test_patches_of_a_runtime_count(patches: list[JSON]) -> None:
     refusals = judged_train_job(train_job(runtimePatches=patches), runtime()).refusals

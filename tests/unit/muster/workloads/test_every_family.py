@@ -13,6 +13,7 @@ from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
 from muster.validation.context import Context
 from muster.workloads import GANG_KINDS, Kind
+from tests.support.cases import cases
 from tests.support.manifests.families import TRAINING, Family, each, judged
 from tests.support.manifests.generators import labels_of, small
 from tests.support.manifests.observed import JSON, amounts, lines, made, pod, template
@@ -67,10 +68,8 @@ def test_a_webhook_is_named_after_who_makes_its_pods(kind: Kind) -> None:
 
 
 @each()
-@pytest.mark.parametrize("index", [0, 1], ids=["first role", "second role"])
-@pytest.mark.parametrize(
-    "empty", [{}, {"spec": {}}, {"spec": {"containers": []}}], ids=["no template", "no containers", "none of them"]
-)
+@cases("index", ("first role", 0), ("second role", 1))
+@cases("empty", ("no template", {}), ("no containers", {"spec": {}}), ("none of them", {"spec": {"containers": []}}))
 def test_a_template_without_containers_is_refused_by_its_field(family: Family, index: int, empty: JSON) -> None:
     line = refused(family.manifest(*(empty if index == at else template() for at in range(2))))
     assert line == f"{family.paths[index]}.containers: empty; a pod has at least one container"
@@ -87,13 +86,11 @@ def test_an_amount_that_is_none_is_refused_by_its_field(family: Family) -> None:
 
 
 @each("Job")
-@pytest.mark.parametrize(
-    ("first", "second", "name", "index"),
-    [
-        pytest.param("high", "", "high", 0, id="the first role's"),
-        pytest.param("", "low", "low", 1, id="the second role's"),
-        pytest.param("low", "high", "low", 0, id="the first role's though the other is higher"),
-    ],
+@cases(
+    "first, second, name, index",
+    ("the first role's", "high", "", "high", 0),
+    ("the second role's", "", "low", "low", 1),
+    ("the first role's though the other is higher", "low", "high", "low", 0),
 )
 def test_a_priority_class_that_only_templates_carry(
     family: Family, first: str, second: str, name: str, index: int

@@ -4,6 +4,7 @@ import pytest
 
 from muster.model.pods import Pod
 from muster.workloads.jobset import JOB_SET
+from tests.support.cases import cases
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, lines, made, pod, read, template
 
@@ -27,56 +28,42 @@ def job_set(*jobs: JSON, order: str | None = None, status: JSON | None = None, *
     }
 
 
-@pytest.mark.parametrize(
-    ("one", "pods"),
-    [
-        pytest.param(job("a"), 1, id="one"),
-        pytest.param(job("a", None), 1, id="replicas not given"),
-        pytest.param(job("a", 0, parallelism=3), 0, id="no replica"),
-        pytest.param(job("a", 3), 3, id="parallelism not given"),
-        pytest.param(job("a", 3, parallelism=4), 12, id="replicas times parallelism"),
-        pytest.param(job("a", 3, parallelism=0), 0, id="parallelism of none"),
-        pytest.param(job("a", 2, parallelism=4, completions=3), 6, id="no more at once than completions"),
-        pytest.param(job("a", 2, parallelism=4, completions=9), 8, id="no more at once than parallelism"),
-        pytest.param(job("a", 2, parallelism=4, completions=0), 0, id="nothing to complete"),
-    ],
+@cases(
+    "one, pods",
+    ("one", job("a"), 1),
+    ("replicas not given", job("a", None), 1),
+    ("no replica", job("a", 0, parallelism=3), 0),
+    ("parallelism not given", job("a", 3), 3),
+    ("replicas times parallelism", job("a", 3, parallelism=4), 12),
+    ("parallelism of none", job("a", 3, parallelism=0), 0),
+    ("no more at once than completions", job("a", 2, parallelism=4, completions=3), 6),
+    ("no more at once than parallelism", job("a", 2, parallelism=4, completions=9), 8),
+    ("nothing to complete", job("a", 2, parallelism=4, completions=0), 0),
 )
 def test_pods_of_a_replicated_job(one: JSON, pods: int) -> None:
     (role,) = read(job_set(one)).roles
     assert (role.replicas, role.minimum) == (pods, pods)
 
 
-@pytest.mark.parametrize(
-    ("manifest", "first"),
-    [
-        pytest.param(job_set(job("a"), job("b")), ["a", "b"], id="in any order"),
-        pytest.param(job_set(job("a"), job("b"), order="AnyOrder"), ["a", "b"], id="in any order, said"),
-        pytest.param(job_set(job("a"), job("b"), order="InOrder"), ["a"], id="in order"),
-        pytest.param(
-            job_set(job("a", 0), job("b"), job("c"), order="InOrder"), ["b"], id="in order, the first without a replica"
-        ),
-        pytest.param(
-            job_set(job("a", parallelism=0), job("b"), order="InOrder"), ["b"], id="in order, the first without pods"
-        ),
-        pytest.param(job_set(job("a"), job("b", 1, "a")), ["a"], id="after one that must be ready"),
-        pytest.param(job_set(job("a"), job("b", 1, "a"), job("c")), ["a", "c"], id="one of three waits"),
-        pytest.param(job_set(job("a", 0), job("b", 1, "a")), ["b"], id="after one without a replica"),
-        pytest.param(
-            job_set(job("a", 0), job("b", 1, "a", status="Complete")), ["b"], id="after the end of one without replicas"
-        ),
-        pytest.param(
-            job_set(job("a", parallelism=0), job("b", 1, "a", status="Complete")),
-            [],
-            id="after the end of one that never ends",
-        ),
-        pytest.param(
-            job_set(job("a", completions=0), job("b", 1, "a", status="Complete")),
-            ["b"],
-            id="after the end of one with nothing to do",
-        ),
-        pytest.param(job_set(job("a", 0), job("b"), job("c", 1, "a", "b")), ["b"], id="after two, of which one waits"),
-        pytest.param(job_set(job("b", 1, "nobody")), [], id="after one that there is not: JobSet refuses it"),
-    ],
+@cases(
+    "manifest, first",
+    ("in any order", job_set(job("a"), job("b")), ["a", "b"]),
+    ("in any order, said", job_set(job("a"), job("b"), order="AnyOrder"), ["a", "b"]),
+    ("in order", job_set(job("a"), job("b"), order="InOrder"), ["a"]),
+    ("in order, the first without a replica", job_set(job("a", 0), job("b"), job("c"), order="InOrder"), ["b"]),
+    ("in order, the first without pods", job_set(job("a", parallelism=0), job("b"), order="InOrder"), ["b"]),
+    ("after one that must be ready", job_set(job("a"), job("b", 1, "a")), ["a"]),
+    ("one of three waits", job_set(job("a"), job("b", 1, "a"), job("c")), ["a", "c"]),
+    ("after one without a replica", job_set(job("a", 0), job("b", 1, "a")), ["b"]),
+    ("after the end of one without replicas", job_set(job("a", 0), job("b", 1, "a", status="Complete")), ["b"]),
+    ("after the end of one that never ends", job_set(job("a", parallelism=0), job("b", 1, "a", status="Complete")), []),
+    (
+        "after the end of one with nothing to do",
+        job_set(job("a", completions=0), job("b", 1, "a", status="Complete")),
+        ["b"],
+    ),
+    ("after two, of which one waits", job_set(job("a", 0), job("b"), job("c", 1, "a", "b")), ["b"]),
+    ("after one that there is not: JobSet refuses it", job_set(job("b", 1, "nobody")), []),
 )
 def test_only_the_first_wave_must_be_there(manifest: JSON, first: list[str]) -> None:
     """Later jobs are made when those that they wait for are ready or complete; a job without pods is so at once."""
@@ -88,22 +75,16 @@ def done(**jobs: int) -> JSON:
     return {"replicatedJobsStatus": [{"name": name, "succeeded": count, "ready": 0} for name, count in jobs.items()]}
 
 
-@pytest.mark.parametrize(
-    ("manifest", "left"),
-    [
-        pytest.param(job_set(job("a"), job("b")), {}, id="nothing yet"),
-        pytest.param(job_set(job("a"), job("b"), status=done(a=0, b=0)), {}, id="nothing yet, said"),
-        pytest.param(job_set(job("a"), job("b"), status=done(a=1)), {"b": 1}, id="one of two"),
-        pytest.param(job_set(job("a", 3, parallelism=2), status=done(a=1)), {"a": 4}, id="a part of one"),
-        pytest.param(job_set(job("a"), job("b"), order="InOrder", status=done(a=1)), {"b": 1}, id="in order"),
-        pytest.param(
-            job_set(job("a", 2), job("b", 1, "a", status="Complete"), status=done(a=1)), {"a": 1}, id="not the wave yet"
-        ),
-        pytest.param(
-            job_set(job("a", 2), job("b", 1, "a", status="Complete"), status=done(a=2)), {"b": 1}, id="the first wave"
-        ),
-        pytest.param(job_set(job("a"), status=done(a=1)), {}, id="all of it"),
-    ],
+@cases(
+    "manifest, left",
+    ("nothing yet", job_set(job("a"), job("b")), {}),
+    ("nothing yet, said", job_set(job("a"), job("b"), status=done(a=0, b=0)), {}),
+    ("one of two", job_set(job("a"), job("b"), status=done(a=1)), {"b": 1}),
+    ("a part of one", job_set(job("a", 3, parallelism=2), status=done(a=1)), {"a": 4}),
+    ("in order", job_set(job("a"), job("b"), order="InOrder", status=done(a=1)), {"b": 1}),
+    ("not the wave yet", job_set(job("a", 2), job("b", 1, "a", status="Complete"), status=done(a=1)), {"a": 1}),
+    ("the first wave", job_set(job("a", 2), job("b", 1, "a", status="Complete"), status=done(a=2)), {"b": 1}),
+    ("all of it", job_set(job("a"), status=done(a=1)), {}),
 )
 def test_what_is_left_begins_with_the_first_wave_that_is_not_done(manifest: JSON, left: dict[str, int]) -> None:
     """Jobs that have succeeded are not started again when the JobSet is resumed."""
@@ -127,48 +108,40 @@ def after(name: str, *, ready: tuple[str, ...] = (), complete: tuple[str, ...] =
 PREPARED = (job("prepare"), after("node", complete=("prepare",)), after("launcher", ready=("node",)))
 
 
-@pytest.mark.parametrize(
-    ("manifest", "first", "beside", "later"),
-    [
-        pytest.param(job_set(job("a"), after("b", ready=("a",))), "a", "b", [], id="ready"),
-        pytest.param(
-            job_set(job("a"), after("b", ready=("a",)), after("c", ready=("b",))), "a", "b c", [], id="transitively"
+@cases(
+    "manifest, first, beside, later",
+    ("ready", job_set(job("a"), after("b", ready=("a",))), "a", "b", []),
+    ("transitively", job_set(job("a"), after("b", ready=("a",)), after("c", ready=("b",))), "a", "b c", []),
+    ("in order", job_set(job("a"), job("b"), job("c"), order="InOrder"), "a", "b c", []),
+    ("complete", job_set(job("a"), after("b", complete=("a",))), "a", "", ["b"]),
+    ("a wave after", job_set(job("a"), after("b", ready=("a",)), after("c", complete=("b",))), "a", "b", ["c"]),
+    ("in a later wave", job_set(*PREPARED), "prepare", "", ["node launcher"]),
+    ("what is left", job_set(*PREPARED, status=done(prepare=1)), "node", "launcher", []),
+    (
+        "both: it runs beside one",
+        job_set(job("a"), job("data"), after("b", ready=("a",), complete=("data",))),
+        "a data",
+        "b",
+        [],
+    ),
+    (
+        "beside one that comes later",
+        job_set(job("a"), job("x"), after("d", complete=("x",)), after("c", ready=("a", "d"))),
+        "a x",
+        "d c",
+        [],
+    ),
+    (
+        "both, in one group: it takes the room of what is complete",
+        job_set(
+            job("server"), after("train", ready=("server",)), after("eval", ready=("server",), complete=("train",))
         ),
-        pytest.param(job_set(job("a"), job("b"), job("c"), order="InOrder"), "a", "b c", [], id="in order"),
-        pytest.param(job_set(job("a"), after("b", complete=("a",))), "a", "", ["b"], id="complete"),
-        pytest.param(
-            job_set(job("a"), after("b", ready=("a",)), after("c", complete=("b",))), "a", "b", ["c"], id="a wave after"
-        ),
-        pytest.param(job_set(*PREPARED), "prepare", "", ["node launcher"], id="in a later wave"),
-        pytest.param(job_set(*PREPARED, status=done(prepare=1)), "node", "launcher", [], id="what is left"),
-        pytest.param(
-            job_set(job("a"), job("data"), after("b", ready=("a",), complete=("data",))),
-            "a data",
-            "b",
-            [],
-            id="both: it runs beside one",
-        ),
-        pytest.param(
-            job_set(job("a"), job("x"), after("d", complete=("x",)), after("c", ready=("a", "d"))),
-            "a x",
-            "d c",
-            [],
-            id="beside one that comes later",
-        ),
-        pytest.param(
-            job_set(
-                job("server"), after("train", ready=("server",)), after("eval", ready=("server",), complete=("train",))
-            ),
-            "server",
-            "train",
-            ["eval"],
-            id="both, in one group: it takes the room of what is complete",
-        ),
-        pytest.param(
-            job_set(job("a", 0), after("b", ready=("a",)), after("c", ready=("b",))), "b", "c", [], id="after no pods"
-        ),
-        pytest.param(job_set(after("b", ready=("nobody",))), "", "", ["b"], id="after one that there is not"),
-    ],
+        "server",
+        "train",
+        ["eval"],
+    ),
+    ("after no pods", job_set(job("a", 0), after("b", ready=("a",)), after("c", ready=("b",))), "b", "c", []),
+    ("after one that there is not", job_set(after("b", ready=("nobody",))), "", "", ["b"]),
 )
 def test_what_runs_side_by_side_has_its_room_from_the_beginning(
     manifest: JSON, first: str, beside: str, later: list[str]
@@ -185,34 +158,30 @@ def test_what_runs_side_by_side_has_its_room_from_the_beginning(
     assert list(waves.values()) == [names.split() for names in later]
 
 
-@pytest.mark.parametrize(
-    ("manifest", "line"),
-    [
-        pytest.param(job_set(), "spec.replicatedJobs: empty; a JobSet has at least one", id="none"),
-        pytest.param(
-            job_set(job("a"), job("b", -1)),
-            "spec.replicatedJobs[1].replicas: -1 is negative; use 0 or more",
-            id="negative replicas",
-        ),
-        pytest.param(
-            job_set(job("a", parallelism=-2)),
-            "spec.replicatedJobs[0].template.spec.parallelism: -2 is negative; use 0 or more",
-            id="negative parallelism",
-        ),
-        pytest.param(
-            job_set(job("a", completions=-3)),
-            "spec.replicatedJobs[0].template.spec.completions: -3 is negative; use 0 or more",
-            id="negative completions",
-        ),
-        pytest.param(
-            job_set(job("")), "spec.replicatedJobs[0].name: missing; a replicated job needs a name", id="no name"
-        ),
-        pytest.param(
-            job_set(job("a"), job("a")),
-            'spec.replicatedJobs[1].name: "a" is taken; names of replicated jobs differ',
-            id="a name twice",
-        ),
-    ],
+@cases(
+    "manifest, line",
+    ("none", job_set(), "spec.replicatedJobs: empty; a JobSet has at least one"),
+    (
+        "negative replicas",
+        job_set(job("a"), job("b", -1)),
+        "spec.replicatedJobs[1].replicas: -1 is negative; use 0 or more",
+    ),
+    (
+        "negative parallelism",
+        job_set(job("a", parallelism=-2)),
+        "spec.replicatedJobs[0].template.spec.parallelism: -2 is negative; use 0 or more",
+    ),
+    (
+        "negative completions",
+        job_set(job("a", completions=-3)),
+        "spec.replicatedJobs[0].template.spec.completions: -3 is negative; use 0 or more",
+    ),
+    ("no name", job_set(job("")), "spec.replicatedJobs[0].name: missing; a replicated job needs a name"),
+    (
+        "a name twice",
+        job_set(job("a"), job("a")),
+        'spec.replicatedJobs[1].name: "a" is taken; names of replicated jobs differ',
+    ),
 )
 def test_numbers_and_names_that_make_no_gang_are_refused_by_field(manifest: JSON, line: str) -> None:
     (only,) = judged(manifest).refusals
@@ -227,22 +196,13 @@ def test_a_set_without_pods_is_said_to_start_nothing() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("manifest", "suspended", "finished"),
-    [
-        pytest.param(job_set(job("a")), False, False, id="runs"),
-        pytest.param(job_set(job("a"), suspend=True), True, False, id="suspended"),
-        pytest.param(job_set(job("a"), status={"terminalState": "Completed"}), False, True, id="completed"),
-        pytest.param(
-            job_set(job("a"), status={"conditions": [{"type": "Failed", "status": "True"}]}), False, True, id="failed"
-        ),
-        pytest.param(
-            job_set(job("a"), status={"conditions": [{"type": "Failed", "status": "False"}]}),
-            False,
-            False,
-            id="not failed",
-        ),
-    ],
+@cases(
+    "manifest, suspended, finished",
+    ("runs", job_set(job("a")), False, False),
+    ("suspended", job_set(job("a"), suspend=True), True, False),
+    ("completed", job_set(job("a"), status={"terminalState": "Completed"}), False, True),
+    ("failed", job_set(job("a"), status={"conditions": [{"type": "Failed", "status": "True"}]}), False, True),
+    ("not failed", job_set(job("a"), status={"conditions": [{"type": "Failed", "status": "False"}]}), False, False),
 )
 def test_where_a_set_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
     workload = read(manifest)
@@ -284,14 +244,12 @@ def test_with_exclusive_placement_the_first_pod_of_each_job_is_the_gang(where: s
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "manifest",
-    [
-        pytest.param(placed("set", {EXCLUSIVE: "rack", BY_LABELS: "true"}), id="by labels of nodes"),
-        pytest.param(placed("job", {EXCLUSIVE: "rack", BY_LABELS: "true"}), id="by labels of nodes, of one job"),
-        pytest.param(placed("set", {BY_LABELS: "true"}), id="labels of nodes alone"),
-        pytest.param(placed("set", {EXCLUSIVE: "rack"}, parallelism=1), id="Jobs of one pod"),
-    ],
+    ("by labels of nodes", placed("set", {EXCLUSIVE: "rack", BY_LABELS: "true"})),
+    ("by labels of nodes, of one job", placed("job", {EXCLUSIVE: "rack", BY_LABELS: "true"})),
+    ("labels of nodes alone", placed("set", {BY_LABELS: "true"})),
+    ("Jobs of one pod", placed("set", {EXCLUSIVE: "rack"}, parallelism=1)),
 )
 def test_where_all_pods_are_made_at_once_all_are_the_gang(manifest: JSON) -> None:
     verdict = judged(manifest)
@@ -323,27 +281,21 @@ def test_a_set_that_is_resumed_with_exclusive_placement_begins_with_the_leaders_
     assert (role.replicas, role.minimum, role.reserved) == (4, 1, 3)
 
 
-@pytest.mark.parametrize(
-    ("manifest", "beside"),
-    [
-        pytest.param(job_set(job("a"), job("b")), {"a": (), "b": ()}, id="in any order"),
-        pytest.param(
-            job_set(job("a"), job("b"), job("c"), order="InOrder"),
-            {"a": (), "b": ("a",), "c": ("a", "b")},
-            id="in order",
-        ),
-        pytest.param(
-            job_set(job("a"), job("b", 1, "a"), job("c", 1, "b")),
-            {"a": (), "b": ("a",), "c": ("a", "b")},
-            id="those that are ready go on",
-        ),
-        pytest.param(
-            job_set(job("a"), job("b", 1, "a", status="Complete"), job("c", 1, "b")),
-            {"a": (), "b": (), "c": ("b",)},
-            id="those that are complete do not",
-        ),
-        pytest.param(job_set(job("a"), job("b", 1, "nobody")), {"a": (), "b": ()}, id="after one that there is not"),
-    ],
+@cases(
+    "manifest, beside",
+    ("in any order", job_set(job("a"), job("b")), {"a": (), "b": ()}),
+    ("in order", job_set(job("a"), job("b"), job("c"), order="InOrder"), {"a": (), "b": ("a",), "c": ("a", "b")}),
+    (
+        "those that are ready go on",
+        job_set(job("a"), job("b", 1, "a"), job("c", 1, "b")),
+        {"a": (), "b": ("a",), "c": ("a", "b")},
+    ),
+    (
+        "those that are complete do not",
+        job_set(job("a"), job("b", 1, "a", status="Complete"), job("c", 1, "b")),
+        {"a": (), "b": (), "c": ("b",)},
+    ),
+    ("after one that there is not", job_set(job("a"), job("b", 1, "nobody")), {"a": (), "b": ()}),
 )
 def test_who_runs_when_a_later_job_comes(manifest: JSON, beside: dict[str, tuple[str, ...]]) -> None:
     roles = read(manifest).roles

@@ -11,6 +11,7 @@ from muster.model.times import seconds_of
 from muster.resources.amounts import as_text
 from muster.workloads.kubeflow import PYTORCH_JOB
 from muster.workloads.model import TimeLimit
+from tests.support.cases import cases
 from tests.support.manifests.families import TRAINING, Family, each_of, judged
 from tests.support.manifests.observed import JSON, QUEUE_LABELS, lines, made, pytorch_job, pytorch_pod, read, template
 
@@ -30,23 +31,19 @@ def test_the_master_stands_first_and_leads_in_whatever_order_and_case_it_was_wri
     ]
 
 
-@pytest.mark.parametrize(
-    ("replicas", "line"),
-    [
-        pytest.param(
-            None, "spec.pytorchReplicaSpecs: empty; a job has at least one replica type", id="no replica type"
-        ),
-        pytest.param(
-            {"Worker": {"replicas": -1}},
-            "spec.pytorchReplicaSpecs.Worker.replicas: -1 is negative; use 0 or more",
-            id="negative",
-        ),
-        pytest.param(
-            {"Worker": {"replicas": 2}, "worker": {"replicas": 3}},
-            "spec.pytorchReplicaSpecs.worker: there twice, in other letters; a replica type is named once",
-            id="one type twice",
-        ),
-    ],
+@cases(
+    "replicas, line",
+    ("no replica type", None, "spec.pytorchReplicaSpecs: empty; a job has at least one replica type"),
+    (
+        "negative",
+        {"Worker": {"replicas": -1}},
+        "spec.pytorchReplicaSpecs.Worker.replicas: -1 is negative; use 0 or more",
+    ),
+    (
+        "one type twice",
+        {"Worker": {"replicas": 2}, "worker": {"replicas": 3}},
+        "spec.pytorchReplicaSpecs.worker: there twice, in other letters; a replica type is named once",
+    ),
 )
 def test_numbers_that_make_no_gang_are_refused_by_field(replicas: JSON | None, line: str) -> None:
     job = pytorch_job()
@@ -56,16 +53,14 @@ def test_numbers_that_make_no_gang_are_refused_by_field(replicas: JSON | None, l
     assert str(refused.value) == line
 
 
-@pytest.mark.parametrize(
-    ("manifest", "suspended", "finished"),
-    [
-        pytest.param(pytorch_job(), False, False, id="runs"),
-        pytest.param(pytorch_job(suspend=True), True, False, id="suspended"),
-        pytest.param(pytorch_job(conditions=[{"type": "Succeeded", "status": "True"}]), False, True, id="succeeded"),
-        pytest.param(pytorch_job(conditions=[{"type": "Failed", "status": "True"}]), False, True, id="failed"),
-        pytest.param(pytorch_job(conditions=[{"type": "Failed", "status": "False"}]), False, False, id="not failed"),
-        pytest.param(pytorch_job(conditions=[{"type": "Restarting", "status": "True"}]), False, False, id="restarting"),
-    ],
+@cases(
+    "manifest, suspended, finished",
+    ("runs", pytorch_job(), False, False),
+    ("suspended", pytorch_job(suspend=True), True, False),
+    ("succeeded", pytorch_job(conditions=[{"type": "Succeeded", "status": "True"}]), False, True),
+    ("failed", pytorch_job(conditions=[{"type": "Failed", "status": "True"}]), False, True),
+    ("not failed", pytorch_job(conditions=[{"type": "Failed", "status": "False"}]), False, False),
+    ("restarting", pytorch_job(conditions=[{"type": "Restarting", "status": "True"}]), False, False),
 )
 def test_where_a_job_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
     workload = read(manifest)
@@ -73,34 +68,30 @@ def test_where_a_job_stands(manifest: JSON, suspended: bool, finished: bool) -> 
     assert workload.active is not (suspended or finished)
 
 
-@pytest.mark.parametrize(
-    ("policy", "line"),
-    [
-        pytest.param({"minAvailable": 0}, "minAvailable: 0 is below 1; a gang starts with at least one pod", id="none"),
-        pytest.param(
-            {"minAvailable": -3}, "minAvailable: -3 is below 1; a gang starts with at least one pod", id="negative"
-        ),
-        pytest.param(
-            {"minAvailable": 4},
-            "minAvailable: 4 is above the 3 pods that there are; lower it or raise the replicas",
-            id="more than all",
-        ),
-        pytest.param(
-            {"minResources": {"cpu": "two"}},
-            'minResources.cpu: "two" is not a quantity such as 500m, 2 or 1.5Gi',
-            id="minResources that are no quantity",
-        ),
-        pytest.param(
-            {"minResources": {"memory": "-1Gi"}},
-            'minResources.memory: "-1Gi" is negative; a resource is 0 or more',
-            id="negative minResources",
-        ),
-        pytest.param(
-            {"scheduleTimeoutSeconds": -1},
-            "scheduleTimeoutSeconds: -1 is negative; use 0 or more seconds",
-            id="negative timeout",
-        ),
-    ],
+@cases(
+    "policy, line",
+    ("none", {"minAvailable": 0}, "minAvailable: 0 is below 1; a gang starts with at least one pod"),
+    ("negative", {"minAvailable": -3}, "minAvailable: -3 is below 1; a gang starts with at least one pod"),
+    (
+        "more than all",
+        {"minAvailable": 4},
+        "minAvailable: 4 is above the 3 pods that there are; lower it or raise the replicas",
+    ),
+    (
+        "minResources that are no quantity",
+        {"minResources": {"cpu": "two"}},
+        'minResources.cpu: "two" is not a quantity such as 500m, 2 or 1.5Gi',
+    ),
+    (
+        "negative minResources",
+        {"minResources": {"memory": "-1Gi"}},
+        'minResources.memory: "-1Gi" is negative; a resource is 0 or more',
+    ),
+    (
+        "negative timeout",
+        {"scheduleTimeoutSeconds": -1},
+        "scheduleTimeoutSeconds: -1 is negative; use 0 or more seconds",
+    ),
 )
 @each_of(*TRAINING, "MPIJob")
 def test_a_policy_that_makes_no_gang_is_refused_by_field(family: Family, policy: JSON, line: str) -> None:
@@ -132,19 +123,12 @@ def elastic(least: int | None, most: int | None, *, policy: JSON | None = None) 
     return job
 
 
-@pytest.mark.parametrize(
-    ("manifest", "member", "warnings"),
-    [
-        pytest.param(
-            elastic(1, 5),
-            3,
-            [WAITS_FOR_ALL],
-            id="all that there are now, and a word about it",
-        ),
-        pytest.param(elastic(3, 5), 3, [], id="the least it can have"),
-        pytest.param(elastic(None, 5), 3, [], id="no minimum: the operator takes the maximum"),
-        pytest.param(elastic(1, 5, policy={"minAvailable": 1}), 1, [], id="the user decided"),
-    ],
+@cases(
+    "manifest, member, warnings",
+    ("all that there are now, and a word about it", elastic(1, 5), 3, [WAITS_FOR_ALL]),
+    ("the least it can have", elastic(3, 5), 3, []),
+    ("no minimum: the operator takes the maximum", elastic(None, 5), 3, []),
+    ("the user decided", elastic(1, 5, policy={"minAvailable": 1}), 1, []),
 )
 def test_an_elastic_job_waits_for_all_unless_told_otherwise(manifest: JSON, member: int, warnings: list[str]) -> None:
     """The operator counts so, too; its autoscaler changes the replicas, and minMember follows."""
@@ -153,21 +137,15 @@ def test_an_elastic_job_waits_for_all_unless_told_otherwise(manifest: JSON, memb
     assert (verdict.gang.min_member, list(lines(verdict.warnings))) == (member, warnings)
 
 
-@pytest.mark.parametrize(
-    ("manifest", "line"),
-    [
-        pytest.param(
-            elastic(-1, 5), "minReplicas: -1 is negative; a number of workers is 0 or more", id="negative minimum"
-        ),
-        pytest.param(
-            elastic(0, -5), "maxReplicas: -5 is negative; a number of workers is 0 or more", id="negative maximum"
-        ),
-        pytest.param(
-            elastic(6, 5),
-            "minReplicas: 6 is above maxReplicas 5; raise maxReplicas or lower minReplicas",
-            id="minimum above maximum",
-        ),
-    ],
+@cases(
+    "manifest, line",
+    ("negative minimum", elastic(-1, 5), "minReplicas: -1 is negative; a number of workers is 0 or more"),
+    ("negative maximum", elastic(0, -5), "maxReplicas: -5 is negative; a number of workers is 0 or more"),
+    (
+        "minimum above maximum",
+        elastic(6, 5),
+        "minReplicas: 6 is above maxReplicas 5; raise maxReplicas or lower minReplicas",
+    ),
 )
 def test_bounds_that_no_elastic_job_can_have_are_refused_by_field(manifest: JSON, line: str) -> None:
     (only,) = judged(manifest).refusals
@@ -211,23 +189,19 @@ def test_an_mpi_job_of_the_training_operator_has_no_workers_unless_told(workers:
     assert gang.min_member == member
 
 
-@pytest.mark.parametrize(
-    ("types", "line"),
-    [
-        pytest.param(
-            {"Worker": {"replicas": 2}}, "spec.mpiReplicaSpecs.Launcher: missing; an MPIJob has one launcher", id="none"
-        ),
-        pytest.param(
-            {"Launcher": {"replicas": 2}, "Worker": {"replicas": 2}},
-            "spec.mpiReplicaSpecs.Launcher.replicas: 2 is not 1; an MPIJob has one launcher",
-            id="two",
-        ),
-        pytest.param(
-            {"Launcher": {"replicas": 1}, "worker": {"replicas": 2}},
-            "spec.mpiReplicaSpecs.worker: unknown; an MPIJob has a Launcher and Workers",
-            id="a type in other letters",
-        ),
-    ],
+@cases(
+    "types, line",
+    ("none", {"Worker": {"replicas": 2}}, "spec.mpiReplicaSpecs.Launcher: missing; an MPIJob has one launcher"),
+    (
+        "two",
+        {"Launcher": {"replicas": 2}, "Worker": {"replicas": 2}},
+        "spec.mpiReplicaSpecs.Launcher.replicas: 2 is not 1; an MPIJob has one launcher",
+    ),
+    (
+        "a type in other letters",
+        {"Launcher": {"replicas": 1}, "worker": {"replicas": 2}},
+        "spec.mpiReplicaSpecs.worker: unknown; an MPIJob has a Launcher and Workers",
+    ),
 )
 def test_an_mpi_job_that_the_training_operator_leaves_alone_is_refused(types: JSON, line: str) -> None:
     """It has no webhook for this kind, and says what is wrong in an event: the gang would wait for ever."""
@@ -242,9 +216,7 @@ def test_what_the_operator_adds_to_an_mpi_launcher_counts() -> None:
     assert as_text(gang.roles[0].requests) == {"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}
 
 
-@pytest.mark.parametrize(
-    ("roles", "cpu"), [(("Master", "Worker"), "50m"), (("Worker",), "10m")], ids=["with a master", "without"]
-)
+@cases("roles, cpu", ("with a master", ("Master", "Worker"), "50m"), ("without", ("Worker",), "10m"))
 def test_pytorch_workers_wait_for_a_master_in_an_init_container(roles: tuple[str, ...], cpu: str) -> None:
     specs = {role: {"replicas": 1, "template": template("10m", "20Mi")} for role in roles}
     gang = judged(pytorch_job(labels=QUEUE_LABELS, replicas=specs)).gang
@@ -285,29 +257,23 @@ BEGAN = "2026-11-21T10:00:00Z"
 RESUMED = [{"type": "Suspended", "status": "True"}]
 
 
-@pytest.mark.parametrize(
-    ("job", "ends"),
-    [
-        pytest.param(
-            pytorch_job(activeDeadlineSeconds=600, start_time=BEGAN), "2026-11-21T10:10:00Z", id="from its startTime on"
-        ),
-        pytest.param(pytorch_job(start_time=BEGAN), None, id="no limit"),
-        pytest.param(pytorch_job(activeDeadlineSeconds=600), None, id="the clock has not begun"),
-        pytest.param(
-            pytorch_job(activeDeadlineSeconds=600, start_time=BEGAN, conditions=RESUMED),
-            None,
-            id="resumed a moment ago: it begins anew",
-        ),
-    ],
+@cases(
+    "job, ends",
+    ("from its startTime on", pytorch_job(activeDeadlineSeconds=600, start_time=BEGAN), "2026-11-21T10:10:00Z"),
+    ("no limit", pytorch_job(start_time=BEGAN), None),
+    ("the clock has not begun", pytorch_job(activeDeadlineSeconds=600), None),
+    (
+        "resumed a moment ago: it begins anew",
+        pytorch_job(activeDeadlineSeconds=600, start_time=BEGAN, conditions=RESUMED),
+        None,
+    ),
 )
 def test_when_the_operator_gives_a_job_up(job: JSON, ends: str | None) -> None:
     deadline = read(job).deadline
     assert (deadline.ends if deadline else None) == (seconds_of(ends) if ends else None)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "before"), [pytest.param(3600, 360, id="the last tenth"), pytest.param(60, 60, id="a minute at least")]
-)
+@cases("seconds, before", ("the last tenth", 3600, 360), ("a minute at least", 60, 60))
 def test_from_when_on_the_end_is_near(seconds: int, before: int) -> None:
     deadline = read(pytorch_job(activeDeadlineSeconds=seconds, start_time=BEGAN)).deadline
     assert deadline is not None

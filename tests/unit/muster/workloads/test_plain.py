@@ -9,6 +9,7 @@ from muster.model.pods import Pod
 from muster.resources.amounts import as_text
 from muster.schedulers import SCHEDULERS
 from muster.workloads.plain import PLAIN_JOB
+from tests.support.cases import cases
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, NAMESPACE, made, pod, read, template
 
@@ -50,19 +51,17 @@ def plain_pod(said: JSON | None = None, **fields: object) -> JSON:
     return {"apiVersion": "v1", "kind": "Pod", **pod("p", meta=said or meta(), schedulerName=""), **fields}
 
 
-@pytest.mark.parametrize(
-    ("manifest", "replicas", "member"),
-    [
-        pytest.param(plain_job(), 4, 2, id="a part of a Job"),
-        pytest.param(plain_job(meta("4")), 4, 4, id="all at once"),
-        pytest.param(plain_job(meta("1"), parallelism=None), 1, 1, id="parallelism not given"),
-        pytest.param(plain_job(completions=3), 3, 2, id="completions fewer than parallelism"),
-        pytest.param(plain_job(completions=9), 4, 2, id="completions one after another"),
-        pytest.param(plain_set(), 4, 2, id="a part of a StatefulSet"),
-        pytest.param(plain_set(meta("1"), replicas=None), 1, 1, id="replicas not given"),
-        pytest.param(plain_set(meta("1"), podManagementPolicy=None), 4, 1, id="one after another, and none waits"),
-        pytest.param(plain_pod(), 2, 2, id="pods that somebody makes"),
-    ],
+@cases(
+    "manifest, replicas, member",
+    ("a part of a Job", plain_job(), 4, 2),
+    ("all at once", plain_job(meta("4")), 4, 4),
+    ("parallelism not given", plain_job(meta("1"), parallelism=None), 1, 1),
+    ("completions fewer than parallelism", plain_job(completions=3), 3, 2),
+    ("completions one after another", plain_job(completions=9), 4, 2),
+    ("a part of a StatefulSet", plain_set(), 4, 2),
+    ("replicas not given", plain_set(meta("1"), replicas=None), 1, 1),
+    ("one after another, and none waits", plain_set(meta("1"), podManagementPolicy=None), 4, 1),
+    ("pods that somebody makes", plain_pod(), 2, 2),
 )
 def test_who_counts(manifest: JSON, replicas: int, member: int) -> None:
     gang = judged(manifest).gang
@@ -71,24 +70,23 @@ def test_who_counts(manifest: JSON, replicas: int, member: int) -> None:
     assert as_text(gang.min_resources)["cpu"] == str(member)
 
 
-@pytest.mark.parametrize(
-    ("size", "line"),
-    [
-        pytest.param(None, "missing; set the number of pods that the gang needs to start", id="missing"),
-        pytest.param("", "missing; set the number of pods that the gang needs to start", id="empty"),
-        pytest.param("0", '"0" is not a number of pods; use 1 or more', id="none"),
-        pytest.param("-1", '"-1" is not a number of pods; use 1 or more', id="negative"),
-        pytest.param("2.5", '"2.5" is not a number of pods; use 1 or more', id="broken"),
-        pytest.param("two", '"two" is not a number of pods; use 1 or more', id="a word"),
-        pytest.param("\u0662", '"\u0662" is not a number of pods; use 1 or more', id="digits of another script"),
-        pytest.param("9" * 10, f'"{"9" * 10}" is not a number of pods; use 1 or more', id="more than an int32"),
-        pytest.param("9" * 5000, f'"{"9" * 5000}" is not a number of pods; use 1 or more', id="more than Python reads"),
-    ],
+@cases(
+    "size, line",
+    ("missing", None, "missing; set the number of pods that the gang needs to start"),
+    ("empty", "", "missing; set the number of pods that the gang needs to start"),
+    ("none", "0", '"0" is not a number of pods; use 1 or more'),
+    ("negative", "-1", '"-1" is not a number of pods; use 1 or more'),
+    ("broken", "2.5", '"2.5" is not a number of pods; use 1 or more'),
+    ("a word", "two", '"two" is not a number of pods; use 1 or more'),
+    ("digits of another script", "\u0662", '"\u0662" is not a number of pods; use 1 or more'),
+    ("more than an int32", "9" * 10, f'"{"9" * 10}" is not a number of pods; use 1 or more'),
+    ("more than Python reads", "9" * 5000, f'"{"9" * 5000}" is not a number of pods; use 1 or more'),
 )
-@pytest.mark.parametrize(
-    ("make", "where"),
-    [(plain_job, ON_TEMPLATE), (plain_set, ON_TEMPLATE), (plain_pod, ON_POD)],
-    ids=["on a Job's template", "on a StatefulSet's", "on a pod"],
+@cases(
+    "make, where",
+    ("on a Job's template", plain_job, ON_TEMPLATE),
+    ("on a StatefulSet's", plain_set, ON_TEMPLATE),
+    ("on a pod", plain_pod, ON_POD),
 )
 def test_a_size_that_is_none_is_refused_by_its_annotation(
     make: Callable[..., JSON], where: str, size: str | None, line: str
@@ -98,10 +96,11 @@ def test_a_size_that_is_none_is_refused_by_its_annotation(
 
 
 @pytest.mark.parametrize("name", ["Team-A", "a_b", "a..b", "A"])
-@pytest.mark.parametrize(
-    ("make", "where"),
-    [(plain_job, ON_TEMPLATE), (plain_set, ON_TEMPLATE), (plain_pod, ON_POD)],
-    ids=["on a Job's template", "on a StatefulSet's", "on a pod"],
+@cases(
+    "make, where",
+    ("on a Job's template", plain_job, ON_TEMPLATE),
+    ("on a StatefulSet's", plain_set, ON_TEMPLATE),
+    ("on a pod", plain_pod, ON_POD),
 )
 def test_a_name_that_no_pod_group_can_have_is_refused_by_its_label(
     make: Callable[..., JSON], where: str, name: str
@@ -172,14 +171,12 @@ def test_numbers_that_make_no_gang_are_refused_by_field(manifest: JSON, line: st
     assert only.message == line
 
 
-@pytest.mark.parametrize(
+@cases(
     "manifest",
-    [
-        pytest.param(plain_set(replicas=0), id="a StatefulSet that is scaled to nothing"),
-        pytest.param(plain_set({**meta(), "labels": {GANG: "g"}}, replicas=0), id="in the default queue"),
-        pytest.param(plain_job(parallelism=0), id="a Job that is paused"),
-        pytest.param(plain_job(completions=0), id="a Job with nothing to do"),
-    ],
+    ("a StatefulSet that is scaled to nothing", plain_set(replicas=0)),
+    ("in the default queue", plain_set({**meta(), "labels": {GANG: "g"}}, replicas=0)),
+    ("a Job that is paused", plain_job(parallelism=0)),
+    ("a Job with nothing to do", plain_job(completions=0)),
 )
 def test_what_is_stopped_is_not_refused_for_its_size(manifest: JSON) -> None:
     verdict = judged(manifest)
@@ -187,36 +184,26 @@ def test_what_is_stopped_is_not_refused_for_its_size(manifest: JSON) -> None:
     assert [one.reason for one in verdict.warnings] == [Reason.NO_PODS]
 
 
-@pytest.mark.parametrize(
-    ("manifest", "suspended", "finished"),
-    [
-        pytest.param(plain_job(), False, False, id="runs"),
-        pytest.param(plain_job(suspend=True), True, False, id="suspended"),
-        pytest.param(
-            plain_job(status={"conditions": [{"type": "Complete", "status": "True"}]}), False, True, id="complete"
-        ),
-        pytest.param(
-            plain_job(status={"conditions": [{"type": "Failed", "status": "True"}]}), False, True, id="failed"
-        ),
-        pytest.param(
-            plain_job(status={"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}]}),
-            False,
-            False,
-            id="about to be",
-        ),
-        pytest.param(plain_pod(status={"phase": "Running"}), False, False, id="a pod that runs"),
-        pytest.param(plain_pod(status={"phase": "Succeeded"}), False, True, id="a pod that ran"),
-    ],
+@cases(
+    "manifest, suspended, finished",
+    ("runs", plain_job(), False, False),
+    ("suspended", plain_job(suspend=True), True, False),
+    ("complete", plain_job(status={"conditions": [{"type": "Complete", "status": "True"}]}), False, True),
+    ("failed", plain_job(status={"conditions": [{"type": "Failed", "status": "True"}]}), False, True),
+    ("about to be", plain_job(status={"conditions": [{"type": "SuccessCriteriaMet", "status": "True"}]}), False, False),
+    ("a pod that runs", plain_pod(status={"phase": "Running"}), False, False),
+    ("a pod that ran", plain_pod(status={"phase": "Succeeded"}), False, True),
 )
 def test_where_it_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
     workload = read(manifest)
     assert (workload.suspended, workload.finished) == (suspended, finished)
 
 
-@pytest.mark.parametrize(
-    ("make", "path"),
-    [(plain_job, "spec.template.spec"), (plain_set, "spec.template.spec"), (plain_pod, "spec")],
-    ids=["a Job", "a StatefulSet", "a pod"],
+@cases(
+    "make, path",
+    ("a Job", plain_job, "spec.template.spec"),
+    ("a StatefulSet", plain_set, "spec.template.spec"),
+    ("a pod", plain_pod, "spec"),
 )
 def test_a_priority_class_that_only_the_pods_carry(make: Callable[..., JSON], path: str) -> None:
     manifest = make()

@@ -8,41 +8,38 @@ from muster.model.pods import Pod
 from muster.resources.amounts import as_text
 from muster.workloads import kind_of, kind_of_owner
 from muster.workloads.ray import RAY_CLUSTER
+from tests.support.cases import cases
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, lines, made, pod, ray_cluster, ray_pod, read, template, workers
 
 
-@pytest.mark.parametrize(
-    ("group", "desired"),
-    [
-        pytest.param(workers(replicas=3), 3, id="replicas"),
-        pytest.param(workers(replicas=0), 0, id="none"),
-        pytest.param(workers(replicas=None), 0, id="not given: minReplicas, which is 0"),
-        pytest.param(workers(replicas=None, minReplicas=2), 2, id="not given: minReplicas"),
-        pytest.param(workers(replicas=1, minReplicas=2, maxReplicas=5), 2, id="raised to minReplicas"),
-        pytest.param(workers(replicas=9, minReplicas=2, maxReplicas=5), 5, id="lowered to maxReplicas"),
-        pytest.param(workers(replicas=9, maxReplicas=0), 0, id="maxReplicas of 0"),
-        pytest.param(workers(replicas=3, numOfHosts=4), 12, id="times the hosts of a replica"),
-        pytest.param(workers(replicas=9, maxReplicas=2, numOfHosts=4), 8, id="clamped before the hosts"),
-        pytest.param(workers(replicas=3, minReplicas=3, suspend=True), 0, id="suspended group"),
-        pytest.param(workers(replicas=2, numOfHosts=None, minReplicas=None, maxReplicas=None), 2, id="nulls"),
-    ],
+@cases(
+    "group, desired",
+    ("replicas", workers(replicas=3), 3),
+    ("none", workers(replicas=0), 0),
+    ("not given: minReplicas, which is 0", workers(replicas=None), 0),
+    ("not given: minReplicas", workers(replicas=None, minReplicas=2), 2),
+    ("raised to minReplicas", workers(replicas=1, minReplicas=2, maxReplicas=5), 2),
+    ("lowered to maxReplicas", workers(replicas=9, minReplicas=2, maxReplicas=5), 5),
+    ("maxReplicas of 0", workers(replicas=9, maxReplicas=0), 0),
+    ("times the hosts of a replica", workers(replicas=3, numOfHosts=4), 12),
+    ("clamped before the hosts", workers(replicas=9, maxReplicas=2, numOfHosts=4), 8),
+    ("suspended group", workers(replicas=3, minReplicas=3, suspend=True), 0),
+    ("nulls", workers(replicas=2, numOfHosts=None, minReplicas=None, maxReplicas=None), 2),
 )
 def test_desired_pods_of_a_group(group: JSON, desired: int) -> None:
     role = read(ray_cluster(group)).roles[1]
     assert (role.replicas, role.minimum) == (desired, desired)
 
 
-@pytest.mark.parametrize(
-    ("group", "replicas", "minimum"),
-    [
-        pytest.param(workers(replicas=4, minReplicas=1), 4, 1, id="only minReplicas are needed"),
-        pytest.param(workers(replicas=4), 4, 0, id="minReplicas not given"),
-        pytest.param(workers(replicas=0), 0, 0, id="none at first"),
-        pytest.param(workers(replicas=None, maxReplicas=3), 0, 0, id="neither replicas nor minReplicas given"),
-        pytest.param(workers(replicas=2, minReplicas=2, numOfHosts=3), 6, 6, id="times the hosts"),
-        pytest.param(workers(replicas=4, minReplicas=2, suspend=True), 0, 0, id="suspended group"),
-    ],
+@cases(
+    "group, replicas, minimum",
+    ("only minReplicas are needed", workers(replicas=4, minReplicas=1), 4, 1),
+    ("minReplicas not given", workers(replicas=4), 4, 0),
+    ("none at first", workers(replicas=0), 0, 0),
+    ("neither replicas nor minReplicas given", workers(replicas=None, maxReplicas=3), 0, 0),
+    ("times the hosts", workers(replicas=2, minReplicas=2, numOfHosts=3), 6, 6),
+    ("suspended group", workers(replicas=4, minReplicas=2, suspend=True), 0, 0),
 )
 def test_with_autoscaling_the_gang_is_the_least_that_ray_keeps(group: JSON, replicas: int, minimum: int) -> None:
     role = read(ray_cluster(group, enableInTreeAutoscaling=True)).roles[1]
@@ -55,65 +52,59 @@ def test_there_is_always_one_head_and_it_leads() -> None:
     assert [(role.name, role.leads) for role in others] == [("a", False), ("b", False)]
 
 
-@pytest.mark.parametrize(
-    ("manifest", "line"),
-    [
-        pytest.param(
-            {**ray_cluster(), "spec": {}},
-            "spec.headGroupSpec: missing; a RayCluster has one head",
-            id="no head",
-        ),
-        pytest.param(
-            ray_cluster(workers(), workers("")),
-            "spec.workerGroupSpecs[1].groupName: missing; a worker group needs a name",
-            id="no name",
-        ),
-        pytest.param(
-            ray_cluster(workers("a"), workers("a")),
-            'spec.workerGroupSpecs[1].groupName: "a" is taken; group names differ',
-            id="name twice",
-        ),
-        pytest.param(
-            ray_cluster(workers("headgroup")),
-            'spec.workerGroupSpecs[0].groupName: "headgroup" is taken; group names differ',
-            id="the head's name",
-        ),
-        pytest.param(
-            ray_cluster(workers(replicas=-1)),
-            "spec.workerGroupSpecs[0].replicas: -1 is negative; a number of pods is 0 or more",
-            id="negative replicas",
-        ),
-        pytest.param(
-            ray_cluster(workers(minReplicas=-2)),
-            "spec.workerGroupSpecs[0].minReplicas: -2 is negative; a number of pods is 0 or more",
-            id="negative minReplicas",
-        ),
-        pytest.param(
-            ray_cluster(workers(minReplicas=3, maxReplicas=2)),
-            "spec.workerGroupSpecs[0].minReplicas: 3 is above maxReplicas 2; raise maxReplicas or lower minReplicas",
-            id="minimum above maximum",
-        ),
-        pytest.param(
-            ray_cluster(workers(numOfHosts=0)),
-            "spec.workerGroupSpecs[0].numOfHosts: 0 is below 1; a replica has at least one host",
-            id="no hosts: KubeRay would make no pod",
-        ),
-        pytest.param(
-            ray_cluster(workers("a"), workers("b", numOfHosts=-2)),
-            "spec.workerGroupSpecs[1].numOfHosts: -2 is below 1; a replica has at least one host",
-            id="negative hosts",
-        ),
-        pytest.param(
-            ray_cluster(workers(replicas=-1, suspend=True)),
-            "spec.workerGroupSpecs[0].replicas: -1 is negative; a number of pods is 0 or more",
-            id="negative replicas of a suspended group",
-        ),
-        pytest.param(
-            ray_cluster(workers(maxReplicas=-1)),
-            "spec.workerGroupSpecs[0].maxReplicas: -1 is negative; a number of pods is 0 or more",
-            id="negative maximum",
-        ),
-    ],
+@cases(
+    "manifest, line",
+    ("no head", {**ray_cluster(), "spec": {}}, "spec.headGroupSpec: missing; a RayCluster has one head"),
+    (
+        "no name",
+        ray_cluster(workers(), workers("")),
+        "spec.workerGroupSpecs[1].groupName: missing; a worker group needs a name",
+    ),
+    (
+        "name twice",
+        ray_cluster(workers("a"), workers("a")),
+        'spec.workerGroupSpecs[1].groupName: "a" is taken; group names differ',
+    ),
+    (
+        "the head's name",
+        ray_cluster(workers("headgroup")),
+        'spec.workerGroupSpecs[0].groupName: "headgroup" is taken; group names differ',
+    ),
+    (
+        "negative replicas",
+        ray_cluster(workers(replicas=-1)),
+        "spec.workerGroupSpecs[0].replicas: -1 is negative; a number of pods is 0 or more",
+    ),
+    (
+        "negative minReplicas",
+        ray_cluster(workers(minReplicas=-2)),
+        "spec.workerGroupSpecs[0].minReplicas: -2 is negative; a number of pods is 0 or more",
+    ),
+    (
+        "minimum above maximum",
+        ray_cluster(workers(minReplicas=3, maxReplicas=2)),
+        "spec.workerGroupSpecs[0].minReplicas: 3 is above maxReplicas 2; raise maxReplicas or lower minReplicas",
+    ),
+    (
+        "no hosts: KubeRay would make no pod",
+        ray_cluster(workers(numOfHosts=0)),
+        "spec.workerGroupSpecs[0].numOfHosts: 0 is below 1; a replica has at least one host",
+    ),
+    (
+        "negative hosts",
+        ray_cluster(workers("a"), workers("b", numOfHosts=-2)),
+        "spec.workerGroupSpecs[1].numOfHosts: -2 is below 1; a replica has at least one host",
+    ),
+    (
+        "negative replicas of a suspended group",
+        ray_cluster(workers(replicas=-1, suspend=True)),
+        "spec.workerGroupSpecs[0].replicas: -1 is negative; a number of pods is 0 or more",
+    ),
+    (
+        "negative maximum",
+        ray_cluster(workers(maxReplicas=-1)),
+        "spec.workerGroupSpecs[0].maxReplicas: -1 is negative; a number of pods is 0 or more",
+    ),
 )
 def test_numbers_that_make_no_gang_are_refused_by_field(manifest: JSON, line: str) -> None:
     with pytest.raises(InvalidObjectError) as refused:
@@ -166,16 +157,14 @@ def ray_job(**spec: object) -> JSON:
     return cluster | {"kind": "RayJob", "spec": {"rayClusterSpec": cluster["spec"], **spec}}
 
 
-@pytest.mark.parametrize(
-    ("manifest", "path"),
-    [
-        pytest.param(ray_job(clusterSelector={"ray.io/cluster": "mine"}, rayClusterSpec=None), "spec", id="RayJob"),
-        pytest.param(
-            ray_job() | {"kind": "RayCronJob", "spec": {"jobTemplate": ray_job(clusterSelector={"a": "b"})["spec"]}},
-            "spec.jobTemplate",
-            id="RayCronJob",
-        ),
-    ],
+@cases(
+    "manifest, path",
+    ("RayJob", ray_job(clusterSelector={"ray.io/cluster": "mine"}, rayClusterSpec=None), "spec"),
+    (
+        "RayCronJob",
+        ray_job() | {"kind": "RayCronJob", "spec": {"jobTemplate": ray_job(clusterSelector={"a": "b"})["spec"]}},
+        "spec.jobTemplate",
+    ),
 )
 def test_a_ray_job_in_a_cluster_that_is_there_has_no_gang_and_says_so(manifest: JSON, path: str) -> None:
     verdict = judged(manifest)
@@ -191,60 +180,52 @@ def test_a_ray_job_in_a_cluster_that_is_there_and_asks_for_nothing_is_left_alone
     assert judged({**silent, "metadata": {"name": "silent"}}).warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("manifest", "line"),
-    [
-        pytest.param(
-            ray_job(rayClusterSpec=None),
-            "spec.rayClusterSpec: missing; a RayJob makes a cluster or selects one",
-            id="RayJob without a cluster",
-        ),
-        pytest.param(
-            ray_job() | {"kind": "RayCronJob", "spec": {}},
-            "spec.jobTemplate.rayClusterSpec: missing; a RayJob makes a cluster or selects one",
-            id="RayCronJob without a cluster",
-        ),
-        pytest.param(
-            ray_job() | {"kind": "RayService", "spec": {}},
-            "spec.rayClusterConfig.headGroupSpec: missing; a RayCluster has one head",
-            id="RayService without a cluster",
-        ),
-        pytest.param(
-            ray_job(submissionMode="SidecarMode", rayClusterSpec={"headGroupSpec": {}}),
-            "spec.rayClusterSpec.headGroupSpec.template.spec.containers: empty; a pod has at least one container",
-            id="a head with KubeRay's submitter alone",
-        ),
-        pytest.param(
-            ray_cluster(enableInTreeAutoscaling=True, head={"spec": {}}),
-            "spec.headGroupSpec.template.spec.containers: empty; a pod has at least one container",
-            id="a head with KubeRay's autoscaler alone",
-        ),
-    ],
+@cases(
+    "manifest, line",
+    (
+        "RayJob without a cluster",
+        ray_job(rayClusterSpec=None),
+        "spec.rayClusterSpec: missing; a RayJob makes a cluster or selects one",
+    ),
+    (
+        "RayCronJob without a cluster",
+        ray_job() | {"kind": "RayCronJob", "spec": {}},
+        "spec.jobTemplate.rayClusterSpec: missing; a RayJob makes a cluster or selects one",
+    ),
+    (
+        "RayService without a cluster",
+        ray_job() | {"kind": "RayService", "spec": {}},
+        "spec.rayClusterConfig.headGroupSpec: missing; a RayCluster has one head",
+    ),
+    (
+        "a head with KubeRay's submitter alone",
+        ray_job(submissionMode="SidecarMode", rayClusterSpec={"headGroupSpec": {}}),
+        "spec.rayClusterSpec.headGroupSpec.template.spec.containers: empty; a pod has at least one container",
+    ),
+    (
+        "a head with KubeRay's autoscaler alone",
+        ray_cluster(enableInTreeAutoscaling=True, head={"spec": {}}),
+        "spec.headGroupSpec.template.spec.containers: empty; a pod has at least one container",
+    ),
 )
 def test_a_cluster_that_cannot_be_made_is_refused_by_field(manifest: JSON, line: str) -> None:
     (only,) = judged(manifest).refusals
     assert only.message == line
 
 
-@pytest.mark.parametrize(
-    ("manifest", "head"),
-    [
-        pytest.param(ray_cluster(), "1", id="nothing"),
-        pytest.param(ray_cluster(enableInTreeAutoscaling=True), "1500m", id="the autoscaler"),
-        pytest.param(
-            ray_cluster(enableInTreeAutoscaling=True, autoscalerOptions={"resources": {"limits": {"cpu": "2"}}}),
-            "3",
-            id="the autoscaler with resources of the user",
-        ),
-        pytest.param(
-            ray_cluster(enableInTreeAutoscaling=True, autoscalerOptions={"resources": {}}),
-            "1",
-            id="the autoscaler with none",
-        ),
-        pytest.param(ray_job(), "1", id="no submitter: it has a pod of its own"),
-        pytest.param(ray_job(submissionMode="HTTPMode"), "1", id="no submitter: the operator submits"),
-        pytest.param(ray_job(submissionMode="SidecarMode"), "1500m", id="the submitter beside the head"),
-    ],
+@cases(
+    "manifest, head",
+    ("nothing", ray_cluster(), "1"),
+    ("the autoscaler", ray_cluster(enableInTreeAutoscaling=True), "1500m"),
+    (
+        "the autoscaler with resources of the user",
+        ray_cluster(enableInTreeAutoscaling=True, autoscalerOptions={"resources": {"limits": {"cpu": "2"}}}),
+        "3",
+    ),
+    ("the autoscaler with none", ray_cluster(enableInTreeAutoscaling=True, autoscalerOptions={"resources": {}}), "1"),
+    ("no submitter: it has a pod of its own", ray_job(), "1"),
+    ("no submitter: the operator submits", ray_job(submissionMode="HTTPMode"), "1"),
+    ("the submitter beside the head", ray_job(submissionMode="SidecarMode"), "1500m"),
 )
 def test_what_kuberay_adds_to_the_head(manifest: JSON, head: str) -> None:
     gang = judged(manifest).gang
@@ -252,26 +233,22 @@ def test_what_kuberay_adds_to_the_head(manifest: JSON, head: str) -> None:
     assert as_text(gang.roles[0].requests)["cpu"] == head
 
 
-@pytest.mark.parametrize(
-    ("fields", "requests"),
-    [
-        pytest.param({}, ["1", "1"], id="nothing"),
-        pytest.param({"historyServerOptions": None}, ["1", "1"], id="nulls"),
-        pytest.param({"historyServerOptions": {"collectorOptions": {}}}, ["1050m", "1050m"], id="the collector"),
-        pytest.param(
-            {"historyServerOptions": {"collectorOptions": {"resources": {"requests": {"cpu": "500m"}}}}},
-            ["1500m", "1500m"],
-            id="the collector with resources of the user",
-        ),
-        pytest.param(
-            {"historyServerOptions": {"collectorOptions": {"resources": {}}}}, ["1", "1"], id="the collector with none"
-        ),
-        pytest.param(
-            {"enableInTreeAutoscaling": True, "historyServerOptions": {"collectorOptions": {}}},
-            ["1550m", "1050m"],
-            id="beside the autoscaler",
-        ),
-    ],
+@cases(
+    "fields, requests",
+    ("nothing", {}, ["1", "1"]),
+    ("nulls", {"historyServerOptions": None}, ["1", "1"]),
+    ("the collector", {"historyServerOptions": {"collectorOptions": {}}}, ["1050m", "1050m"]),
+    (
+        "the collector with resources of the user",
+        {"historyServerOptions": {"collectorOptions": {"resources": {"requests": {"cpu": "500m"}}}}},
+        ["1500m", "1500m"],
+    ),
+    ("the collector with none", {"historyServerOptions": {"collectorOptions": {"resources": {}}}}, ["1", "1"]),
+    (
+        "beside the autoscaler",
+        {"enableInTreeAutoscaling": True, "historyServerOptions": {"collectorOptions": {}}},
+        ["1550m", "1050m"],
+    ),
 )
 def test_what_kuberay_adds_to_each_pod(fields: JSON, requests: list[str]) -> None:
     gang = judged(ray_cluster(workers(replicas=2), **fields)).gang
@@ -279,13 +256,11 @@ def test_what_kuberay_adds_to_each_pod(fields: JSON, requests: list[str]) -> Non
     assert [as_text(role.requests)["cpu"] for role in gang.roles] == requests
 
 
-@pytest.mark.parametrize(
-    ("tls", "head"),
-    [
-        pytest.param({"enabled": True}, {"cpu": "50m", "memory": "64Mi"}, id="on"),
-        pytest.param({"enabled": False}, {}, id="off"),
-        pytest.param({}, {}, id="not said"),
-    ],
+@cases(
+    "tls, head",
+    ("on", {"enabled": True}, {"cpu": "50m", "memory": "64Mi"}),
+    ("off", {"enabled": False}, {}),
+    ("not said", {}, {}),
 )
 def test_with_mtls_each_pod_waits_for_its_certificate(tls: JSON, head: JSON) -> None:
     """In an init container before all others, which counts where it is larger than what runs later."""
@@ -309,40 +284,36 @@ def test_autoscaling_from_none_needs_the_head_alone() -> None:
     assert verdict.warnings == ()
 
 
-@pytest.mark.parametrize(
-    ("manifest", "suspended", "finished"),
-    [
-        pytest.param(ray_job(), False, False, id="RayJob"),
-        pytest.param(ray_job(suspend=True), True, False, id="RayJob suspended"),
-        pytest.param(ray_job() | {"status": {"jobDeploymentStatus": "Complete"}}, False, True, id="RayJob complete"),
-        pytest.param(ray_job() | {"status": {"jobDeploymentStatus": "Failed"}}, False, True, id="RayJob failed"),
-        pytest.param(ray_job() | {"status": {"jobDeploymentStatus": "Retrying"}}, False, False, id="RayJob retried"),
-        pytest.param(
-            ray_job() | {"kind": "RayService", "spec": {"rayClusterConfig": ray_cluster()["spec"], "suspend": True}},
-            True,
-            False,
-            id="RayService suspended",
-        ),
-        pytest.param(
-            ray_job() | {"kind": "RayCronJob", "spec": {"jobTemplate": ray_job()["spec"], "suspend": True}},
-            False,
-            False,
-            id="a suspended RayCronJob: its jobs are judged when they are made",
-        ),
-    ],
+@cases(
+    "manifest, suspended, finished",
+    ("RayJob", ray_job(), False, False),
+    ("RayJob suspended", ray_job(suspend=True), True, False),
+    ("RayJob complete", ray_job() | {"status": {"jobDeploymentStatus": "Complete"}}, False, True),
+    ("RayJob failed", ray_job() | {"status": {"jobDeploymentStatus": "Failed"}}, False, True),
+    ("RayJob retried", ray_job() | {"status": {"jobDeploymentStatus": "Retrying"}}, False, False),
+    (
+        "RayService suspended",
+        ray_job() | {"kind": "RayService", "spec": {"rayClusterConfig": ray_cluster()["spec"], "suspend": True}},
+        True,
+        False,
+    ),
+    (
+        "a suspended RayCronJob: its jobs are judged when they are made",
+        ray_job() | {"kind": "RayCronJob", "spec": {"jobTemplate": ray_job()["spec"], "suspend": True}},
+        False,
+        False,
+    ),
 )
 def test_where_the_maker_of_a_cluster_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
     workload = read(manifest)
     assert (workload.suspended, workload.finished) == (suspended, finished)
 
 
-@pytest.mark.parametrize(
-    ("manifest", "active"),
-    [
-        pytest.param(ray_cluster(), True, id="runs"),
-        pytest.param(ray_cluster(suspend=True), False, id="suspended"),
-        pytest.param(ray_cluster(meta={"deletionTimestamp": "2026-11-21T10:00:00Z"}), False, id="being deleted"),
-    ],
+@cases(
+    "manifest, active",
+    ("runs", ray_cluster(), True),
+    ("suspended", ray_cluster(suspend=True), False),
+    ("being deleted", ray_cluster(meta={"deletionTimestamp": "2026-11-21T10:00:00Z"}), False),
 )
 def test_whether_the_workload_wants_to_run(manifest: JSON, active: bool) -> None:  # noqa: FBT001
     assert read(manifest).active is active
@@ -352,18 +323,14 @@ def test_a_pods_role_is_its_group() -> None:
     assert RAY_CLUSTER.role_of(made(Pod, ray_pod("w-0", "workers"))) == "workers"
 
 
-@pytest.mark.parametrize(
+@cases(
     "labels",
-    [
-        pytest.param({}, id="without a group"),
-        pytest.param(
-            {"ray.io/originated-from-cr-name": "job", "ray.io/originated-from-crd": "RayJob"}, id="a RayJob's submitter"
-        ),
-        pytest.param(
-            {"ray.io/cluster": "demo", "ray.io/group": "headgroup", "ray.io/node-type": "redis-cleanup"},
-            id="what empties Redis at the end",
-        ),
-    ],
+    ("without a group", {}),
+    ("a RayJob's submitter", {"ray.io/originated-from-cr-name": "job", "ray.io/originated-from-crd": "RayJob"}),
+    (
+        "what empties Redis at the end",
+        {"ray.io/cluster": "demo", "ray.io/group": "headgroup", "ray.io/node-type": "redis-cleanup"},
+    ),
 )
 def test_a_pod_that_is_no_member_has_no_role(labels: dict[str, str]) -> None:
     assert RAY_CLUSTER.role_of(made(Pod, pod("p", labels=labels))) is None

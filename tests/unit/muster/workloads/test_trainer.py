@@ -8,6 +8,7 @@ from muster.model.times import seconds_of
 from muster.resources.amounts import as_text
 from muster.validation.workload import Verdict
 from muster.workloads import Workload
+from tests.support.cases import cases
 from tests.support.manifests.observed import JSON, NAMESPACE, lines
 from tests.support.manifests.train_jobs import RUNTIME, TRAINER, judged, read, runtime, step, train_job
 
@@ -22,55 +23,42 @@ _MPI: JSON = {"mpiImplementation": "OpenMPI"}
 _AS_NODE: JSON = {**_MPI, "runLauncherAsNode": True}
 
 
-@pytest.mark.parametrize(
-    ("nodes", "of", "counted"),
-    [
-        pytest.param(None, runtime(), {"node": 1}, id="one where nobody says a number"),
-        pytest.param(None, runtime(mlPolicy={"numNodes": 3}), {"node": 3}, id="the runtime's"),
-        pytest.param(2, runtime(mlPolicy={"numNodes": 3}), {"node": 2}, id="the TrainJob's before the runtime's"),
-        pytest.param(0, runtime(mlPolicy={"numNodes": 3}), {"node": 0}, id="none is a number"),
-        pytest.param(None, runtime(mlPolicy={"numNodes": 0}), {"node": 1}, id="a runtime's none is one"),
-        pytest.param(
-            None, runtime(step("node", "trainer", parallelism=4)), {"node": 1}, id="a policy goes before parallelism"
-        ),
-        pytest.param(
-            None,
-            runtime(step("node", "trainer", parallelism=4), mlPolicy=None),
-            {"node": 4},
-            id="parallelism without a policy",
-        ),
-        pytest.param(5, runtime(mlPolicy=None), {"node": 5}, id="the TrainJob's without a policy"),
-        pytest.param(
-            3,
-            runtime(step("node"), step("other", parallelism=2)),
-            {"node": 1, "other": 2},
-            id="a runtime without a trainer step has no nodes to count",
-        ),
-        pytest.param(
-            3, runtime(TRAINER, step("second", "trainer")), {"node": 3, "second": 1}, id="of two steps the first"
-        ),
-        pytest.param(
-            4, runtime(LAUNCHER, step("node"), mlPolicy={"mpi": _MPI}), {"launcher": 1, "node": 4}, id="MPI by name"
-        ),
-        pytest.param(
-            4,
-            runtime(LAUNCHER, step("node"), mlPolicy={"mpi": _AS_NODE}),
-            {"launcher": 1, "node": 3},
-            id="the launcher is one of the nodes",
-        ),
-        pytest.param(
-            1,
-            runtime(LAUNCHER, step("node"), mlPolicy={"mpi": _AS_NODE}),
-            {"launcher": 1, "node": 1},
-            id="and there is always another",
-        ),
-        pytest.param(
-            None,
-            runtime(LAUNCHER, step("node", parallelism=2), mlPolicy={"numNodes": 3, "mpi": _AS_NODE}),
-            {"launcher": 3, "node": 2},
-            id="MPI: the runtime's number is the launchers'",
-        ),
-    ],
+@cases(
+    "nodes, of, counted",
+    ("one where nobody says a number", None, runtime(), {"node": 1}),
+    ("the runtime's", None, runtime(mlPolicy={"numNodes": 3}), {"node": 3}),
+    ("the TrainJob's before the runtime's", 2, runtime(mlPolicy={"numNodes": 3}), {"node": 2}),
+    ("none is a number", 0, runtime(mlPolicy={"numNodes": 3}), {"node": 0}),
+    ("a runtime's none is one", None, runtime(mlPolicy={"numNodes": 0}), {"node": 1}),
+    ("a policy goes before parallelism", None, runtime(step("node", "trainer", parallelism=4)), {"node": 1}),
+    ("parallelism without a policy", None, runtime(step("node", "trainer", parallelism=4), mlPolicy=None), {"node": 4}),
+    ("the TrainJob's without a policy", 5, runtime(mlPolicy=None), {"node": 5}),
+    (
+        "a runtime without a trainer step has no nodes to count",
+        3,
+        runtime(step("node"), step("other", parallelism=2)),
+        {"node": 1, "other": 2},
+    ),
+    ("of two steps the first", 3, runtime(TRAINER, step("second", "trainer")), {"node": 3, "second": 1}),
+    ("MPI by name", 4, runtime(LAUNCHER, step("node"), mlPolicy={"mpi": _MPI}), {"launcher": 1, "node": 4}),
+    (
+        "the launcher is one of the nodes",
+        4,
+        runtime(LAUNCHER, step("node"), mlPolicy={"mpi": _AS_NODE}),
+        {"launcher": 1, "node": 3},
+    ),
+    (
+        "and there is always another",
+        1,
+        runtime(LAUNCHER, step("node"), mlPolicy={"mpi": _AS_NODE}),
+        {"launcher": 1, "node": 1},
+    ),
+    (
+        "MPI: the runtime's number is the launchers'",
+        None,
+        runtime(LAUNCHER, step("node", parallelism=2), mlPolicy={"numNodes": 3, "mpi": _AS_NODE}),
+        {"launcher": 3, "node": 2},
+    ),
 )
 def test_how_many_pods_the_trainer_makes(nodes: int | None, of: JSON, counted: dict[str, int]) -> None:
     job = train_job({} if nodes is None else {"numNodes": nodes})
@@ -82,40 +70,33 @@ def test_of_a_step_there_is_one_job_and_of_others_as_many_as_the_runtime_says() 
     assert counts(read(train_job({"numNodes": 3}), runtime(*jobs))) == {"node": 3, "data": 1, "metrics": 2}
 
 
-@pytest.mark.parametrize(
-    ("job", "of", "line"),
-    [
-        pytest.param(
-            train_job({"numNodes": -1}),
-            runtime(),
-            "spec.trainer.numNodes: -1 is negative; use 0 or more",
-            id="negative nodes",
-        ),
-        pytest.param(
-            train_job(),
-            runtime(TRAINER, {**step("metrics"), "replicas": -2}),
-            f"{RUNTIME}: spec.template.spec.replicatedJobs[1].replicas: -2 is negative; use 0 or more",
-            id="negative replicas in the runtime",
-        ),
-        pytest.param(
-            train_job({"resourcesPerNode": {"limits": {"memory": "much"}}}),
-            runtime(),
-            'spec.trainer.resourcesPerNode.limits.memory: "much" is not a quantity such as 500m, 2 or 1.5Gi',
-            id="an amount that is none",
-        ),
-        pytest.param(
-            train_job(),
-            {**runtime(), "spec": {}},
-            f"{RUNTIME}: spec.template.spec.replicatedJobs: empty; a JobSet has at least one",
-            id="an empty runtime",
-        ),
-        pytest.param(
-            train_job(),
-            runtime(podGroupPolicy={"volcano": {"networkTopology": {"mode": "firm"}}}),
-            f'{RUNTIME}: spec.podGroupPolicy.volcano.networkTopology.mode: "firm" is not a mode; use hard or soft',
-            id="a topology that there is not",
-        ),
-    ],
+@cases(
+    "job, of, line",
+    ("negative nodes", train_job({"numNodes": -1}), runtime(), "spec.trainer.numNodes: -1 is negative; use 0 or more"),
+    (
+        "negative replicas in the runtime",
+        train_job(),
+        runtime(TRAINER, {**step("metrics"), "replicas": -2}),
+        f"{RUNTIME}: spec.template.spec.replicatedJobs[1].replicas: -2 is negative; use 0 or more",
+    ),
+    (
+        "an amount that is none",
+        train_job({"resourcesPerNode": {"limits": {"memory": "much"}}}),
+        runtime(),
+        'spec.trainer.resourcesPerNode.limits.memory: "much" is not a quantity such as 500m, 2 or 1.5Gi',
+    ),
+    (
+        "an empty runtime",
+        train_job(),
+        {**runtime(), "spec": {}},
+        f"{RUNTIME}: spec.template.spec.replicatedJobs: empty; a JobSet has at least one",
+    ),
+    (
+        "a topology that there is not",
+        train_job(),
+        runtime(podGroupPolicy={"volcano": {"networkTopology": {"mode": "firm"}}}),
+        f'{RUNTIME}: spec.podGroupPolicy.volcano.networkTopology.mode: "firm" is not a mode; use hard or soft',
+    ),
 )
 def test_what_makes_no_gang_is_refused_by_field(job: JSON, of: JSON, line: str) -> None:
     with pytest.raises(InvalidObjectError) as refused:
@@ -123,33 +104,31 @@ def test_what_makes_no_gang_is_refused_by_field(job: JSON, of: JSON, line: str) 
     assert str(refused.value) == line
 
 
-@pytest.mark.parametrize(
-    ("ref", "line"),
-    [
-        pytest.param(
-            {"kind": "Deployment", "name": "x"},
+@cases(
+    "ref, line",
+    (
+        "another kind",
+        {"kind": "Deployment", "name": "x"},
+        (
             'spec.runtimeRef: "Deployment" of "trainer.kubeflow.org" is no runtime; '
-            "use TrainingRuntime or ClusterTrainingRuntime of trainer.kubeflow.org",
-            id="another kind",
+            "use TrainingRuntime or ClusterTrainingRuntime of trainer.kubeflow.org"
         ),
-        pytest.param({}, "spec.runtimeRef.name: missing; name the runtime that the TrainJob runs in", id="no name"),
-    ],
+    ),
+    ("no name", {}, "spec.runtimeRef.name: missing; name the runtime that the TrainJob runs in"),
 )
 def test_a_reference_to_no_runtime_is_invalid(ref: JSON, line: str) -> None:
     refusals = judged(train_job(runtimeRef=ref), runtime()).refusals
     assert [(one.reason, one.message) for one in refusals] == [(Reason.INVALID, line)]
 
 
-@pytest.mark.parametrize(
-    ("ref", "what"),
-    [
-        pytest.param({"name": "torch"}, 'ClusterTrainingRuntime "torch" is not known', id="of the cluster"),
-        pytest.param(
-            {"kind": "TrainingRuntime", "name": "torch"},
-            f'TrainingRuntime "torch" is not known in namespace "{NAMESPACE}"',
-            id="of the namespace",
-        ),
-    ],
+@cases(
+    "ref, what",
+    ("of the cluster", {"name": "torch"}, 'ClusterTrainingRuntime "torch" is not known'),
+    (
+        "of the namespace",
+        {"kind": "TrainingRuntime", "name": "torch"},
+        f'TrainingRuntime "torch" is not known in namespace "{NAMESPACE}"',
+    ),
 )
 def test_without_its_runtime_a_train_job_is_refused_with_what_to_do(ref: JSON, what: str) -> None:
     refusals = judged(train_job(runtimeRef=ref)).refusals
@@ -216,22 +195,20 @@ _TWO_CONTAINERS: JSON = {
 }
 
 
-@pytest.mark.parametrize(
-    ("per_node", "asked"),
-    [
-        pytest.param(None, {"cpu": "1250m", "memory": "1Gi"}, id="the runtime's"),
-        pytest.param({}, {"cpu": "1250m", "memory": "1Gi"}, id="an empty one says nothing"),
-        pytest.param({"requests": {"cpu": "4"}}, {"cpu": "4250m", "memory": "1Gi"}, id="for the node container"),
-        pytest.param({"requests": {"cpu": "500m"}}, {"cpu": "750m", "memory": "1Gi"}, id="what both say alike"),
-        pytest.param({"requests": {"memory": "2Gi"}}, {"cpu": "1250m", "memory": "2Gi"}, id="a request for a limit"),
-        pytest.param(
-            {"limits": {"nvidia.com/gpu": 2}},
-            {"cpu": "1250m", "memory": "1Gi", "nvidia.com/gpu": "2"},
-            id="limits stand for requests",
-        ),
-        pytest.param({"limits": {"cpu": "6"}}, {"cpu": "6250m", "memory": "1Gi"}, id="a limit for a request"),
-        pytest.param({"limits": {}}, {"cpu": "1250m", "memory": "1Gi"}, id="merged: empty limits change nothing"),
-    ],
+@cases(
+    "per_node, asked",
+    ("the runtime's", None, {"cpu": "1250m", "memory": "1Gi"}),
+    ("an empty one says nothing", {}, {"cpu": "1250m", "memory": "1Gi"}),
+    ("for the node container", {"requests": {"cpu": "4"}}, {"cpu": "4250m", "memory": "1Gi"}),
+    ("what both say alike", {"requests": {"cpu": "500m"}}, {"cpu": "750m", "memory": "1Gi"}),
+    ("a request for a limit", {"requests": {"memory": "2Gi"}}, {"cpu": "1250m", "memory": "2Gi"}),
+    (
+        "limits stand for requests",
+        {"limits": {"nvidia.com/gpu": 2}},
+        {"cpu": "1250m", "memory": "1Gi", "nvidia.com/gpu": "2"},
+    ),
+    ("a limit for a request", {"limits": {"cpu": "6"}}, {"cpu": "6250m", "memory": "1Gi"}),
+    ("merged: empty limits change nothing", {"limits": {}}, {"cpu": "1250m", "memory": "1Gi"}),
 )
 def test_resources_per_node_are_the_larger_of_merged_and_replaced(per_node: JSON | None, asked: dict[str, str]) -> None:
     job = train_job({} if per_node is None else {"resourcesPerNode": per_node})
@@ -256,12 +233,10 @@ def test_flux_is_installed_before_the_nodes_start() -> None:
     assert counted == {"node": 1, "other": 0}
 
 
-@pytest.mark.parametrize(
-    ("policy", "cpus"),
-    [
-        pytest.param({"mpi": _AS_NODE}, {"launcher": "8", "node": "8"}, id="launcher as node: both"),
-        pytest.param({"mpi": _MPI}, {"launcher": "8", "node": "1"}, id="else the trainer step only"),
-    ],
+@cases(
+    "policy, cpus",
+    ("launcher as node: both", {"mpi": _AS_NODE}, {"launcher": "8", "node": "8"}),
+    ("else the trainer step only", {"mpi": _MPI}, {"launcher": "8", "node": "1"}),
 )
 def test_resources_per_node_under_mpi(policy: JSON, cpus: dict[str, str]) -> None:
     job = train_job({"resourcesPerNode": {"requests": {"cpu": "8"}}})
@@ -270,21 +245,13 @@ def test_resources_per_node_under_mpi(policy: JSON, cpus: dict[str, str]) -> Non
     assert {role.name: str(role.requests["cpu"]) for role in gang.roles} == cpus
 
 
-@pytest.mark.parametrize(
-    ("job", "suspended", "finished"),
-    [
-        pytest.param(train_job(), False, False, id="runs"),
-        pytest.param(train_job(suspend=True), True, False, id="suspended"),
-        pytest.param(
-            train_job(status={"conditions": [{"type": "Complete", "status": "True"}]}), False, True, id="complete"
-        ),
-        pytest.param(
-            train_job(status={"conditions": [{"type": "Failed", "status": "True"}]}), False, True, id="failed"
-        ),
-        pytest.param(
-            train_job(status={"conditions": [{"type": "Failed", "status": "False"}]}), False, False, id="not failed"
-        ),
-    ],
+@cases(
+    "job, suspended, finished",
+    ("runs", train_job(), False, False),
+    ("suspended", train_job(suspend=True), True, False),
+    ("complete", train_job(status={"conditions": [{"type": "Complete", "status": "True"}]}), False, True),
+    ("failed", train_job(status={"conditions": [{"type": "Failed", "status": "True"}]}), False, True),
+    ("not failed", train_job(status={"conditions": [{"type": "Failed", "status": "False"}]}), False, False),
 )
 def test_where_a_train_job_stands(job: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
     of = runtime()
@@ -293,15 +260,13 @@ def test_where_a_train_job_stands(job: JSON, suspended: bool, finished: bool) ->
     assert (workload.suspended, workload.finished) == (suspended, finished)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "suspended", "ends"),
-    [
-        pytest.param(600, None, "2026-11-21T10:10:00Z", id="from its creation on"),
-        pytest.param(600, "False", "2026-11-21T11:10:00Z", id="resumed: from then on"),
-        pytest.param(600, "True", "2026-11-21T10:10:00Z", id="resumed a moment ago: the Trainer has not seen it"),
-        pytest.param(0, None, None, id="none is no limit"),
-        pytest.param(None, None, None, id="no limit"),
-    ],
+@cases(
+    "seconds, suspended, ends",
+    ("from its creation on", 600, None, "2026-11-21T10:10:00Z"),
+    ("resumed: from then on", 600, "False", "2026-11-21T11:10:00Z"),
+    ("resumed a moment ago: the Trainer has not seen it", 600, "True", "2026-11-21T10:10:00Z"),
+    ("none is no limit", 0, None, None),
+    ("no limit", None, None, None),
 )
 def test_when_the_trainer_gives_a_train_job_up(seconds: int | None, suspended: str | None, ends: str | None) -> None:
     condition = {"type": "Suspended", "status": suspended, "lastTransitionTime": "2026-11-21T11:00:00Z"}

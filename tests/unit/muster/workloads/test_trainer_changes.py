@@ -7,6 +7,7 @@ import pytest
 from muster.workloads import Workload
 from muster.workloads.jobset import JobSet
 from muster.workloads.trainer import TRAIN_JOB, TrainingRuntime, TrainJob
+from tests.support.cases import cases
 from tests.support.manifests.observed import JSON, made, template
 from tests.support.manifests.train_jobs import judged, patch, read, runtime, step, train_job
 
@@ -42,14 +43,12 @@ def test_the_metadata_and_gates_of_pods_are_changed(changing: Callable[[list[str
 
 
 @both
-@pytest.mark.parametrize(
-    ("targets", "changed"),
-    [
-        pytest.param(["node", "other"], ["node", "other"], id="each of several"),
-        pytest.param(["other"], ["other"], id="one"),
-        pytest.param(["gone"], [], id="one that there is not"),
-        pytest.param([], [], id="none"),
-    ],
+@cases(
+    "targets, changed",
+    ("each of several", ["node", "other"], ["node", "other"]),
+    ("one", ["other"], ["other"]),
+    ("one that there is not", ["gone"], []),
+    ("none", [], []),
 )
 def test_all_jobs_that_are_named_are_changed_and_no_others(
     changing: Callable[[list[str], JSON], JSON], targets: list[str], changed: list[str]
@@ -83,13 +82,11 @@ def test_a_job_that_a_patch_makes_a_step_of_the_trainer_has_its_nodes() -> None:
     assert role.replicas == 3
 
 
-@pytest.mark.parametrize(
+@cases(
     "change",
-    [
-        pytest.param(patch(meta=EXCLUSIVE), id="of the JobSet"),
-        pytest.param(patch({"name": "node", "template": {"metadata": EXCLUSIVE}}), id="of a Job"),
-        pytest.param(patch(step("node", pod={"metadata": EXCLUSIVE})), id="of its pods"),
-    ],
+    ("of the JobSet", patch(meta=EXCLUSIVE)),
+    ("of a Job", patch({"name": "node", "template": {"metadata": EXCLUSIVE}})),
+    ("of its pods", patch(step("node", pod={"metadata": EXCLUSIVE}))),
 )
 def test_exclusive_placement_that_a_patch_asks_for(change: JSON) -> None:
     gang = judged(train_job({"numNodes": 4}, runtimePatches=[change]), runtime()).gang

@@ -8,6 +8,7 @@ import pytest
 from muster.cli.plan.entries import plan
 from muster.cli.plan.manifests import Document
 from muster.model.objects import ObjectMeta
+from tests.support.cases import cases
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, template
 from tests.support.manifests.train_jobs import DEFAULTS, QUEUE, RUNTIME, judged, patch, runtime, step, train_job
 
@@ -17,78 +18,74 @@ _PATCHES, _PATCHED = "spec.runtimePatches", "trainingRuntimeSpec.template.metada
 _FROM = f"{RUNTIME}: spec.template.metadata"
 
 
-@pytest.mark.parametrize(
-    ("job", "meta", "queue", "said"),
-    [
-        pytest.param({"labels": {QUEUE: "a"}}, {}, "a", f"metadata.labels[{QUEUE}]", id="its label"),
-        pytest.param(
-            {"annotations": {ANNOTATION: "a"}, "spec": {"labels": {QUEUE: "b"}}},
-            {},
-            "a",
-            f"metadata.annotations[{ANNOTATION}]",
-            id="its annotation before its spec",
-        ),
-        pytest.param(
-            {"spec": {"labels": {QUEUE: "a"}, "annotations": {ANNOTATION: "b"}}},
-            {"labels": {QUEUE: "c"}},
-            "a",
-            f"spec.labels[{QUEUE}]",
-            id="its spec before the runtime",
-        ),
-        pytest.param(
-            {"spec": {"annotations": {ANNOTATION: "a"}}},
-            {"labels": {QUEUE: "c"}},
-            "a",
-            f"spec.annotations[{ANNOTATION}]",
-            id="an annotation in its spec",
-        ),
-        pytest.param(
-            {},
-            {"labels": {QUEUE: "a"}, "annotations": {ANNOTATION: "b"}},
-            "a",
-            f"{_FROM}.labels[{QUEUE}]",
-            id="the runtime's label",
-        ),
-        pytest.param(
-            {}, {"annotations": {ANNOTATION: "a"}}, "a", f"{_FROM}.annotations[{ANNOTATION}]", id="its annotation"
-        ),
-        pytest.param(
-            {"spec": {"runtimePatches": [patch(meta={"labels": {QUEUE: "a"}})], "labels": {QUEUE: "b"}}},
-            {"labels": {QUEUE: "c"}},
-            "a",
-            f"{_PATCHES}[0].{_PATCHED}.labels[{QUEUE}]",
-            id="a patch before the runtime",
-        ),
-        pytest.param(
-            {
-                "spec": {
-                    "runtimePatches": [
-                        patch(meta={"labels": {QUEUE: "b"}}),
-                        patch(meta={"annotations": {ANNOTATION: "a"}}),
-                        patch(),
-                    ]
-                }
-            },
-            {},
-            "a",
-            f"{_PATCHES}[1].{_PATCHED}.annotations[{ANNOTATION}]",
-            id="the last patch that says something",
-        ),
-        pytest.param(
-            {"labels": {QUEUE: "a"}, "spec": {"runtimePatches": [patch(meta={"labels": {QUEUE: "b"}})]}},
-            {},
-            "a",
-            f"metadata.labels[{QUEUE}]",
-            id="its label before a patch",
-        ),
-        pytest.param(
-            {},
-            {"labels": {PRIORITY: "high"}},
-            "d",
-            f"namespace {NAMESPACE}: metadata.annotations[{ANNOTATION}]",
-            id="the namespace last",
-        ),
-    ],
+@cases(
+    "job, meta, queue, said",
+    ("its label", {"labels": {QUEUE: "a"}}, {}, "a", f"metadata.labels[{QUEUE}]"),
+    (
+        "its annotation before its spec",
+        {"annotations": {ANNOTATION: "a"}, "spec": {"labels": {QUEUE: "b"}}},
+        {},
+        "a",
+        f"metadata.annotations[{ANNOTATION}]",
+    ),
+    (
+        "its spec before the runtime",
+        {"spec": {"labels": {QUEUE: "a"}, "annotations": {ANNOTATION: "b"}}},
+        {"labels": {QUEUE: "c"}},
+        "a",
+        f"spec.labels[{QUEUE}]",
+    ),
+    (
+        "an annotation in its spec",
+        {"spec": {"annotations": {ANNOTATION: "a"}}},
+        {"labels": {QUEUE: "c"}},
+        "a",
+        f"spec.annotations[{ANNOTATION}]",
+    ),
+    (
+        "the runtime's label",
+        {},
+        {"labels": {QUEUE: "a"}, "annotations": {ANNOTATION: "b"}},
+        "a",
+        f"{_FROM}.labels[{QUEUE}]",
+    ),
+    ("its annotation", {}, {"annotations": {ANNOTATION: "a"}}, "a", f"{_FROM}.annotations[{ANNOTATION}]"),
+    (
+        "a patch before the runtime",
+        {"spec": {"runtimePatches": [patch(meta={"labels": {QUEUE: "a"}})], "labels": {QUEUE: "b"}}},
+        {"labels": {QUEUE: "c"}},
+        "a",
+        f"{_PATCHES}[0].{_PATCHED}.labels[{QUEUE}]",
+    ),
+    (
+        "the last patch that says something",
+        {
+            "spec": {
+                "runtimePatches": [
+                    patch(meta={"labels": {QUEUE: "b"}}),
+                    patch(meta={"annotations": {ANNOTATION: "a"}}),
+                    patch(),
+                ]
+            }
+        },
+        {},
+        "a",
+        f"{_PATCHES}[1].{_PATCHED}.annotations[{ANNOTATION}]",
+    ),
+    (
+        "its label before a patch",
+        {"labels": {QUEUE: "a"}, "spec": {"runtimePatches": [patch(meta={"labels": {QUEUE: "b"}})]}},
+        {},
+        "a",
+        f"metadata.labels[{QUEUE}]",
+    ),
+    (
+        "the namespace last",
+        {},
+        {"labels": {PRIORITY: "high"}},
+        "d",
+        f"namespace {NAMESPACE}: metadata.annotations[{ANNOTATION}]",
+    ),
 )
 def test_who_says_the_queue(job: JSON, meta: JSON, queue: str, said: str) -> None:
     manifest = train_job()
@@ -100,60 +97,53 @@ def test_who_says_the_queue(job: JSON, meta: JSON, queue: str, said: str) -> Non
     assert (intent.queue, intent.paths["queue"]) == (queue, said)
 
 
-@pytest.mark.parametrize(
-    ("job", "of", "muster_s"),
-    [
-        pytest.param(train_job(labels={}), runtime(), False, id="nothing said"),
-        pytest.param(train_job(labels={}), runtime(meta={"labels": {QUEUE: "q"}}), True, id="the runtime says it"),
-        pytest.param(
-            train_job(labels={"muster.dev/managed": "false"}),
-            runtime(meta={"labels": {QUEUE: "q"}}),
-            False,
-            id="opted out of its runtime's choice",
-        ),
-        pytest.param(
-            train_job(),
-            runtime(meta={"labels": {"muster.dev/managed": "false"}}),
-            False,
-            id="a runtime may opt all its jobs out",
-        ),
-        pytest.param(
-            train_job(labels={}),
-            runtime(podGroupPolicy={"volcano": {}}),
-            False,
-            id="a podGroupPolicy is the Trainer's own gang scheduling",
-        ),
-        pytest.param(
-            train_job(labels={}),
-            runtime(podGroupPolicy={"coscheduling": {"scheduleTimeoutSeconds": 10}}),
-            False,
-            id="with coscheduling too",
-        ),
-        pytest.param(
-            train_job(labels={}, runtimePatches=[patch(meta={"labels": {QUEUE: "q"}})]),
-            runtime(),
-            True,
-            id="a patch says it",
-        ),
-        pytest.param(
-            train_job(labels={}, runtimePatches=[patch(meta={"labels": {"muster.dev/managed": "false"}})]),
-            runtime(meta={"labels": {QUEUE: "q"}}),
-            False,
-            id="a patch opts out of its runtime's choice",
-        ),
-        pytest.param(
-            train_job(runtimePatches=[patch(meta={"labels": {"ray.io/scheduler-name": "yunikorn"}})]),
-            runtime(),
-            False,
-            id="a scheduler that muster does not know, in a patch",
-        ),
-        pytest.param(
-            train_job(labels=QUEUE_LABELS),
-            runtime(meta={"labels": {"ray.io/scheduler-name": "yunikorn"}}),
-            False,
-            id="a scheduler that muster does not know",
-        ),
-    ],
+@cases(
+    "job, of, muster_s",
+    ("nothing said", train_job(labels={}), runtime(), False),
+    ("the runtime says it", train_job(labels={}), runtime(meta={"labels": {QUEUE: "q"}}), True),
+    (
+        "opted out of its runtime's choice",
+        train_job(labels={"muster.dev/managed": "false"}),
+        runtime(meta={"labels": {QUEUE: "q"}}),
+        False,
+    ),
+    (
+        "a runtime may opt all its jobs out",
+        train_job(),
+        runtime(meta={"labels": {"muster.dev/managed": "false"}}),
+        False,
+    ),
+    (
+        "a podGroupPolicy is the Trainer's own gang scheduling",
+        train_job(labels={}),
+        runtime(podGroupPolicy={"volcano": {}}),
+        False,
+    ),
+    (
+        "with coscheduling too",
+        train_job(labels={}),
+        runtime(podGroupPolicy={"coscheduling": {"scheduleTimeoutSeconds": 10}}),
+        False,
+    ),
+    ("a patch says it", train_job(labels={}, runtimePatches=[patch(meta={"labels": {QUEUE: "q"}})]), runtime(), True),
+    (
+        "a patch opts out of its runtime's choice",
+        train_job(labels={}, runtimePatches=[patch(meta={"labels": {"muster.dev/managed": "false"}})]),
+        runtime(meta={"labels": {QUEUE: "q"}}),
+        False,
+    ),
+    (
+        "a scheduler that muster does not know, in a patch",
+        train_job(runtimePatches=[patch(meta={"labels": {"ray.io/scheduler-name": "yunikorn"}})]),
+        runtime(),
+        False,
+    ),
+    (
+        "a scheduler that muster does not know",
+        train_job(labels=QUEUE_LABELS),
+        runtime(meta={"labels": {"ray.io/scheduler-name": "yunikorn"}}),
+        False,
+    ),
 )
 def test_whose_it_is(job: JSON, of: JSON, muster_s: bool) -> None:  # noqa: FBT001
     verdict = judged(job, of)
@@ -178,15 +168,11 @@ def test_a_priority_class_that_only_the_runtime_s_template_names() -> None:
     assert not intent.prioritise_pods
 
 
-@pytest.mark.parametrize(
-    ("labels", "asked", "topology"),
-    [
-        pytest.param({}, {"mode": "soft", "highestTierAllowed": 2}, ("soft", 2), id="the policy's"),
-        pytest.param({}, {}, ("hard", 1), id="with the CRD's defaults"),
-        pytest.param(
-            {"volcano.sh/network-topology-mode": "soft"}, {"highestTierAllowed": 2}, ("soft", None), id="a label first"
-        ),
-    ],
+@cases(
+    "labels, asked, topology",
+    ("the policy's", {}, {"mode": "soft", "highestTierAllowed": 2}, ("soft", 2)),
+    ("with the CRD's defaults", {}, {}, ("hard", 1)),
+    ("a label first", {"volcano.sh/network-topology-mode": "soft"}, {"highestTierAllowed": 2}, ("soft", None)),
 )
 def test_network_topology(labels: JSON, asked: JSON, topology: tuple[str, int | None]) -> None:
     of = runtime(podGroupPolicy={"volcano": {"networkTopology": asked}})

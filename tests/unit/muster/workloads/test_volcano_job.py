@@ -12,6 +12,7 @@ from muster.resources.amounts import as_text
 from muster.schedulers import named
 from muster.validation.context import Context
 from muster.workloads.volcano_job import VOLCANO_JOB
+from tests.support.cases import cases
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, NAMESPACE, amounts, lines, made, pod, read, template
 
@@ -38,46 +39,44 @@ def gang(manifest: JSON) -> Gang:
     return found
 
 
-@pytest.mark.parametrize(
-    ("manifest", "minimums", "cpu"),
-    [
-        pytest.param(job(task("a"), task("b", 3)), {"a": 2, "b": 3}, "5", id="all replicas"),
-        pytest.param(job(task("a", None), task("b")), {"b": 2}, "2", id="no number is none"),
-        pytest.param(job(task("a", 0), task("b")), {"b": 2}, "2", id="no replica"),
-        pytest.param(job(task("a", 5, minAvailable=1), task("b")), {"a": 1, "b": 2}, "3", id="a task's minAvailable"),
-        pytest.param(job(task("a", 5, minAvailable=0), task("b")), {"b": 2}, "2", id="a task that may stay out"),
-        pytest.param(
-            job(task("a", 6, partitionPolicy={"minPartitions": 2, "partitionSize": 2, "totalPartitions": 3})),
-            {"a": 4},
-            "4",
-            id="partitions",
-        ),
-        pytest.param(
-            job(task("a", 6, minAvailable=3, partitionPolicy={"minPartitions": 2, "partitionSize": 2})),
-            {"a": 3},
-            "3",
-            id="minAvailable before partitions",
-        ),
-        pytest.param(job(task("a"), task("b", 3), minAvailable=0), {"a": 2, "b": 3}, "5", id="minAvailable not said"),
-        pytest.param(
-            job(task("a", 2, "4"), task("b", 3), minAvailable=3),
-            {"a": 2, "b": 1},
-            "9",
-            id="fewer than the tasks' own: the first",
-        ),
-        pytest.param(
-            job(task("a", 2, "4"), task("b", 3, priority="high"), minAvailable=4),
-            {"a": 1, "b": 3},
-            "7",
-            id="fewer than the tasks' own: the urgent first",
-        ),
-        pytest.param(
-            job(task("a", 5, "4", minAvailable=1), task("b", 5, minAvailable=1), minAvailable=4),
-            {"a": 3, "b": 1},
-            "13",
-            id="more than the tasks' own: filled up",
-        ),
-    ],
+@cases(
+    "manifest, minimums, cpu",
+    ("all replicas", job(task("a"), task("b", 3)), {"a": 2, "b": 3}, "5"),
+    ("no number is none", job(task("a", None), task("b")), {"b": 2}, "2"),
+    ("no replica", job(task("a", 0), task("b")), {"b": 2}, "2"),
+    ("a task's minAvailable", job(task("a", 5, minAvailable=1), task("b")), {"a": 1, "b": 2}, "3"),
+    ("a task that may stay out", job(task("a", 5, minAvailable=0), task("b")), {"b": 2}, "2"),
+    (
+        "partitions",
+        job(task("a", 6, partitionPolicy={"minPartitions": 2, "partitionSize": 2, "totalPartitions": 3})),
+        {"a": 4},
+        "4",
+    ),
+    (
+        "minAvailable before partitions",
+        job(task("a", 6, minAvailable=3, partitionPolicy={"minPartitions": 2, "partitionSize": 2})),
+        {"a": 3},
+        "3",
+    ),
+    ("minAvailable not said", job(task("a"), task("b", 3), minAvailable=0), {"a": 2, "b": 3}, "5"),
+    (
+        "fewer than the tasks' own: the first",
+        job(task("a", 2, "4"), task("b", 3), minAvailable=3),
+        {"a": 2, "b": 1},
+        "9",
+    ),
+    (
+        "fewer than the tasks' own: the urgent first",
+        job(task("a", 2, "4"), task("b", 3, priority="high"), minAvailable=4),
+        {"a": 1, "b": 3},
+        "7",
+    ),
+    (
+        "more than the tasks' own: filled up",
+        job(task("a", 5, "4", minAvailable=1), task("b", 5, minAvailable=1), minAvailable=4),
+        {"a": 3, "b": 1},
+        "13",
+    ),
 )
 def test_who_counts(manifest: JSON, minimums: dict[str, int], cpu: str) -> None:
     found = gang(manifest)
@@ -86,56 +85,50 @@ def test_who_counts(manifest: JSON, minimums: dict[str, int], cpu: str) -> None:
     assert as_text(found.min_resources)["cpu"] == cpu
 
 
-@pytest.mark.parametrize(
-    ("manifest", "line"),
-    [
-        pytest.param({**job(), "spec": {}}, "spec.tasks: empty; a Job has at least one task", id="no task"),
-        pytest.param(
-            job(task("a"), task("b", -1)), "spec.tasks[1].replicas: -1 is negative; use 0 or more", id="negative"
-        ),
-        pytest.param(
-            job(task("a", minAvailable=-1)),
-            "spec.tasks[0].minAvailable: -1 pods are fewer than none; use 0 or more",
-            id="negative minimum of a task",
-        ),
-        pytest.param(
-            job(task("a", minAvailable=3)),
-            "spec.tasks[0].minAvailable: 3 pods are more than the 2 of the task; lower it or raise its replicas",
-            id="a task's minimum above its replicas",
-        ),
-        pytest.param(
-            job(task("a", partitionPolicy={"minPartitions": 3, "partitionSize": 2})),
+@cases(
+    "manifest, line",
+    ("no task", {**job(), "spec": {}}, "spec.tasks: empty; a Job has at least one task"),
+    ("negative", job(task("a"), task("b", -1)), "spec.tasks[1].replicas: -1 is negative; use 0 or more"),
+    (
+        "negative minimum of a task",
+        job(task("a", minAvailable=-1)),
+        "spec.tasks[0].minAvailable: -1 pods are fewer than none; use 0 or more",
+    ),
+    (
+        "a task's minimum above its replicas",
+        job(task("a", minAvailable=3)),
+        "spec.tasks[0].minAvailable: 3 pods are more than the 2 of the task; lower it or raise its replicas",
+    ),
+    (
+        "partitions above its replicas",
+        job(task("a", partitionPolicy={"minPartitions": 3, "partitionSize": 2})),
+        (
             "spec.tasks[0].partitionPolicy.minPartitions: 6 pods are more than the 2 of the task; "
-            "lower it or raise its replicas",
-            id="partitions above its replicas",
+            "lower it or raise its replicas"
         ),
-        pytest.param(
-            job(task("a"), task("a")), 'spec.tasks[1].name: "a" is taken; task names differ', id="a name twice"
-        ),
-        pytest.param(
-            job(task("default1"), task("")),
-            'spec.tasks[1].name: "default1" is taken; task names differ',
-            id="a name that Volcano gives",
-        ),
-        pytest.param(
-            job(minAvailable=-1), "spec.minAvailable: -1 is below 1; a gang starts with at least one pod", id="below 0"
-        ),
-        pytest.param(
-            job(minAvailable=3),
-            "spec.minAvailable: 3 is above the 2 pods that there are; lower it or raise the replicas",
-            id="above all",
-        ),
-        pytest.param(
-            job(networkTopology={"mode": "tight"}),
-            'spec.networkTopology.mode: "tight" is not a mode; use hard or soft',
-            id="no mode",
-        ),
-        pytest.param(
-            job(networkTopology={"highestTierAllowed": -1}),
-            "spec.networkTopology.highestTierAllowed: -1 is negative; use 0 or more",
-            id="negative tier",
-        ),
-    ],
+    ),
+    ("a name twice", job(task("a"), task("a")), 'spec.tasks[1].name: "a" is taken; task names differ'),
+    (
+        "a name that Volcano gives",
+        job(task("default1"), task("")),
+        'spec.tasks[1].name: "default1" is taken; task names differ',
+    ),
+    ("below 0", job(minAvailable=-1), "spec.minAvailable: -1 is below 1; a gang starts with at least one pod"),
+    (
+        "above all",
+        job(minAvailable=3),
+        "spec.minAvailable: 3 is above the 2 pods that there are; lower it or raise the replicas",
+    ),
+    (
+        "no mode",
+        job(networkTopology={"mode": "tight"}),
+        'spec.networkTopology.mode: "tight" is not a mode; use hard or soft',
+    ),
+    (
+        "negative tier",
+        job(networkTopology={"highestTierAllowed": -1}),
+        "spec.networkTopology.highestTierAllowed: -1 is negative; use 0 or more",
+    ),
 )
 def test_numbers_and_names_that_make_no_gang_are_refused_by_field(manifest: JSON, line: str) -> None:
     (only,) = judged(manifest).refusals
@@ -184,13 +177,11 @@ def test_volcanos_own_defaults_hold_whatever_the_installations_are() -> None:
     assert (intent.scheduler, intent.queue) == ("volcano", "default")
 
 
-@pytest.mark.parametrize(
+@cases(
     "manifest",
-    [
-        pytest.param(job(schedulerName="my-volcano"), id="for all"),
-        pytest.param(job({**task("a"), "template": template(schedulerName="mine")}), id="in a template"),
-        pytest.param(job(labels={"muster.dev/managed": "false"}), id="taken out"),
-    ],
+    ("for all", job(schedulerName="my-volcano")),
+    ("in a template", job({**task("a"), "template": template(schedulerName="mine")})),
+    ("taken out", job(labels={"muster.dev/managed": "false"})),
 )
 def test_a_job_for_another_scheduler_is_left_alone(manifest: JSON) -> None:
     verdict = judged(manifest)

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from hack.testbed.waiting import PATIENCE
 from muster.kube.errors import ApiError, Unreachable
 from muster.process.certificates import issue
+from tests.support.cases import cases
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import (
@@ -84,14 +85,7 @@ async def test_first_start_race_of_two_replicas(caplog: pytest.LogCaptureFixture
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(None, id="emptied"),
-        pytest.param({"tls.crt": "Z2FyYmFnZQ=="}, id="incomplete"),
-        pytest.param(GARBAGE, id="garbage"),
-    ],
-)
+@cases("data", ("emptied", None), ("incomplete", {"tls.crt": "Z2FyYmFnZQ=="}), ("garbage", GARBAGE))
 async def test_a_secret_that_holds_nothing_is_filled_before_anything_is_served(data: dict[str, str] | None) -> None:
     places = Places.as_installed(data)
     one = await started(places)
@@ -99,9 +93,7 @@ async def test_a_secret_that_holds_nothing_is_filled_before_anything_is_served(d
     assert ("CertificateInvalid" in places.reasons()) is (data is not None)
 
 
-@pytest.mark.parametrize(
-    "data", [pytest.param(None, id="emptied"), pytest.param({**GARBAGE, "tls.key": "é"}, id="corrupted")]
-)
+@cases("data", ("emptied", None), ("corrupted", {**GARBAGE, "tls.key": "é"}))
 async def test_a_running_replica_goes_on_with_what_it_has_while_the_secret_is_recreated(
     data: dict[str, str] | None,
 ) -> None:
@@ -202,13 +194,7 @@ async def test_an_apiserver_that_fails_is_asked_again(verb: str) -> None:
     assert one.ready
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        pytest.param(403, "Forbidden", id="RBAC"),
-        pytest.param(422, "Invalid", id="a ValidatingAdmissionPolicy without a reason"),
-    ],
-)
+@cases("status, reason", ("RBAC", 403, "Forbidden"), ("a ValidatingAdmissionPolicy without a reason", 422, "Invalid"))
 async def test_a_bundle_that_cannot_be_written_is_said_and_not_served_on_trust(status: int, reason: str) -> None:
     places = Places.as_installed()
     places.fails["json_patch"] = [ApiError(status, reason, "no") for _ in range(40)]

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from muster.kube.errors import ApiError
+from tests.support.cases import cases
 from tests.support.manifests.observed import as_client
 from tests.support.webhook.certificate_store import BOTH, SECRET, Places, rounds, started, trust
 from webhook.certificates.bundles import CLOSED, Bundles, CertificateEvents, WebhookActivation
@@ -98,13 +99,7 @@ async def test_what_somebody_changed_meanwhile_is_looked_at_again(
     assert places.events == []
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        pytest.param(403, "Forbidden", id="RBAC"),
-        pytest.param(422, "Invalid", id="a ValidatingAdmissionPolicy without a reason"),
-    ],
-)
+@cases("status, reason", ("RBAC", 403, "Forbidden"), ("a ValidatingAdmissionPolicy without a reason", 422, "Invalid"))
 async def test_what_may_not_be_opened_is_said_and_the_other_one_is_opened(
     places: Places, caplog: pytest.LogCaptureFixture, status: int, reason: str
 ) -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.process.certificates import Certificates, Lives, issue
+from tests.support.cases import cases
 from tests.support.examples import examples
 from tests.support.webhook.certificate_store import (
     BOTH,
@@ -115,14 +116,12 @@ async def test_a_replica_behind_never_puts_back_an_older_bundle() -> None:
         await one._bundles.write(stale[0], [])
 
 
-@pytest.mark.parametrize(
-    ("days", "certificates", "authorities"),
-    [
-        pytest.param(55, 1, 1, id="two months"),
-        pytest.param(65, 2, 1, id="a third of the certificate's life is left"),
-        pytest.param(250, 6, 2, id="a third of the authority's life is left"),
-        pytest.param(3 * 365, 22, 5, id="three years"),
-    ],
+@cases(
+    "days, certificates, authorities",
+    ("two months", 55, 1, 1),
+    ("a third of the certificate's life is left", 65, 2, 1),
+    ("a third of the authority's life is left", 250, 6, 2),
+    ("three years", 3 * 365, 22, 5),
 )
 async def test_renewal_in_time(days: int, certificates: int, authorities: int) -> None:
     """Looked at once a day, nothing that is served or trusted ever runs out."""

@@ -3,10 +3,9 @@
 import itertools
 from collections.abc import Hashable, Sequence
 
-import pytest
-
 from muster.model.objects import ObjectMeta
 from muster.model.pods import Pod
+from tests.support.cases import cases
 from webhook.reviews.cluster_cache import Memo, version
 
 
@@ -27,15 +26,13 @@ def _pod(uid: str = "u", resource_version: str = "1") -> Pod:
     return Pod(metadata=ObjectMeta(uid=uid, resource_version=resource_version))
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "same"),
-    [
-        pytest.param(_pod(), _pod(), True, id="one version, read twice"),
-        pytest.param(_pod(), _pod().metadata, True, id="its metadata"),
-        pytest.param(_pod(), _pod(resource_version="2"), False, id="another version"),
-        pytest.param(_pod(), _pod(uid="v"), False, id="another object"),
-        pytest.param(_pod(resource_version=""), _pod(resource_version=""), False, id="no version"),
-    ],
+@cases(
+    "first, second, same",
+    ("one version, read twice", _pod(), _pod(), True),
+    ("its metadata", _pod(), _pod().metadata, True),
+    ("another version", _pod(), _pod(resource_version="2"), False),
+    ("another object", _pod(), _pod(uid="v"), False),
+    ("no version", _pod(resource_version=""), _pod(resource_version=""), False),
 )
 def test_made_once_for_one_version_of_an_object(first: object, second: object, *, same: bool) -> None:
     assert (_made([first], [second]) == [0, 0]) is same

@@ -7,6 +7,7 @@ import pytest
 from muster.model.findings import Finding, Reason
 from muster.model.objects import decode
 from muster.model.pods import Pod
+from tests.support.cases import cases
 from tests.support.manifests.observed import JSON, as_json, pod, ray_cluster
 from tests.support.webhook.admission_reviews import answered, patch_of, review
 from webhook.reviews.codec import (
@@ -39,32 +40,30 @@ def test_a_pod_with_a_generated_name_comes_without_any() -> None:
     assert decode_review(WHOLE.encode()).name == ""
 
 
-@pytest.mark.parametrize(
-    ("body", "found"),
-    [
-        pytest.param(b"", "not an AdmissionReview: ", id="empty"),
-        pytest.param(b"{", "not an AdmissionReview: ", id="broken"),
-        pytest.param(b"[]", "not an AdmissionReview: ", id="a list"),
-        pytest.param(b"{}", "not an AdmissionReview: ", id="nothing in it"),
-        pytest.param(b'{"kind": "\xff"}', "not an AdmissionReview: ", id="not UTF-8"),
-        pytest.param(b'{"x": ' + b"[" * 100_000, "not an AdmissionReview: ", id="too deep"),
-        pytest.param(
-            b'{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": null}',
-            "not an AdmissionReview: ",
-            id="no request",
-        ),
-        pytest.param(WHOLE.replace('"uid"', '"uuid"').encode(), "not an AdmissionReview: ", id="a request without uid"),
-        pytest.param(
-            WHOLE.replace("k8s.io/v1", "k8s.io/v1beta1").encode(),
-            "expected admission.k8s.io/v1 AdmissionReview, got admission.k8s.io/v1beta1 AdmissionReview",
-            id="another version",
-        ),
-        pytest.param(
-            WHOLE.replace("AdmissionReview", "ConversionReview").encode(),
-            "expected admission.k8s.io/v1 AdmissionReview, got admission.k8s.io/v1 ConversionReview",
-            id="another kind",
-        ),
-    ],
+@cases(
+    "body, found",
+    ("empty", b"", "not an AdmissionReview: "),
+    ("broken", b"{", "not an AdmissionReview: "),
+    ("a list", b"[]", "not an AdmissionReview: "),
+    ("nothing in it", b"{}", "not an AdmissionReview: "),
+    ("not UTF-8", b'{"kind": "\xff"}', "not an AdmissionReview: "),
+    ("too deep", b'{"x": ' + b"[" * 100_000, "not an AdmissionReview: "),
+    (
+        "no request",
+        b'{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": null}',
+        "not an AdmissionReview: ",
+    ),
+    ("a request without uid", WHOLE.replace('"uid"', '"uuid"').encode(), "not an AdmissionReview: "),
+    (
+        "another version",
+        WHOLE.replace("k8s.io/v1", "k8s.io/v1beta1").encode(),
+        "expected admission.k8s.io/v1 AdmissionReview, got admission.k8s.io/v1beta1 AdmissionReview",
+    ),
+    (
+        "another kind",
+        WHOLE.replace("AdmissionReview", "ConversionReview").encode(),
+        "expected admission.k8s.io/v1 AdmissionReview, got admission.k8s.io/v1 ConversionReview",
+    ),
 )
 def test_a_body_that_is_no_review_is_refused(body: bytes, found: str) -> None:
     for read in (decode_review, decode_pod_review):
@@ -80,13 +79,11 @@ def test_a_new_pod_is_read_with_its_review() -> None:
     assert (together.uid, together.kind, together.namespace) == (alone.uid, alone.kind, alone.namespace)
 
 
-@pytest.mark.parametrize(
+@cases(
     "instead",
-    [
-        pytest.param({"spec": 1}, id="no pod"),
-        pytest.param({"metadata": {"labels": None}}, id="a null that means absent"),
-        pytest.param(None, id="no object"),
-    ],
+    ("no pod", {"spec": 1}),
+    ("a null that means absent", {"metadata": {"labels": None}}),
+    ("no object", None),
 )
 def test_what_cannot_be_read_as_a_pod_at_once_is_left_as_it_came(instead: JSON | None) -> None:
     asked = decode_pod_review(as_json(review(instead)).encode())

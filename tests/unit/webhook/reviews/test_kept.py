@@ -20,6 +20,7 @@ from muster.model.pods import PodTemplate
 from muster.model.projection import Projection
 from muster.workloads import GANG_KINDS, Kind, RoleSpec, kind_of
 from muster.workloads.bounds import MOST, TEMPLATE
+from tests.support.cases import cases
 from tests.support.manifests.families import FAMILIES, judged
 from tests.support.manifests.generators import labels_of, recounted, small, workloads
 from tests.support.manifests.observed import (
@@ -194,25 +195,21 @@ def _seen(api_version: str, kind: str, annotations: Mapping[str, str], spec: JSO
     return {"apiVersion": api_version, "kind": kind, "metadata": {**meta, **said}, "spec": spec}
 
 
-@pytest.mark.parametrize(
-    ("manifest", "without"),
-    [
-        pytest.param(_job_set(**EXCLUSIVE), _job_set(), id="exclusive placement"),
-        pytest.param(_job_set(**EXCLUSIVE), _job_set(**EXCLUSIVE, **BY_NODE_LABELS), id="by labels of nodes"),
-        pytest.param(_train_job(EXCLUSIVE), _train_job(), id="in an override"),
-        pytest.param(_train_job(step=STEP), _train_job(step={}), id="a step of the Trainer"),
-        pytest.param(_train_job(patched={"annotations": EXCLUSIVE}), _train_job(), id="in a patch of the runtime"),
-        pytest.param(_train_job(step={}, patched={"labels": STEP}), _train_job(step={}), id="a step by a patch"),
-        pytest.param(ray_cluster(), ray_cluster(labels={}), id="the queue"),
-        pytest.param(
-            ray_cluster(labels={**QUEUE_LABELS, "volcano.sh/network-topology-mode": "near"}), ray_cluster(), id="a mode"
-        ),
-        pytest.param(
-            ray_cluster(labels={**QUEUE_LABELS, "volcano.sh/network-topology-highest-tier-allowed": "x"}),
-            ray_cluster(),
-            id="a tier",
-        ),
-    ],
+@cases(
+    "manifest, without",
+    ("exclusive placement", _job_set(**EXCLUSIVE), _job_set()),
+    ("by labels of nodes", _job_set(**EXCLUSIVE), _job_set(**EXCLUSIVE, **BY_NODE_LABELS)),
+    ("in an override", _train_job(EXCLUSIVE), _train_job()),
+    ("a step of the Trainer", _train_job(step=STEP), _train_job(step={})),
+    ("in a patch of the runtime", _train_job(patched={"annotations": EXCLUSIVE}), _train_job()),
+    ("a step by a patch", _train_job(step={}, patched={"labels": STEP}), _train_job(step={})),
+    ("the queue", ray_cluster(), ray_cluster(labels={})),
+    ("a mode", ray_cluster(labels={**QUEUE_LABELS, "volcano.sh/network-topology-mode": "near"}), ray_cluster()),
+    (
+        "a tier",
+        ray_cluster(labels={**QUEUE_LABELS, "volcano.sh/network-topology-highest-tier-allowed": "x"}),
+        ray_cluster(),
+    ),
 )
 def test_what_an_answer_depends_on_is_kept(manifest: JSON, without: JSON) -> None:
     found = answers(manifest, knowledge_of(manifest))
@@ -253,10 +250,7 @@ def test_a_refusal_names_the_amount_that_is_none_where_it_stands(where: str, ind
     assert f'{field}: "much" is not a quantity' in answered(answer)["status"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("roles", "variables"),
-    [pytest.param(100, 180, id="large roles"), pytest.param(_MOST_ROLES, 80, id="as many roles as muster reads")],
-)
+@cases("roles, variables", ("large roles", 100, 180), ("as many roles as muster reads", _MOST_ROLES, 80))
 async def test_what_is_made_for_its_pods_is_small_too(roles: int, variables: int) -> None:
     """Of all its hundreds of roles, once a pod of each has come."""
     large = {"containers": [{"name": "ray", "env": [{"name": f"V{at}", "value": "v" * 60} for at in range(variables)]}]}

@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 
-import pytest
-
 from muster.kube.errors import Unreachable
 from muster.model.names import GANG, GANG_SIZE
+from tests.support.cases import cases
 from tests.support.manifests.observed import JSON, pod, pod_group, pytorch_job, queue, ray_cluster
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
 from webhook.reviews.workloads import review_workload
@@ -47,28 +46,26 @@ async def test_the_name_of_a_plain_gang_with_a_living_pod_is_refused() -> None:
     assert "belongs to a gang of plain pods" in answer["status"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("group", "objects", "pods"),
-    [
-        pytest.param(holding(RAY), {}, [], id="the owner is gone"),
-        pytest.param(holding(RAY), {"rayclusters/train": ray_cluster(uid="later")}, [], id="the owner was made again"),
-        pytest.param(
-            holding(RAY),
-            {"rayclusters/train": ray_cluster(uid="uid-ray", meta={"deletionTimestamp": "2026-11-21T10:00:00Z"})},
-            [],
-            id="the owner is being deleted",
-        ),
-        pytest.param(
-            holding(FORMER),
-            {"pytorchjobs/train": pytorch_job(uid="old")},
-            [],
-            id="the same workload of a moment ago, still shown",
-        ),
-        pytest.param(holding(STRANGER), {}, [], id="an owner of no kind that has gangs"),
-        pytest.param(holding(None), {}, [plain(phase="Succeeded")], id="a plain gang that has ended"),
-        pytest.param(Unreachable("down"), {}, [], id="the PodGroup cannot be read"),
-        pytest.param(holding(RAY), {"rayclusters/train": Unreachable("down")}, [], id="the owner cannot be read"),
-    ],
+@cases(
+    "group, objects, pods",
+    ("the owner is gone", holding(RAY), {}, []),
+    ("the owner was made again", holding(RAY), {"rayclusters/train": ray_cluster(uid="later")}, []),
+    (
+        "the owner is being deleted",
+        holding(RAY),
+        {"rayclusters/train": ray_cluster(uid="uid-ray", meta={"deletionTimestamp": "2026-11-21T10:00:00Z"})},
+        [],
+    ),
+    (
+        "the same workload of a moment ago, still shown",
+        holding(FORMER),
+        {"pytorchjobs/train": pytorch_job(uid="old")},
+        [],
+    ),
+    ("an owner of no kind that has gangs", holding(STRANGER), {}, []),
+    ("a plain gang that has ended", holding(None), {}, [plain(phase="Succeeded")]),
+    ("the PodGroup cannot be read", Unreachable("down"), {}, []),
+    ("the owner cannot be read", holding(RAY), {"rayclusters/train": Unreachable("down")}, []),
 )
 async def test_a_name_that_nobody_alive_is_known_to_hold_is_taken(
     group: JSON | Exception, objects: JSON, pods: list[JSON]

@@ -10,6 +10,7 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.model.findings import Reason, Severity
 from muster.model.objects import InvalidObjectError
 from muster.model.strictness import Validation
+from tests.support.cases import cases
 from tests.support.manifests.observed import (
     JSON,
     NAMESPACE,
@@ -86,29 +87,23 @@ async def test_the_priority_of_a_job_goes_onto_its_pods() -> None:
     assert (result["spec"]["priorityClassName"], "priority" in result["spec"]) == ("high", False)
 
 
-@pytest.mark.parametrize(
-    ("new", "workload"),
-    [
-        pytest.param(new_pod(owner={}), ray_cluster(), id="no owner"),
-        pytest.param(new_pod(owner={**RAY_OWNER, "controller": False}), ray_cluster(), id="no controlling owner"),
-        pytest.param(
-            new_pod(owner={"apiVersion": "batch/v1", "kind": "Job", "name": "demo", "uid": "u", "controller": True}),
-            ray_cluster(),
-            id="a Job's, as KubeRay's clean-up",
-        ),
-        pytest.param(new_pod(), ray_cluster(labels={}), id="workload says nothing"),
-        pytest.param(
-            new_pod(), ray_cluster(labels={"muster.dev/managed": "false", "volcano.sh/queue-name": "q"}), id="opted out"
-        ),
-        pytest.param(
-            new_pod(), ray_cluster(labels={"ray.io/scheduler-name": "yunikorn"}), id="another scheduler by label"
-        ),
-        pytest.param(new_pod(), ray_cluster(meta=DELETING), id="workload being deleted"),
-        pytest.param(new_pod(role="gone"), ray_cluster(), id="a role that the workload has not"),
-        pytest.param(new_pod(role=None), ray_cluster(), id="no role"),
-        pytest.param(new_pod(nodeName="n"), ray_cluster(), id="has a node"),
-        pytest.param(new_pod(), ray_cluster(workers(replicas=-1), labels={}), id="broken, but not ours"),
-    ],
+@cases(
+    "new, workload",
+    ("no owner", new_pod(owner={}), ray_cluster()),
+    ("no controlling owner", new_pod(owner={**RAY_OWNER, "controller": False}), ray_cluster()),
+    (
+        "a Job's, as KubeRay's clean-up",
+        new_pod(owner={"apiVersion": "batch/v1", "kind": "Job", "name": "demo", "uid": "u", "controller": True}),
+        ray_cluster(),
+    ),
+    ("workload says nothing", new_pod(), ray_cluster(labels={})),
+    ("opted out", new_pod(), ray_cluster(labels={"muster.dev/managed": "false", "volcano.sh/queue-name": "q"})),
+    ("another scheduler by label", new_pod(), ray_cluster(labels={"ray.io/scheduler-name": "yunikorn"})),
+    ("workload being deleted", new_pod(), ray_cluster(meta=DELETING)),
+    ("a role that the workload has not", new_pod(role="gone"), ray_cluster()),
+    ("no role", new_pod(role=None), ray_cluster()),
+    ("has a node", new_pod(nodeName="n"), ray_cluster()),
+    ("broken, but not ours", new_pod(), ray_cluster(workers(replicas=-1), labels={})),
 )
 async def test_what_is_not_musters_passes_untouched(new: JSON, workload: JSON) -> None:
     assert answered(await reviewed(new, knowing(workloads=[workload]))) == {"uid": "u", "allowed": True}
@@ -150,13 +145,7 @@ async def test_a_recreated_workload_is_read_for_its_uid() -> None:
     assert (await reviewed(new_pod(), knowing(reader, workloads=[former]))).patch
 
 
-@pytest.mark.parametrize(
-    "reader",
-    [
-        pytest.param(Reader(), id="gone"),
-        pytest.param(Reader({"rayclusters/demo": ray_cluster(uid="uid-next")}), id="another by now"),
-    ],
-)
+@cases("reader", ("gone", Reader()), ("another by now", Reader({"rayclusters/demo": ray_cluster(uid="uid-next")})))
 async def test_a_pod_of_a_workload_that_is_gone_passes_for_the_garbage_collector(reader: Reader) -> None:
     assert answered(await reviewed(new_pod(), knowing(reader))) == {"uid": "u", "allowed": True}
 
@@ -245,16 +234,14 @@ async def test_a_namespace_of_a_moment_ago_is_read() -> None:
     assert reader.reads == [f"namespaces/{NAMESPACE}"]
 
 
-@pytest.mark.parametrize(
-    ("of_queue", "of_namespace", "held"),
-    [
-        pytest.param("", "", True, id="nobody says anything"),
-        pytest.param("off", "", False, id="the queue turns it off"),
-        pytest.param("", "off", False, id="the namespace turns it off"),
-        pytest.param("queue", "off", True, id="the queue goes before the namespace"),
-        pytest.param("assemble", "off", True, id="assemble holds too"),
-        pytest.param("of", "", True, id="misspelt"),
-    ],
+@cases(
+    "of_queue, of_namespace, held",
+    ("nobody says anything", "", "", True),
+    ("the queue turns it off", "off", "", False),
+    ("the namespace turns it off", "", "off", False),
+    ("the queue goes before the namespace", "queue", "off", True),
+    ("assemble holds too", "assemble", "off", True),
+    ("misspelt", "of", "", True),
 )
 async def test_where_the_gate_is_off_a_member_is_bound_and_not_held(
     of_queue: str,
@@ -298,17 +285,15 @@ def marked(new: JSON, **annotations: str) -> JSON:
     return new
 
 
-@pytest.mark.parametrize(
-    ("new", "workload"),
-    [
-        pytest.param(new_pod(), ray_cluster(labels={}), id="workload says nothing"),
-        pytest.param(new_pod(), ray_cluster(labels={"ray.io/scheduler-name": "yunikorn"}), id="another scheduler's"),
-        pytest.param(new_pod(), ray_cluster(meta=DELETING), id="workload being deleted"),
-        pytest.param(new_pod(role="gone"), ray_cluster(), id="a role that the workload has not"),
-        pytest.param(new_pod(role=None), ray_cluster(), id="no role"),
-        pytest.param(new_pod(nodeName="n"), ray_cluster(), id="has a node"),
-        pytest.param(new_pod(schedulerName="mine"), ray_cluster(), id="another scheduler"),
-    ],
+@cases(
+    "new, workload",
+    ("workload says nothing", new_pod(), ray_cluster(labels={})),
+    ("another scheduler's", new_pod(), ray_cluster(labels={"ray.io/scheduler-name": "yunikorn"})),
+    ("workload being deleted", new_pod(), ray_cluster(meta=DELETING)),
+    ("a role that the workload has not", new_pod(role="gone"), ray_cluster()),
+    ("no role", new_pod(role=None), ray_cluster()),
+    ("has a node", new_pod(nodeName="n"), ray_cluster()),
+    ("another scheduler", new_pod(schedulerName="mine"), ray_cluster()),
 )
 async def test_what_is_no_member_is_told_from_one(new: JSON, workload: JSON) -> None:
     """It would count as a running member of the gang that it names, and not as a pod that came without muster."""

@@ -13,6 +13,7 @@ from muster.model.names import HOLD, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE
 from muster.model.strictness import Validation
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import named
+from tests.support.cases import cases
 from tests.support.manifests.observed import DEFAULTS, JSON, namespace, pod, pod_group, queue
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
 from webhook.reviews.cluster_reader import ClusterReader
@@ -41,15 +42,13 @@ async def reviewed(
     return answered(await review_queue(asked, knowledge))
 
 
-@pytest.mark.parametrize(
+@cases(
     "new",
-    [
-        pytest.param(queue(cpu="4"), id="below the root"),
-        pytest.param(below("root", cpu="4"), id="below the root by name"),
-        pytest.param(below("org", cpu="8"), id="as large as the one above"),
-        pytest.param(below("org", cpu="8", guarantee={"cpu": "8"}), id="all of it guaranteed"),
-        pytest.param(queue(annotations={NAMESPACE_SELECTOR: "team in (a, b)"}), id="kept for some"),
-    ],
+    ("below the root", queue(cpu="4")),
+    ("below the root by name", below("root", cpu="4")),
+    ("as large as the one above", below("org", cpu="8")),
+    ("all of it guaranteed", below("org", cpu="8", guarantee={"cpu": "8"})),
+    ("kept for some", queue(annotations={NAMESPACE_SELECTOR: "team in (a, b)"})),
 )
 async def test_a_sound_queue_passes(new: JSON) -> None:
     assert await reviewed(new, ORG) == {"uid": "u", "allowed": True}
@@ -108,55 +107,59 @@ async def test_what_cannot_be_is_refused_by_field(new: JSON, line: str) -> None:
 BELOW_P = (below("p", "a", guarantee={"cpu": "8"}), below("p", "m"), below("m", "l", cpu="8"))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line"),
-    [
-        pytest.param(
-            queue("p", cpu="20"),
-            queue("p", cpu="7"),
-            'spec.capability: cpu 7 is below the cpu 8 of queue "a" and 1 more below it; lower that first',
-            id="less than is guaranteed to a queue, or than one further down has",
-        ),
-        pytest.param(
-            below("p", "m"),
-            below("p", "m", cpu="4"),
-            'spec.capability: cpu 4 is below the cpu 8 of queue "l" below it; lower that first',
-            id="a capability where there was none",
-        ),
-        pytest.param(
-            below("p", "m"),
-            below("x", "m"),
+@cases(
+    "old, new, line",
+    (
+        "less than is guaranteed to a queue, or than one further down has",
+        queue("p", cpu="20"),
+        queue("p", cpu="7"),
+        'spec.capability: cpu 7 is below the cpu 8 of queue "a" and 1 more below it; lower that first',
+    ),
+    (
+        "a capability where there was none",
+        below("p", "m"),
+        below("p", "m", cpu="4"),
+        'spec.capability: cpu 4 is below the cpu 8 of queue "l" below it; lower that first',
+    ),
+    (
+        "another parent that has less",
+        below("p", "m"),
+        below("x", "m"),
+        (
             'spec.parent: the cpu 8 of queue "l" below it is above the cpu 4 that there is in queue "x"; '
-            "lower that first, or name another parent",
-            id="another parent that has less",
+            "lower that first, or name another parent"
         ),
-        pytest.param(
-            below("p", "m"),
-            below("y", "m"),
+    ),
+    (
+        "another parent below one that has less",
+        below("p", "m"),
+        below("y", "m"),
+        (
             'spec.parent: the cpu 8 of queue "l" below it is above the cpu 4 that there is in queue "y"; '
-            "lower that first, or name another parent",
-            id="another parent below one that has less",
+            "lower that first, or name another parent"
         ),
-        pytest.param(
-            below("root", "g", cpu="20"),
-            below("root", "g", cpu="9"),
-            "spec.capability: cpu 9 is below the cpu 10 that is guaranteed below it; lower that first",
-            id="less than is guaranteed to all right below it together",
-        ),
-        pytest.param(
-            below("root", "top", cpu="20"),
-            below("root", "top", cpu="9"),
-            "spec.capability: cpu 9 is below the cpu 10 that is guaranteed below it; lower that first",
-            id="less than is guaranteed to all right below one that has no capability",
-        ),
-        pytest.param(
-            below("top", "free"),
-            below("eight", "free"),
+    ),
+    (
+        "less than is guaranteed to all right below it together",
+        below("root", "g", cpu="20"),
+        below("root", "g", cpu="9"),
+        "spec.capability: cpu 9 is below the cpu 10 that is guaranteed below it; lower that first",
+    ),
+    (
+        "less than is guaranteed to all right below one that has no capability",
+        below("root", "top", cpu="20"),
+        below("root", "top", cpu="9"),
+        "spec.capability: cpu 9 is below the cpu 10 that is guaranteed below it; lower that first",
+    ),
+    (
+        "another parent that has less than is guaranteed to all right below it together",
+        below("top", "free"),
+        below("eight", "free"),
+        (
             'spec.parent: the cpu 10 that is guaranteed below it is above the cpu 8 that there is in queue "eight"; '
-            "lower that first, or name another parent",
-            id="another parent that has less than is guaranteed to all right below it together",
+            "lower that first, or name another parent"
         ),
-    ],
+    ),
 )
 async def test_a_queue_is_not_given_less_than_those_below_it_have(old: JSON, new: JSON, line: str) -> None:
     """However far below they are."""
@@ -170,15 +173,13 @@ async def test_a_queue_is_not_given_less_than_those_below_it_have(old: JSON, new
     assert response["status"]["message"] == line
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param(queue("p", cpu="4"), queue("p", cpu="6"), id="more of what is too little"),
-        pytest.param(queue("p", cpu="4"), queue("p"), id="no capability any more"),
-        pytest.param(below("x", "m", cpu="2"), below("x", "m"), id="the queue above has too little as well"),
-        pytest.param(below("x", "m"), below("root", "m"), id="away from where there is too little"),
-        pytest.param(below("x", "m"), below("z", "m"), id="to where there is more of it"),
-    ],
+@cases(
+    "old, new",
+    ("more of what is too little", queue("p", cpu="4"), queue("p", cpu="6")),
+    ("no capability any more", queue("p", cpu="4"), queue("p")),
+    ("the queue above has too little as well", below("x", "m", cpu="2"), below("x", "m")),
+    ("away from where there is too little", below("x", "m"), below("root", "m")),
+    ("to where there is more of it", below("x", "m"), below("z", "m")),
 )
 async def test_queues_below_one_with_too_little_do_not_keep_it_from_being_put_right(old: JSON, new: JSON) -> None:
     others = [queue("x", cpu="4"), queue("z", cpu="6"), *BELOW_P]
@@ -200,28 +201,26 @@ async def test_what_was_wrong_before_stays_editable() -> None:
     assert response["warnings"] == ['spec.parent: queue "none" does not exist; create it first, or name another']
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line"),
-    [
-        pytest.param(
-            below("none"),
-            below("low"),
-            'spec.parent: queue "low" is "q" itself or below it; name another parent',
-            id="another fault of the same field",
-        ),
-        pytest.param(
-            below("org", cpu="9"),
-            below("org", cpu="90"),
-            'spec.capability: cpu 90 is above the cpu 8 of queue "org" above it; lower it',
-            id="further above",
-        ),
-        pytest.param(
-            queue(cpu="2"),
-            queue(cpu="1"),
-            'spec.capability: cpu 1 is below the cpu 3 of queue "low" below it; lower that first',
-            id="further below",
-        ),
-    ],
+@cases(
+    "old, new, line",
+    (
+        "another fault of the same field",
+        below("none"),
+        below("low"),
+        'spec.parent: queue "low" is "q" itself or below it; name another parent',
+    ),
+    (
+        "further above",
+        below("org", cpu="9"),
+        below("org", cpu="90"),
+        'spec.capability: cpu 90 is above the cpu 8 of queue "org" above it; lower it',
+    ),
+    (
+        "further below",
+        queue(cpu="2"),
+        queue(cpu="1"),
+        'spec.capability: cpu 1 is below the cpu 3 of queue "low" below it; lower that first',
+    ),
 )
 async def test_an_old_fault_excuses_no_worse_one(old: JSON, new: JSON, line: str) -> None:
     """A ring would stop the scheduling of the whole cluster."""
@@ -230,13 +229,11 @@ async def test_an_old_fault_excuses_no_worse_one(old: JSON, new: JSON, line: str
     assert response["status"]["message"] == line
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param(below("org", cpu="90"), below("org", cpu="9"), id="less far above"),
-        pytest.param(queue(cpu="1"), queue(cpu="2"), id="less far below"),
-        pytest.param(below("org", guarantee={"cpu": "20"}), below("org", guarantee={"cpu": "9"}), id="a guarantee"),
-    ],
+@cases(
+    "old, new",
+    ("less far above", below("org", cpu="90"), below("org", cpu="9")),
+    ("less far below", queue(cpu="1"), queue(cpu="2")),
+    ("a guarantee", below("org", guarantee={"cpu": "20"}), below("org", guarantee={"cpu": "9"})),
 )
 async def test_an_old_fault_may_be_put_right_in_steps(old: JSON, new: JSON) -> None:
     response = await reviewed(new, ORG, below("q", "low", cpu="3"), old=old)
@@ -314,13 +311,11 @@ async def test_a_capability_that_leaves_something_outside_is_refused_where_that_
     assert (await reviewed(new, old=queue(cpu="1"), defaults=defaults))["allowed"], "it was raised"
 
 
-@pytest.mark.parametrize(
-    ("lowered", "others"),
-    [
-        pytest.param("top", (), id="right below"),
-        pytest.param("top", (below("mid", "leaf"),), id="further down"),
-        pytest.param("root", (queue("top"), below("mid", "leaf")), id="all there are"),
-    ],
+@cases(
+    "lowered, others",
+    ("right below", "top", ()),
+    ("further down", "top", (below("mid", "leaf"),)),
+    ("all there are", "root", (queue("top"), below("mid", "leaf"))),
 )
 async def test_a_lower_capability_leaves_outside_what_waits_in_the_queues_below(
     lowered: str, others: tuple[JSON, ...]
@@ -343,24 +338,20 @@ async def test_without_validation_queues_are_the_administrators() -> None:
     assert (warned["allowed"], len(warned["warnings"])) == (True, 1)
 
 
-@pytest.mark.parametrize(
-    ("spec", "line"),
-    [
-        pytest.param({"capability": {"cpu": "4", "pods": 2}}, 'spec.capability: "pods"', id="pods"),
-        pytest.param({"capability": {"cpus": 4}}, 'spec.capability: "cpus" (did you mean cpu?)', id="cpus"),
-        pytest.param({"capability": {"gpu": 4}}, 'spec.capability: "gpu"', id="gpu"),
-        pytest.param({"capability": {"Memory": 4}}, 'spec.capability: "Memory" (did you mean memory?)', id="a capital"),
-        pytest.param(
-            {"capability": {"requests.cpu": 4}}, 'spec.capability: "requests.cpu" (did you mean cpu?)', id="requests"
-        ),
-        pytest.param(
-            {"capability": {"limits.nvidia.com/gpu": 4}},
-            'spec.capability: "limits.nvidia.com/gpu" (did you mean nvidia.com/gpu?)',
-            id="limits",
-        ),
-        pytest.param({"deserved": {"gpu": 4}}, 'spec.deserved: "gpu"', id="deserved"),
-        pytest.param({"guarantee": {"resource": {"gpu": 4}}}, 'spec.guarantee.resource: "gpu"', id="guarantee"),
-    ],
+@cases(
+    "spec, line",
+    ("pods", {"capability": {"cpu": "4", "pods": 2}}, 'spec.capability: "pods"'),
+    ("cpus", {"capability": {"cpus": 4}}, 'spec.capability: "cpus" (did you mean cpu?)'),
+    ("gpu", {"capability": {"gpu": 4}}, 'spec.capability: "gpu"'),
+    ("a capital", {"capability": {"Memory": 4}}, 'spec.capability: "Memory" (did you mean memory?)'),
+    ("requests", {"capability": {"requests.cpu": 4}}, 'spec.capability: "requests.cpu" (did you mean cpu?)'),
+    (
+        "limits",
+        {"capability": {"limits.nvidia.com/gpu": 4}},
+        'spec.capability: "limits.nvidia.com/gpu" (did you mean nvidia.com/gpu?)',
+    ),
+    ("deserved", {"deserved": {"gpu": 4}}, 'spec.deserved: "gpu"'),
+    ("guarantee", {"guarantee": {"resource": {"gpu": 4}}}, 'spec.guarantee.resource: "gpu"'),
 )
 @pytest.mark.parametrize("source", ["volcano", "muster"])
 async def test_a_key_that_limits_nothing_is_named(source: str, spec: JSON, line: str) -> None:

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import jsonpatch
-import pytest
 
 from muster.model.names import MANAGED_BY, SCHEDULER_LABEL
 from muster.schedulers import named
+from tests.support.cases import cases
 from tests.support.manifests.observed import DEFAULTS, JSON, pod, ray_cluster, ray_owner
 from tests.support.webhook.admission_reviews import Reader, knowing, patch_of, request
 from webhook.reviews.pods import review_pod
@@ -30,14 +30,12 @@ def group(uid: str, manager: str = "muster") -> JSON:
     }
 
 
-@pytest.mark.parametrize(
-    ("there", "scheduler"),
-    [
-        pytest.param(group("uid-demo"), OTHER, id="it began with the other one"),
-        pytest.param(group("uid-former"), "volcano", id="a former workload did"),
-        pytest.param(group("uid-demo", "helm"), "volcano", id="a PodGroup that is not muster's"),
-        pytest.param(None, "volcano", id="it has not begun"),
-    ],
+@cases(
+    "there, scheduler",
+    ("it began with the other one", group("uid-demo"), OTHER),
+    ("a former workload did", group("uid-former"), "volcano"),
+    ("a PodGroup that is not muster's", group("uid-demo", "helm"), "volcano"),
+    ("it has not begun", None, "volcano"),
 )
 async def test_they_get_the_scheduler_with_which_it_began(there: JSON | None, scheduler: str) -> None:
     new = pod(

@@ -8,6 +8,7 @@ from muster.model.findings import Reason, Severity
 from muster.model.resource import ELASTIC_QUOTAS
 from muster.model.strictness import Validation
 from muster.schedulers import named
+from tests.support.cases import cases
 from tests.support.manifests.observed import (
     DEFAULTS,
     JSON,
@@ -56,14 +57,12 @@ async def test_what_can_never_fit_is_refused_with_numbers() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@cases(
     "manifest",
-    [
-        pytest.param(ray_cluster(labels={}, head=template("99")), id="says nothing"),
-        pytest.param(ray_cluster(meta=DELETING, head=template("99")), id="being deleted"),
-        pytest.param({**LARGE, "kind": "RayShop"}, id="another kind"),
-        pytest.param({**LARGE, "apiVersion": "ray.io/v9"}, id="another version"),
-    ],
+    ("says nothing", ray_cluster(labels={}, head=template("99"))),
+    ("being deleted", ray_cluster(meta=DELETING, head=template("99"))),
+    ("another kind", {**LARGE, "kind": "RayShop"}),
+    ("another version", {**LARGE, "apiVersion": "ray.io/v9"}),
 )
 async def test_what_is_not_musters_passes(manifest: JSON) -> None:
     assert (await created(manifest))["allowed"]
@@ -99,12 +98,10 @@ async def test_what_was_wrong_before_stays_editable_with_a_warning() -> None:
     assert "needs cpu 5" in response["warnings"][0]
 
 
-@pytest.mark.parametrize(
+@cases(
     "new",
-    [
-        pytest.param({"minAvailable": 8}, id="another number that is none"),
-        pytest.param({"minAvailable": 3, "minResources": {"cpu": "9"}}, id="what it hid before"),
-    ],
+    ("another number that is none", {"minAvailable": 8}),
+    ("what it hid before", {"minAvailable": 3, "minResources": {"cpu": "9"}}),
 )
 async def test_what_made_no_gang_is_mended_in_any_order(new: JSON) -> None:
     old = pytorch_job(policy={"queue": "q", "minAvailable": 9})
@@ -128,24 +125,18 @@ async def test_an_edit_that_breaks_the_numbers_is_refused() -> None:
     assert response["status"]["reason"] == "Invalid"
 
 
-@pytest.mark.parametrize(
-    ("reader", "allowed"),
-    [
-        pytest.param(Reader({"queues/q": SMALL}), True, id="applied a moment before"),
-        pytest.param(Reader(), False, id="not there"),
-    ],
+@cases(
+    "reader, allowed", ("applied a moment before", Reader({"queues/q": SMALL}), True), ("not there", Reader(), False)
 )
 async def test_a_queue_that_the_watch_has_not_seen_is_read(reader: Reader, allowed: bool) -> None:  # noqa: FBT001
     assert (await created(ray_cluster(), knowing(reader)))["allowed"] is allowed
     assert reader.reads == ["queues/q", "podgroups/ray-demo-pg"]
 
 
-@pytest.mark.parametrize(
-    ("reader", "allowed"),
-    [
-        pytest.param(Reader({"priorityclasses/high": priority_class("high", 7)}), True, id="applied a moment before"),
-        pytest.param(Reader(), False, id="not there"),
-    ],
+@cases(
+    "reader, allowed",
+    ("applied a moment before", Reader({"priorityclasses/high": priority_class("high", 7)}), True),
+    ("not there", Reader(), False),
 )
 async def test_a_priority_class_that_the_watch_has_not_seen_is_read(reader: Reader, allowed: bool) -> None:  # noqa: FBT001
     job = pytorch_job(policy={"queue": "q", "priorityClass": "high"})
@@ -176,37 +167,33 @@ async def test_a_queue_whose_capability_cannot_be_read_takes_nobody() -> None:
     assert not (await created(ray_cluster(), knowing(queues=[queue(cpu="four")])))["allowed"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param(LARGE, ray_cluster(head=template("9")), id="larger than the one that was too large"),
-        pytest.param(
-            ray_cluster(labels={"volcano.sh/queue-name": "nowhere"}),
-            ray_cluster(labels={"volcano.sh/queue-name": "elsewhere"}),
-            id="from one missing queue to another",
-        ),
-    ],
+@cases(
+    "old, new",
+    ("larger than the one that was too large", LARGE, ray_cluster(head=template("9"))),
+    (
+        "from one missing queue to another",
+        ray_cluster(labels={"volcano.sh/queue-name": "nowhere"}),
+        ray_cluster(labels={"volcano.sh/queue-name": "elsewhere"}),
+    ),
 )
 async def test_an_edit_that_makes_a_fault_worse_is_refused(old: JSON, new: JSON) -> None:
     assert not (await updated(old, new))["allowed"]
 
 
-@pytest.mark.parametrize(
+@cases(
     "queues",
-    [
-        pytest.param([{**SMALL, "metadata": {"name": "root"}}], id="root"),
-        pytest.param(
-            [{**SMALL, "metadata": {"name": "root"}}, {"metadata": {"name": "child"}, "spec": {"parent": "root"}}],
-            id="root with a child",
-        ),
-        pytest.param(
-            [
-                {**SMALL, "metadata": {"name": "upper"}},
-                {"metadata": {"name": "lower"}, "spec": {"parent": "upper"}, "status": {"state": "Open"}},
-            ],
-            id="a parent",
-        ),
-    ],
+    ("root", [{**SMALL, "metadata": {"name": "root"}}]),
+    (
+        "root with a child",
+        [{**SMALL, "metadata": {"name": "root"}}, {"metadata": {"name": "child"}, "spec": {"parent": "root"}}],
+    ),
+    (
+        "a parent",
+        [
+            {**SMALL, "metadata": {"name": "upper"}},
+            {"metadata": {"name": "lower"}, "spec": {"parent": "upper"}, "status": {"state": "Open"}},
+        ],
+    ),
 )
 async def test_a_queue_with_queues_below_it_takes_nobody(queues: list[JSON]) -> None:
     labels = {"volcano.sh/queue-name": queues[0]["metadata"]["name"]}
@@ -217,9 +204,7 @@ async def test_a_queue_with_queues_below_it_takes_nobody(queues: list[JSON]) -> 
 BARE = {"spec": {"containers": [{"name": "main"}], "runtimeClassName": "kata"}}
 
 
-@pytest.mark.parametrize(
-    ("cpu", "allowed"), [pytest.param("1500m", True, id="room"), pytest.param("1499m", False, id="a little less")]
-)
+@cases("cpu, allowed", ("room", "1500m", True), ("a little less", "1499m", False))
 async def test_what_the_cluster_adds_to_pods_takes_room(cpu: str, allowed: bool) -> None:  # noqa: FBT001
     """LimitRanges and overhead, as the apiserver will write them into the pods."""
     job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 2, "template": BARE}})
@@ -243,9 +228,7 @@ async def test_a_gang_that_a_quota_of_its_namespace_never_holds_is_refused() -> 
     assert (await created(ray_cluster(), knowing(queues=[queue()], quotas=[elsewhere])))["allowed"]
 
 
-@pytest.mark.parametrize(
-    ("replicas", "allowed"), [pytest.param(3, True, id="smaller"), pytest.param(6, False, id="larger")]
-)
+@cases("replicas, allowed", ("smaller", 3, True), ("larger", 6, False))
 async def test_what_was_too_large_for_a_quota_may_become_smaller(replicas: int, allowed: bool) -> None:  # noqa: FBT001
     """The quota was lowered when it was there: it is put right in steps."""
     before, now = (ray_cluster(workers(replicas=count)) for count in (5, replicas))
@@ -260,14 +243,12 @@ def _limited(cpu: str, count: int = 2) -> JSON:
     return pytorch_job(replicas={"Worker": {"replicas": count, "template": of}}, policy={"queue": "q"})
 
 
-@pytest.mark.parametrize(
-    ("before", "now", "allowed"),
-    [
-        pytest.param(_limited("5"), _limited("4"), True, id="less"),
-        pytest.param(_limited("5"), _limited("5", count=1), True, id="fewer"),
-        pytest.param(_limited("5"), _limited("6"), False, id="more"),
-        pytest.param(_limited("1"), _limited("5"), False, id="new"),
-    ],
+@cases(
+    "before, now, allowed",
+    ("less", _limited("5"), _limited("4"), True),
+    ("fewer", _limited("5"), _limited("5", count=1), True),
+    ("more", _limited("5"), _limited("6"), False),
+    ("new", _limited("1"), _limited("5"), False),
 )
 async def test_what_limits_were_too_much_for_a_quota_may_become_less(
     before: JSON,
@@ -305,10 +286,8 @@ def _in_waves(pods: int) -> JSON:
     return {**ray_cluster(), **kind, "spec": {"replicatedJobs": jobs}}
 
 
-@pytest.mark.parametrize("quotas", [[], [resource_quota({"pods": "3"})]], ids=["queue", "quota"])
-@pytest.mark.parametrize(
-    ("pods", "allowed"), [pytest.param(4, True, id="smaller"), pytest.param(6, False, id="larger")]
-)
+@cases("quotas", ("queue", []), ("quota", [resource_quota({"pods": "3"})]))
+@cases("pods, allowed", ("smaller", 4, True), ("larger", 6, False))
 async def test_a_later_wave_that_was_too_large_may_become_smaller(
     pods: int,
     allowed: bool,  # noqa: FBT001
@@ -334,9 +313,7 @@ def test_elastic_quotas_are_watched_only_where_they_count(wanted: bool) -> None:
     assert (ELASTIC_QUOTAS in [one.resource for one in reflectors]) is wanted
 
 
-@pytest.mark.parametrize(
-    ("replicas", "allowed"), [pytest.param(3, True, id="smaller"), pytest.param(6, False, id="larger")]
-)
+@cases("replicas, allowed", ("smaller", 3, True), ("larger", 6, False))
 async def test_what_was_too_large_for_an_elastic_quota_may_become_smaller(
     replicas: int,
     allowed: bool,  # noqa: FBT001
@@ -348,13 +325,11 @@ async def test_what_was_too_large_for_an_elastic_quota_may_become_smaller(
     assert answered(await review_workload(asked, knowledge))["allowed"] is allowed
 
 
-@pytest.mark.parametrize(
-    ("replicas", "where", "allowed"),
-    [
-        pytest.param(2, "test", True, id="smaller"),
-        pytest.param(4, "test", False, id="larger"),
-        pytest.param(2, "other", False, id="in another queue"),
-    ],
+@cases(
+    "replicas, where, allowed",
+    ("smaller", 2, "test", True),
+    ("larger", 4, "test", False),
+    ("in another queue", 2, "other", False),
 )
 async def test_what_had_no_room_to_upgrade_may_become_smaller(replicas: int, where: str, allowed: bool) -> None:  # noqa: FBT001
     """Where the chart's value refuses what has none."""
@@ -371,10 +346,7 @@ async def test_what_had_no_room_to_upgrade_may_become_smaller(replicas: int, whe
     assert allowed or answer["status"]["reason"] == "NoRoomToUpgrade"
 
 
-@pytest.mark.parametrize(
-    ("owner", "allowed"),
-    [pytest.param("u-train", True, id="its own"), pytest.param("u-former", False, id="of a former TrainJob")],
-)
+@cases("owner, allowed", ("its own", "u-train", True), ("of a former TrainJob", "u-former", False))
 async def test_a_train_job_is_changed_as_its_jobset_was_made(owner: str, *, allowed: bool) -> None:
     """The Trainer does not change that when the runtime changes, and neither does the controller count it again."""
     old, new = train_job(), train_job(labels={"volcano.sh/queue-name": "small"})

@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 from hack.testbed.waiting import PATIENCE
 from muster.kube.errors import ApiError, Unreachable
 from muster.process.logs import FORMATS
+from tests.support.cases import cases
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.manifests.observed import JSON, as_json, pod, ray_cluster, ray_owner
 from tests.support.webhook.admission_reviews import Reader, knowing, review
@@ -79,19 +80,17 @@ async def test_a_refusal_is_an_answer_too(http: Http) -> None:
     assert (response["allowed"], response["status"]["reason"]) == (False, "QueueNotFound")
 
 
-@pytest.mark.parametrize(
+@cases(
     "body",
-    [
-        pytest.param("no json", id="no JSON"),
-        pytest.param(as_json(review(None)), id="no object"),
-        pytest.param(as_json(review({"spec": 1})), id="no pod"),
-        pytest.param(as_json(review(ray_cluster())), id="another kind"),
-        pytest.param(as_json(review(MEMBER) | {"apiVersion": "admission.k8s.io/v1beta1"}), id="another version"),
-        pytest.param(as_json(review(MEMBER) | {"kind": "x" * 2**20}), id="another review"),
-        pytest.param("[" * 100_000, id="deep"),
-        pytest.param(as_json(review({"metadata": "deep"})).replace('"deep"', "[" * 10**5 + "]" * 10**5), id="deep pod"),
-        pytest.param('{"apiVersion": "\\ud800"}', id="half a character"),
-    ],
+    ("no JSON", "no json"),
+    ("no object", as_json(review(None))),
+    ("no pod", as_json(review({"spec": 1}))),
+    ("another kind", as_json(review(ray_cluster()))),
+    ("another version", as_json(review(MEMBER) | {"apiVersion": "admission.k8s.io/v1beta1"})),
+    ("another review", as_json(review(MEMBER) | {"kind": "x" * 2**20})),
+    ("deep", "[" * 100_000),
+    ("deep pod", as_json(review({"metadata": "deep"})).replace('"deep"', "[" * 10**5 + "]" * 10**5)),
+    ("half a character", '{"apiVersion": "\\ud800"}'),
 )
 async def test_what_is_no_review_of_a_pod_is_400(http: Http, body: str) -> None:
     answer = await http.post("/mutate/pods", data=io.BytesIO(body.encode()))
@@ -153,13 +152,11 @@ async def test_a_body_beyond_anything_that_the_apiserver_takes_is_413(http: Http
     assert answer.status == 413
 
 
-@pytest.mark.parametrize(
+@cases(
     "headers",
-    [
-        pytest.param({"Content-Type": "text/plain"}, id="not JSON"),
-        pytest.param({"Content-Type": "application/vnd.kubernetes.protobuf"}, id="protobuf"),
-        pytest.param({"Content-Encoding": "gzip"}, id="compressed"),
-    ],
+    ("not JSON", {"Content-Type": "text/plain"}),
+    ("protobuf", {"Content-Type": "application/vnd.kubernetes.protobuf"}),
+    ("compressed", {"Content-Encoding": "gzip"}),
 )
 async def test_what_does_not_say_that_it_is_plain_json_is_415(http: Http, headers: dict[str, str]) -> None:
     answer = await http.post("/mutate/pods", data=as_json(review(MEMBER)).encode(), headers=headers)

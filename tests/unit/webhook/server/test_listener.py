@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from hack.testbed import waiting
 from muster.model.resource import Resource
 from muster.process.certificates import issue, server_context
+from tests.support.cases import cases
 from tests.support.faults.apiserver import eventually
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.manifests.observed import JSON, as_json, pod, ray_cluster, ray_owner
@@ -164,12 +165,10 @@ async def test_a_connection_serves_one_review_after_the_other() -> None:
             assert "Connection" not in answer[1]
 
 
-@pytest.mark.parametrize(
-    ("most", "version"),
-    [
-        pytest.param(ssl.TLSVersion.MAXIMUM_SUPPORTED, "TLSv1.3", id="the best there is"),
-        pytest.param(ssl.TLSVersion.TLSv1_2, "TLSv1.2", id="1.2"),
-    ],
+@cases(
+    "most, version",
+    ("the best there is", ssl.TLSVersion.MAXIMUM_SUPPORTED, "TLSv1.3"),
+    ("1.2", ssl.TLSVersion.TLSv1_2, "TLSv1.2"),
 )
 async def test_tls_is_1_3_where_the_client_has_it(most: ssl.TLSVersion, version: str) -> None:
     context = client_context()
@@ -354,15 +353,13 @@ async def test_silent_connections_keep_nobody_out() -> None:
             writer.transport.abort()
 
 
-@pytest.mark.parametrize(
+@cases(
     "sent",
-    [
-        pytest.param(b"GARBAGE \x00\xff secret words\r\n\r\n", id="no HTTP"),
-        pytest.param(b"POST /mutate/pods HTTP/1.1\r\nContent-Length: -1\r\n\r\n", id="a negative length"),
-        pytest.param(head(5)[:-4] + b"\r\nContent-Length: 6\r\n\r\nsecret", id="two lengths"),
-        pytest.param(head(5)[:-4] + b"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", id="a length, and chunks"),
-        pytest.param(b"POST /" + b"secret" * 5000 + b" HTTP/1.1\r\n\r\n", id="a long line"),
-    ],
+    ("no HTTP", b"GARBAGE \x00\xff secret words\r\n\r\n"),
+    ("a negative length", b"POST /mutate/pods HTTP/1.1\r\nContent-Length: -1\r\n\r\n"),
+    ("two lengths", head(5)[:-4] + b"\r\nContent-Length: 6\r\n\r\nsecret"),
+    ("a length, and chunks", head(5)[:-4] + b"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+    ("a long line", b"POST /" + b"secret" * 5000 + b" HTTP/1.1\r\n\r\n"),
 )
 async def test_what_is_no_http_is_400_and_neither_echoed_nor_logged(
     sent: bytes, caplog: pytest.LogCaptureFixture

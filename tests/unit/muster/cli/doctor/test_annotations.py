@@ -6,6 +6,7 @@ from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.gangs import MOST, unread_annotations
 from muster.cli.doctor.objects import QueueSeen
 from muster.model.objects import Namespace, convert
+from tests.support.cases import cases
 from tests.support.cli.doctor_snapshots import found, levels, messages, ours
 
 UNSEEN = Unseen("you may not look")
@@ -19,44 +20,47 @@ def queue(said: dict[str, str]) -> QueueSeen:
     return convert({"metadata": {"name": "q", "annotations": said}}, QueueSeen)
 
 
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        pytest.param(
-            {"muster.dev/gate": "offf"},
+@cases(
+    "said, message",
+    (
+        "no gate mode",
+        {"muster.dev/gate": "offf"},
+        (
             'metadata.annotations[muster.dev/gate]: "offf" is not known; use queue or assemble or off; it is ignored, '
-            "and the chart value `gate` counts",
-            id="no gate mode",
+            "and the chart value `gate` counts"
         ),
-        pytest.param(
-            {"muster.dev/admitter": "kueue"},
+    ),
+    (
+        "not among the admitters",
+        {"muster.dev/admitter": "kueue"},
+        (
             'metadata.annotations[muster.dev/admitter]: "kueue" is not known; use ledger, or add it to the chart value '
-            "`admitters`; it is ignored, and ledger admits",
-            id="not among the admitters",
+            "`admitters`; it is ignored, and ledger admits"
         ),
-        pytest.param(
-            {"muster.dev/admitter": "kueu"},
-            'metadata.annotations[muster.dev/admitter]: "kueu" is not known; use ledger; it is ignored, and ledger '
-            "admits",
-            id="no admitter",
-        ),
-        pytest.param(
-            {"muster.dev/scheduler": "volcanoo"},
+    ),
+    (
+        "no admitter",
+        {"muster.dev/admitter": "kueu"},
+        'metadata.annotations[muster.dev/admitter]: "kueu" is not known; use ledger; it is ignored, and ledger admits',
+    ),
+    (
+        "no scheduler",
+        {"muster.dev/scheduler": "volcanoo"},
+        (
             'metadata.annotations[muster.dev/scheduler]: "volcanoo" is none of its schedulers; use volcano; muster '
-            "leaves workloads alone that name no other",
-            id="no scheduler",
+            "leaves workloads alone that name no other"
         ),
-        pytest.param(
-            {"muster.dev/gat": "off"},
-            "metadata.annotations[muster.dev/gat]: muster reads no such key; did you mean muster.dev/gate?",
-            id="misspelled",
-        ),
-        pytest.param(
-            {"muster.dev/patience": "20m"},
-            "metadata.annotations[muster.dev/patience]: muster reads no such key here; remove it",
-            id="a queue's",
-        ),
-    ],
+    ),
+    (
+        "misspelled",
+        {"muster.dev/gat": "off"},
+        "metadata.annotations[muster.dev/gat]: muster reads no such key; did you mean muster.dev/gate?",
+    ),
+    (
+        "a queue's",
+        {"muster.dev/patience": "20m"},
+        "metadata.annotations[muster.dev/patience]: muster reads no such key here; remove it",
+    ),
 )
 def test_what_is_not_read_on_a_namespace(said: dict[str, str], message: str) -> None:
     of = found(unread_annotations, namespaces=(namespace(said), namespace({}, "other")))

@@ -9,20 +9,19 @@ from muster.cli.doctor.certificates import certificates
 from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.webhooks import ENTRIES
 from muster.process.certificates import issue
+from tests.support.cases import cases
 from tests.support.cli.doctor_snapshots import HELD, NOW, configuration, found, levels, messages, ours
 
 DAY = 86400.0
 WHERE = "Secret muster-system/muster-webhook-tls"
 
 
-@pytest.mark.parametrize(
-    ("days", "level", "said"),
-    [
-        pytest.param(10, Severity.OK, "is 10 days old and expires in 80 days, on 2027-02-20", id="young"),
-        pytest.param(61, Severity.WARNING, "expires in 29 days, on 2027-02-20, and was not renewed", id="due"),
-        pytest.param(90, Severity.PROBLEM, "expired 0 seconds ago, on 2027-02-20", id="over"),
-        pytest.param(-1, Severity.PROBLEM, "becomes valid in 23 hours", id="of a clock that was ahead"),
-    ],
+@cases(
+    "days, level, said",
+    ("young", 10, Severity.OK, "is 10 days old and expires in 80 days, on 2027-02-20"),
+    ("due", 61, Severity.WARNING, "expires in 29 days, on 2027-02-20, and was not renewed"),
+    ("over", 90, Severity.PROBLEM, "expired 0 seconds ago, on 2027-02-20"),
+    ("of a clock that was ahead", -1, Severity.PROBLEM, "becomes valid in 23 hours"),
 )
 def test_an_own_certificate_through_its_life(days: int, level: Severity, said: str) -> None:
     first, *_ = found(certificates, now=NOW + days * DAY)

@@ -6,6 +6,7 @@ from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.gangs import MOST, gates, pod_groups
 from muster.cli.doctor.sight import GangMember, Group
 from muster.schedulers import PRODUCTS
+from tests.support.cases import cases
 from tests.support.cli.doctor_snapshots import HOUR, NOW, found, levels, messages
 
 
@@ -18,14 +19,12 @@ def group(name: str = "g", *, age: float = 2 * HOUR, **more: object) -> Group:
     return Group("ns", name, NOW - age, scheduler, called=f"{name}-of-it", **more)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("state", "level"),
-    [
-        pytest.param("WaitingForQuota", Severity.WARNING, id="waits"),
-        pytest.param("QueueNotFound", Severity.WARNING, id="needs a hand"),
-        pytest.param("Admitted", Severity.PROBLEM, id="admitted, and not opened"),
-        pytest.param("", Severity.PROBLEM, id="muster says nothing"),
-    ],
+@cases(
+    "state, level",
+    ("waits", "WaitingForQuota", Severity.WARNING),
+    ("needs a hand", "QueueNotFound", Severity.WARNING),
+    ("admitted, and not opened", "Admitted", Severity.PROBLEM),
+    ("muster says nothing", "", Severity.PROBLEM),
 )
 def test_gates_older_than_an_hour_are_told_with_musters_own_words(state: str, level: Severity) -> None:
     (said,) = found(gates, members=(held(),), groups=(group(state=state, message="why"),))
@@ -89,18 +88,14 @@ def test_the_cure_of_a_held_gang_is_a_whole_command() -> None:
     assert said.cure.startswith("muster explain -n ns pod/p; ")
 
 
-@pytest.mark.parametrize(
-    ("one", "members", "level"),
-    [
-        pytest.param(group(owned=False, phase="Inqueue"), (), Severity.WARNING, id="muster's"),
-        pytest.param(group(owned=True), (), Severity.OK, id="owned"),
-        pytest.param(group(owned=False), (held(),), Severity.OK, id="of plain pods"),
-        pytest.param(group(owned=False, ours=False), (), Severity.WARNING, id="somebody else's"),
-        pytest.param(group(owned=False, ours=False, age=60.0), (), Severity.OK, id="somebody else's, and new"),
-        pytest.param(
-            group(owned=False, ours=False, scheduler="coscheduling"), (), Severity.OK, id="somebody else's, pods unread"
-        ),
-    ],
+@cases(
+    "one, members, level",
+    ("muster's", group(owned=False, phase="Inqueue"), (), Severity.WARNING),
+    ("owned", group(owned=True), (), Severity.OK),
+    ("of plain pods", group(owned=False), (held(),), Severity.OK),
+    ("somebody else's", group(owned=False, ours=False), (), Severity.WARNING),
+    ("somebody else's, and new", group(owned=False, ours=False, age=60.0), (), Severity.OK),
+    ("somebody else's, pods unread", group(owned=False, ours=False, scheduler="coscheduling"), (), Severity.OK),
 )
 def test_podgroups_that_nobody_owns_and_no_pod_names(
     one: Group, members: tuple[GangMember, ...], level: Severity

@@ -11,6 +11,7 @@ from muster.cli.doctor.objects import Lease
 from muster.cli.doctor.sight import Account
 from muster.model.objects import convert
 from muster.model.times import text_of
+from tests.support.cases import cases
 from tests.support.cli.doctor_snapshots import (
     NAMESPACE,
     NOW,
@@ -59,29 +60,29 @@ def test_two_installations_decide_about_the_same_gangs() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("changes", "level", "said"),
-    [
-        pytest.param(
-            {"replicas": 2, "ready": 1},
-            Severity.WARNING,
-            "Deployment muster-system/muster-webhook: 1 of 2 pods Ready",
-            id="one of two",
-        ),
-        pytest.param(
-            {"ready": 0},
-            Severity.PROBLEM,
-            "Deployment muster-system/muster-webhook: 0 of 1 pods Ready: the apiserver gets no answer",
-            id="none",
-        ),
-        pytest.param(
-            {"labels": {"app.kubernetes.io/version": "9.9"}},
-            Severity.WARNING,
+@cases(
+    "changes, level, said",
+    (
+        "one of two",
+        {"replicas": 2, "ready": 1},
+        Severity.WARNING,
+        "Deployment muster-system/muster-webhook: 1 of 2 pods Ready",
+    ),
+    (
+        "none",
+        {"ready": 0},
+        Severity.PROBLEM,
+        "Deployment muster-system/muster-webhook: 0 of 1 pods Ready: the apiserver gets no answer",
+    ),
+    (
+        "another version",
+        {"labels": {"app.kubernetes.io/version": "9.9"}},
+        Severity.WARNING,
+        (
             "Deployment muster-system/muster-webhook runs version 9.9, this command is version 0.1.0: some checks may "
-            "not apply",
-            id="another version",
+            "not apply"
         ),
-    ],
+    ),
 )
 def test_pods_of_the_webhook(changes: dict[str, object], level: Severity, said: str) -> None:
     diagnoses = found(installation, deployments=(ours("webhook", **changes), ours("controller")))
@@ -89,15 +90,13 @@ def test_pods_of_the_webhook(changes: dict[str, object], level: Severity, said: 
     assert level in levels(diagnoses)
 
 
-@pytest.mark.parametrize(
-    ("age", "level"),
-    [
-        pytest.param(2.0, Severity.OK, id="renewed just now"),
-        pytest.param(40.0, Severity.OK, id="a clock behind"),
-        pytest.param(50.0, Severity.PROBLEM, id="stale"),
-        pytest.param(-20.0, Severity.OK, id="a clock ahead"),
-        pytest.param(-60.0, Severity.WARNING, id="a clock far ahead"),
-    ],
+@cases(
+    "age, level",
+    ("renewed just now", 2.0, Severity.OK),
+    ("a clock behind", 40.0, Severity.OK),
+    ("stale", 50.0, Severity.PROBLEM),
+    ("a clock ahead", -20.0, Severity.OK),
+    ("a clock far ahead", -60.0, Severity.WARNING),
 )
 def test_a_lease_is_fresh_within_its_duration_and_what_clocks_differ(age: float, level: Severity) -> None:
     spec = {"holderIdentity": "c-0", "leaseDurationSeconds": 15, "renewTime": text_of(NOW - age)}

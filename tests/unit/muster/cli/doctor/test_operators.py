@@ -5,6 +5,7 @@ import pytest
 from muster.cli.doctor.diagnosis import Severity, Unseen
 from muster.cli.doctor.objects import flag
 from muster.cli.doctor.operators import operators
+from tests.support.cases import cases
 from tests.support.cli.doctor_snapshots import deployment, found, levels, messages, ours
 
 KUBERAY = "quay.io/kuberay/operator:v1.6.1"
@@ -28,19 +29,17 @@ def test_the_value_of_a_flag(words: tuple[str, ...], value: str | None) -> None:
     assert flag(words, "gang-scheduling") == value
 
 
-@pytest.mark.parametrize(
-    ("image", "argument", "level"),
-    [
-        pytest.param(KUBERAY, "--batch-scheduler=volcano", Severity.WARNING, id="KubeRay"),
-        pytest.param(KUBERAY, "--batch-scheduler=yunikorn", Severity.WARNING, id="another scheduler"),
-        pytest.param(KUBERAY, "--batch-scheduler=", Severity.OK, id="empty"),
-        pytest.param(KUBERAY, "--enable-batch-scheduler", Severity.WARNING, id="the old flag"),
-        pytest.param(KUBERAY, "--enable-batch-scheduler=false", Severity.OK, id="the old flag, off"),
-        pytest.param(KUBERAY, "--config=/config.yaml", Severity.WARNING, id="a file"),
-        pytest.param("spark-operator:v2", "--enable-batch-scheduler", Severity.OK, id="Spark's own flag"),
-        pytest.param("r/training-operator", "--gang-scheduler-name=volcano", Severity.WARNING, id="Training operator"),
-        pytest.param("r/mpi-operator@sha256:00", "--gang-scheduling=volcano", Severity.WARNING, id="MPI operator"),
-    ],
+@cases(
+    "image, argument, level",
+    ("KubeRay", KUBERAY, "--batch-scheduler=volcano", Severity.WARNING),
+    ("another scheduler", KUBERAY, "--batch-scheduler=yunikorn", Severity.WARNING),
+    ("empty", KUBERAY, "--batch-scheduler=", Severity.OK),
+    ("the old flag", KUBERAY, "--enable-batch-scheduler", Severity.WARNING),
+    ("the old flag, off", KUBERAY, "--enable-batch-scheduler=false", Severity.OK),
+    ("a file", KUBERAY, "--config=/config.yaml", Severity.WARNING),
+    ("Spark's own flag", "spark-operator:v2", "--enable-batch-scheduler", Severity.OK),
+    ("Training operator", "r/training-operator", "--gang-scheduler-name=volcano", Severity.WARNING),
+    ("MPI operator", "r/mpi-operator@sha256:00", "--gang-scheduling=volcano", Severity.WARNING),
 )
 def test_gang_flags_are_those_of_the_operators_that_muster_knows(image: str, argument: str, level: Severity) -> None:
     assert levels(found(operators, deployments=(deployment("operator", image, argument),))) == {level}
@@ -74,13 +73,11 @@ def test_kueues_settings_that_may_not_be_read_are_said() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("told", "level"),
-    [
-        pytest.param(("--admitters=ledger,kueue", "--kueue-timeout=30m"), Severity.WARNING, id="another time"),
-        pytest.param(("--admitters=ledger,kueue", "--kueue-timeout=10m"), Severity.OK, id="the same time"),
-        pytest.param(("--kueue-timeout=30m",), Severity.OK, id="where Kueue admits nothing"),
-    ],
+@cases(
+    "told, level",
+    ("another time", ("--admitters=ledger,kueue", "--kueue-timeout=30m"), Severity.WARNING),
+    ("the same time", ("--admitters=ledger,kueue", "--kueue-timeout=10m"), Severity.OK),
+    ("where Kueue admits nothing", ("--kueue-timeout=30m",), Severity.OK),
 )
 def test_muster_knows_the_time_after_which_kueue_takes_back(told: tuple[str, ...], level: Severity) -> None:
     kueue = deployment("kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.19.2")

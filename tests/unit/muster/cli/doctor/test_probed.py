@@ -7,6 +7,7 @@ import pytest
 from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.probe import kubernetes, verdict
 from muster.cli.doctor.sight import GangProbe
+from tests.support.cases import cases
 from tests.support.cli.command import Command
 from tests.support.cli.doctor_snapshots import found, levels, messages, ours
 
@@ -26,7 +27,7 @@ def test_the_open_pod_waits_and_the_plain_one_runs() -> None:
     assert message.startswith("kube-scheduler (default-scheduler) holds a pod of a gang")
 
 
-@pytest.mark.parametrize("plain", [True, False], ids=["after it the plain one", "alone"])
+@cases("plain", ("after it the plain one", True), ("alone", False))
 def test_an_open_pod_with_a_node_is_a_gang_in_pieces(plain: bool) -> None:  # noqa: FBT001
     level, message, cure = said(open_placed=True, plain_placed=plain)
     assert level == "problem"

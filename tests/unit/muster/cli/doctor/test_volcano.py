@@ -10,6 +10,7 @@ from muster.cli.doctor.reading import served_kinds
 from muster.cli.doctor.schedulers import kinds, program_of, version_of, volcano
 from muster.model.objects import convert
 from muster.model.times import text_of
+from tests.support.cases import cases
 from tests.support.cli.doctor_snapshots import NOW, deployment, found, healthy, levels, messages, ours
 from tests.support.manifests.observed import as_client, as_json
 
@@ -52,16 +53,14 @@ def test_volcano_must_know_gates(tag: str, level: Severity) -> None:
     assert (Severity.PROBLEM in levels(said)) is (level is Severity.PROBLEM)
 
 
-@pytest.mark.parametrize(
-    ("tag", "advisory", "cure"),
-    [
-        pytest.param("v1.11.2", "CVE-2026-44247", "1.14.2", id="a line without a fix"),
-        pytest.param("v1.13.2", "CVE-2026-44247", "1.13.3", id="the line before"),
-        pytest.param("v1.14.1", "CVE-2026-44247", "1.14.2", id="what the tests run"),
-        pytest.param("v1.14.1@sha256:00", "CVE-2026-44247", "1.14.2", id="with a digest"),
-        pytest.param("v1.15.0", "GHSA-j38h-7pfq-cxmw", "1.15.2", id="1.15.0"),
-        pytest.param("v1.15.1-alpine", "GHSA-j38h-7pfq-cxmw", "1.15.2", id="1.15.1"),
-    ],
+@cases(
+    "tag, advisory, cure",
+    ("a line without a fix", "v1.11.2", "CVE-2026-44247", "1.14.2"),
+    ("the line before", "v1.13.2", "CVE-2026-44247", "1.13.3"),
+    ("what the tests run", "v1.14.1", "CVE-2026-44247", "1.14.2"),
+    ("with a digest", "v1.14.1@sha256:00", "CVE-2026-44247", "1.14.2"),
+    ("1.15.0", "v1.15.0", "GHSA-j38h-7pfq-cxmw", "1.15.2"),
+    ("1.15.1", "v1.15.1-alpine", "GHSA-j38h-7pfq-cxmw", "1.15.2"),
 )
 @pytest.mark.parametrize("program", ["vc-scheduler", "vc-controller-manager", "vc-webhook-manager"])
 def test_a_release_of_volcano_with_a_published_vulnerability_is_named(
@@ -169,9 +168,7 @@ def test_elastic_quotas_that_nobody_serves_limit_nothing() -> None:
     assert not [one for one in without_volcano(served=served) if "elasticquotas" in one]
 
 
-@pytest.mark.parametrize(
-    "closed", [{"spec": {"closed": True}}, {"status": {"state": "Closing"}}], ids=["muster", "volcano"]
-)
+@cases("closed", ("muster", {"spec": {"closed": True}}), ("volcano", {"status": {"state": "Closing"}}))
 def test_a_default_queue_that_is_closed_takes_nothing(closed: dict[str, Any]) -> None:
     changes: dict[str, Any] = {"queues": (convert({**QUEUE, **closed}, QueueSeen),)}
     said = without_volcano(**changes) if "spec" in closed else messages(found(volcano, **changes))

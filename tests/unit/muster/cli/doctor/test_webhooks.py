@@ -8,6 +8,7 @@ from muster.cli.doctor.objects import CLOSED
 from muster.cli.doctor.sight import ProbeAnswer
 from muster.cli.doctor.webhooks import JUDGING, answers, webhooks
 from muster.model.objects import Namespace, convert
+from tests.support.cases import cases
 from tests.support.cli.doctor_snapshots import configuration, found, healthy, levels, messages, ours
 from webhook.certificates import bundles
 
@@ -41,7 +42,7 @@ def test_more_than_the_chart_asks_is_no_fault() -> None:
     }
 
 
-@pytest.mark.parametrize("told", [("--validation=off",), ()], ids=["seen", "not seen"])
+@cases("told", ("seen", ("--validation=off",)), ("not seen", ()))
 def test_without_validation_nobody_judges(told: tuple[str, ...]) -> None:
     whole = configuration("ValidatingWebhookConfiguration")
     rest = convert(
@@ -76,20 +77,14 @@ def test_without_validation_nobody_judges(told: tuple[str, ...]) -> None:
     assert levels(found(webhooks, validating=(rest,), deployments=deployments)) == {Severity.OK}
 
 
-@pytest.mark.parametrize(
-    ("cause", "cure"),
-    [
-        pytest.param(
-            "dial tcp 127.96.0.1:443: connect: connection refused", "no webhook pod accepts connections", id="down"
-        ),
-        pytest.param(
-            'no endpoints available for service "muster-webhook"', "no webhook pod accepts connections", id="unready"
-        ),
-        pytest.param("tls: failed to verify certificate: x509: signed by unknown", "the certificates", id="x509"),
-        pytest.param("context deadline exceeded", "the apiserver does not reach port 9443", id="timeout"),
-        pytest.param('service "muster-webhook" not found', "the Service is missing: helm upgrade", id="no Service"),
-        pytest.param("EOF", "kubectl -n muster-system logs", id="anything else"),
-    ],
+@cases(
+    "cause, cure",
+    ("down", "dial tcp 127.96.0.1:443: connect: connection refused", "no webhook pod accepts connections"),
+    ("unready", 'no endpoints available for service "muster-webhook"', "no webhook pod accepts connections"),
+    ("x509", "tls: failed to verify certificate: x509: signed by unknown", "the certificates"),
+    ("timeout", "context deadline exceeded", "the apiserver does not reach port 9443"),
+    ("no Service", 'service "muster-webhook" not found', "the Service is missing: helm upgrade"),
+    ("anything else", "EOF", "kubectl -n muster-system logs"),
 )
 def test_a_call_that_fails_has_a_cure_for_its_cause(cause: str, cure: str) -> None:
     pod, _ = found(answers, pod_answer=ProbeAnswer(refusal=CALL + cause))
@@ -112,14 +107,12 @@ def test_what_others_refuse_says_nothing_of_muster() -> None:
     assert (pod.level, pod.cure) == (Severity.UNKNOWN, "choose another namespace with -n")
 
 
-@pytest.mark.parametrize(
-    ("told", "level"),
-    [
-        pytest.param((), Severity.PROBLEM, id="deny"),
-        pytest.param(("--validation=warn",), Severity.OK, id="warn"),
-        pytest.param(("--validation-reason=QueueNotFound=warn",), Severity.OK, id="this reason warns"),
-        pytest.param(("--validation=of-the-future",), Severity.OK, id="unknown"),
-    ],
+@cases(
+    "told, level",
+    ("deny", (), Severity.PROBLEM),
+    ("warn", ("--validation=warn",), Severity.OK),
+    ("this reason warns", ("--validation-reason=QueueNotFound=warn",), Severity.OK),
+    ("unknown", ("--validation=of-the-future",), Severity.OK),
 )
 def test_a_workload_that_is_taken_is_measured_by_the_values(told: tuple[str, ...], level: Severity) -> None:
     _, job = found(answers, job_answer=ProbeAnswer(), deployments=(ours("webhook", *told), ours("controller")))
@@ -155,14 +148,12 @@ def test_queues_are_judged_where_they_are_read(group: str, plural: str, level: S
     assert found(webhooks, validating=(there,), deployments=deployments)[-1].level is level
 
 
-@pytest.mark.parametrize(
-    ("told", "annotations", "level"),
-    [
-        pytest.param(("--admitters=ledger",), {}, Severity.PROBLEM, id="the ledger admits"),
-        pytest.param(("--admitters=none",), {}, Severity.OK, id="nobody admits"),
-        pytest.param(("--admitters=ledger,none",), {"muster.dev/admitter": "none"}, Severity.OK, id="nor here"),
-        pytest.param(("--admitters=none", "--schedulers=volcano"), {}, Severity.PROBLEM, id="Volcano has queues"),
-    ],
+@cases(
+    "told, annotations, level",
+    ("the ledger admits", ("--admitters=ledger",), {}, Severity.PROBLEM),
+    ("nobody admits", ("--admitters=none",), {}, Severity.OK),
+    ("nor here", ("--admitters=ledger,none",), {"muster.dev/admitter": "none"}, Severity.OK),
+    ("Volcano has queues", ("--admitters=none", "--schedulers=volcano"), {}, Severity.PROBLEM),
 )
 def test_a_lost_queue_is_refused_where_queues_count(
     told: tuple[str, ...], annotations: dict[str, str], level: Severity

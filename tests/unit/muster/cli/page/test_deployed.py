@@ -8,6 +8,7 @@ import pytest
 from muster.cli.page.__main__ import listening, main, read_secret, viewer
 from muster.cli.page.guard import Door, refusal
 from muster.cluster.cluster import Cluster
+from tests.support.cases import cases
 from tests.support.cli.page import SECRET, served
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import FaultyApiserver, reply
@@ -66,23 +67,19 @@ async def test_a_pod_that_reaches_the_service_and_has_no_secret_sees_nothing() -
                 assert (answer.status, "ray-" in text, PROXIED.hint in text) == (404, False, True)
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        pytest.param(_HOST, None, id="curl"),
-        pytest.param({"Host": "muster-page.muster-system.svc"}, None, id="any name"),
-        pytest.param(_HOST | {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, None, id="the address bar"),
-        pytest.param(_HOST | {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, None, id="the page itself"),
-        pytest.param(
-            _HOST | {"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8001"}, None, id="and its origin"
-        ),
-        pytest.param(_HOST | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, None, id="a link"),
-        pytest.param(_HOST | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}, 403, id="another site"),
-        pytest.param(_HOST | {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"}, 403, id="another port"),
-        pytest.param(_HOST | {"Origin": "http://evil.example"}, 403, id="another site in an old browser"),
-        pytest.param(_HOST | {"Origin": "https://10.0.0.4:6443"}, 403, id="the apiserver's own pages"),
-        pytest.param(_HOST | {"Origin": "null", "Sec-Fetch-Site": "cross-site"}, 403, id="a sandboxed frame"),
-    ],
+@cases(
+    "headers, status",
+    ("curl", _HOST, None),
+    ("any name", {"Host": "muster-page.muster-system.svc"}, None),
+    ("the address bar", _HOST | {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}, None),
+    ("the page itself", _HOST | {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}, None),
+    ("and its origin", _HOST | {"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:8001"}, None),
+    ("a link", _HOST | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, None),
+    ("another site", _HOST | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}, 403),
+    ("another port", _HOST | {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+    ("another site in an old browser", _HOST | {"Origin": "http://evil.example"}, 403),
+    ("the apiserver's own pages", _HOST | {"Origin": "https://10.0.0.4:6443"}, 403),
+    ("a sandboxed frame", _HOST | {"Origin": "null", "Sec-Fetch-Site": "cross-site"}, 403),
 )
 def test_no_other_site_asks_through_the_proxy(headers: dict[str, str], status: int | None) -> None:
     refused = refusal(headers, PROXIED, SECRET)

@@ -8,6 +8,7 @@ import pytest
 from muster.cli.page import gang
 from muster.cluster.cluster import Cluster
 from muster.model.names import HOLD
+from tests.support.cases import cases
 from tests.support.cli.page import Served, served
 from tests.support.controller.stores import filled
 from tests.support.faults.apiserver import failure, hang, listing, only, reply
@@ -109,7 +110,7 @@ async def test_what_may_not_be_read_is_told_on_this_page_alone() -> None:
     assert "cannot list" not in board
 
 
-@pytest.mark.parametrize("answer", [pytest.param(failure(410, "Gone"), id="refused"), pytest.param(hang, id="late")])
+@cases("answer", ("refused", failure(410, "Gone")), ("late", hang))
 async def test_without_the_apiserver_it_shows_what_the_watches_know(
     answer: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:

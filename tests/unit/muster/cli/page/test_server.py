@@ -12,6 +12,7 @@ from muster.cli.page.command import loopback
 from muster.cli.page.guard import HEADERS, Door, refusal
 from muster.cluster.cluster import Cluster
 from muster.kube.errors import ApiError
+from tests.support.cases import cases
 from tests.support.cli.page import SECRET, served
 from tests.support.controller.stores import filled
 from tests.support.examples import examples
@@ -102,14 +103,12 @@ async def test_an_apiserver_that_is_away_is_told_with_what_was_known(monkeypatch
     assert "May be out of date:" not in text_of(back)
 
 
-@pytest.mark.parametrize(
-    ("error", "status", "words"),
-    [
-        pytest.param(ApiError(403, "Forbidden", "no <b>"), 502, "no &lt;b&gt;", id="refused"),
-        pytest.param(TimeoutError(), 504, "takes too long", id="late"),
-        pytest.param(ValueError("inner"), 500, "internal error", id="a mistake of ours"),
-        pytest.param(web.HTTPNotFound(text="no such gang"), 404, "no such gang", id="not there"),
-    ],
+@cases(
+    "error, status, words",
+    ("refused", ApiError(403, "Forbidden", "no <b>"), 502, "no &lt;b&gt;"),
+    ("late", TimeoutError(), 504, "takes too long"),
+    ("a mistake of ours", ValueError("inner"), 500, "internal error"),
+    ("not there", web.HTTPNotFound(text="no such gang"), 404, "no such gang"),
 )
 async def test_every_error_is_a_page_that_says_what_happened(
     error: Exception, status: int, words: str, monkeypatch: pytest.MonkeyPatch
@@ -174,28 +173,24 @@ def test_no_port_is_served_whose_other_half_is_somebody_elses() -> None:
             loopback(port)
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        pytest.param({}, 421, id="no host"),
-        pytest.param({"Host": "evil.example"}, 421, id="a name that was turned to loopback"),
-        pytest.param({"Host": "evil.example:1234"}, 421, id="the same with our port"),
-        pytest.param({"Host": "127.0.0.1.evil.example"}, 421, id="a name that begins like ours"),
-        pytest.param({"Host": "localhost:1234@evil.example"}, 421, id="a name behind ours"),
-        pytest.param({"Host": "0.0.0.0:1234"}, 421, id="another address of this machine"),
-        pytest.param(HOST | {"Origin": "http://evil.example"}, 403, id="another site"),
-        pytest.param(HOST | {"Origin": "http://127.0.0.1:80"}, 403, id="another port"),
-        pytest.param(HOST | {"Origin": "https://127.0.0.1:1234"}, 403, id="another scheme"),
-        pytest.param(HOST | {"Origin": "null"}, 403, id="a sandboxed frame"),
-        pytest.param(
-            HOST | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403, id="an image elsewhere"
-        ),
-        pytest.param(HOST | {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, 403, id="a script of localhost"),
-        pytest.param(HOST | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, None, id="a link"),
-        pytest.param(HOST | {"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:1234"}, None, id="itself"),
-        pytest.param({"Host": "localhost:9"}, None, id="another port, as where ssh forwards it"),
-        pytest.param({"Host": "[::1]"}, None, id="IPv6 without a port"),
-    ],
+@cases(
+    "headers, status",
+    ("no host", {}, 421),
+    ("a name that was turned to loopback", {"Host": "evil.example"}, 421),
+    ("the same with our port", {"Host": "evil.example:1234"}, 421),
+    ("a name that begins like ours", {"Host": "127.0.0.1.evil.example"}, 421),
+    ("a name behind ours", {"Host": "localhost:1234@evil.example"}, 421),
+    ("another address of this machine", {"Host": "0.0.0.0:1234"}, 421),
+    ("another site", HOST | {"Origin": "http://evil.example"}, 403),
+    ("another port", HOST | {"Origin": "http://127.0.0.1:80"}, 403),
+    ("another scheme", HOST | {"Origin": "https://127.0.0.1:1234"}, 403),
+    ("a sandboxed frame", HOST | {"Origin": "null"}, 403),
+    ("an image elsewhere", HOST | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+    ("a script of localhost", HOST | {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, 403),
+    ("a link", HOST | {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, None),
+    ("itself", HOST | {"Sec-Fetch-Site": "same-origin", "Origin": "http://127.0.0.1:1234"}, None),
+    ("another port, as where ssh forwards it", {"Host": "localhost:9"}, None),
+    ("IPv6 without a port", {"Host": "[::1]"}, None),
 )
 def test_no_other_site_asks(headers: dict[str, str], status: int | None) -> None:
     refused = refusal(headers, Door(SECRET), SECRET)

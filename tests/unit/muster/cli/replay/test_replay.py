@@ -5,10 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from muster.cli.replay.engine import parse_policy, replay
 from muster.cli.replay.load import generated, read_load
+from tests.support.cases import cases
 from tests.support.cli.in_process import muster
 
 # Number, submission, run time, processors, time limit, user; ten processors.
@@ -28,14 +27,12 @@ def log(path: Path, *jobs: tuple[int, ...], head: str = "; MaxProcs: 10\n") -> s
     return str(path)
 
 
-@pytest.mark.parametrize(
-    ("policy", "starts"),
-    [
-        pytest.param("queueing=strict", [0, 1000, 1500, 1500, 1500], id="strict: in order"),
-        pytest.param("patience=100h", [0, 3120, 20, 120, 1000], id="endless: who fits passes"),
-        pytest.param("patience=0s,reserves=bounds,bounds=0", [0, 1000, 20, 1500, 1500], id="no ends: it drains"),
-        pytest.param("patience=0s,reserves=bounds", [0, 1000, 20, 1500, 200], id="ends: who is gone by then passes"),
-    ],
+@cases(
+    "policy, starts",
+    ("strict: in order", "queueing=strict", [0, 1000, 1500, 1500, 1500]),
+    ("endless: who fits passes", "patience=100h", [0, 3120, 20, 120, 1000]),
+    ("no ends: it drains", "patience=0s,reserves=bounds,bounds=0", [0, 1000, 20, 1500, 1500]),
+    ("ends: who is gone by then passes", "patience=0s,reserves=bounds", [0, 1000, 20, 1500, 200]),
 )
 def test_each_gang_starts_when_its_policy_lets_it(tmp_path: Path, policy: str, starts: list[int]) -> None:
     load = read_load(log(tmp_path / "log.swf.gz", FULL, LARGE, SHORT, LONG, LATE))
@@ -102,18 +99,18 @@ def test_entries_that_are_no_gangs_are_left_out_and_counted(tmp_path: Path) -> N
     assert muster("replay", path).stdout.startswith("1 gangs, 1 of them large, 2 entries left out; ")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        pytest.param(["none.swf"], "none.swf: No such file or directory", id="no file"),
-        pytest.param(["generated:x"], '"x" is no seed; use a number, as in generated:1', id="no seed"),
-        pytest.param(
-            ["generated:1", "--policy", "bounds=2"],
+@cases(
+    "arguments, said",
+    ("no file", ["none.swf"], "none.swf: No such file or directory"),
+    ("no seed", ["generated:x"], '"x" is no seed; use a number, as in generated:1'),
+    (
+        "no policy",
+        ["generated:1", "--policy", "bounds=2"],
+        (
             '"bounds=2" is no setting of a policy; use queueing=strict, patience=10m, reserves=estimates or bounds, '
-            "drain-after=72h, bounds=0.3",
-            id="no policy",
+            "drain-after=72h, bounds=0.3"
         ),
-    ],
+    ),
 )
 def test_what_cannot_be_read_is_said(arguments: list[str], said: str) -> None:
     done = muster("replay", *arguments)

@@ -6,6 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.cli.in_process import muster
 
 ROOT = Path(__file__).parents[5]
@@ -32,17 +33,15 @@ def tried(path: Path, text: str, *options: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize(
-    ("expectation", "found", "passed"),
-    [
-        pytest.param("{queue: prod, wait: {p95: 50m}}", "50m", True, id="and what is below it"),
-        pytest.param("{queue: fast, wait: {mean: 49m59s}}", "50m", False, id="too long"),
-        pytest.param("{queue: batch, wait: {max: 10h}}", "never", False, id="one never starts"),
-        pytest.param("{queue: batch, wait: {p49: 0s}}", "0s", True, id="a percentile without it"),
-        pytest.param("{gang: hero, startsWithin: 50m}", "50m", True, id="gang"),
-        pytest.param("{gang: huge, startsWithin: 50m}", "never", False, id="gang that never starts"),
-        pytest.param("{used: 0.99}", "77.3%", False, id="used"),
-    ],
+@cases(
+    "expectation, found, passed",
+    ("and what is below it", "{queue: prod, wait: {p95: 50m}}", "50m", True),
+    ("too long", "{queue: fast, wait: {mean: 49m59s}}", "50m", False),
+    ("one never starts", "{queue: batch, wait: {max: 10h}}", "never", False),
+    ("a percentile without it", "{queue: batch, wait: {p49: 0s}}", "0s", True),
+    ("gang", "{gang: hero, startsWithin: 50m}", "50m", True),
+    ("gang that never starts", "{gang: huge, startsWithin: 50m}", "never", False),
+    ("used", "{used: 0.99}", "77.3%", False),
 )
 def test_an_expectation_holds_or_the_command_fails(tmp_path: Path, expectation: str, found: str, passed: bool) -> None:  # noqa: FBT001
     code, out, _ = tried(tmp_path / "p.yaml", f"{GIVEN}expect:\n  - {expectation}\n", "-o", "json")

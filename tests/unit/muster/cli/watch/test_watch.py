@@ -21,6 +21,7 @@ from muster.model.texts import printable
 from muster.model.times import minute_of
 from muster.queueing.entries import Claim
 from muster.queueing.ledger import EndKind, GangKey, Run
+from tests.support.cases import cases
 from tests.support.cli.command import Command
 from tests.support.cli.connections import kubeconfig, refusing_port
 from tests.support.controller.stores import filled
@@ -116,7 +117,7 @@ async def test_a_screen_fits_its_terminal(columns: int, rows: int) -> None:
     assert max(map(len, lines)) <= columns
 
 
-@pytest.mark.parametrize(("many", "rows"), [(120, 400), (300, 250)], ids=["all could stand there", "too many"])
+@cases("many, rows", ("all could stand there", 120, 400), ("too many", 300, 250))
 async def test_a_heading_says_how_many_rows_stand_below_it(many: int, rows: int) -> None:
     """Also on a terminal that has room for more than there are rows for."""
     workloads, pods, groups = gangs([f"run-{number:03}" for number in range(many)], state="Running")
