@@ -44,19 +44,18 @@ _HEAD = """\
 
 # Refusals and warnings
 
-muster's answers to `kubectl apply`. A message names the field, what is wrong with it, the rule, and what to do. A
-refusal has a message for each rule that refuses (queue, quota, priority class). An `Invalid` object gets the first
-invalid field, and the names of queue and class if they are wrong. In the Status, `details.causes` lists `reason`,
-`field` and `message` of each; its own `reason` is the first one's. Reasons are stable for programs, and are counted by
-`muster_webhook_refusals_total` and `muster_webhook_warnings_total`.
+muster's answers to `kubectl apply`. A message names the field, the fault, the rule, and what to do; sections below add
+what it does not say. A refusal has a message for each rule that refuses. In the Status, `details.causes` lists
+`reason`, `field` and `message` of each; its own `reason` is the first one's. Reasons are stable for programs, and are
+counted by `muster_webhook_refusals_total` and `muster_webhook_warnings_total`.
 
 When an object changes, muster refuses only new faults, and warns of old ones that have not got worse, so that you can
-correct the object in steps. Changes of status, finalizers and annotations (except muster's own on Queues), and objects
-that are being deleted, are not checked. The chart values `validation` and `validationReasons` decide whether a reason
-refuses or warns ([operations.md](operations.md#how-strict-admission-is)); this page shows the defaults.
+correct it in steps. Changes of status, finalizers and annotations (except muster's own on Queues), and objects that are
+being deleted, are not checked. The chart values `validation` and `validationReasons` decide whether a reason refuses or
+warns ([operations.md](operations.md#how-strict-admission-is)); this page shows the defaults.
 
-[kubectl.md](kubectl.md#refusals) shows how kubectl prints a refusal. Warnings come in the order of this page. The
-apiserver passes on 4096<!--=longest-warnings--> characters of warnings; where there are more, each is cut at
+Warnings come in the order of this page ([kubectl.md](kubectl.md#refusals) shows how kubectl prints them). The apiserver
+passes on 4096<!--=longest-warnings--> characters of warnings; where there are more, each is cut at
 256<!--=longest-warning-->.
 """
 
@@ -238,5 +237,6 @@ def page() -> str:
 def _section(reason: Reason) -> str:
     about = ABOUT[reason]
     example = next(one for one in EXAMPLES[reason]() if one.reason is reason)
-    text = textwrap.fill(f"{about.cause} **Fix:** {about.cure}", _WIDTH, break_long_words=False, break_on_hyphens=False)
+    fix = f" **Fix:** {about.cure}" if about.cure else ""
+    text = textwrap.fill(about.cause + fix, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return f"### {reason}\n\n```text\n{example.message}\n```\n\n{text}\n"
