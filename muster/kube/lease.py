@@ -17,12 +17,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
 from muster.kube.client import Client
 from muster.kube.clock import boottime
 from muster.kube.errors import ApiError
-from muster.model.objects import InvalidObjectError, LocalObject, decode
+from muster.model.objects import InvalidObjectError, Lease, LeaseSpec, decode
 from muster.model.resource import LEASES
 
 logger = logging.getLogger(__name__)
@@ -30,29 +28,6 @@ logger = logging.getLogger(__name__)
 
 class LeaseLost(Exception):  # noqa: N818 - how a term ends, and the word that callers use for it
     """The lease could not be renewed in time, or another process holds it; the message has the reason."""
-
-
-class _Spec(LocalObject, frozen=True):
-    holder_identity: str = ""
-    lease_duration_seconds: int = 0
-    acquire_time: str = ""
-    renew_time: str = ""
-    lease_transitions: int = 0
-
-
-class _Metadata(LocalObject, frozen=True):
-    """Metadata that others may have written, as they wrote it."""
-
-    resource_version: str = ""
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-    annotations: dict[str, str] = msgspec.field(default_factory=dict)
-    owner_references: tuple[dict[str, Any], ...] = ()
-    finalizers: tuple[str, ...] = ()
-
-
-class _Lease(LocalObject, frozen=True):
-    metadata: _Metadata = _Metadata()
-    spec: _Spec = _Spec()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +58,12 @@ class LeaseRules:
     def __init__(self, identity: str, timing: LeaseTiming) -> None:
         self.identity = identity
         self.timing = timing
-        self.record: _Lease | None = None
-        self._deleted: _Spec | None = None
+        self.record: Lease | None = None
+        self._deleted: LeaseSpec | None = None
         self._seen_at = 0.0
         self._renewed_at: float | None = None
 
-    def observe(self, lease: _Lease, now: float) -> None:
+    def observe(self, lease: Lease, now: float) -> None:
         """Remember the lease as the apiserver shows it; only a changed record restarts the wait for its expiry."""
         if self.record is None or self.record.spec != lease.spec:
             self._seen_at = now
@@ -113,7 +88,7 @@ class LeaseRules:
         """The identity of the lease's holder, as last observed; "" for none."""
         return self.record.spec.holder_identity if self.record is not None else ""
 
-    def won(self, lease: _Lease, started: float, now: float) -> None:
+    def won(self, lease: Lease, started: float, now: float) -> None:
         """Count a successful write, from when it was begun: the apiserver may have taken it at any moment since."""
         self.observe(lease, now)
         self._renewed_at = started
@@ -128,7 +103,7 @@ class LeaseRules:
 
     def claim(self, utc: datetime) -> dict[str, Any]:
         """Return the spec that makes the lease ours, or keeps it so."""
-        spec = self.record.spec if self.record is not None else _Spec()
+        spec = self.record.spec if self.record is not None else LeaseSpec()
         ours = spec.holder_identity == self.identity
         taken_over = self.record is not None and not ours
         return {
@@ -364,9 +339,9 @@ class LeaseElector:
         return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": spec}
 
 
-def _read(body: bytes) -> _Lease:
+def _read(body: bytes) -> Lease:
     try:
-        return decode(body, _Lease)
+        return decode(body, Lease)
     except InvalidObjectError as error:
         raise ApiError(0, "NotALease", str(error)) from error
 

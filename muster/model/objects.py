@@ -301,6 +301,33 @@ class ConfigMap(LocalObject, frozen=True):
     data: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class LeaseSpec(LocalObject, frozen=True):
+    """The holder of a Lease and its last renewal; times are RFC 3339 text."""
+
+    holder_identity: str = ""
+    lease_duration_seconds: int = 0
+    acquire_time: str = ""
+    renew_time: str = ""
+    lease_transitions: int = 0
+
+
+class LeaseMeta(LocalObject, frozen=True):
+    """Metadata of a Lease that others may have written, as they wrote it."""
+
+    resource_version: str = ""
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+    owner_references: tuple[dict[str, Any], ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+
+class Lease(LocalObject, frozen=True):
+    """A `coordination.k8s.io/v1` Lease."""
+
+    metadata: LeaseMeta = LeaseMeta()
+    spec: LeaseSpec = LeaseSpec()
+
+
 def decode(data: bytes | str, type_: type[T]) -> T:
     """Decode JSON into one of the types of this module or of `muster.workloads`.
 

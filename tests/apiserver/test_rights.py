@@ -15,8 +15,7 @@ import yaml
 from hack.testbed import Testbed
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.cli.doctor.installed import Right
-from tests.support.cluster.rbac import covers, granted, of_rules
+from tests.support.cluster.rbac import Right, covers, granted, of_rules
 
 _REST = ("get", "list", "watch", "create", "update", "patch", "delete", "deletecollection")
 VERBS = (

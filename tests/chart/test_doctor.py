@@ -1,22 +1,17 @@
 """What `muster doctor` expects is what the chart, and Volcano's installer, have."""
 
-import pytest
 import yaml
 
 from hack.testbed.modules import module_dir
-from muster.cli.doctor.installed import VOLCANO, Installation, installations, needed
-from muster.cli.doctor.objects import Deployment, WebhookConfiguration
-from muster.cli.doctor.schedulers import coscheduling, program_of
+from muster.cli.doctor.installed import Deployment, Installation, WebhookConfiguration, installations
+from muster.cli.doctor.schedulers import VOLCANO, coscheduling
 from muster.cli.doctor.webhooks import ENTRIES, JUDGING, OF_VOLCANO
 from muster.model.objects import convert
-from tests.support.cases import cases
 from tests.support.chart.rendered import Program, Render, Rendered
 from tests.support.cli.doctor_snapshots import found, ours
-from tests.support.cluster.rbac import granted, of_rules
 
 _OTHERS = "webhook.existingSecret=own"
 _WITHOUT_VOLCANO = ("schedulers={coscheduling}", "queues.source=muster")
-_BOTH = "schedulers={volcano,coscheduling=default-scheduler}"
 
 
 def installed(rendered: Rendered) -> Installation:
@@ -27,24 +22,6 @@ def installed(rendered: Rendered) -> Installation:
     return found
 
 
-@pytest.mark.parametrize("component", ["webhook", "controller"])
-@cases(
-    "values",
-    ("own certificates", ()),
-    ("others'", (_OTHERS,)),
-    ("two gang schedulers", (_BOTH,)),
-    ("GangQueues", _WITHOUT_VOLCANO),
-    ("ElasticQuotas", (_BOTH, "elasticQuotas=true")),
-    ("Kueue", ("admitters={ledger,kueue}",)),
-)
-def test_the_rights_that_are_checked_are_the_charts(render: Render, component: str, values: tuple[str, ...]) -> None:
-    """All of them and no others, under whatever name."""
-    rendered = render(*values, release="gangs", namespace="batch")
-    name = f"gangs-muster-{component}"
-    assert sorted(needed(component, installed(rendered))) == sorted(granted(rendered.documents, name))
-    assert installed(rendered).account(component) == name
-
-
 def test_the_names_that_are_looked_for_are_the_charts(render: Render) -> None:
     rendered = render(release="gangs", namespace="batch")
     found = installed(rendered)
@@ -52,7 +29,7 @@ def test_the_names_that_are_looked_for_are_the_charts(render: Render) -> None:
     assert found.secret == rendered.one("Secret")["metadata"]["name"]
     assert found.service == rendered.one("Service")["metadata"]["name"]
     assert f"--lease={found.lease}" in rendered.arguments("controller")
-    assert (found.own_certificates, found.validation, found.refuses_lost_queues({})) == (True, "deny", True)
+    assert (found.own_certificates, found.validation) == (True, "deny")
 
 
 def test_others_certificates_are_looked_for_where_they_are(render: Render) -> None:
@@ -63,17 +40,8 @@ def test_others_certificates_are_looked_for_where_they_are(render: Render) -> No
 def test_the_entries_that_are_looked_for_are_the_charts(render: Render) -> None:
     rendered = render()
     for kind, entries in ENTRIES.items():
-        shown = {
-            entry["name"]: (
-                entry["clientConfig"]["service"]["path"],
-                tuple(
-                    sorted((rule["apiGroups"][0], plural) for rule in entry["rules"] for plural in rule["resources"])
-                ),
-                {operation for rule in entry["rules"] for operation in rule["operations"]},
-            )
-            for entry in rendered.one(kind)["webhooks"]
-        }
-        assert shown == {name: (path, things, set(operations)) for name, (path, things, operations) in entries.items()}
+        shown = {one["name"]: one["clientConfig"]["service"]["path"] for one in rendered.one(kind)["webhooks"]}
+        assert shown == entries
 
 
 def test_without_validation_those_that_judge_are_left_out(render: Render) -> None:
@@ -89,35 +57,20 @@ def test_with_queues_of_musters_own_volcanos_are_nobodys_business(render: Render
     assert (rule["apiGroups"], rule["apiVersions"], rule["resources"]) == (["muster.dev"], ["v1alpha1"], ["gangqueues"])
 
 
-def test_the_rights_that_volcano_needs_are_among_those_that_its_installer_gives() -> None:
-    """The tag of its images is one that the doctor knows them by."""
+def test_the_programs_of_volcano_are_known_as_its_installer_has_them() -> None:
     installer = (module_dir("volcano.sh/volcano") / "installer/volcano-development.yaml").read_bytes()
-    manifests = [one for one in yaml.load_all(installer, yaml.CSafeLoader) if one]
-    programs = set()
-    for manifest in manifests:
-        if manifest["kind"] != "Deployment":
-            continue
-        deployment = convert(manifest, Deployment)
-        for program in map(program_of, deployment.containers):
-            if program in VOLCANO:
-                programs.add(program)
-                role = next(
-                    one
-                    for one in manifests
-                    if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", deployment.metadata.name)
-                )
-                assert set(VOLCANO[program]) <= set(of_rules(role["rules"]))
-    assert programs == set(VOLCANO)
+    manifests = [one for one in yaml.load_all(installer, yaml.CSafeLoader) if one and one["kind"] == "Deployment"]
+    names = {program.image_name for one in manifests for program in convert(one, Deployment).programs}
+    assert set(VOLCANO) <= names
 
 
 def test_the_programs_of_scheduler_plugins_are_known_as_its_own_chart_installs_them(helm: Program) -> None:
-    """Both, and nothing else of it."""
+    """The scheduler, and nothing else of it."""
     installer = module_dir("sigs.k8s.io/scheduler-plugins") / "manifests/install/charts/as-a-second-scheduler"
     manifests = yaml.load_all(helm("template", "sp", str(installer)).stdout, yaml.CSafeLoader)
     deployments = [convert(one, Deployment) for one in manifests if one and one["kind"] == "Deployment"]
     told = ("--schedulers=coscheduling", "--queue-source=muster")
     said = found(coscheduling, deployments=(ours("webhook", *told), ours("controller", *told), *deployments))
-    assert sorted(one.message.partition("(")[2].partition(",")[0] for one in said) == [
-        "controller of scheduler-plugins",
+    assert sorted(one.message.partition("(")[2].partition(" v")[0] for one in said) == [
         "scheduler of scheduler-plugins",
     ]

@@ -5,13 +5,13 @@ import json
 from typing import Any
 
 from muster.cli.doctor.command import diagnose, print_report, report
-from muster.cli.doctor.objects import Lease
 from muster.cli.plan.audit import Audit
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.text import print_audit
 from muster.cli.queues.table import ASCII, queue_lines
 from muster.gangs.intent import Defaults
 from muster.model.names import MANAGED_BY
+from muster.model.objects import Lease
 from muster.model.resource import QUEUES
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView

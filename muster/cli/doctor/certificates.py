@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import datetime as dt
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+
+from cryptography.x509 import Certificate
 
 from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.installed import Installation
+from muster.cli.doctor.sight import Sight
 from muster.cli.ui import ago, lasting, listed
 from muster.process.certificates import (
     Certificates,
@@ -18,12 +21,6 @@ from muster.process.certificates import (
     renewal_due,
     valid_at,
 )
-
-if TYPE_CHECKING:
-    from cryptography.x509 import Certificate
-
-    from muster.cli.doctor.installed import Installation
-    from muster.cli.doctor.sight import Sight
 
 
 def certificates(sight: Sight) -> Iterator[Diagnosis]:
@@ -108,7 +105,7 @@ def _entries(sight: Sight, installed: Installation) -> Iterator[tuple[str, str]]
         for configuration in () if isinstance(several, Unseen) else several:
             if configuration.metadata.name == installed.name:
                 for entry in configuration.webhooks:
-                    yield entry.name, entry.client_config.ca_bundle
+                    yield entry.name, entry.ca_bundle
 
 
 def _fault(bundle: str, pair: KeyPair | None, now: dt.datetime) -> str:

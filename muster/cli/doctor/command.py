@@ -13,9 +13,9 @@ from typing import Any, TextIO
 
 from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.doctor.certificates import certificates
-from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity, Unseen
+from muster.cli.doctor.diagnosis import Check, Diagnosis, Level, Unseen
 from muster.cli.doctor.gangs import LONG, gates, pod_groups, unread_annotations
-from muster.cli.doctor.installation import installation, lease, policies, rights
+from muster.cli.doctor.installation import installation, lease, policies
 from muster.cli.doctor.installed import Installation
 from muster.cli.doctor.operators import operators
 from muster.cli.doctor.probe import found, kubernetes, probe_all
@@ -32,8 +32,8 @@ from muster.model.times import duration_of
 from muster.schedulers import named
 
 _PROBLEM, _CANNOT_LOOK = 1, 2
-_GRAVEST = (Severity.PROBLEM, Severity.UNKNOWN, Severity.WARNING, Severity.OK)
-_PAINT = {Severity.OK: GREEN, Severity.WARNING: YELLOW, Severity.UNKNOWN: YELLOW, Severity.PROBLEM: RED}
+_GRAVEST = (Level.PROBLEM, Level.UNKNOWN, Level.WARNING, Level.OK)
+_PAINT = {Level.OK: GREEN, Level.WARNING: YELLOW, Level.UNKNOWN: YELLOW, Level.PROBLEM: RED}
 _COLUMNS = (9, 14)
 _INDENT = sum(_COLUMNS)
 
@@ -91,7 +91,7 @@ async def _probes(client: Client, sight: Sight, image: str) -> tuple[GangProbe |
     installed = sight.installation
     if installed is None or installed.webhook is None:
         return (Unseen("the Deployment of muster-webhook is not seen", "use --probe=only"),)
-    image = image or installed.webhook.containers[0].image
+    image = image or installed.webhook.programs[0].image
     return await probe_all(client, installed.gang_schedulers, sight.namespace, image)
 
 
@@ -104,7 +104,6 @@ def diagnose(sight: Sight, long: float = LONG) -> list[tuple[Check, Diagnosis]]:
         Check.CERTIFICATES: certificates,
         Check.ANSWERS: answers,
         Check.POLICIES: policies,
-        Check.RIGHTS: rights,
         Check.KINDS: kinds,
         Check.ANNOTATIONS: unread_annotations,
         Check.VOLCANO: volcano,
@@ -126,14 +125,14 @@ def report(version: str, installed: Installation | None, found: Iterable[tuple[C
     entries = [
         {"check": str(check), "level": str(one.level), "message": one.message, "cure": one.cure} for check, one in found
     ]
-    counts = {level: sum(entry["level"] == level for entry in entries) for level in Severity}
+    counts = {level: sum(entry["level"] == level for entry in entries) for level in Level}
     return {
         "kubernetes": version,
         "release": installed.release if installed is not None else None,
         "namespace": installed.namespace if installed is not None else None,
-        "problems": counts[Severity.PROBLEM],
-        "warnings": counts[Severity.WARNING],
-        "unknown": counts[Severity.UNKNOWN],
+        "problems": counts[Level.PROBLEM],
+        "warnings": counts[Level.WARNING],
+        "unknown": counts[Level.UNKNOWN],
         "diagnoses": entries,
     }
 
@@ -143,11 +142,7 @@ def print_report(data: Mapping[str, Any], form: str, out: TextIO) -> None:
     if not print_data(data, form, out):
         _print_table(data["diagnoses"], out)
         level = (
-            Severity.PROBLEM
-            if data["problems"]
-            else Severity.WARNING
-            if data["warnings"] or data["unknown"]
-            else Severity.OK
+            Level.PROBLEM if data["problems"] else Level.WARNING if data["warnings"] or data["unknown"] else Level.OK
         )
         print(painted(_sum(data), _PAINT[level], colour=colours(out)), file=out)
 
@@ -155,8 +150,8 @@ def print_report(data: Mapping[str, Any], form: str, out: TextIO) -> None:
 def _print_table(diagnoses: Sequence[Mapping[str, Any]], out: TextIO) -> None:
     colour, columns = colours(out), width(out)
     for one in diagnoses:
-        level = Severity(one["level"])
-        words = f"{level.upper() if level is Severity.PROBLEM else level}".ljust(_COLUMNS[0])
+        level = Level(one["level"])
+        words = f"{level.upper() if level is Level.PROBLEM else level}".ljust(_COLUMNS[0])
         line = words + one["check"].ljust(_COLUMNS[1]) + printable(one["message"])
         first, *more = wrapped(line, _INDENT, columns)
         print(painted(words, _PAINT[level], colour=colour) + first[len(words) :], file=out)

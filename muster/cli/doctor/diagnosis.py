@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Severity(StrEnum):
+class Level(StrEnum):
     """The severity of a diagnosis."""
 
     OK = "ok"
@@ -24,7 +24,6 @@ class Check(StrEnum):
     CERTIFICATES = "certificates"
     ANSWERS = "answers"
     POLICIES = "policies"
-    RIGHTS = "rights"
     KINDS = "kinds"
     ANNOTATIONS = "annotations"
     VOLCANO = "volcano"
@@ -39,7 +38,7 @@ class Check(StrEnum):
 class Diagnosis:
     """One finding of a check; `cure` is empty when there is nothing to do."""
 
-    level: Severity
+    level: Level
     message: str
     cure: str = ""
 
@@ -54,19 +53,19 @@ class Unseen:
 
 def fine(message: str) -> Diagnosis:
     """Nothing is wrong with it."""
-    return Diagnosis(Severity.OK, message)
+    return Diagnosis(Level.OK, message)
 
 
 def warning(message: str, cure: str) -> Diagnosis:
     """It works, but an administrator should look at it."""
-    return Diagnosis(Severity.WARNING, message, cure)
+    return Diagnosis(Level.WARNING, message, cure)
 
 
 def problem(message: str, cure: str) -> Diagnosis:
     """It does not work."""
-    return Diagnosis(Severity.PROBLEM, message, cure)
+    return Diagnosis(Level.PROBLEM, message, cure)
 
 
 def unknown(unseen: Unseen, what: str) -> Diagnosis:
     """It could not be checked."""
-    return Diagnosis(Severity.UNKNOWN, f"could not check {what}: {unseen.why}", unseen.cure)
+    return Diagnosis(Level.UNKNOWN, f"could not check {what}: {unseen.why}", unseen.cure)

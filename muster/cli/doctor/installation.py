@@ -1,21 +1,15 @@
-"""Checks of muster itself: one installation, Ready pods, a leader, its policies in force, its permissions granted."""
+"""Checks of muster itself: one installation, Ready pods, a leader, its policies in force."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import groupby
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import muster
 from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.installed import Deployment, Installation
+from muster.cli.doctor.sight import Sight
 from muster.cli.ui import ago, listed
 from muster.model.times import seconds_of
-
-if TYPE_CHECKING:
-    from muster.cli.doctor.installed import Installation, Right
-    from muster.cli.doctor.objects import Deployment
-    from muster.cli.doctor.sight import Sight
-
 
 _VERSION = "app.kubernetes.io/version"
 _POLICIES = ("other-pods", "podgroups", "pods", "webhook", "workloads")
@@ -69,7 +63,7 @@ def processes(installed: Installation) -> Iterator[Diagnosis]:
 
 
 def _ready(deployment: Deployment, consequence: str) -> Diagnosis:
-    wanted, ready = deployment.spec.replicas, deployment.status.ready_replicas
+    wanted, ready = deployment.replicas, deployment.ready
     counted = f"{deployment.title}: {ready} of {wanted} pods Ready"
     look = f"kubectl -n {deployment.metadata.namespace} describe pods -l app.kubernetes.io/name=muster"
     if wanted == 0:
@@ -122,7 +116,8 @@ def policies(sight: Sight) -> Iterator[Diagnosis]:
         return
     expected = {f"{installed.name}-{name}" for name in _POLICIES}
     there = {policy.metadata.name for policy in sight.policies} & expected
-    bound = {one.spec.policy_name for one in sight.bindings if "Deny" in one.spec.validation_actions} & expected
+    bound = {one.spec.get("policyName") for one in sight.bindings if "Deny" in one.spec.get("validationActions", ())}
+    bound &= expected
     if not there and not bound:
         yield fine("none is installed (chart value `policies`): anyone who can update pods can open gates")
     elif expected <= there & bound:
@@ -132,24 +127,3 @@ def policies(sight: Sight) -> Iterator[Diagnosis]:
         yield problem(
             f"not in force: {missing} (the policy, or its binding with action Deny, is missing)", installed.overwrite
         )
-
-
-def rights(sight: Sight) -> Iterator[Diagnosis]:
-    """No ServiceAccount of muster or Volcano lacks a permission that gangs need."""
-    if isinstance(sight.accounts, Unseen):
-        yield unknown(sight.accounts, "the permissions of muster and Volcano")
-        return
-    for account in sight.accounts:
-        if not account.lacks:
-            yield fine(f"{account.title} has all permissions that gangs need")
-            continue
-        cure = "reinstall the roles and bindings of Volcano from its own chart or manifest"
-        if account.ours and sight.installation is not None:
-            cure = sight.installation.overwrite
-        yield problem(f"{account.title} cannot {listed(list(_lacking(account.lacks)))}", cure)
-
-
-def _lacking(lacks: Iterable[Right]) -> Iterator[str]:
-    """`patch, delete pods`, by resource."""
-    for thing, same in groupby(sorted(lacks, key=lambda lack: lack.thing), lambda lack: lack.thing):
-        yield f"{', '.join(lack.verb for lack in same)} {thing}"

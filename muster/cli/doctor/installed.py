@@ -1,23 +1,24 @@
-"""The installation of muster, from its Deployments and webhook configurations: names and settings of the chart."""
+"""The installation of muster, from its Deployments and webhook configurations: names and settings of the chart.
+
+The apiserver has checked the shape of these objects: all but the custom resources are kinds of Kubernetes itself.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from muster.admitters import Admitter, chosen_admitter
+import msgspec
+
+from muster.admitters import Admitter
 from muster.cli.doctor.diagnosis import Unseen
-from muster.cli.doctor.objects import Deployment, WebhookConfiguration, flag
-from muster.gangs.history import SHARDS
-from muster.model.findings import Reason, Severity
-from muster.model.names import SCHEDULER
-from muster.model.strictness import read_validation
+from muster.model.objects import LocalObject, ObjectMeta
+from muster.model.selectors import InvalidSelectorError, parse_selector
 from muster.model.times import duration_of
-from muster.queueing.sources import QUEUE_SOURCES, QueueSource
+from muster.queueing.sources import QUEUE_SOURCES, LabelSelector, QueueSource, selector_text
 from muster.schedulers import PRODUCTS, GangScheduler, named
-from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS
 
 LABELS = "app.kubernetes.io/name=muster"
 """The label selector of all objects of the chart."""
@@ -25,10 +26,144 @@ T = TypeVar("T")
 _COMPONENT, _RELEASE = "app.kubernetes.io/component", "app.kubernetes.io/instance"
 KUEUE = "kueue.x-k8s.io"
 """The API group of what Kueue makes."""
-_READ = ("get", "list", "watch")
-_ADMISSION = "admissionregistration.k8s.io"
-_VOLCANO = "scheduling.volcano.sh"
-_KUEUES_QUEUES = ("localqueues", "clusterqueues")
+
+
+CLOSED = "muster-has-been-reached"
+"""The matchCondition that keeps a webhook inactive until the apiserver reaches it (`webhook.certificates.bundles`)."""
+
+
+class Program(NamedTuple):
+    """A container of a Deployment: its name, its image, and the words of its command line."""
+
+    name: str
+    image: str
+    words: tuple[str, ...]
+
+    @property
+    def image_name(self) -> str:
+        """The last part of the image's name, without tag and digest: `vc-scheduler`."""
+        return self.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
+
+    @property
+    def tag(self) -> str:
+        """The tag of the image."""
+        return self.image.partition("@")[0].rpartition(":")[2]
+
+
+class Deployment(LocalObject, frozen=True):
+    """A Deployment: its desired and Ready pods, and what they run."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """`Deployment namespace/name`."""
+        return f"Deployment {self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def replicas(self) -> int:
+        """The number of desired pods."""
+        return int(self.spec.get("replicas", 1))
+
+    @property
+    def ready(self) -> int:
+        """The number of Ready pods."""
+        return int(self.status.get("readyReplicas", 0))
+
+    @property
+    def programs(self) -> list[Program]:
+        """The containers of its pods."""
+        return [
+            Program(one.get("name", ""), one.get("image", ""), (*(one.get("command") or ()), *(one.get("args") or ())))
+            for one in self._pod_spec.get("containers", ())
+        ]
+
+    @property
+    def config_maps(self) -> list[str]:
+        """The names of the ConfigMaps that are mounted into its pods."""
+        return [one["configMap"]["name"] for one in self._pod_spec.get("volumes", ()) if "configMap" in one]
+
+    @property
+    def _pod_spec(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.spec.get("template", {}).get("spec", {})
+        return found
+
+
+class Webhook(LocalObject, frozen=True):
+    """One entry of a webhook configuration."""
+
+    name: str = ""
+    client_config: dict[str, Any] = msgspec.field(default_factory=dict)
+    failure_policy: str = "Fail"
+    namespace_selector: LabelSelector = LabelSelector()
+    match_conditions: tuple[dict[str, str], ...] = ()
+
+    @property
+    def closed(self) -> bool:
+        """True if the apiserver does not call it yet, as during a first installation."""
+        return any(condition["name"] == CLOSED for condition in self.match_conditions)
+
+    @property
+    def ca_bundle(self) -> str:
+        """The certificates that the apiserver trusts, in base64."""
+        return str(self.client_config.get("caBundle", ""))
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of the Service that it calls; "" if it calls a URL."""
+        return str(self.client_config.get("service", {}).get("namespace", ""))
+
+    @property
+    def target(self) -> str:
+        """The URL that it calls, or the Service and path: `namespace/name/path`."""
+        service: Mapping[str, str] = self.client_config.get("service", {})
+        named = f"{service.get('namespace', '')}/{service.get('name', '')}{service.get('path', '')}"
+        return str(self.client_config.get("url", "")) or named
+
+    def selects(self, labels: Mapping[str, str]) -> bool:
+        """True if it is called for objects of a namespace with these labels."""
+        text = selector_text(self.namespace_selector)
+        try:
+            return not text or parse_selector(text, bounded=False).matches(labels)
+        except InvalidSelectorError:
+            return False  # an operator of a newer Kubernetes
+
+
+class WebhookConfiguration(LocalObject, frozen=True):
+    """A MutatingWebhookConfiguration or a ValidatingWebhookConfiguration."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    webhooks: tuple[Webhook, ...] = ()
+
+
+class PolicyBinding(LocalObject, frozen=True):
+    """A ValidatingAdmissionPolicyBinding, which puts a policy in force."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class AnyQueue(LocalObject, frozen=True):
+    """A queue of Volcano with its state, or a GangQueue, in its own terms."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+def flag(words: tuple[str, ...], name: str) -> str | None:
+    """The value of a flag on a command line, the last when it is repeated; "" without a value, None without it."""
+    found = None
+    for at, word in enumerate(words):
+        for dashes in (f"--{name}", f"-{name}"):
+            if word.startswith(f"{dashes}="):
+                found = word[len(dashes) + 1 :]
+            elif word == dashes:
+                after = words[at + 1] if at + 1 < len(words) else ""
+                found = "" if after.startswith("-") else after
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +197,6 @@ class Installation:
         return self._argument(self.controller, "lease") or f"{self.name}-controller"
 
     @property
-    def histories(self) -> tuple[str, ...]:
-        """The ConfigMaps in which the controller keeps run times, and the errors of planned starts."""
-        name = self._argument(self.controller, "history")
-        return tuple(f"{name}-{part}" for part in (*range(SHARDS), "starts")) if name else ()
-
-    @property
     def own_certificates(self) -> bool:
         """True if the webhook issues its own certificates."""
         return self._argument(self.webhook, "certificate-directory") is None
@@ -76,29 +205,6 @@ class Installation:
     def validation(self) -> str:
         """The chart value `validation`, "" when the Deployment could not be read."""
         return self._argument(self.webhook, "validation") or ""
-
-    def refuses_lost_queues(self, namespace: Mapping[str, str]) -> bool:
-        """True if a workload in a queue that does not exist is refused, according to the Deployment.
-
-        `namespace` has the annotations of its Namespace, which may choose for whom a queue counts.
-        """
-        if not self.validation or not self._queues_count(namespace):
-            return False
-        reasons = [word.split("=", 1)[1] for word in _words(self.webhook) if word.startswith("--validation-reason=")]
-        try:
-            validation = read_validation(self.validation, reasons)
-        except ValueError:
-            return False  # from a newer version of muster
-        return validation.severity(Reason.QUEUE_NOT_FOUND) is Severity.DENY
-
-    def _queues_count(self, namespace: Mapping[str, str]) -> bool:
-        """True if the queue counts for who admits a gang of that namespace, or for who places it."""
-        if chosen_admitter(namespace, self.admitters) is Admitter.LEDGER:
-            return True
-        schedulers = self.gang_schedulers
-        first = next(iter(schedulers.values()), None)
-        scheduler = schedulers.get(namespace.get(SCHEDULER, ""), first)
-        return scheduler is not None and scheduler.enforces_limits
 
     @property
     def default_queue(self) -> str:
@@ -136,19 +242,9 @@ class Installation:
         return duration_of(self._argument(self.controller, "kueue-timeout") or "")
 
     @property
-    def pod_groups(self) -> tuple[str, ...]:
-        """The API groups of the PodGroups of its gang schedulers."""
-        return tuple(scheduler.group for scheduler in self.schedulers)
-
-    @property
     def queue_source(self) -> QueueSource:
         """Whose queues count."""
         return QUEUE_SOURCES.get(self._argument(self.controller, "queue-source") or "", QUEUE_SOURCES["volcano"])
-
-    def account(self, component: str) -> str:
-        """The ServiceAccount of the `webhook` or the `controller`."""
-        deployment = self.webhook if component == "webhook" else self.controller
-        return deployment.account if deployment is not None else f"{self.name}-{component}"
 
     @property
     def upgrade(self) -> str:
@@ -166,7 +262,7 @@ class Installation:
 
 
 def _words(deployment: Deployment | None) -> tuple[str, ...]:
-    return tuple(word for one in deployment.containers for word in one.words) if deployment is not None else ()
+    return tuple(word for one in deployment.programs for word in one.words) if deployment is not None else ()
 
 
 def installations(
@@ -185,7 +281,7 @@ def installations(
     for several in configurations:
         for configuration in _seen(several):
             meta = configuration.metadata
-            called = Counter(webhook.client_config.service.namespace for webhook in configuration.webhooks)
+            called = Counter(webhook.namespace for webhook in configuration.webhooks)
             del called[""]
             # The Service in it may have been edited; its name is unique to the release.
             if called and all(name != meta.name for _, name in parts):
@@ -200,127 +296,3 @@ def installations(
 
 def _seen(things: tuple[T, ...] | Unseen) -> Iterable[T]:
     return () if isinstance(things, Unseen) else things
-
-
-class Right(NamedTuple):
-    """A verb on a resource or subresource (`pods/binding`), on one object or all; namespace "" means all namespaces."""
-
-    verb: str
-    group: str
-    resource: str
-    name: str = ""
-    namespace: str = ""
-
-    @property
-    def thing(self) -> str:
-        """The resource and the object, as kubectl writes them."""
-        full = f"{self.resource}.{self.group}" if self.group else self.resource
-        return f"{full} {self.name}" if self.name else full
-
-    @property
-    def attributes(self) -> dict[str, str]:
-        """The `resourceAttributes` of an access review for this permission."""
-        resource, _, part = self.resource.partition("/")
-        return {
-            "verb": self.verb,
-            "group": self.group,
-            "resource": resource,
-            "subresource": part,
-            "name": self.name,
-            "namespace": self.namespace,
-        }
-
-
-def needed(component: str, installation: Installation) -> list[Right]:
-    """All permissions of the `webhook` or the `controller`, as the chart grants them."""
-    return list(_webhook(installation) if component == "webhook" else _controller(installation))
-
-
-def _webhook(installation: Installation) -> Iterator[Right]:
-    yield from _rights(_READ, "", "pods")
-    yield from _workloads(())
-    yield from _rights(("get",), "batch", "jobs")
-    for group in installation.pod_groups:
-        yield from _rights(("get", "list"), group, "podgroups")
-    if "kueue" in installation.admitters:
-        for queues in _KUEUES_QUEUES:
-            yield from _rights(("get",), KUEUE, queues)
-    yield from _common(installation)
-    for resource in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
-        yield from _rights((*_READ, "patch"), _ADMISSION, resource, installation.name)
-    if installation.own_certificates:
-        yield from _rights((*_READ, "update"), "", "secrets", installation.secret, installation.namespace)
-    yield from _rights(("create",), "events.k8s.io", "events", "", installation.namespace)
-
-
-def _controller(installation: Installation) -> Iterator[Right]:
-    yield from _rights((*_READ, "patch", "delete"), "", "pods")
-    yield from _rights(_READ, "", "nodes")
-    yield from _workloads(("patch",))
-    yield from _rights(("list", "patch"), "batch", "jobs")
-    for group, plural in _gangs():
-        yield from _rights(("update",), group, f"{plural}/finalizers")
-    for group in installation.pod_groups:
-        yield from _rights((*_READ, "create", "patch", "delete"), group, "podgroups")
-    if "kueue" in installation.admitters:
-        for resource in ("workloads", *_KUEUES_QUEUES):
-            yield from _rights(_READ, KUEUE, resource)
-    yield from _common(installation)
-    yield from _rights(("create",), "events.k8s.io", "events")
-    yield from _rights(("release",), "muster.dev", "gangs")
-    yield from _rights(("get", "update"), "coordination.k8s.io", "leases", installation.lease, installation.namespace)
-    yield from _rights(("create",), "coordination.k8s.io", "leases", "", installation.namespace)
-    for name in installation.histories:
-        yield from _rights(("get", "patch"), "", "configmaps", name, installation.namespace)
-
-
-def _common(installation: Installation) -> Iterator[Right]:
-    queues = installation.queue_source
-    yield from _rights(_READ, queues.group, queues.plural)
-    if installation.elastic_quotas:
-        yield from _rights(_READ, "scheduling.x-k8s.io", "elasticquotas")
-    yield from _rights(_READ, "scheduling.k8s.io", "priorityclasses")
-    yield from _rights(_READ, "", "limitranges")
-    yield from _rights(_READ, "", "resourcequotas")
-    yield from _rights(_READ, "node.k8s.io", "runtimeclasses")
-    yield from _rights(_READ, "", "namespaces")
-
-
-def _workloads(more: tuple[str, ...]) -> Iterator[Right]:
-    gangs = _gangs()
-    speakers = {(kind.group, kind.plural) for kind in WATCHED_KINDS}
-    speakers |= {(source.group, source.plural) for source in SOURCES}
-    for group, plural in sorted(speakers):
-        yield from _rights((*_READ, *(more if (group, plural) in gangs else ())), group, plural)
-
-
-def _gangs() -> list[tuple[str, str]]:
-    return sorted({(kind.group, kind.plural) for kind in GANG_KINDS})
-
-
-def _rights(verbs: tuple[str, ...], group: str, resource: str, name: str = "", namespace: str = "") -> Iterator[Right]:
-    for verb in verbs:
-        yield Right(verb, group, resource, name, namespace)
-
-
-VOLCANO: dict[str, tuple[Right, ...]] = {
-    "vc-scheduler": (
-        *_rights(("list", "watch", "patch", "delete"), "", "pods"),
-        *_rights(("create",), "", "pods/binding"),
-        *_rights(("update",), "", "pods/status"),
-        *_rights(("list", "watch"), "", "nodes"),
-        *_rights(("list", "watch"), "", "namespaces"),
-        *_rights(("create",), "", "events"),
-        *_rights(("list", "watch"), "scheduling.k8s.io", "priorityclasses"),
-        *_rights(("list", "watch", "update"), _VOLCANO, "podgroups"),
-        *_rights(("list", "watch"), _VOLCANO, "queues"),
-        *_rights(("update",), _VOLCANO, "queues/status"),
-    ),
-    "vc-controller-manager": (
-        *_rights(("list", "watch"), "", "pods"),
-        *_rights(("list", "watch", "create", "update"), _VOLCANO, "podgroups"),
-        *_rights(("get", "list", "watch", "update"), _VOLCANO, "queues"),
-        *_rights(("update",), _VOLCANO, "queues/status"),
-    ),
-}
-"""The permissions that gangs need, by the last part of the image name of each Volcano component."""

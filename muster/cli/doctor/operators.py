@@ -6,19 +6,15 @@ Flags are read from the command lines of the Deployments; settings in a configur
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
 from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, unknown, warning
-from muster.cli.doctor.objects import Deployment, flag
+from muster.cli.doctor.installed import Deployment, Installation, flag
+from muster.cli.doctor.sight import Sight
 from muster.cli.ui import listed
 from muster.model.times import duration_of
-
-if TYPE_CHECKING:
-    from muster.cli.doctor.installed import Installation
-    from muster.cli.doctor.sight import Sight
-
 
 _FALSE = ("false", "0", "f")
 
@@ -60,16 +56,14 @@ def operators(sight: Sight) -> Iterator[Diagnosis]:
 
 def _is(deployment: Deployment, word: str) -> bool:
     meta = deployment.metadata
-    images = (
-        container.image.partition("@")[0].rpartition(":")[0] or container.image for container in deployment.containers
-    )
+    images = (one.image.partition("@")[0].rpartition(":")[0] or one.image for one in deployment.programs)
     return any(word in text for text in (meta.name, *meta.labels.values(), *images))
 
 
 def _flagged(deployment: Deployment, operator: _Operator) -> Iterator[Diagnosis]:
-    for container in deployment.containers:
+    for program in deployment.programs:
         for name in operator.flags:
-            value = flag(container.words, name)
+            value = flag(program.words, name)
             on = value is not None and (value or name.startswith("enable-")) and value.lower() not in _FALSE
             if on:
                 setting = f"--{name}={value}" if value else f"--{name}"
@@ -80,7 +74,7 @@ def _flagged(deployment: Deployment, operator: _Operator) -> Iterator[Diagnosis]
                     f"remove {setting} from the Deployment, and recreate running workloads when convenient "
                     "(docs/operations.md, Workloads that run already)",
                 )
-        if operator.word == "kuberay" and flag(container.words, "config") is not None:
+        if operator.word == "kuberay" and flag(program.words, "config") is not None:
             yield warning(
                 f"{operator.title} ({deployment.title}) reads its settings from a file (--config); its "
                 "batchScheduler is not visible here",
@@ -90,10 +84,9 @@ def _flagged(deployment: Deployment, operator: _Operator) -> Iterator[Diagnosis]
 
 def is_kueue(deployment: Deployment) -> bool:
     """True if it is Kueue's controller."""
-    return any(
-        container.image.partition("@")[0].rpartition("/")[2].partition(":")[0] == "kueue"
-        for container in deployment.containers
-    ) or deployment.metadata.name.startswith("kueue-controller")
+    return deployment.metadata.name.startswith("kueue-controller") or any(
+        one.image_name == "kueue" for one in deployment.programs
+    )
 
 
 def _kueue(sight: Sight, deployments: tuple[Deployment, ...]) -> Iterator[Diagnosis]:

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from muster.cli.doctor.diagnosis import Diagnosis, Severity, Unseen, fine, problem, unknown, warning
-from muster.cli.doctor.installed import VOLCANO, Installation
-from muster.cli.doctor.objects import Container, Deployment, QueueSeen
+from muster.cli.doctor.diagnosis import Diagnosis, Level, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.installed import AnyQueue, Deployment, Installation, Program
 from muster.cli.doctor.sight import Sight
 from muster.cli.ui import counted, lasting, listed
 from muster.model.times import seconds_of
@@ -20,24 +19,51 @@ from muster.workloads import WATCHED_KINDS
 
 _OLDEST_KUBERNETES = (1, 30)
 _OLDEST_VOLCANO = (1, 11)
-"""It respects scheduling gates since then."""
+_GATED_APART = (0, 34)
+"""The minor release of scheduler-plugins since which a gated pod does not count as a member that is there (0.34.7)."""
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?")
 _CLOSED = ("Closed", "Closing")
 # Seconds after which Volcano has set the state of a new queue.
 _QUEUE_AGE = 60.0
-_PROGRAMS = (*VOLCANO, "vc-webhook-manager")
-_DUTY = {"vc-scheduler": "no gang is placed", "vc-controller-manager": "queues get no state, and no gang is placed"}
-_PROJECT = "scheduler-plugins"
-_SCHEDULER, _CONTROLLER = "scheduler", "controller"
-_DUTY_OF_PART = {
-    _SCHEDULER: "no gang is placed",
-    _CONTROLLER: "PodGroups and ElasticQuotas get no status; gangs are placed without it",
+
+
+class _Needed(NamedTuple):
+    """A program that gangs need.
+
+    :ivar name: its name in messages
+    :ivar release: the project and the first release of it that will do
+    :ivar harm: what happens without it
+    :ivar oldest: the first two numbers of that release
+    :ivar fault: what is wrong with an older one
+    :ivar old: how bad an older one is
+    """
+
+    name: str
+    release: str
+    harm: str
+    oldest: tuple[int, int] = (0, 0)
+    fault: str = ""
+    old: Level = Level.PROBLEM
+
+
+_TOO_OLD = "is too old: it does not support scheduling gates"
+VOLCANO = {
+    name: _Needed(name, "Volcano 1.11", harm, oldest=_OLDEST_VOLCANO, fault=_TOO_OLD)
+    for name, harm in (
+        ("vc-scheduler", "no gang is placed"),
+        ("vc-controller-manager", "queues get no state, and no gang is placed"),
+    )
 }
-# Nothing that places gangs reads the status.
-_WITHOUT = {_SCHEDULER: Severity.PROBLEM, _CONTROLLER: Severity.WARNING}
-_IN_THE_PLACE_OF = "default-scheduler"
-_GATED_APART = (0, 34)
-"""Since 0.34.7 a gated pod does not count as a member that is there."""
+"""The programs of Volcano that gangs need, by the last part of their image's name."""
+_COSCHEDULING = _Needed(
+    "the scheduler of scheduler-plugins",
+    "scheduler-plugins 0.34.7",
+    "no gang is placed",
+    oldest=_GATED_APART,
+    fault="counts gated pods as members: the open pods of a gang may hold nodes while others are gated",
+    old=Level.WARNING,
+)
+_Runs = list[tuple[Deployment, Program]]
 _CRDS = {
     "scheduling.volcano.sh/v1beta1": "install the CRDs of Volcano (directory crds of its chart, or `kubectl apply "
     "--server-side`)",
@@ -91,22 +117,7 @@ def kinds(sight: Sight) -> Iterator[Diagnosis]:
             yield problem(f"{api} is not served: no {listed(missing)}; no gang can be created", _CRDS[api])
         else:
             yield fine(f"{api}: {listed(plurals)}")
-    yield from _elastic_quotas(sight.installation, served)
     yield from _workloads(served)
-
-
-def _elastic_quotas(installed: Installation | None, served: Mapping[str, frozenset[str]]) -> Iterator[Diagnosis]:
-    """The kind that the chart value `elasticQuotas` needs; gangs are created without it, too."""
-    if installed is None or not installed.elastic_quotas:
-        return
-    api = PRODUCTS["coscheduling"]().api_version
-    if "elasticquotas" in served.get(api, ()):
-        yield fine(f"{api}: elasticquotas")
-    else:
-        yield warning(
-            f"{api} serves no elasticquotas: the chart value elasticQuotas limits no gang",
-            "install the CRDs of scheduler-plugins, or set the chart value elasticQuotas=false",
-        )
 
 
 def _needed(installed: Installation | None) -> dict[str, list[str]]:
@@ -150,45 +161,49 @@ def _workloads(served: Mapping[str, frozenset[str]]) -> Iterator[Diagnosis]:
 
 def volcano(sight: Sight) -> Iterator[Diagnosis]:
     """Volcano's scheduler and controllers run, are new enough, and look after the queues; where it places gangs."""
-    if sight.installation is not None and PRODUCTS["volcano"] not in sight.installation.schedulers:
-        yield from _queues(sight)
-        return
-    if isinstance(sight.deployments, Unseen):
-        yield unknown(sight.deployments, "whether Volcano's programs run")
-    else:
-        for program in VOLCANO:
-            yield from _program(program, sight.deployments)
-        yield from _vulnerable(sight.deployments)
+    if sight.installation is None or PRODUCTS["volcano"] in sight.installation.schedulers:
+        if isinstance(sight.deployments, Unseen):
+            yield unknown(sight.deployments, "whether Volcano's programs run")
+        else:
+            for needed in VOLCANO.values():
+                yield from _program(needed, _running(sight.deployments, needed.name))
+            yield from _vulnerable(_running(sight.deployments, *VOLCANO, "vc-webhook-manager"))
     yield from _queues(sight)
 
 
-def _program(program: str, deployments: tuple[Deployment, ...]) -> Iterator[Diagnosis]:
-    runs = [(one, container) for one in deployments for container in one.containers if program_of(container) == program]
+def _running(deployments: tuple[Deployment, ...], *names: str) -> _Runs:
+    return [(one, program) for one in deployments for program in one.programs if program.image_name in names]
+
+
+def _program(needed: _Needed, runs: _Runs, places: str = "") -> Iterator[Diagnosis]:
+    """The program runs with all of its pods Ready, and is new enough; `places` are the schedulers that it would be."""
     if not runs:
         yield warning(
-            f"no Deployment runs {program}; unless it runs elsewhere, {_DUTY[program]}", "install Volcano 1.11 or newer"
+            f"no Deployment runs {needed.name}{places}; unless it runs elsewhere, {needed.harm}",
+            f"install {needed.release} or newer",
         )
-    for deployment, container in runs:
-        tag = container.image.partition("@")[0].rpartition(":")[2]
-        version = version_of(tag)
-        title = f"{deployment.title} ({program} {tag if version else 'of unknown version'})"
-        if version is not None and version < _OLDEST_VOLCANO:
-            yield problem(
-                f"{title} is too old: it does not support scheduling gates", "upgrade Volcano to 1.11 or newer"
-            )
+    for deployment, program in runs:
+        version, name = version_of(program.tag), needed.name.removeprefix("the ")
+        title = f"{deployment.title} ({name} {program.tag if version else 'of unknown version'})"
+        if version is not None and version < needed.oldest:
+            cure = f"upgrade {needed.release.replace(' ', ' to ')} or newer"
+            yield Diagnosis(needed.old, f"{title} {needed.fault}", cure)
+        look = f"kubectl -n {deployment.metadata.namespace} describe deployment {deployment.metadata.name}"
+        counts = f"{title}: {deployment.ready} of {deployment.replicas} pods Ready"
+        if deployment.ready == 0:
+            yield problem(f"{counts}: {needed.harm}", look)
         else:
-            yield readiness(deployment, title, _DUTY[program])
+            yield warning(counts, look) if deployment.ready < deployment.replicas else fine(counts)
 
 
-def _vulnerable(deployments: tuple[Deployment, ...]) -> Iterator[Diagnosis]:
+def _vulnerable(runs: _Runs) -> Iterator[Diagnosis]:
     """The releases with published vulnerabilities that programs of Volcano run."""
     releases: dict[tuple[int, int, int], list[str]] = {}
-    for deployment in deployments:
-        for container in deployment.containers:
-            match = _VERSION.match(container.image.partition("@")[0].rpartition(":")[2])
-            if match and match[3] and program_of(container) in _PROGRAMS:
-                release = int(match[1]), int(match[2]), int(match[3])
-                releases.setdefault(release, []).append(deployment.title)
+    for deployment, program in runs:
+        match = _VERSION.match(program.tag)
+        if match and match[3]:
+            release = int(match[1]), int(match[2]), int(match[3])
+            releases.setdefault(release, []).append(deployment.title)
     for release, titles in sorted(releases.items()):
         for one in ADVISORIES:
             if (fixed := one.cure(release)) is not None:
@@ -203,16 +218,6 @@ def _text(release: tuple[int, int, int]) -> str:
     return ".".join(map(str, release))
 
 
-def readiness(deployment: Deployment, title: str, duty: str, without: Severity = Severity.PROBLEM) -> Diagnosis:
-    """The Ready pods of a program; without any, `duty` is the harm, and `without` its severity."""
-    ready, wanted = deployment.status.ready_replicas, deployment.spec.replicas
-    look = f"kubectl -n {deployment.metadata.namespace} describe deployment {deployment.metadata.name}"
-    counted = f"{title}: {ready} of {wanted} pods Ready"
-    if ready == 0:
-        return Diagnosis(without, f"{counted}: {duty}", look)
-    return warning(counted, look) if ready < wanted else fine(counted)
-
-
 def _queues(sight: Sight) -> Iterator[Diagnosis]:
     if isinstance(sight.queues, Unseen):
         yield unknown(sight.queues, "queues")
@@ -224,7 +229,7 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
     stateless = [
         one
         for one in sight.queues
-        if source is QUEUE_SOURCES["volcano"] and not one.status.state and _age(one, sight.now) > _QUEUE_AGE
+        if source is QUEUE_SOURCES["volcano"] and not one.status.get("state") and _age(one, sight.now) > _QUEUE_AGE
     ]
     if stateless:
         yield problem(
@@ -248,20 +253,15 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
         yield fine(f"{len(sight.queues)} queues; {name} is {state}")
 
 
-def _state(queue: QueueSeen, source: QueueSource) -> str:
+def _state(queue: AnyQueue, source: QueueSource) -> str:
     """The state that Volcano sets on a Queue; of a GangQueue, from its field `closed`."""
     if source is QUEUE_SOURCES["muster"]:
-        return "Closed" if queue.spec.closed else "Open"
-    return queue.status.state or "new"
+        return "Closed" if queue.spec.get("closed") else "Open"
+    return str(queue.status.get("state") or "new")
 
 
-def _age(queue: QueueSeen, now: float) -> float:
+def _age(queue: AnyQueue, now: float) -> float:
     return now - (seconds_of(queue.metadata.creation_timestamp) or now)
-
-
-def program_of(container: Container) -> str:
-    """The last part of the image's name, without tag and digest: `vc-scheduler`."""
-    return container.image.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
 def version_of(text: str) -> tuple[int, int] | None:
@@ -271,15 +271,27 @@ def version_of(text: str) -> tuple[int, int] | None:
 
 
 def coscheduling(sight: Sight) -> Iterator[Diagnosis]:
-    """Its scheduler and its controller run, and the scheduler is new enough."""
+    """Its scheduler runs and is new enough, and its ElasticQuotas count."""
     installed = sight.installation
     if installed is None or isinstance(sight.deployments, Unseen):
         return  # the schedulers of an installation are read from its Deployment
     names = [name for name, one in installed.gang_schedulers.items() if one.product == "coscheduling"]
-    if names:
-        for part in (_SCHEDULER, _CONTROLLER):
-            yield from _part(part, names, sight.deployments)
-        yield from _quotas(sight.elastic_quotas, used=installed.elastic_quotas)
+    if not names:
+        return
+    runs = [(one, program) for one in sight.deployments for program in one.programs if _is_coscheduling(one, program)]
+    if not runs and names == ["default-scheduler"]:
+        yield fine(f"no Deployment runs {_COSCHEDULING.name}: {names[0]} is a static pod in most clusters")
+    else:
+        yield from _program(_COSCHEDULING, runs, f" for {listed(names)}")
+    yield from _quotas(sight.elastic_quotas, used=installed.elastic_quotas)
+
+
+def _is_coscheduling(deployment: Deployment, program: Program) -> bool:
+    """True for the scheduler of scheduler-plugins, by its image, its name or its Deployment's."""
+    names = (program.name, deployment.metadata.name)
+    project = "scheduler-plugins" in program.image or any(name.startswith("scheduler-plugins") for name in names)
+    words = (program.image_name, *names)
+    return project and any(word.endswith("scheduler") for word in words) and not words[0].endswith("controller")
 
 
 def _quotas(quotas: tuple[ElasticQuota, ...] | Unseen, *, used: bool) -> Iterator[Diagnosis]:
@@ -302,40 +314,3 @@ def _quotas(quotas: tuple[ElasticQuota, ...] | Unseen, *, used: bool) -> Iterato
             "muster the strictest amounts of all",
             "keep one ElasticQuota in each namespace",
         )
-
-
-def _part(part: str, names: list[str], deployments: tuple[Deployment, ...]) -> Iterator[Diagnosis]:
-    runs = [(one, found[0]) for one in deployments if (found := _containers(one, part))]
-    if not runs and part == _SCHEDULER and names == [_IN_THE_PLACE_OF]:
-        yield fine(
-            f"no Deployment runs the scheduler of {_PROJECT}: {_IN_THE_PLACE_OF} is a static pod in most clusters"
-        )
-    elif not runs:
-        placed = f" for {listed(names)}" if part == _SCHEDULER else ""
-        yield warning(
-            f"no Deployment runs the {part} of {_PROJECT}{placed}; unless it runs elsewhere, {_DUTY_OF_PART[part]}",
-            f"install {_PROJECT} 0.34.7 or newer",
-        )
-    for deployment, container in runs:
-        tag = container.image.partition("@")[0].rpartition(":")[2]
-        version = version_of(tag)
-        title = f"{deployment.title} ({part} of {_PROJECT}, {tag if version else 'of unknown version'})"
-        if part == _SCHEDULER and version is not None and version < _GATED_APART:
-            yield warning(
-                f"{title} counts gated pods as members: the open pods of a gang may hold nodes while others are gated",
-                f"upgrade {_PROJECT} to 0.34.7 or newer",
-            )
-        yield readiness(deployment, title, _DUTY_OF_PART[part], _WITHOUT[part])
-
-
-def _containers(deployment: Deployment, part: str) -> list[Container]:
-    return [one for one in deployment.containers if _part_of(deployment, one) == part]
-
-
-def _part_of(deployment: Deployment, container: Container) -> str:
-    """The part of scheduler-plugins that a container is, by its image, its name or its Deployment's; "" for none."""
-    names = (container.name, deployment.metadata.name)
-    if _PROJECT not in container.image and not any(name.startswith(_PROJECT) for name in names):
-        return ""
-    words = (program_of(container), *names)
-    return next((part for part in (_CONTROLLER, _SCHEDULER) if any(word.endswith(part) for word in words)), "")

@@ -4,69 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from muster.cli.doctor.diagnosis import Unseen
-    from muster.cli.doctor.installed import Installation, Right
-    from muster.cli.doctor.objects import Binding, Deployment, Lease, QueueSeen, WebhookConfiguration
-    from muster.model.objects import Namespace, PartialObjectMetadata
-    from muster.resources.elastic_quotas import ElasticQuota
-    from muster.schedulers import GangScheduler
-
-
-@dataclass(frozen=True, slots=True)
-class GangMember:
-    """A pod of a gang, or of another PodGroup: `living` while it may still run; times are seconds since 1970."""
-
-    namespace: str
-    name: str
-    group: str
-    created: float
-    gated: bool = False
-    placed: bool = False
-    living: bool = True
+from muster.cli.doctor.diagnosis import Unseen
+from muster.cli.doctor.installed import AnyQueue, Deployment, Installation, PolicyBinding, WebhookConfiguration
+from muster.model.objects import Lease, Namespace, PartialObjectMetadata, PodGroup
+from muster.model.pods import Pod
+from muster.resources.elastic_quotas import ElasticQuota
+from muster.schedulers import GangScheduler
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A PodGroup of that scheduler; `state` and `message` are the annotations of muster.
+class GroupSeen(NamedTuple):
+    """A PodGroup, and the scheduler whose kind it is."""
 
-    `name` is the name of its gang, which its pods have as well; `called` is the name of the PodGroup itself. `minimum`
-    is how many pods start together.
-    """
-
-    namespace: str
-    name: str
-    created: float
     scheduler: GangScheduler
-    called: str = ""
-    minimum: int = 0
-    owned: bool = True
-    ours: bool = True
-    phase: str = ""
-    state: str = ""
-    message: str = ""
+    group: PodGroup
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """A ServiceAccount of muster (`ours`) or of Volcano, and the permissions that it lacks."""
-
-    namespace: str
-    name: str
-    ours: bool
-    lacks: tuple[Right, ...] = ()
-
-    @property
-    def title(self) -> str:
-        """`ServiceAccount namespace/name`."""
-        return f"ServiceAccount {self.namespace}/{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeAnswer:
-    """The answer to a dry run: `refusal` is the error of the apiserver, "" when it admitted the object."""
+class DryRun:
+    """The answer to the dry run of a pod of a gang: `refusal` is the error of the apiserver, "" when it is admitted."""
 
     refusal: str = ""
     gated: bool = False
@@ -98,7 +55,8 @@ class Sight:
     """The cluster at one moment, `now` in seconds since 1970 by the apiserver's clock.
 
     An `Unseen` replaces what the caller may not read; what does not exist is None, or absent from a tuple or mapping.
-    `probes` is None unless the caller asks for them: they create objects.
+    `members` are the pods of gangs and of other PodGroups, `probes` None unless the caller asks for them: they create
+    objects.
     """
 
     now: float
@@ -111,14 +69,12 @@ class Sight:
     secret: Mapping[str, str] | Unseen | None
     lease: Lease | Unseen | None
     policies: tuple[PartialObjectMetadata, ...] | Unseen
-    bindings: tuple[Binding, ...] | Unseen
-    accounts: tuple[Account, ...] | Unseen
+    bindings: tuple[PolicyBinding, ...] | Unseen
     served: Mapping[str, frozenset[str]] | Unseen
-    queues: tuple[QueueSeen, ...] | Unseen
-    members: tuple[GangMember, ...] | Unseen
-    groups: tuple[Group, ...] | Unseen
-    pod_answer: ProbeAnswer | Unseen
-    job_answer: ProbeAnswer | Unseen
+    queues: tuple[AnyQueue, ...] | Unseen
+    members: tuple[Pod, ...] | Unseen
+    groups: tuple[GroupSeen, ...] | Unseen
+    pod_answer: DryRun | Unseen
     namespaces: tuple[Namespace, ...] | Unseen = ()
     elastic_quotas: tuple[ElasticQuota, ...] | Unseen = ()
     kueue: Mapping[str, str] | Unseen = field(default_factory=dict)

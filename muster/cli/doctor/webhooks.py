@@ -1,52 +1,39 @@
-"""Checks of the webhook configurations, and of the answers of the apiserver to dry runs."""
+"""Checks of the webhook configurations, and of the answer to a dry run."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown
-from muster.cli.doctor.installed import Installation
-from muster.cli.doctor.objects import Rule, Webhook, WebhookConfiguration
-from muster.cli.doctor.sight import ProbeAnswer, Sight
+from muster.cli.doctor.installed import Installation, WebhookConfiguration
+from muster.cli.doctor.sight import DryRun, Sight
 from muster.cli.ui import listed
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, QUEUE_LABEL
 from muster.model.objects import decode
 from muster.model.pods import Pod
 from muster.queueing.sources import QUEUE_SOURCES
-from muster.workloads import KINDS, MAKERS, WATCHED_KINDS
-from muster.workloads.plain import PLAIN_JOB, PLAIN_STATEFUL_SET
-from muster.workloads.volcano_job import VOLCANO_JOB
+from muster.workloads import MAKERS
 
-_CREATE = frozenset({"CREATE"})
-_WRITE = frozenset({"CREATE", "UPDATE"})
-_PODS = (("", "pods"),)
-_PLAIN = tuple((kind.group, kind.plural) for kind in (PLAIN_STATEFUL_SET, PLAIN_JOB))
-_SEEN = tuple(sorted({(kind.group, kind.plural) for kind in (*WATCHED_KINDS, VOLCANO_JOB)}))
-_SCALED = tuple(sorted((kind.group, f"{kind.plural}/scale") for kind in KINDS if kind.scaled))
 _OF_QUEUES = "queues.muster.dev"
-Things = tuple[tuple[str, str], ...]
-ENTRIES: dict[str, dict[str, tuple[str, Things, frozenset[str]]]] = {
+ENTRIES: dict[str, dict[str, str]] = {
     "MutatingWebhookConfiguration": {
-        f"{maker}.pods.muster.dev": ("/mutate/pods", _PODS, _CREATE)
+        f"{maker}.pods.muster.dev": "/mutate/pods"
         for maker in (*(one.lower() for one in MAKERS.values()), "cleanup", "plain")
     },
     "ValidatingWebhookConfiguration": {
-        "workloads.muster.dev": ("/validate/workloads", _SEEN, _WRITE),
-        "namespaces.workloads.muster.dev": ("/validate/workloads", _SEEN, _WRITE),
-        "jobs.workloads.muster.dev": ("/validate/workloads", _PLAIN, _WRITE),
-        "scale.workloads.muster.dev": ("/validate/scale", _SCALED, frozenset({"UPDATE"})),
-        "reach.muster.dev": ("/validate/reach", (("events.k8s.io", "events"),), _CREATE),
-        _OF_QUEUES: ("/validate/queues", (("scheduling.volcano.sh", "queues"),), _WRITE),
-        "podgroups.muster.dev": ("/validate/podgroups", (("scheduling.volcano.sh", "podgroups"),), _WRITE),
-        "queues.pods.muster.dev": ("/validate/pods", _PODS, _CREATE),
+        "workloads.muster.dev": "/validate/workloads",
+        "namespaces.workloads.muster.dev": "/validate/workloads",
+        "jobs.workloads.muster.dev": "/validate/workloads",
+        "scale.workloads.muster.dev": "/validate/scale",
+        "reach.muster.dev": "/validate/reach",
+        _OF_QUEUES: "/validate/queues",
+        "podgroups.muster.dev": "/validate/podgroups",
+        "queues.pods.muster.dev": "/validate/pods",
     },
 }
-"""Every webhook of the chart: its path, and the (group, resource) pairs and operations of its rules.
-
-The webhook for queues has another pair where the chart value `queues.source` is not volcano.
-"""
+"""Every webhook of the chart, and the path that it calls."""
 JUDGING = frozenset(
     name
     for name in ENTRIES["ValidatingWebhookConfiguration"]
@@ -77,7 +64,7 @@ _CAUSES = (
 )
 _OTHER_CAUSE = "kubectl -n {namespace} logs -l app.kubernetes.io/component=webhook --tail=50"
 NAME = "muster-doctor"
-"""The name of the gang, and of the queue that does not exist."""
+"""The name of the gang."""
 _META: dict[str, Any] = {"labels": {GANG: NAME}, "annotations": {GANG_SIZE: "1"}}
 # Satisfies the restricted Pod Security Standard and ResourceQuotas.
 _SPEC: dict[str, Any] = {
@@ -99,19 +86,10 @@ POD: dict[str, Any] = {
     "metadata": {"generateName": f"{NAME}-", **_META},
     "spec": _SPEC,
 }
-JOB: dict[str, Any] = {
-    "apiVersion": "batch/v1",
-    "kind": "Job",
-    "metadata": {"generateName": f"{NAME}-", "labels": {QUEUE_LABEL: NAME}},
-    "spec": {
-        "suspend": False,
-        "template": {"metadata": {**_META, "labels": {GANG: NAME, QUEUE_LABEL: NAME}}, "spec": _SPEC},
-    },
-}
 
 
 def webhooks(sight: Sight) -> Iterator[Diagnosis]:
-    """Both configurations exist, with all webhooks and rules of the chart."""
+    """Both configurations exist, with all webhooks of the chart, which call its Service."""
     installed = sight.installation
     if installed is None:
         return
@@ -150,76 +128,30 @@ def _faults(kind: str, found: WebhookConfiguration, installed: Installation) -> 
     there = {one.name: one for one in found.webhooks}
     # When the Deployment cannot be read: validation is off if none of its webhooks exist.
     off = installed.validation == "off" or (not installed.validation and JUDGING.isdisjoint(there))
-    queues = ((installed.queue_source.group, installed.queue_source.plural),)
-    for name, (path, of_volcano, operations) in ENTRIES[kind].items():
+    for name, path in ENTRIES[kind].items():
         if (name in JUDGING and off) or (name in OF_VOLCANO and installed.queue_source is not QUEUE_SOURCES["volcano"]):
             continue
         entry = there.get(name)
         if entry is None:
             yield f"entry {name} is missing"
-            continue
-        things = queues if name == _OF_QUEUES else of_volcano
-        unasked = [plural for group, plural in things if not _asked(entry.rules, group, plural, operations)]
-        if unasked:
-            yield f"{name} is not called for {' and '.join(sorted(operations))} of {listed(unasked)}"
-        if elsewhere := _elsewhere(entry, path, installed):
-            yield f"{name} calls {elsewhere}"
-
-
-def _asked(rules: Iterable[Rule], group: str, plural: str, operations: frozenset[str]) -> bool:
-    heard: set[str] = set()
-    for rule in rules:
-        if {group, "*"} & set(rule.api_groups) and {plural, "*"} & set(rule.resources):
-            heard |= set(rule.operations)
-    return operations <= heard or "*" in heard
-
-
-def _elsewhere(entry: Webhook, path: str, installed: Installation) -> str:
-    """The target of the calls, when it is not the expected Service and path; else ""."""
-    service = entry.client_config.service
-    if entry.client_config.url:
-        return entry.client_config.url
-    expected = (installed.namespace, installed.service, path)
-    found = (service.namespace, service.name, service.path)
-    return "" if found == expected else f"{service.namespace}/{service.name}{service.path}"
+        elif entry.target != f"{installed.namespace}/{installed.service}{path}":
+            yield f"{name} calls {entry.target}"
 
 
 def answers(sight: Sight) -> Iterator[Diagnosis]:
-    """A dry run returns a gated pod with its PodGroup, and refuses a Job in a queue that does not exist."""
+    """A dry run returns a gated pod with its PodGroup."""
     installed = sight.installation
     if installed is None:
         return
     if isinstance(sight.pod_answer, Unseen):
         yield unknown(sight.pod_answer, "how muster changes a pod")
     elif sight.pod_answer.refusal:
-        yield _refused(sight.pod_answer.refusal, "a pod of a gang", installed)
+        yield _refused(sight.pod_answer.refusal, installed)
     else:
         yield _of_pod(sight.pod_answer, installed, sight.namespace)
-    if isinstance(sight.job_answer, Unseen):
-        yield unknown(sight.job_answer, "how muster answers a workload")
-    elif not sight.job_answer.refusal:
-        mode = f" (validation {installed.validation})" if installed.validation else ""
-        asked = "a Job of a gang in a queue that does not exist"
-        if installed.refuses_lost_queues(_annotations(sight)):
-            yield problem(
-                f"{asked} is admitted, although validation is deny: no webhook checked it",
-                "see the check `webhooks`: the entry jobs.workloads.muster.dev, its conditions and failurePolicy",
-            )
-        else:
-            yield fine(f"{asked} would be admitted{mode}")
-    elif (refusal := _OWN.search(sight.job_answer.refusal)) and _DENIED in sight.job_answer.refusal:
-        yield fine(f"a Job of a gang in a queue that does not exist would be refused by {refusal[1]}")
-    else:
-        yield _refused(sight.job_answer.refusal, "a Job of a gang", installed)
 
 
-def _annotations(sight: Sight) -> dict[str, str]:
-    """The annotations of the namespace of the dry runs; none if it could not be read."""
-    namespaces = () if isinstance(sight.namespaces, Unseen) else sight.namespaces
-    return next((one.metadata.annotations for one in namespaces if one.metadata.name == sight.namespace), {})
-
-
-def _of_pod(answer: ProbeAnswer, installed: Installation, namespace: str) -> Diagnosis:
+def _of_pod(answer: DryRun, installed: Installation, namespace: str) -> Diagnosis:
     bound = f"bound to PodGroup {answer.group} in queue {answer.queue or '-'}"
     if answer.gated:
         return fine(f"a pod of a gang would be held by muster's gate, {bound}")
@@ -232,25 +164,25 @@ def _of_pod(answer: ProbeAnswer, installed: Installation, namespace: str) -> Dia
     )
 
 
-def _refused(refusal: str, what: str, installed: Installation) -> Diagnosis:
+def _refused(refusal: str, installed: Installation) -> Diagnosis:
     own = _OWN.search(refusal)
     if own is None:
         why = f"another component refuses the dry run: {refusal}"
-        return unknown(Unseen(why, "choose another namespace with -n"), f"the answer to {what}")
+        return unknown(Unseen(why, "choose another namespace with -n"), "how muster changes a pod")
     if _DENIED in refusal:
-        words = f"{what} is refused by {own[1]}: {refusal}"
+        words = f"a pod of a gang is refused by {own[1]}: {refusal}"
         return problem(words, "docs/denials.md explains the refusal")
     cure = next((cure for cause, cure in _CAUSES if cause.search(refusal)), _OTHER_CAUSE)
     return problem(
-        f"{what} cannot be created: {refusal}",
+        f"a pod of a gang cannot be created: {refusal}",
         cure.format(namespace=installed.namespace, port=installed.port, upgrade=installed.upgrade),
     )
 
 
-def answer_of(body: bytes) -> ProbeAnswer:
-    """The changes to a pod; a Job shows none of them."""
+def answer_of(body: bytes) -> DryRun:
+    """The changes to a pod."""
     pod = decode(body, Pod)
     meta = pod.metadata
-    return ProbeAnswer(
+    return DryRun(
         gated=pod.gated(GATE), group=meta.annotations.get(GROUP_NAME, ""), queue=meta.labels.get(QUEUE_LABEL, "")
     )

@@ -111,14 +111,6 @@ def edited(calls: Api, path: str, edit: Callable[[dict[str, Any]], object]) -> I
         calls.done("PUT", path, before)
 
 
-def without(role: dict[str, Any], resource: str, verb: str) -> None:
-    """Take a verb on a resource out of a role."""
-    (rule,) = (one for one in role["rules"] if resource in one["resources"] and verb in one["verbs"])
-    rule["verbs"].remove(verb)
-    if not rule["verbs"]:
-        role["rules"].remove(rule)
-
-
 def everywhere(configuration: dict[str, Any], **fields: object) -> None:
     """Set fields of all entries, or of their clientConfig."""
     for entry in configuration["webhooks"]:

@@ -6,12 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from muster import __version__
-from muster.cli.doctor.diagnosis import Diagnosis, Severity
-from muster.cli.doctor.installed import installations
-from muster.cli.doctor.objects import Binding, Deployment, Lease, QueueSeen, WebhookConfiguration
-from muster.cli.doctor.sight import Account, ProbeAnswer, Sight
+from muster.cli.doctor.diagnosis import Diagnosis, Level
+from muster.cli.doctor.installed import AnyQueue, Deployment, PolicyBinding, WebhookConfiguration, installations
+from muster.cli.doctor.sight import DryRun, Sight
 from muster.cli.doctor.webhooks import ENTRIES
-from muster.model.objects import PartialObjectMetadata, convert
+from muster.model.objects import Lease, PartialObjectMetadata, convert
 from muster.model.times import text_of
 from muster.process.certificates import Certificates, issue
 from muster.workloads import WATCHED_KINDS
@@ -64,13 +63,9 @@ def configuration(kind: str, **fields: object) -> WebhookConfiguration:
                 "caBundle": HELD.secret_data()["ca.crt"],
                 "service": {"namespace": NAMESPACE, "name": "muster-webhook", "path": path},
             },
-            "rules": [
-                {"apiGroups": [group], "apiVersions": ["*"], "resources": [plural], "operations": sorted(operations)}
-                for group, plural in things
-            ],
             **fields,
         }
-        for name, (path, things, operations) in ENTRIES[kind].items()
+        for name, path in ENTRIES[kind].items()
     ]
     labels = {"app.kubernetes.io/instance": "muster"}
     return convert({"metadata": {"name": "muster", "labels": labels}, "webhooks": entries}, WebhookConfiguration)
@@ -98,10 +93,9 @@ def healthy(**changes: Any) -> Sight:  # noqa: ANN401
         ),
         policies=tuple(convert({"metadata": {"name": f"muster-{name}"}}, PartialObjectMetadata) for name in policies),
         bindings=tuple(
-            convert({"spec": {"policyName": f"muster-{name}", "validationActions": ["Deny"]}}, Binding)
+            convert({"spec": {"policyName": f"muster-{name}", "validationActions": ["Deny"]}}, PolicyBinding)
             for name in policies
         ),
-        accounts=(Account(NAMESPACE, "muster-webhook", ours=True), Account(NAMESPACE, "muster-controller", ours=True)),
         served={
             "scheduling.volcano.sh/v1beta1": frozenset({"queues", "podgroups"}),
             **{
@@ -115,15 +109,12 @@ def healthy(**changes: Any) -> Sight:  # noqa: ANN401
                     "metadata": {"name": "default", "creationTimestamp": text_of(NOW - HOUR)},
                     "status": {"state": "Open"},
                 },
-                QueueSeen,
+                AnyQueue,
             ),
         ),
         members=(),
         groups=(),
-        pod_answer=ProbeAnswer(gated=True, group="muster-doctor", queue="default"),
-        job_answer=ProbeAnswer(
-            refusal='admission webhook "jobs.workloads.muster.dev" denied the request: no such queue'
-        ),
+        pod_answer=DryRun(gated=True, group="muster-doctor", queue="default"),
     )
     sight = replace(sight, **changes)
     if "installations" in changes:
@@ -138,7 +129,7 @@ def found(check: Callable[..., Iterator[Diagnosis]], *arguments: object, **chang
     return said
 
 
-def levels(said: Iterable[Diagnosis]) -> set[Severity]:
+def levels(said: Iterable[Diagnosis]) -> set[Level]:
     """How bad it is."""
     return {one.level for one in said}
 

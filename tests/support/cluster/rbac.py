@@ -2,11 +2,32 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
-
-from muster.cli.doctor.installed import Right
+from typing import Any, NamedTuple
 
 EVERYWHERE = "everywhere"
+
+
+class Right(NamedTuple):
+    """A verb on a resource or subresource (`pods/binding`), on one object or all; namespace "" means all namespaces."""
+
+    verb: str
+    group: str
+    resource: str
+    name: str = ""
+    namespace: str = ""
+
+    @property
+    def attributes(self) -> dict[str, str]:
+        """The `resourceAttributes` of an access review for this permission."""
+        resource, _, part = self.resource.partition("/")
+        return {
+            "verb": self.verb,
+            "group": self.group,
+            "resource": resource,
+            "subresource": part,
+            "name": self.name,
+            "namespace": self.namespace,
+        }
 
 
 def covers(held: Right, other: Right) -> bool:

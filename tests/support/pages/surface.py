@@ -10,7 +10,7 @@ import msgspec
 
 from muster.cli.commands import parser
 from muster.cli.doctor.command import report
-from muster.cli.doctor.diagnosis import Check, Diagnosis, Severity
+from muster.cli.doctor.diagnosis import Check, Diagnosis, Level
 from muster.cli.explain.command import explain
 from muster.cli.explain.subjects import EventSummary, Subject
 from muster.cli.plan.audit import Audit
@@ -128,7 +128,7 @@ def _outputs() -> dict[str, Any]:
         },
         "plan": json.loads(muster("plan", "-o", "json", "-f", str(_ROOT / "docs/examples/raycluster.yaml")).stdout),
         "audit": _audited(),
-        "doctor": report("1.36.3", None, [(next(iter(Check)), Diagnosis(Severity.OK, "fine"))]),
+        "doctor": report("1.36.3", None, [(next(iter(Check)), Diagnosis(Level.OK, "fine"))]),
     }
 
 

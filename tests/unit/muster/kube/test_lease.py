@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from hack.testbed.waiting import PATIENCE
 from muster.kube.client import Client
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseRules, LeaseTiming
-from muster.kube.lease import _Lease as Lease
 from muster.kube.transport import _CONNECTIONS
-from muster.model.objects import convert
+from muster.model.objects import Lease, convert
 from muster.model.resource import PODS
 from tests.support.cases import cases
 from tests.support.faults.apiserver import Answer, FaultyApiserver, eventually, failure, hang, html, reset

@@ -3,7 +3,7 @@
 import pytest
 
 from muster.cli.doctor.diagnosis import Unseen
-from muster.cli.doctor.objects import Deployment
+from muster.cli.doctor.installed import Deployment
 from muster.cli.doctor.schedulers import coscheduling
 from muster.resources.elastic_quotas import ElasticQuota
 from tests.support.cli.doctor_snapshots import deployment, found, ours
@@ -31,33 +31,23 @@ def said(*deployments: Deployment, schedulers: str = "coscheduling", more: str =
     return [f"{one.level}: {one.message}" for one in found(coscheduling, deployments=all_of_them, **sight)]
 
 
-def test_both_programs_run() -> None:
+def test_its_scheduler_runs() -> None:
     assert said(scheduler(), controller()) == [
         (
-            "ok: Deployment scheduler-plugins/scheduler-plugins-scheduler (scheduler of scheduler-plugins, v0.34.7): "
-            "1 of 1 pods Ready"
-        ),
-        (
-            "ok: Deployment scheduler-plugins/scheduler-plugins-controller (controller of scheduler-plugins, v0.34.7): "
+            "ok: Deployment scheduler-plugins/scheduler-plugins-scheduler (scheduler of scheduler-plugins v0.34.7): "
             "1 of 1 pods Ready"
         ),
     ]
 
 
 def test_without_its_scheduler_no_gang_is_placed() -> None:
-    (line, _) = said(scheduler(ready=0), controller())
+    (line,) = said(scheduler(ready=0), controller())
     assert line.startswith("problem: ")
     assert line.endswith("0 of 1 pods Ready: no gang is placed")
 
 
-def test_without_its_controller_gangs_are_placed_all_the_same() -> None:
-    (_, line) = said(scheduler(), controller(ready=0))
-    assert line.startswith("warning: ")
-    assert line.endswith(": PodGroups and ElasticQuotas get no status; gangs are placed without it")
-
-
 def test_a_replica_that_is_not_ready_is_a_warning() -> None:
-    (line, _) = said(scheduler(replicas=2), controller())
+    (line,) = said(scheduler(replicas=2), controller())
     assert line.startswith("warning: ")
     assert line.endswith("1 of 2 pods Ready")
 
@@ -68,15 +58,11 @@ def test_what_is_not_seen_may_run_elsewhere() -> None:
             "warning: no Deployment runs the scheduler of scheduler-plugins for scheduler-plugins-scheduler; unless it "
             "runs elsewhere, no gang is placed"
         ),
-        (
-            "warning: no Deployment runs the controller of scheduler-plugins; unless it runs elsewhere, PodGroups and "
-            "ElasticQuotas get no status; gangs are placed without it"
-        ),
     ]
 
 
 def test_in_the_place_of_kube_scheduler_it_is_no_deployment() -> None:
-    first, _ = said(controller(), schedulers="coscheduling=default-scheduler")
+    (first,) = said(controller(), schedulers="coscheduling=default-scheduler")
     assert first.startswith("ok: no Deployment runs the scheduler of scheduler-plugins: default-scheduler is a static")
 
 
@@ -84,18 +70,18 @@ def test_in_the_place_of_kube_scheduler_it_is_no_deployment() -> None:
 def test_a_scheduler_that_counts_gated_pods_is_named(tag: str, old: bool) -> None:  # noqa: FBT001
     lines = said(scheduler(tag), controller())
     assert any("counts gated pods as members" in line for line in lines) is old
-    assert len(lines) == 2 + old
+    assert len(lines) == 1 + old
 
 
 def test_they_are_known_under_other_peoples_names() -> None:
     """An image from a mirror, by its Deployment; a Deployment of another name, by its image."""
     lines = said(
         deployment("scheduler-plugins-scheduler", "mirror/scheduler:v0.34.7"),
-        deployment("batch-podgroups", "mirror/scheduler-plugins/controller@sha256:00"),
+        deployment("batch-scheduler", "mirror/scheduler-plugins/kube-scheduler@sha256:00"),
     )
     assert [line.partition(" (")[2].partition(")")[0] for line in lines] == [
-        "scheduler of scheduler-plugins, v0.34.7",
-        "controller of scheduler-plugins, of unknown version",
+        "scheduler of scheduler-plugins v0.34.7",
+        "scheduler of scheduler-plugins of unknown version",
     ]
 
 
@@ -104,7 +90,6 @@ def test_others_are_none_of_them() -> None:
     lines = said(deployment("kube-scheduler", "r/kube-scheduler:v1.36.3"), deployment("c", "r/controller:v1"))
     assert [line.partition(" of ")[0] for line in lines] == [
         "warning: no Deployment runs the scheduler",
-        "warning: no Deployment runs the controller",
     ]
 
 

@@ -1,69 +1,91 @@
 """Gates of any age, which no apiserver can be made to show, and PodGroups of nobody."""
 
-import pytest
+from typing import Any
 
-from muster.cli.doctor.diagnosis import Severity, Unseen
+import pytest
+from msgspec.structs import replace
+
+from muster.cli.doctor.diagnosis import Level, Unseen
 from muster.cli.doctor.gangs import MOST, gates, pod_groups
-from muster.cli.doctor.sight import GangMember, Group
+from muster.cli.doctor.sight import GroupSeen
+from muster.model.names import GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, STATE
+from muster.model.objects import convert
+from muster.model.pods import Pod
+from muster.model.times import text_of
 from muster.schedulers import PRODUCTS
 from tests.support.cases import cases
 from tests.support.cli.doctor_snapshots import HOUR, NOW, found, levels, messages
 
 
-def held(name: str = "p", *, age: float = 2 * HOUR, group: str = "g", **more: bool) -> GangMember:
-    return GangMember("ns", name, group, NOW - age, gated=more.get("gated", True), placed=more.get("placed", False))
+def held(name: str = "p", *, age: float = 2 * HOUR, group: str = "g", **more: Any) -> Pod:  # noqa: ANN401
+    """A pod of a gang that is held, and has no node, unless told otherwise."""
+    created, gates = text_of(NOW - age), [{"name": GATE}] if more.get("gated", True) else []
+    meta = {"namespace": "ns", "name": name, "annotations": {GROUP_NAME: group}, "creationTimestamp": created}
+    spec = {"schedulingGates": gates, "nodeName": "n" if more.get("placed") else ""}
+    return convert({"metadata": meta, "spec": spec, "status": {"phase": more.get("phase", "")}}, Pod)
 
 
-def group(name: str = "g", *, age: float = 2 * HOUR, **more: object) -> Group:
-    scheduler = PRODUCTS[str(more.pop("scheduler", "volcano"))]()
-    return Group("ns", name, NOW - age, scheduler, called=f"{name}-of-it", **more)  # type: ignore[arg-type]
+def group(name: str = "g", *, age: float = 2 * HOUR, minimum: int = 0, **more: Any) -> GroupSeen:  # noqa: ANN401
+    """A PodGroup that is muster's, and has an owner, unless told otherwise."""
+    scheduler = PRODUCTS[more.get("scheduler", "volcano")]()
+    meta = {
+        "namespace": "ns",
+        "name": name,
+        "creationTimestamp": text_of(NOW - age),
+        "labels": {MANAGED_BY: MUSTER} if more.get("ours", True) else {},
+        "annotations": {key: more[field] for key, field in ((STATE, "state"), (MESSAGE, "message")) if field in more},
+        "ownerReferences": [{"name": "its-workload"}] if more.get("owned", True) else [],
+    }
+    status = {"phase": more.get("phase", "")}
+    made = convert({"metadata": meta, "status": status}, scheduler.pod_groups)
+    return GroupSeen(scheduler, replace(made, spec=replace(made.spec, min_member=minimum)))
 
 
 @cases(
     "state, level",
-    ("waits", "WaitingForQuota", Severity.WARNING),
-    ("needs a hand", "QueueNotFound", Severity.WARNING),
-    ("admitted, and not opened", "Admitted", Severity.PROBLEM),
-    ("muster says nothing", "", Severity.PROBLEM),
+    ("waits", "WaitingForQuota", Level.WARNING),
+    ("needs a hand", "QueueNotFound", Level.WARNING),
+    ("admitted, and not opened", "Admitted", Level.PROBLEM),
+    ("muster says nothing", "", Level.PROBLEM),
 )
-def test_gates_older_than_an_hour_are_told_with_musters_own_words(state: str, level: Severity) -> None:
+def test_gates_older_than_an_hour_are_told_with_musters_own_words(state: str, level: Level) -> None:
     (said,) = found(gates, members=(held(),), groups=(group(state=state, message="why"),))
     assert said.level is level
     words = f"{state}: why" if state else "muster reports no state for it"
     assert said.message.startswith(f"PodGroup ns/g: 1 pod held for 2 hours; {words}")
 
 
-@pytest.mark.parametrize(("minimum", "level"), [(2, Severity.WARNING), (3, Severity.PROBLEM)])
-def test_pods_beyond_the_minimum_of_a_running_gang_wait_for_room_as_others_do(minimum: int, level: Severity) -> None:
+@pytest.mark.parametrize(("minimum", "level"), [(2, Level.WARNING), (3, Level.PROBLEM)])
+def test_pods_beyond_the_minimum_of_a_running_gang_wait_for_room_as_others_do(minimum: int, level: Level) -> None:
     """Who opened them by hand would have the queue hold more than it may."""
     members = (held(), *(held(name, gated=False, placed=True) for name in "qr"))
     (said,) = found(gates, members=members, groups=(group(state="Running", message="why", minimum=minimum),))
     assert said.level is level
-    assert ("muster release" in said.cure) is (level is Severity.PROBLEM)
+    assert ("muster release" in said.cure) is (level is Level.PROBLEM)
 
 
 def test_younger_gates_are_counted_only() -> None:
     (said,) = found(gates, members=(held(age=HOUR - 1),), groups=(group(state="WaitingForQuota"),))
     assert said.message == "1 held gang, none held for more than 60 minutes"
-    assert levels(found(gates, 60.0, members=(held(age=HOUR - 1),), groups=(group(state="X"),))) == {Severity.WARNING}
+    assert levels(found(gates, 60.0, members=(held(age=HOUR - 1),), groups=(group(state="X"),))) == {Level.WARNING}
 
 
 def test_pods_that_do_not_wait_are_none() -> None:
-    opened, over = held(gated=False, placed=True), GangMember("ns", "q", "g", 0.0, gated=True, living=False)
-    assert levels(found(gates, members=(opened, over), groups=(group(state="Running"),))) == {Severity.OK}
+    opened, over = held(gated=False, placed=True), held("q", phase="Failed")
+    assert levels(found(gates, members=(opened, over), groups=(group(state="Running"),))) == {Level.OK}
 
 
 @pytest.mark.parametrize(
     ("gated", "age", "level"),
-    [(True, 61.0, Severity.PROBLEM), (False, 61.0, Severity.PROBLEM), (True, 5.0, Severity.OK)],
+    [(True, 61.0, Level.PROBLEM), (False, 61.0, Level.PROBLEM), (True, 5.0, Level.OK)],
 )
-def test_pods_bound_to_a_podgroup_that_nobody_made(gated: bool, age: float, level: Severity) -> None:  # noqa: FBT001
+def test_pods_bound_to_a_podgroup_that_nobody_made(gated: bool, age: float, level: Level) -> None:  # noqa: FBT001
     """Volcano passes over them without a word, held or not."""
     assert levels(found(gates, members=(held(age=age, gated=gated),))) == {level}
 
 
 def test_pods_with_a_node_need_no_podgroup_any_more() -> None:
-    assert levels(found(gates, members=(held(gated=False, placed=True),))) == {Severity.OK}
+    assert levels(found(gates, members=(held(gated=False, placed=True),))) == {Level.OK}
 
 
 def test_of_many_the_longest_are_named_and_the_others_counted() -> None:
@@ -79,7 +101,7 @@ def test_of_many_the_longest_are_named_and_the_others_counted() -> None:
 
 def test_without_a_look_at_the_podgroups_nothing_is_said_to_be_missing() -> None:
     said = found(gates, members=(held(),), groups=Unseen("you may not list them"))
-    assert levels(said) == {Severity.UNKNOWN, Severity.WARNING}
+    assert levels(said) == {Level.UNKNOWN, Level.WARNING}
     assert messages(said)[1].endswith("held for 2 hours; its state could not be read")
 
 
@@ -90,16 +112,14 @@ def test_the_cure_of_a_held_gang_is_a_whole_command() -> None:
 
 @cases(
     "one, members, level",
-    ("muster's", group(owned=False, phase="Inqueue"), (), Severity.WARNING),
-    ("owned", group(owned=True), (), Severity.OK),
-    ("of plain pods", group(owned=False), (held(),), Severity.OK),
-    ("somebody else's", group(owned=False, ours=False), (), Severity.WARNING),
-    ("somebody else's, and new", group(owned=False, ours=False, age=60.0), (), Severity.OK),
-    ("somebody else's, pods unread", group(owned=False, ours=False, scheduler="coscheduling"), (), Severity.OK),
+    ("muster's", group(owned=False, phase="Inqueue"), (), Level.WARNING),
+    ("owned", group(owned=True), (), Level.OK),
+    ("of plain pods", group(owned=False), (held(),), Level.OK),
+    ("somebody else's", group(owned=False, ours=False), (), Level.WARNING),
+    ("somebody else's, and new", group(owned=False, ours=False, age=60.0), (), Level.OK),
+    ("somebody else's, pods unread", group(owned=False, ours=False, scheduler="coscheduling"), (), Level.OK),
 )
-def test_podgroups_that_nobody_owns_and_no_pod_names(
-    one: Group, members: tuple[GangMember, ...], level: Severity
-) -> None:
+def test_podgroups_that_nobody_owns_and_no_pod_names(one: GroupSeen, members: tuple[Pod, ...], level: Level) -> None:
     assert levels(found(pod_groups, groups=(one,), members=members)) == {level}
 
 
@@ -115,7 +135,7 @@ def test_what_deletes_a_podgroup_of_nobody_names_its_own_kind_and_name(
     scheduler: str, resource: str, *, keeps: bool
 ) -> None:
     (said,) = found(pod_groups, groups=(group(owned=False, scheduler=scheduler),), members=())
-    assert said.cure == f"kubectl -n ns delete {resource} g-of-it"
+    assert said.cure == f"kubectl -n ns delete {resource} g"
     assert ("keep room" in said.message) is keeps
 
 
@@ -126,4 +146,4 @@ def test_of_many_podgroups_some_are_named() -> None:
 
 @pytest.mark.parametrize("missing", ["groups", "members"])
 def test_who_may_not_look_hears_no_all_clear(missing: str) -> None:
-    assert levels(found(pod_groups, **{missing: Unseen("you may not list them")})) == {Severity.UNKNOWN}
+    assert levels(found(pod_groups, **{missing: Unseen("you may not list them")})) == {Level.UNKNOWN}

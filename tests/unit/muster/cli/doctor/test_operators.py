@@ -2,8 +2,8 @@
 
 import pytest
 
-from muster.cli.doctor.diagnosis import Severity, Unseen
-from muster.cli.doctor.objects import flag
+from muster.cli.doctor.diagnosis import Level, Unseen
+from muster.cli.doctor.installed import flag
 from muster.cli.doctor.operators import operators
 from tests.support.cases import cases
 from tests.support.cli.doctor_snapshots import deployment, found, levels, messages, ours
@@ -31,35 +31,35 @@ def test_the_value_of_a_flag(words: tuple[str, ...], value: str | None) -> None:
 
 @cases(
     "image, argument, level",
-    ("KubeRay", KUBERAY, "--batch-scheduler=volcano", Severity.WARNING),
-    ("another scheduler", KUBERAY, "--batch-scheduler=yunikorn", Severity.WARNING),
-    ("empty", KUBERAY, "--batch-scheduler=", Severity.OK),
-    ("the old flag", KUBERAY, "--enable-batch-scheduler", Severity.WARNING),
-    ("the old flag, off", KUBERAY, "--enable-batch-scheduler=false", Severity.OK),
-    ("a file", KUBERAY, "--config=/config.yaml", Severity.WARNING),
-    ("Spark's own flag", "spark-operator:v2", "--enable-batch-scheduler", Severity.OK),
-    ("Training operator", "r/training-operator", "--gang-scheduler-name=volcano", Severity.WARNING),
-    ("MPI operator", "r/mpi-operator@sha256:00", "--gang-scheduling=volcano", Severity.WARNING),
+    ("KubeRay", KUBERAY, "--batch-scheduler=volcano", Level.WARNING),
+    ("another scheduler", KUBERAY, "--batch-scheduler=yunikorn", Level.WARNING),
+    ("empty", KUBERAY, "--batch-scheduler=", Level.OK),
+    ("the old flag", KUBERAY, "--enable-batch-scheduler", Level.WARNING),
+    ("the old flag, off", KUBERAY, "--enable-batch-scheduler=false", Level.OK),
+    ("a file", KUBERAY, "--config=/config.yaml", Level.WARNING),
+    ("Spark's own flag", "spark-operator:v2", "--enable-batch-scheduler", Level.OK),
+    ("Training operator", "r/training-operator", "--gang-scheduler-name=volcano", Level.WARNING),
+    ("MPI operator", "r/mpi-operator@sha256:00", "--gang-scheduling=volcano", Level.WARNING),
 )
-def test_gang_flags_are_those_of_the_operators_that_muster_knows(image: str, argument: str, level: Severity) -> None:
+def test_gang_flags_are_those_of_the_operators_that_muster_knows(image: str, argument: str, level: Level) -> None:
     assert levels(found(operators, deployments=(deployment("operator", image, argument),))) == {level}
 
 
 def test_an_operator_is_known_by_its_labels_as_well() -> None:
     mirrored = deployment("x", "r/mirror:1", "--batch-scheduler=volcano", labels={"app.kubernetes.io/name": "kuberay"})
-    assert levels(found(operators, deployments=(mirrored,))) == {Severity.WARNING}
+    assert levels(found(operators, deployments=(mirrored,))) == {Level.WARNING}
 
 
 @pytest.mark.parametrize(
     ("text", "level"),
     [
-        ("manageJobsWithoutQueueName: true", Severity.WARNING),
-        ("manageJobsWithoutQueueName: false", Severity.OK),
-        ("[no, mapping]", Severity.OK),
-        (": : :", Severity.OK),
+        ("manageJobsWithoutQueueName: true", Level.WARNING),
+        ("manageJobsWithoutQueueName: false", Level.OK),
+        ("[no, mapping]", Level.OK),
+        (": : :", Level.OK),
     ],
 )
-def test_kueue_is_in_the_way_where_it_takes_what_does_not_ask_for_it(text: str, level: Severity) -> None:
+def test_kueue_is_in_the_way_where_it_takes_what_does_not_ask_for_it(text: str, level: Level) -> None:
     kueue = deployment("kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.15.2")
     assert levels(found(operators, deployments=(kueue,), kueue={"ConfigMap k/c": text})) == {level}
 
@@ -75,11 +75,11 @@ def test_kueues_settings_that_may_not_be_read_are_said() -> None:
 
 @cases(
     "told, level",
-    ("another time", ("--admitters=ledger,kueue", "--kueue-timeout=30m"), Severity.WARNING),
-    ("the same time", ("--admitters=ledger,kueue", "--kueue-timeout=10m"), Severity.OK),
-    ("where Kueue admits nothing", ("--kueue-timeout=30m",), Severity.OK),
+    ("another time", ("--admitters=ledger,kueue", "--kueue-timeout=30m"), Level.WARNING),
+    ("the same time", ("--admitters=ledger,kueue", "--kueue-timeout=10m"), Level.OK),
+    ("where Kueue admits nothing", ("--kueue-timeout=30m",), Level.OK),
 )
-def test_muster_knows_the_time_after_which_kueue_takes_back(told: tuple[str, ...], level: Severity) -> None:
+def test_muster_knows_the_time_after_which_kueue_takes_back(told: tuple[str, ...], level: Level) -> None:
     kueue = deployment("kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.19.2")
     said = found(
         operators,

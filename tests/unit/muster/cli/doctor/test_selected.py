@@ -2,8 +2,7 @@
 
 import pytest
 
-from muster.cli.doctor.objects import selects
-from muster.queueing.sources import LabelSelector
+from muster.cli.doctor.installed import Webhook
 from tests.support.manifests.observed import JSON, made
 
 LABELS = {"kubernetes.io/metadata.name": "team", "muster": "pilot"}
@@ -33,4 +32,4 @@ def _one(operator: str, *values: str, key: str = "muster") -> JSON:
     ],
 )
 def test_a_namespace_is_selected_as_the_apiserver_does_it(selector: JSON, *, selected: bool) -> None:
-    assert selects(made(LabelSelector, selector), LABELS) is selected
+    assert made(Webhook, {"namespaceSelector": selector}).selects(LABELS) is selected

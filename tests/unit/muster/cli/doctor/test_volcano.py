@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from muster.cli.doctor.diagnosis import Severity, Unseen
-from muster.cli.doctor.objects import Container, QueueSeen
+from muster.cli.doctor.diagnosis import Level, Unseen
+from muster.cli.doctor.installed import AnyQueue, Program
 from muster.cli.doctor.reading import served_kinds
-from muster.cli.doctor.schedulers import kinds, program_of, version_of, volcano
+from muster.cli.doctor.schedulers import kinds, version_of, volcano
 from muster.model.objects import convert
 from muster.model.times import text_of
 from tests.support.cases import cases
@@ -25,7 +25,7 @@ from tests.support.manifests.observed import as_client, as_json
     ],
 )
 def test_a_program_is_known_by_the_name_of_its_image(image: str, program: str) -> None:
-    assert program_of(Container(image=image)) == program
+    assert Program("c", image, ()).image_name == program
 
 
 @pytest.mark.parametrize(
@@ -39,18 +39,18 @@ def test_a_version_is_its_first_two_numbers(text: str, version: tuple[int, int] 
 @pytest.mark.parametrize(
     ("tag", "level"),
     [
-        ("v1.10.3", Severity.PROBLEM),
-        ("v1.11.0", Severity.OK),
-        ("v2.0.0", Severity.OK),
-        ("latest", Severity.OK),
-        ("latest@sha256:00", Severity.OK),
+        ("v1.10.3", Level.PROBLEM),
+        ("v1.11.0", Level.OK),
+        ("v2.0.0", Level.OK),
+        ("latest", Level.OK),
+        ("latest@sha256:00", Level.OK),
     ],
 )
-def test_volcano_must_know_gates(tag: str, level: Severity) -> None:
+def test_volcano_must_know_gates(tag: str, level: Level) -> None:
     programs = ("vc-scheduler", "vc-controller-manager")
     said = found(volcano, deployments=tuple(deployment(name, f"r/{name}:{tag}") for name in programs))
     assert level in levels(said)
-    assert (Severity.PROBLEM in levels(said)) is (level is Severity.PROBLEM)
+    assert (Level.PROBLEM in levels(said)) is (level is Level.PROBLEM)
 
 
 @cases(
@@ -68,7 +68,7 @@ def test_a_release_of_volcano_with_a_published_vulnerability_is_named(
 ) -> None:
     said = found(volcano, deployments=(deployment(program, f"r/{program}:{tag}"),))
     (only,) = [one for one in said if "published vulnerability" in one.message]
-    assert (only.level, advisory in only.message) == (Severity.WARNING, True)
+    assert (only.level, advisory in only.message) == (Level.WARNING, True)
     assert only.cure == f"upgrade Volcano to {cure} or newer"
 
 
@@ -80,13 +80,13 @@ def test_a_release_that_has_none_or_that_is_not_known_is_not_named(tag: str) -> 
 
 def test_a_volcano_that_is_not_seen_may_run_elsewhere() -> None:
     said = found(volcano, deployments=())
-    assert levels(said) == {Severity.WARNING, Severity.OK}
+    assert levels(said) == {Level.WARNING, Level.OK}
     assert messages(said)[0] == "no Deployment runs vc-scheduler; unless it runs elsewhere, no gang is placed"
 
 
-@pytest.mark.parametrize(("age", "level"), [(10.0, Severity.OK), (3600.0, Severity.PROBLEM)])
-def test_a_queue_without_a_state_is_new_or_nobodys(age: float, level: Severity) -> None:
-    queue = convert({"metadata": {"name": "default", "creationTimestamp": text_of(NOW - age)}}, QueueSeen)
+@pytest.mark.parametrize(("age", "level"), [(10.0, Level.OK), (3600.0, Level.PROBLEM)])
+def test_a_queue_without_a_state_is_new_or_nobodys(age: float, level: Level) -> None:
+    queue = convert({"metadata": {"name": "default", "creationTimestamp": text_of(NOW - age)}}, AnyQueue)
     assert level in levels(found(volcano, queues=(queue,)))
 
 
@@ -131,7 +131,7 @@ SERVED = {"scheduling.x-k8s.io/v1alpha1": frozenset({"podgroups"}), "muster.dev/
 def without_volcano(**changes: object) -> list[str]:
     """What is said of a cluster in which coscheduling places gangs of GangQueues."""
     deployments = (ours("webhook", *WITHOUT), ours("controller", *WITHOUT))
-    changes = {"deployments": deployments, "served": SERVED, "queues": (convert(QUEUE, QueueSeen),), **changes}
+    changes = {"deployments": deployments, "served": SERVED, "queues": (convert(QUEUE, AnyQueue),), **changes}
     return [f"{one.level}: {one.message}" for check in (kinds, volcano) for one in found(check, **changes)]
 
 
@@ -156,21 +156,9 @@ def test_there_the_default_queue_is_missed() -> None:
     assert "warning: the default queue default does not exist: workloads that name no queue are refused" in said
 
 
-def test_elastic_quotas_that_nobody_serves_limit_nothing() -> None:
-    told = (*WITHOUT, "--elastic-quotas")
-    deployments = (ours("webhook", *told), ours("controller", *told))
-    (line,) = [one for one in without_volcano(deployments=deployments) if "elasticquotas" in one]
-    said = "scheduling.x-k8s.io/v1alpha1 serves no elasticquotas: the chart value elasticQuotas limits no gang"
-    assert line == f"warning: {said}"
-    served = SERVED | {"scheduling.x-k8s.io/v1alpha1": frozenset({"podgroups", "elasticquotas"})}
-    (line,) = [one for one in without_volcano(deployments=deployments, served=served) if "elasticquotas" in one]
-    assert line == "ok: scheduling.x-k8s.io/v1alpha1: elasticquotas"
-    assert not [one for one in without_volcano(served=served) if "elasticquotas" in one]
-
-
 @cases("closed", ("muster", {"spec": {"closed": True}}), ("volcano", {"status": {"state": "Closing"}}))
 def test_a_default_queue_that_is_closed_takes_nothing(closed: dict[str, Any]) -> None:
-    changes: dict[str, Any] = {"queues": (convert({**QUEUE, **closed}, QueueSeen),)}
+    changes: dict[str, Any] = {"queues": (convert({**QUEUE, **closed}, AnyQueue),)}
     said = without_volcano(**changes) if "spec" in closed else messages(found(volcano, **changes))
     state = "Closed" if "spec" in closed else "Closing"
     assert any(f"the default queue default is {state}: gangs that name no queue do not start" in one for one in said)
