@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 
 import muster
+from controller.apiserver import LiveReader, Writer
 from controller.events import Announcer, maker_of_job
-from controller.fenced_writes import Writer
 from controller.history import HistoryStore
-from controller.live_reads import LiveReader
 from controller.metrics import Metrics, TermMetrics
 from controller.reconciler import Reconciler
 from controller.term import Clock, Term

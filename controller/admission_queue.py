@@ -1,16 +1,25 @@
-"""The ledger of a leader's term, and the gangs to reconcile when something in it changes."""
+"""The ledger of a leader's term, and the gangs to reconcile when something in it changes.
+
+A PriorityClass, or a queue that comes back, may concern fifty thousand gangs. The handler of its change only notes what
+is to be done; it is done step by step (`Sweeps`), and between two steps the lease is renewed and single gangs are
+worked on.
+
+Each event in a queue changes the message of all gangs that wait there: positions, and what is free. Each may be a
+write, and takes from the apiserver what the starting of gangs needs: so many a second, and no more. Queues take turns.
+In each, the head of the line has most of its turns, for its users look; the thousands behind it come one after another.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-from controller.lost import LostGangs
-from controller.status_updates import StatusUpdateSchedule
-from controller.sweeps import Sweeps
 from muster.admitters import Admitter
-from muster.cluster.queues import view_of
+from muster.cluster.stores import view_of
+from muster.kube.slices import in_slices
 from muster.kube.workqueue import WorkQueue
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
@@ -23,12 +32,190 @@ from muster.planning.plan import GangPlan, plan_gang
 from muster.planning.pod_group import claim_of, scheduler_of
 from muster.planning.record import recorded_queue
 from muster.planning.snapshot import GangSnapshot
-from muster.queueing.entries import Claim, Order
+from muster.queueing.entries import Claim, EntryKey, Order
 from muster.queueing.growth import GrowthQueue
 from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
 from muster.resources.amounts import NOTHING, Resources
 
 logger = logging.getLogger(__name__)
+
+
+class Sweeps:
+    """The sweeps that are left to do, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[Hashable, Iterable[object]] = {}
+        self._begun = False
+        self._some = asyncio.Event()
+
+    @property
+    def under_way(self) -> bool:
+        """True if anything is left to do."""
+        return self._begun or bool(self._waiting)
+
+    def add(self, what: Hashable, steps: Iterable[object]) -> None:
+        """Queue these steps; they see the cluster as it is when they are taken.
+
+        Where the same is waiting already, that will do: of a hundred Queues that change each may concern all gangs.
+        """
+        self._waiting.setdefault(what, steps)
+        self._some.set()
+
+    def steps(self) -> Iterator[None]:
+        """Everything that is left, and what comes on the way."""
+        while self._waiting:
+            what = next(iter(self._waiting))
+            steps, self._begun = self._waiting.pop(what), True
+            try:
+                for _ in steps:
+                    yield
+            except Exception:
+                logger.exception("internal error: a sweep failed", extra={"event": "sweep.failed"})
+            self._begun = False
+
+    async def run(self) -> None:
+        """Do what comes, until cancelled."""
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            await in_slices(self.steps())
+
+
+class LostGangs:
+    """The gangs, by the name of the queue for which they wait."""
+
+    def __init__(self, queue: WorkQueue[GangKey], sweeps: Sweeps) -> None:
+        self._queue = queue
+        self._sweeps = sweeps
+        self._queue_of: dict[GangKey, str] = {}
+        self._of: dict[str, dict[GangKey, None]] = {}
+        # The queues whose gangs enter now, and the gangs whose decision waits for that.
+        self._entering: dict[str, set[GangKey]] = {}
+
+    def __contains__(self, key: GangKey) -> bool:
+        return key in self._queue_of
+
+    def queues_of(self, namespace: str) -> list[str]:
+        """The queues in which gangs of the namespace are lost, by name."""
+        return sorted({queue for key, queue in self._queue_of.items() if key.namespace == namespace})
+
+    def note(self, key: GangKey, queue: str | None) -> None:
+        """The gang is lost in this queue, or in none (None)."""
+        before = self._queue_of.pop(key, None)
+        if before is not None:
+            gangs = self._of[before]
+            del gangs[key]
+            if not gangs:
+                del self._of[before]
+        if queue is not None:
+            self._queue_of[key] = queue
+            self._of.setdefault(queue, {})[key] = None
+
+    def found(self, queue: str, enter: Callable[[GangKey], object]) -> None:
+        """The queue is there for one of its gangs: have all of them enter the ledger before it decides there."""
+        if queue in self._of and queue not in self._entering:
+            self._entering[queue] = set()
+            self._sweeps.add((LostGangs, queue), self._enter(queue, list(self._of[queue]), enter))
+
+    def _enter(self, queue: str, gangs: Iterable[GangKey], enter: Callable[[GangKey], object]) -> Iterator[None]:
+        for key in gangs:
+            if key in self:
+                enter(key)
+                self._queue.add(key)
+            yield
+        for key in self._entering.pop(queue):
+            self._queue.add(key)
+            yield
+
+    def enter_before(self, key: GangKey, queue: str | None) -> bool:
+        """True if gangs of that queue enter now, so that nothing is decided for this one yet; it is looked at then."""
+        if queue not in self._entering:
+            return False
+        self._entering[queue].add(key)
+        return True
+
+
+Line = Callable[[str, Order | None], Order | None]
+
+
+_PER_SECOND = 5  # gangs of all queues together
+_HEAD = 10  # gangs of a queue
+_TURNS = 5  # of a queue's turns, one is for those behind its head
+
+
+@dataclass(slots=True)
+class _RefreshRound:
+    """A way along a line, past so many of its head and on to so many; later changes are left to the next."""
+
+    passes_over: int
+    most: float
+    behind: Order | None = None
+    left: float = 0
+    touched: bool = False
+
+    def next(self, queue: str, line: Line) -> EntryKey | None:
+        """The next gang, or None where all have been told of all."""
+        found = self._step(queue, line)
+        if found is None and self.touched:
+            self.touched = False
+            self.behind, self.left = None, self.passes_over
+            while self._step(queue, line) is not None:
+                pass
+            self.left = self.most
+            found = self._step(queue, line)
+        return None if found is None else found.key
+
+    def _step(self, queue: str, line: Line) -> Order | None:
+        found = line(queue, self.behind) if self.left > 0 else None
+        if found is None:
+            self.left = 0
+        else:
+            self.behind = found
+            self.left -= 1
+        return found
+
+
+@dataclass(slots=True)
+class _Refresh:
+    head: _RefreshRound = field(default_factory=lambda: _RefreshRound(0, _HEAD))
+    rest: _RefreshRound = field(default_factory=lambda: _RefreshRound(_HEAD, float("inf")))
+    turns: int = 0
+
+    def next(self, queue: str, line: Line) -> EntryKey | None:
+        self.turns += 1
+        first, second = (self.head, self.rest) if self.turns % _TURNS else (self.rest, self.head)
+        return first.next(queue, line) or second.next(queue, line)
+
+
+class StatusUpdateSchedule:
+    """The queues that changed since the messages of all their gangs were refreshed."""
+
+    def __init__(self) -> None:
+        # The one whose turn is next is first.
+        self._queues: dict[str, _Refresh] = {}
+
+    def touch(self, queues: Iterable[str]) -> None:
+        """Something happened in these queues."""
+        for name in queues:
+            one = self._queues.get(name)
+            if one is None:
+                one = self._queues[name] = _Refresh()
+            one.head.touched = one.rest.touched = True
+
+    def due(self, line: Line) -> list[EntryKey]:
+        """The gangs whose message is to be refreshed now; to be called about every second.
+
+        `line` gives the first gang that waits in a queue behind a place in its order, None for the head of the line.
+        """
+        due: list[EntryKey] = []
+        while self._queues and len(due) < _PER_SECOND:
+            name = next(iter(self._queues))
+            queue = self._queues.pop(name)
+            gang = queue.next(name, line)
+            if gang is not None:
+                due.append(gang)
+                self._queues[name] = queue
+        return due
 
 
 class AdmissionQueue:

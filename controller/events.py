@@ -14,7 +14,7 @@ from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from controller.fenced_writes import NotLeaderError, Writer
+from controller.apiserver import NotLeaderError, Writer
 from muster.cluster.owners import tellable
 from muster.kube.client import Client
 from muster.kube.errors import ApiError

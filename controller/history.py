@@ -10,7 +10,7 @@ import asyncio
 import logging
 from contextlib import suppress
 
-from controller.fenced_writes import NotLeaderError, Writer
+from controller.apiserver import NotLeaderError, Writer
 from muster.cluster.cluster import Cluster
 from muster.gangs.history import SHARDS, History
 from muster.gangs.start_errors import StartErrors
@@ -19,10 +19,9 @@ from muster.kube.errors import ApiError
 from muster.model.objects import ConfigMap, InvalidObjectError, decode
 from muster.model.resource import CONFIG_MAPS
 from muster.model.times import duration_text, seconds_of
-from muster.planning.candidate import queue_held
+from muster.planning.candidate import lasts, lineage, queue_held
 from muster.planning.expectations import Expectations, Runs
 from muster.planning.phase import Phase
-from muster.planning.run_times import lasts, lineage
 from muster.planning.snapshot import GangSnapshot
 
 logger = logging.getLogger(__name__)

@@ -1,25 +1,28 @@
 """The PodGroup of a gang: whether there is to be one, what it asks for, and what is written on it.
 
-Where others keep changing what muster writes, it is written again less and less often. Everything here raises ApiError
-for a write that the apiserver does not take, and NotLeaderError without the lease.
+Where others keep changing what muster writes, it is written again less and less often. A gang whose writes the
+apiserver does not take waits in no line (`SetAside`). Everything here raises ApiError for a write that the apiserver
+does not take, and NotLeaderError without the lease.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace
 
-from controller.deadlines import deadline_words
 from controller.reports import annotations_match, annotations_of
-from controller.term import Term
-from controller.work import Work
+from controller.term import Term, Work, enter, observe_gang, plan_and_enter
 from muster.kube.errors import ApiError
 from muster.model.gang_states import BEFORE_ADMISSION, GangState
+from muster.model.names import STATE
 from muster.model.objects import PodGroup, decode
 from muster.model.pods import Pod
+from muster.model.times import duration_text, text_of
 from muster.planning import messages
-from muster.planning.expectations import WrittenPart, manifest_of, version_of
+from muster.planning.candidate import said_end
+from muster.planning.messages import taken_back
 from muster.planning.phase import Phase
 from muster.planning.pod_group import (
     WORKLOAD_MANAGER,
@@ -32,9 +35,68 @@ from muster.planning.pod_group import (
 )
 from muster.planning.record import carried, terms_of
 from muster.planning.snapshot import AdmissionRecord
+from muster.planning.writes import WrittenPart, manifest_of, version_of
+from muster.queueing.ledger import GangKey
 from muster.schedulers import scheduler_of_group
+from muster.workloads.model import TimeLimit
 
 logger = logging.getLogger(__name__)
+
+
+def deadline_words(term: Term, work: Work, state: GangState) -> str:
+    """Return the message for a limit that is near, else ""; `state` is the state in which the gang waits."""
+    snapshot, now = work.snapshot, term.clock.wall()
+    limit = snapshot.workload.deadline if snapshot.workload else None
+    if limit is None or limit.ends is None or limit.near is None:
+        return ""
+    if limit.ends <= now:
+        if snapshot.pod_group and snapshot.pod_group.metadata.annotations.get(STATE) != state:
+            # No gang waits behind it any more.
+            term.admission.wake(term.ledger.queue_of(snapshot.key) or "", but=snapshot.key)
+        return ""
+    if now < limit.near:
+        work.again(limit.near - now)
+        return ""
+    work.again(limit.ends - now)
+    words = f"{limit.path} ends at {text_of(limit.ends)[:19]}Z"
+    _warn(term, work, limit.ends, f"{words}, and the gang still waits")
+    return f"; {words}"
+
+
+def check_kueue(term: Term, work: Work) -> None:
+    """Warn before Kueue takes its quota back from a gang whose pods are not ready."""
+    kueue, now, timeout = work.snapshot.kueue, term.clock.wall(), term.defaults.kueues_timeout
+    ends = kueue.awaited_until if kueue is not None else None
+    near = TimeLimit("", "", ends - timeout, timeout).near if ends is not None else None
+    if ends is None or near is None or ends <= now:
+        return
+    if now < near:
+        work.again(near - now)
+        return
+    _warn(term, work, ends, taken_back(ends))
+
+
+def check_run(term: Term, work: Work) -> None:
+    """Report once that an admitted gang runs longer than its user said; nothing ends it."""
+    end, now = said_end(work.snapshot, work.expects.record), term.clock.wall()
+    if end is None:
+        return
+    # A program that is told to stop then has a moment for that.
+    late = end.start + end.seconds * 1.05
+    if now < late:
+        work.again(late - now)
+        return
+    words = f"said {duration_text(end.seconds)}, runs {duration_text(now - end.start)}"
+    _warn(term, work, late, f"{words}; gangs behind count on it", GangState.RUNS_LONGER)
+
+
+def _warn(term: Term, work: Work, ends: float, words: str, state: GangState = GangState.DEADLINE_NEAR) -> None:
+    """Report it once for each end, as an event."""
+    if work.expects.warned_of != ends:
+        work.expects.warned_of = ends
+        term.admission.request_refresh(work.key)
+        term.reporter.emit(work.snapshot, state, words)
+
 
 # Seconds after which a PodGroup that seemed to have no owner, and has one, is looked at again.
 _BEHIND = 5.0
@@ -198,3 +260,52 @@ def _is_for_its_queue(term: Term, work: Work) -> bool:
         message += deadline_words(term, work, decision.state)
     term.reporter.report(work.snapshot, decision.state, message, term.clock.now())
     return True
+
+
+class SetAside:
+    """Gives the room of such gangs to others, reports why, and brings them back."""
+
+    def __init__(self, term: Term) -> None:
+        self._term = term
+        # Those for which writes fail: the apiserver may fail for all.
+        self._failing: set[GangKey] = set()
+
+    async def keep(self, work: Work, *, write: bool) -> None:
+        """Give back the gang's room, and report why: to `write` also on its PodGroup, where that is taken."""
+        term, snapshot, expects = self._term, work.snapshot, work.expects
+        if (doubt := expects.yield_room(snapshot, term.clock.now())) > 0:
+            work.again(doubt)
+            return
+        if expects.refused.fails:
+            self._failing.add(snapshot.key)
+        state, message = GangState.INVALID, messages.set_aside(snapshot, expects.refused.words)
+        record = snapshot.record if snapshot.open else expects.record
+        plan_and_enter(term, snapshot)
+        if (
+            write
+            and snapshot.pod_group is not None
+            and snapshot.ours
+            and not annotations_match(snapshot, record, state, message)
+        ):
+            # It may be the very write that is not taken.
+            with suppress(ApiError):
+                expects.written = await term.reporter.record(snapshot, record, state, message)
+                if expects.refused.part is WrittenPart.MARK:
+                    expects.refused.about = version_of(expects.written)
+                plan_and_enter(term, observe_gang(term, snapshot.key))
+        term.reporter.report(snapshot, state, message, term.clock.now())
+
+    def come_back(self, key: GangKey) -> None:
+        """Put the gang back in line, and with it all for which the apiserver has failed: their order holds."""
+        self._failing.discard(key)
+        back = (key, *self._failing)
+        self._failing.clear()
+        for one in back:
+            self._term.expectations.of(one).refused.come_back()
+            enter(self._term, one)
+        for one in back:
+            self._term.workqueue.add(one)
+
+    def forget(self, key: GangKey) -> None:
+        """Drop what is known of a gang that is gone."""
+        self._failing.discard(key)

@@ -10,19 +10,15 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from math import inf
 
-from controller import admission, deadlines, pod_groups
+from controller import admission, pod_groups
+from controller.admission import open_gates, report_kueue_wait, still_admits, take_off, try_gates
 from controller.assembling import Assembling, delete_unplaced, requeued_at
-from controller.gangs import found, observe_gang, plan_and_enter
-from controller.gates import open_gates, take_off, try_gates
-from controller.kueue import report_wait, still_admits
-from controller.pace import Pace
+from controller.delays import Pace
+from controller.pod_groups import SetAside
 from controller.reports import annotations_match
-from controller.set_aside import SetAside
-from controller.takeover import Takeover
-from controller.term import Term
+from controller.term import Takeover, Term, Work, found, observe_gang, plan_and_enter
 from controller.touches import Touches
-from controller.work import Work
-from muster.cluster.terminating import look_again_in
+from muster.cluster.gang_pods import look_again_in
 from muster.cluster.triggers import GangTriggers
 from muster.kube.errors import ApiError
 from muster.kube.store import Change
@@ -31,13 +27,13 @@ from muster.model.names import GATE, REQUEUE_AFTER
 from muster.model.objects import Namespace, PodGroup, Queue
 from muster.planning import messages
 from muster.planning.candidate import queue_held
-from muster.planning.expectations import DOUBLINGS, WrittenPart
+from muster.planning.expectations import DOUBLINGS, ready_in, too_long
 from muster.planning.phase import Phase, given_back
 from muster.planning.plan import waits_for_a_node
 from muster.planning.pod_group import RESERVING, desired, relaxed_pod_group, shown, unreserved
-from muster.planning.readiness import ready_in, too_long
 from muster.planning.record import without_units
 from muster.planning.snapshot import AdmissionRecord, Pause
+from muster.planning.writes import WrittenPart
 from muster.queueing.ledger import GangKey, queue_not_found
 from muster.queueing.queue_view import ROOT
 from muster.resources.amounts import Resources
@@ -236,9 +232,9 @@ class Reconciler:
     def _report_notes(self, work: Work) -> None:
         """Report what is to be known other than the gang's state: deadlines, rivals, pods that do not become ready."""
         term, snapshot, now = self.term, work.snapshot, self.term.clock.now()
-        deadlines.check_kueue(term, work)
+        pod_groups.check_kueue(term, work)
         if work.admitted:
-            deadlines.check_run(term, work)
+            pod_groups.check_run(term, work)
         shut_out = work.plan.lost and work.plan.phase is Phase.FOREIGN
         term.reporter.report_rivals(snapshot, now, shut_out=shut_out)
         slow = work.expects.unready, now, term.ledger.tree.settings(queue_held(snapshot)).unplaced_after
@@ -383,7 +379,7 @@ class Reconciler:
         if snapshot.pod_group is None:
             # What Kueue suspends from the beginning has no pods, and no PodGroup for them.
             if snapshot.kueue is not None and state is not GangState.FINISHED:
-                report_wait(term, work, state, message)
+                report_kueue_wait(term, work, state, message)
             return
         if not annotations_match(snapshot, AdmissionRecord(), state, message):
             await pod_groups.report(term, work, AdmissionRecord(), state, message)

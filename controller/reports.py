@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from controller.apiserver import Writer
 from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer, Budget
-from controller.fenced_writes import Writer
 from muster.cluster.cluster import Cluster
 from muster.kube.events import Regarding
 from muster.model.gang_states import GangState

@@ -20,9 +20,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.live_reads import MOST_JOBS
-from controller.term import Term
-from controller.work import Work
+from controller.apiserver import MOST_JOBS
+from controller.term import Term, Work
 from muster.kube.errors import ApiError
 from muster.model.names import NUDGE
 from muster.model.objects import ObjectMeta

@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from controller.apiserver import LiveReader, Writer
 from controller.events import Announcer
-from controller.fenced_writes import Writer
-from controller.live_reads import LiveReader
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
 from controller.reports import LEDGER_MANAGER

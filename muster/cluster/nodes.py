@@ -13,7 +13,7 @@ import contextlib
 import logging
 
 from muster.cluster.cluster import Cluster
-from muster.cluster.terminating import requests_of
+from muster.cluster.gang_pods import requests_of
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.kube.store import Change, Store

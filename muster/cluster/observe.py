@@ -1,42 +1,61 @@
-"""Puts a view of one gang together from the stores; no decision is made here."""
+"""Builds the snapshot of one gang from the stores; no decision is made here.
+
+While its pods are held, the last request of the gang's owner stands: otherwise removing a label, or creating one pod
+without muster, would open the gates of a whole gang in a full queue.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from operator import attrgetter
 
 from muster.cluster.cluster import Cluster
+from muster.cluster.gang_pods import (
+    finished_pods,
+    gone_by,
+    is_held,
+    labelled,
+    leaving,
+    orphans,
+    other_holders,
+    placed_pods,
+    queue_named_by,
+    read_members,
+    requests_of,
+    wants_the_name,
+)
 from muster.cluster.kueue import admitter_of, with_kueue
-from muster.cluster.owners import above, age, belongs, follows, on_hold_by, owned, rivals_of, workload_behind
-from muster.cluster.requested import class_of_pods, last_asked, of_its_scheduler
-from muster.cluster.terminating import ends_soon, gone_by, leaving, requests_of
-from muster.gangs.gang import gang_of
-from muster.gangs.intent import Defaults, Intent, IntentScope, find_intent, is_managed, may_have_unmanaged_pods
+from muster.cluster.owners import above, age, belongs, follows, on_hold_by, rivals_of, workload_behind
+from muster.gangs.gang import gang_of, priority_value
+from muster.gangs.intent import (
+    Defaults,
+    Intent,
+    IntentScope,
+    find_intent,
+    is_managed,
+    may_have_unmanaged_pods,
+    named_queue,
+)
 from muster.gangs.roles import Gang
 from muster.model.modes import gate_mode
 from muster.model.names import (
-    GANG,
-    GANG_SIZE,
-    GATE,
     queue_named,
 )
 from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
+from muster.planning.candidate import with_limits
 from muster.planning.expectations import NOTHING_WRITTEN, Expectations
 from muster.planning.pod_group import newer
-from muster.planning.readiness import unready
 from muster.planning.record import granted, terms_of
-from muster.planning.run_times import with_limits
-from muster.planning.snapshot import GangSnapshot, Member, Pause
+from muster.planning.snapshot import GangSnapshot, Pause
 from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
 from muster.resources.amounts import check_few, largest, total
 from muster.resources.pod_defaults import NOTHING_ADDED
-from muster.resources.pod_requests import check_size
-from muster.workloads import PLAIN_POD, Decoded, Kind, RoleSpec, Workload, owner_of
+from muster.workloads import PLAIN_POD, Decoded, Kind, RoleSpec, Workload
 from muster.workloads.plain import completions_of, of_size, run_of
 
 # Pods that are read before others get their turn: some ten milliseconds.
@@ -60,10 +79,10 @@ def observe(
     """
     opened, group = expects.opened, newer(cluster.pod_group(key), expects.written)
     snapshot, others = _seen(GangSnapshot(key, group, (), believed=believed), cluster, defaults, opened)
-    finished = _finished(snapshot, others)
+    finished = finished_pods(snapshot, others)
     gone = leaving(cluster, others, now)
-    own, left, former = _no_members(snapshot, others, gone, opened, now)
-    placed = _placed(snapshot, others, gone)
+    own, left, former = other_holders(snapshot, others, gone, opened, now)
+    placed = placed_pods(snapshot, others, gone)
     # All at once: to copy a view takes as long as to read a pod.
     return replace(
         snapshot,
@@ -77,11 +96,11 @@ def observe(
         ended=tuple(snapshot.kind.role_of(pod) or "" for pod in finished) if snapshot.kind else (),
         follows=bool(snapshot.kind and snapshot.decoded and follows(cluster, snapshot.kind, snapshot.decoded)),
         leaving=requests_of(cluster, own),
-        leaving_queue=_queue_of(own),
+        leaving_queue=queue_named_by(own),
         leaving_until=gone_by(own),
         left=requests_of(cluster, left),
         former=requests_of(cluster, former),
-        former_queue=_queue_of((*former, *left)),
+        former_queue=queue_named_by((*former, *left)),
         former_until=gone_by((*former, *left)),
         placed=requests_of(cluster, placed),
         running=requests_of(cluster, [one for one in (*own, *left, *former, *placed) if one.running]),
@@ -97,73 +116,13 @@ def read_ahead(key: GangKey, cluster: Cluster) -> Iterator[None]:
     if len(pods) <= _AT_ONCE:
         return
     with suppress(Exception):
-        found = workload_behind(key, cluster, filter(_labelled, pods), cluster.pod_group(key))
+        found = workload_behind(key, cluster, filter(labelled, pods), cluster.pod_group(key))
         if found is None:
             return
         kind, decoded = found
         for begin in range(0, len(pods), _AT_ONCE):
-            _members(cluster, kind, decoded, pods[begin : begin + _AT_ONCE], ())
+            read_members(cluster, kind, decoded, pods[begin : begin + _AT_ONCE], ())
             yield
-
-
-def _no_members(
-    snapshot: GangSnapshot, others: Iterable[Pod], gone: Iterable[Pod], opened: Collection[str], now: float
-) -> tuple[list[Pod], list[Pod], list[Pod]]:
-    """The labelled pods, no members, that hold room: those that end soon, those that left it, and former ones."""
-    own, left, former = [], [], []
-    foreign = snapshot.pod_group is not None and not snapshot.ours
-    ending = {pod.metadata.uid for pod in gone}
-    for pod in others:
-        ends = pod.metadata.uid in ending
-        if GANG not in pod.metadata.labels or not (ends or (pod.living and not _held(pod, opened))):
-            continue
-        soon = ends and ends_soon(pod, now)
-        if ends and _own(snapshot, pod) and (foreign or soon):
-            own.append(pod)
-        elif not foreign and (_own(snapshot, pod) or _was_member(snapshot, pod, soon=soon)):
-            left.append(pod)
-        else:
-            former.append(pod)
-    return own, left, former
-
-
-def _was_member(snapshot: GangSnapshot, pod: Pod, *, soon: bool) -> bool:
-    """True if a pod that belongs to something else by now was made for this workload: since that is there.
-
-    Plain pods are a gang whatever makes them. Where the age of a pod is not known it was a member of an admitted gang,
-    unless it ends `soon`.
-    """
-    made = pod.metadata.creation_timestamp
-    if snapshot.kind is PLAIN_POD or snapshot.decoded is None:
-        return True
-    if not made:
-        return snapshot.marked_for == snapshot.uid and not soon
-    return made >= snapshot.decoded.metadata.creation_timestamp
-
-
-def _finished(snapshot: GangSnapshot, others: Iterable[Pod]) -> list[Pod]:
-    """The workload's pods that have ended, and stay."""
-    if snapshot.decoded is None:
-        return []
-    ended = [pod for pod in others if not pod.metadata.deletion_timestamp and not pod.living]
-    return _of_this_run(ended, snapshot, snapshot.decoded)
-
-
-def _placed(snapshot: GangSnapshot, others: Iterable[Pod], gone: Iterable[Pod]) -> list[Pod]:
-    """The pods with nodes that others bound to the PodGroup."""
-    if snapshot.pod_group is None:
-        return []
-    # One that has no node yet may never get one, and would keep room from others for ever.
-    bound = [*(pod for pod in others if pod.living), *gone]
-    return [pod for pod in bound if pod.spec.node_name and GANG not in pod.metadata.labels]
-
-
-def _of_this_run(pods: list[Pod], snapshot: GangSnapshot, decoded: Decoded) -> list[Pod]:
-    """The pods that are the workload's; plain ones are of what makes the living ones, and of no former run."""
-    if snapshot.kind is not PLAIN_POD:
-        return [pod for pod in pods if owned(pod, decoded)]
-    makers = {member.pod.metadata.controller for member in snapshot.members}
-    return [pod for pod in pods if GANG_SIZE in pod.metadata.annotations and pod.metadata.controller in makers]
 
 
 def _with_done(snapshot: GangSnapshot, finished: Iterable[Pod]) -> Gang | None:
@@ -177,37 +136,26 @@ def _with_done(snapshot: GangSnapshot, finished: Iterable[Pod]) -> Gang | None:
     return replace(snapshot.gang, roles=roles)
 
 
-def _queue_of(pods: Iterable[Pod]) -> str:
-    """The queue that the first of these names, "" where none does."""
-    return next(filter(None, (queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in pods)), "")
-
-
-def _own(snapshot: GangSnapshot, pod: Pod) -> bool:
-    """True if a pod belongs to the workload, or to a workload that is gone."""
-    mine = snapshot.decoded is None or belongs(pod, snapshot.decoded)
-    return mine and GANG in pod.metadata.labels
-
-
 def _seen(
     empty: GangSnapshot, cluster: Cluster, defaults: Defaults, opened: Collection[str]
 ) -> tuple[GangSnapshot, list[Pod]]:
     """The gang, and those of the pods bound to its PodGroup that are no members; `empty` is the view without pods."""
     key, group, pods = empty.key, empty.pod_group, cluster.pods_of(empty.key)
-    found = workload_behind(key, cluster, filter(_labelled, pods), group)
+    found = workload_behind(key, cluster, filter(labelled, pods), group)
     if found is None:
-        snapshot = replace(empty, members=tuple(_orphans(cluster, list(filter(_labelled, pods)), opened)))
-        return snapshot, [pod for pod in pods if not _labelled(pod)]
+        snapshot = replace(empty, members=tuple(orphans(cluster, list(filter(labelled, pods)), opened)))
+        return snapshot, [pod for pod in pods if not labelled(pod)]
     kind, decoded = found
-    members, others, error = _members(cluster, kind, decoded, pods, opened)
-    rest = [pod for pod in others if _labelled(pod) and not belongs(pod, decoded)]
+    members, others, error = read_members(cluster, kind, decoded, pods, opened)
+    rest = [pod for pod in others if labelled(pod) and not belongs(pod, decoded)]
     snapshot = replace(
         empty,
         members=tuple(members),
         kind=kind,
         decoded=decoded,
         error=error,
-        next_run=tuple(pod for pod in rest if kind is PLAIN_POD and run_of(pod) and _held(pod, opened)),
-        rivals=tuple(rivals_of(key, cluster, [pod for pod in rest if _wants_the_name(pod, kind)])),
+        next_run=tuple(pod for pod in rest if kind is PLAIN_POD and run_of(pod) and is_held(pod, opened)),
+        rivals=tuple(rivals_of(key, cluster, [pod for pod in rest if wants_the_name(pod, kind)])),
         gate=gate_mode(cluster.namespace(key.namespace).annotations, defaults.gate),
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
         on_hold_by=on_hold_by(cluster, kind, decoded, (member.pod.metadata for member in members)),
@@ -222,41 +170,6 @@ def _seen(
     if not error and asks:
         snapshot = _read(snapshot, found, cluster, defaults, speaks=speaks, scope=scope)
     return snapshot, others
-
-
-def _labelled(pod: Pod) -> bool:
-    """True if the pod lives and has muster's label."""
-    return pod.living and GANG in pod.metadata.labels
-
-
-def _members(
-    cluster: Cluster, kind: Kind, decoded: Decoded, pods: list[Pod], opened: Collection[str]
-) -> tuple[list[Member], list[Pod], str]:
-    """The pods of a workload that have a role, by name; the others; and what is wrong with a pod's requests, or ""."""
-    # Plain pods are members by their own label, whichever of them, or of their Job, speaks for the gang.
-    whose = run_of(decoded) if isinstance(decoded, Pod) else decoded.metadata.uid
-    members: list[Member] = []
-    others: list[Pod] = []
-    error = ""
-    for pod in pods:
-        known = cluster.members.get(pod.metadata.uid)
-        if known is None or known[2].pod is not pod or known[0] is not kind or known[1] != whose:
-            role = kind.role_of(pod) if _labelled(pod) and belongs(pod, decoded) else None
-            if role is None:
-                others.append(pod)
-                continue
-            try:
-                check_size(pod.spec)
-                known = kind, whose, Member(pod, role, cluster.requests_of(pod), pod.gated(GATE), unready(pod))
-            except InvalidObjectError as problem:
-                error = f"pod {pod.metadata.name}: {problem}"
-                others.append(pod)
-                continue
-            cluster.members[pod.metadata.uid] = known
-        member = known[2]
-        members.append(member._replace(held=False) if member.held and pod.metadata.uid in opened else member)
-    members.sort(key=_NAME)
-    return members, others, error
 
 
 def _read(
@@ -378,18 +291,66 @@ def _rest_of_job(workload: Workload, snapshot: GangSnapshot, cluster: Cluster) -
     return of_size(workload, least) if 0 < done < completions and least < workload.roles[0].minimum else workload
 
 
-def _wants_the_name(pod: Pod, kind: Kind) -> bool:
-    """True if a pod of others is of a workload, or of plain pods, whose gang has the same name."""
-    return owner_of(pod) is not None or (kind is not PLAIN_POD and GANG_SIZE in pod.metadata.annotations)
+def last_asked(
+    snapshot: GangSnapshot, workload: Workload, scope: IntentScope, priorities: Mapping[str, int], defaults: Defaults
+) -> Intent:
+    """The intent for which the held pods of a workload that asks for nothing any more were made.
+
+    The pods name scheduler and class, which cannot be changed there. The queue is the queue of the PodGroup, unless
+    the workload itself names another queue: then the gang waits in that queue.
+    """
+    pods = [member.pod for member in snapshot.members if member.held]
+    said = named_queue(workload, scope)
+    of_group = snapshot.pod_group.spec.queue if snapshot.pod_group else ""
+    of_pods = next(filter(None, (queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in pods)), "")
+    classes = {pod.spec.priority_class_name for pod in pods}
+    named = (pod.spec.scheduler_name for pod in pods)
+    scheduler = next((name for name in named if name in defaults.schedulers), defaults.scheduler)
+    return Intent(
+        scheduler=scheduler,
+        gang_scheduler=defaults.schedulers[scheduler],
+        queue=(said[1] if said else "") or of_group or of_pods or defaults.queue,
+        priority_class=min(classes, key=lambda name: (priority_value(name, priorities), name), default=""),
+        paths={"queue": said[0]} if said else {},
+        prioritise_pods=True,
+        topology=workload.topology,
+    )
 
 
-def _held(pod: Pod, opened: Collection[str]) -> bool:
-    return pod.gated(GATE) and pod.metadata.uid not in opened
+def of_its_scheduler(intent: Intent, snapshot: GangSnapshot, defaults: Defaults) -> Intent:
+    """The intent with the scheduler for which the gang's PodGroup was made: a workload keeps it for its life.
+
+    Pods cannot change theirs, and two schedulers place no gang together. Raises InvalidObjectError where its pods name
+    different ones all the same: they came while the webhook could not tell.
+    """
+    if snapshot.ours and not snapshot.stale and snapshot.pod_group is not None:
+        product = snapshot.pod_group.scheduler
+        kept = next((one for one in defaults.schedulers.values() if one.product == product), None)
+        if kept is not None and intent.gang_scheduler.product != product:
+            intent = replace(intent, scheduler=kept.name, gang_scheduler=kept)
+    others = sorted({member.pod.spec.scheduler_name for member in snapshot.members} - {intent.scheduler})
+    if others and snapshot.holds:
+        problem = f"pods of the gang are for {others[0]}, and others for {intent.scheduler}; delete its pods"
+        raise InvalidObjectError("spec.schedulerName", problem)
+    scheduler = intent.gang_scheduler
+    if scheduler.counts_living and any(
+        member.held and not scheduler.bound_to(member.pod) for member in snapshot.members
+    ):
+        problem = "the apiserver dropped it: it needs the feature gate GenericWorkload and scheduling.k8s.io/v1beta1"
+        raise InvalidObjectError("spec.schedulingGroup", problem)
+    return intent
 
 
-def _orphans(cluster: Cluster, pods: list[Pod], opened: Collection[str]) -> Iterable[Member]:
-    """The pods of a workload that is gone: until the garbage collector takes them they use what they use."""
-    for pod in pods:
-        # The apiserver has checked the quantities of every pod.
-        with suppress(InvalidObjectError):
-            yield Member(pod, "", cluster.requests_of(pod), _held(pod, opened))
+def class_of_pods(intent: Intent, pods: Sequence[Pod], priorities: Mapping[str, int]) -> Intent:
+    """The intent with no higher class than its pods got, where the workload as a whole names one.
+
+    A pod keeps the class of its template, and no label changes the class of an existing pod: otherwise a user whose
+    quota allows few pods of a class, or none, could name that class in a label and put the whole gang first.
+    """
+    numbered = [pod.spec for pod in pods if pod.spec.priority is not None]
+    lowest = min(numbered, key=lambda spec: (spec.priority or 0, spec.priority_class_name), default=None)
+    if lowest is None or not intent.prioritise_pods:
+        return intent
+    if priority_value(intent.priority_class, priorities) <= (lowest.priority or 0):
+        return intent
+    return replace(intent, priority_class=lowest.priority_class_name)

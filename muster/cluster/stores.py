@@ -37,6 +37,7 @@ from muster.model.resource import (
     Resource,
 )
 from muster.queueing.ledger import GangKey
+from muster.queueing.queue_view import QueueView, read_queue
 from muster.queueing.sources import QueueSource
 from muster.resources.elastic_quotas import ElasticQuota, NamespaceLimits, limit_of
 from muster.resources.limit_ranges import LimitRange
@@ -360,3 +361,20 @@ class ClusterStores:
 
     def _priorities_changed(self, _: Change[PriorityClass]) -> None:
         self._priorities = None
+
+
+def view_of(queue: Queue | None) -> QueueView | None:
+    """The queue by itself; None where it is gone or cannot be read: nothing new starts there."""
+    if queue is None:
+        return None
+    name = queue.metadata.name
+    try:
+        view = read_queue(queue)
+    except InvalidObjectError as error:
+        logger.warning(
+            "cannot read queue %s; nothing new starts there: %s", name, error, extra={"event": "queue.unreadable"}
+        )
+        return None
+    for problem in view.problems:
+        logger.warning("queue %s: %s; %s", name, problem, problem.effect, extra={"event": "queue.problem"})
+    return view

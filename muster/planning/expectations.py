@@ -1,4 +1,4 @@
-"""What a leader expects of a gang: writes that the watches may not show yet, and the last message.
+"""The writes that a leader expects of the watches for a gang, its last message, and its pods that do not become ready.
 
 Nothing here is needed after a restart. It bridges the moments in which the cluster is ahead of its watches, and tells
 muster's own writes from changes that others made to them.
@@ -6,111 +6,29 @@ muster's own writes from changes that others made to them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from enum import Enum, auto
+from operator import attrgetter
 from typing import NamedTuple
-
-import msgspec
 
 from muster.admitters import Admitter
 from muster.gangs.history import Lineage
 from muster.gangs.start_errors import PlannedStart
-from muster.kube.errors import ApiError
 from muster.model.gang_states import BEFORE_ADMISSION
 from muster.model.names import MESSAGE, STATE
 from muster.model.objects import OwnerReference, PodGroup, PodGroupSpec
+from muster.model.pods import Pod
 from muster.model.times import seconds_of, text_of
 from muster.planning.candidate import candidate, gang_and_intent, passed_since, requested
 from muster.planning.opening import being_opened
-from muster.planning.pod_group import Repairs, desired, newer
-from muster.planning.readiness import Unready, followed
+from muster.planning.pod_group import newer
 from muster.planning.record import admitted_for, units_of, with_need, without_units
 from muster.planning.snapshot import AdmissionRecord, GangSnapshot, Member
+from muster.planning.writes import RefusedWrite, Repairs
 from muster.queueing.ledger import Candidate, GangKey
 from muster.resources.amounts import total
 from muster.workloads import Decoded
-
-# Attempts of a write that fails; in each the client tries again for up to ten seconds.
-_ATTEMPTS = 3
-# Seconds until it is tried again after that; doubled each time, up to so many.
-_FIRST, _LONGEST = 30.0, 120.0
-
-
-class WrittenPart(Enum):
-    """The writes for a gang."""
-
-    POD_GROUP = auto()
-    MARK = auto()
-    GATE = auto()
-
-
-@dataclass(slots=True)
-class RefusedWrite:
-    """The last write that was not taken, until it is; times are monotonic.
-
-    `about` is what it was refused for: with another PodGroup, or without that pod, the next attempt may succeed.
-    `words` name the object and quote the apiserver. A gang with an `until` stands in no line; it is when the write is
-    tried again. `fails` tells that the apiserver did not refuse it, and may fail for others, too.
-    """
-
-    part: WrittenPart | None = None
-    about: object = None
-    words: str = ""
-    until: float | None = None
-    fails: bool = False
-    times: int = 0
-    failures: int = 0
-
-    def wait(self, now: float) -> float:
-        """Seconds for which nothing is tried."""
-        return max(0.0, self.until - now) if self.until is not None else 0.0
-
-    def out(self, now: float) -> bool:
-        """True if the gang stands in no line: nor does it while the write is tried, where that needs no room."""
-        return self.until is not None and (self.part is not WrittenPart.MARK or self.until > now)
-
-    def note(self, part: WrittenPart, about: object, words: str, error: ApiError, now: float) -> None:
-        """It was not taken, the first time or again."""
-        if part is not self.part:
-            self.times = self.failures = 0
-        self.part, self.about, self.words = part, about, words
-        self.failures += 1
-        self.fails = not error.refused or error.conflict
-        if not self.fails or self.failures >= _ATTEMPTS:
-            self.until = now + min(_FIRST * 2.0**self.times, _LONGEST)
-            self.times = min(self.times + 1, 10)
-
-    def taken(self, part: WrittenPart) -> None:
-        """A write of this part was taken."""
-        if part is self.part:
-            self.part, self.about, self.words, self.until, self.fails = None, None, "", None, False
-            self.times = self.failures = 0
-
-    def come_back(self) -> None:
-        """The gang stands in line again, and the write is tried in its turn."""
-        self.until = None
-
-    def shown(self, snapshot: GangSnapshot) -> None:
-        """The gang as it is there now."""
-        match self.part:
-            case WrittenPart.MARK if version_of(snapshot.pod_group) != self.about:
-                self.come_back()
-            case WrittenPart.POD_GROUP if manifest_of(snapshot) != self.about:
-                self.come_back()
-            case WrittenPart.GATE if all(member.pod.metadata.uid != self.about for member in snapshot.members):
-                self.come_back()
-
-
-def version_of(group: PodGroup | None) -> str:
-    """The version of a PodGroup, "" of none."""
-    return group.metadata.resource_version if group is not None else ""
-
-
-def manifest_of(snapshot: GangSnapshot) -> bytes:
-    """The PodGroup by the workload alone, to compare."""
-    return b"" if snapshot.gang is None else msgspec.json.encode(desired(snapshot, admitted=False).manifest)
-
 
 # Seconds after which a PodGroup that was written, and that the watch does not show, is gone again.
 _WATCH_PATIENCE = 5.0
@@ -190,7 +108,7 @@ class Expectations:
     kept_class: str = ""
     """The note that its user got on the priority class that its pods keep."""
     unready: dict[str, Unready] = field(default_factory=dict)
-    """Its pods that have nodes and are not ready, by UID (`muster.planning.readiness`)."""
+    """Its pods that have nodes and are not ready, by UID (`muster.planning.expectations`)."""
     not_ready: str = ""
     """The note that its user got on them."""
     refused: RefusedWrite = field(default_factory=RefusedWrite)
@@ -272,7 +190,7 @@ class Expectations:
         self.refused.shown(snapshot)
         open_ = (member.pod for member in snapshot.members if not member.held and not member.pod.spec.node_name)
         self.waiting = {pod.metadata.uid: self.waiting.get(pod.metadata.uid, now) for pod in open_}
-        self.unready = followed(snapshot.members, self.unready, now)
+        self.unready = follow_unready(snapshot.members, self.unready, now)
         self.written = None if snapshot.pod_group is not self.written else self.written
         former = ""
         if snapshot.kind is not None:
@@ -441,3 +359,58 @@ def _made(member: Member) -> float:
 
 NOTHING_WRITTEN = Expectations()
 """For a gang on whose objects this process has written nothing; all of them share it."""
+
+
+# What any new pod waits for.
+_USUAL = frozenset({"", "ContainerCreating", "PodInitializing"})
+# Between two crashes a container may be ready, for less than the kubelet's longest delay.
+_CRASHES, _CALM_AFTER_CRASH = "CrashLoopBackOff", 600.0
+
+_UNREADY = attrgetter("unready")
+
+
+class Unready(NamedTuple):
+    """Since when a pod has not been ready, when it was last seen so, and why (seconds of one clock)."""
+
+    since: float
+    seen: float
+    reason: str
+
+
+def unready(pod: Pod) -> str:
+    """Why a living pod with a node is not ready, in the kubelet's word; "" for any other pod."""
+    status = pod.status
+    if not pod.spec.node_name or not pod.living:
+        return ""
+    statuses = (*status.init_container_statuses, *status.container_statuses)
+    waiting = [one.state.waiting.reason for one in statuses if one.state.waiting is not None]
+    ready = next((one.status for one in status.conditions if one.type == "Ready"), "")
+    reason = next((one for one in waiting if one not in _USUAL), "")
+    return reason or ("not started" if waiting else "not ready" if ready == "False" else "")
+
+
+def follow_unready(members: Iterable[Member], before: Mapping[str, Unready], now: float) -> dict[str, Unready]:
+    """The pods that are not ready, by UID, as they are now; those that crash stay so for a while when they run."""
+    found = {}
+    for member in filter(_UNREADY, members):
+        uid = member.pod.metadata.uid
+        since = before[uid].since if uid in before else now
+        found[uid] = Unready(since, now, member.unready)
+    crashed = {uid: one for uid, one in before.items() if one.reason == _CRASHES and now < one.seen + _CALM_AFTER_CRASH}
+    if crashed:
+        there = {member.pod.metadata.uid for member in members}
+        found = {**{uid: one for uid, one in crashed.items() if uid in there}, **found}
+    return found
+
+
+def too_long(pods: Mapping[str, Unready], now: float, grace: float) -> dict[str, str]:
+    """Why those of the pods are not ready that have not been for so many seconds."""
+    return {uid: one.reason for uid, one in pods.items() if one.since + grace <= now}
+
+
+def ready_in(pods: Mapping[str, Unready], now: float, grace: float) -> float | None:
+    """The seconds after which `too_long` may say more, or less, without any event."""
+    late = (one.since + grace for one in pods.values() if one.since + grace > now)
+    calm = (one.seen + _CALM_AFTER_CRASH for one in pods.values() if one.reason == _CRASHES)
+    due = min((*late, *calm), default=None)
+    return None if due is None else max(due - now, 1.0)

@@ -21,22 +21,23 @@ from muster.model.pods import RUNNING
 from muster.model.times import duration_of, seconds_of
 from muster.planning.candidate import (
     candidate,
+    end_of,
+    lasts,
     limited,
     passed_since,
     preempts,
     priority_held,
     queue_counted,
+    run_of,
     waiting_since,
 )
-from muster.planning.claim import Grant, asked_by_others, departed, grant_of, left_over, spare, still_leaving
+from muster.planning.claim import Grant, asked_by_others, departed, grant_of, left_over, spare, still_leaving, unplaced
 from muster.planning.expectations import DOUBLINGS, NOTHING_WRITTEN, Expectations
 from muster.planning.opening import Opening, plan_opening, plan_pause, rest_of_units
 from muster.planning.phase import Phase, PhaseInQueue, gate_in, held_back, lost_in, on_hold_itself, phase_of
 from muster.planning.pod_group import Wanted, scheduler_of
 from muster.planning.record import units_of
-from muster.planning.run_times import end_of, lasts, run_of
 from muster.planning.snapshot import GangSnapshot, Pause
-from muster.planning.unplaced import unplaced
 from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, Growth
 from muster.queueing.ledger import Ledger
 from muster.queueing.usage import Amounts, amounts_of

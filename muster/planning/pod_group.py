@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from msgspec import structs
 
 from muster.gangs.roles import Gang
@@ -23,11 +22,6 @@ RESERVING = frozenset({"Pending", "Inqueue"})
 
 WORKLOAD_MANAGER = MUSTER
 """The field manager of what the workload says."""
-
-# What others change back is written again after so many seconds at first, doubled each time, up to so many.
-_FIRST_DELAY, _LONGEST_DELAY = 1.0, 300.0
-# A PodGroup that was left in peace for so many seconds is mended at once again.
-_CALM = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,35 +247,6 @@ def _beyond(owned: Mapping[str, Any], said: Mapping[str, Any]) -> bool:
         if value is None or (inner and isinstance(value, dict) and _beyond(inner, value)):
             return True
     return False
-
-
-@dataclass(slots=True)
-class Repairs:
-    """The delay before others' changes are overwritten once more; seconds of one clock.
-
-    The first time at once. Two that write against each other would otherwise go on as fast as the apiserver can.
-    """
-
-    _written: int = 0
-    _times: int = 0
-    _until: float = 0.0
-
-    def wait(self, manifest: dict[str, Any], now: float) -> float:
-        """Seconds until this manifest may be written."""
-        return max(0.0, self._until - now) if _digest(manifest) == self._written else 0.0
-
-    def note(self, manifest: dict[str, Any], now: float) -> None:
-        """It is being written."""
-        digest = _digest(manifest)
-        if digest != self._written or now > self._until + _CALM:
-            self._written, self._times, self._until = digest, 0, now
-            return
-        self._until = now + min(_FIRST_DELAY * 2.0**self._times, _LONGEST_DELAY)
-        self._times = min(self._times + 1, 10)
-
-
-def _digest(manifest: dict[str, Any]) -> int:
-    return hash(msgspec.json.encode(manifest))
 
 
 def outgrown(snapshot: GangSnapshot, said: PodGroupSpec) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.fenced_writes import Writer
+from controller.apiserver import Writer
 from controller.history import HistoryStore
 from hack.testbed import wait_for
 from hack.testbed.api import Api

@@ -11,7 +11,7 @@ from hack.testbed.versions import chosen
 from muster.model.names import ADMITTED_AT, PATIENCE, QUEUE_LABEL
 from muster.model.resource import POD_GROUPS, PODS, QUEUES
 from muster.model.times import seconds_of
-from muster.planning.run_times import GONE_IN
+from muster.planning.candidate import GONE_IN
 from muster.workloads.ray_parents import RAY_CRON_JOB, RAY_JOB, RAY_SERVICE
 from tests.support.cluster.ray_dashboards import RayDashboards
 from tests.support.cluster.recorder import JOBS, RAY_CLUSTERS, Manifest

@@ -12,8 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from muster.cluster.queues import view_of
-from muster.cluster.stores import ClusterStores
+from muster.cluster.stores import ClusterStores, view_of
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import Membership, membership
 from muster.gangs.roles import Gang

@@ -10,8 +10,7 @@ from typing import TypeVar
 
 from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
 from muster.cluster.alive import has_living_owner
-from muster.cluster.queues import view_of
-from muster.cluster.stores import CLUSTER_QUEUES, LOCAL_QUEUES
+from muster.cluster.stores import CLUSTER_QUEUES, LOCAL_QUEUES, view_of
 from muster.gangs.intent import Defaults, Intent, IntentScope
 from muster.gangs.roles import Gang
 from muster.kube.errors import ApiError

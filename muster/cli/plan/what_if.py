@@ -21,7 +21,7 @@ from muster.gangs.gang import priority_value
 from muster.model.objects import InvalidObjectError
 from muster.model.texts import printable
 from muster.model.times import minute_of, stamp_of
-from muster.planning.run_times import bounds_of
+from muster.planning.candidate import bounds_of
 from muster.queueing.entries import EntryKey
 from muster.queueing.forecast import forecast
 from muster.queueing.ledger import Candidate, GangKey, Ledger

@@ -26,7 +26,7 @@ from muster.cli.ui import print_line
 from muster.model.names import RECLAIM
 from muster.model.objects import ObjectMeta, Queue, QueueStatus
 from muster.model.texts import printable
-from muster.planning.run_times import lineage
+from muster.planning.candidate import lineage
 from muster.process.lifecycle import stop_signal, tune_gc
 from muster.queueing.entries import EndKind, EntryKey
 from muster.queueing.queue_view import ROOT

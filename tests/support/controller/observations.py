@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller import gangs
+from controller import term
 from muster.cluster.observe import observe
 from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
@@ -21,7 +21,7 @@ async def touches_and_looks(
         seen.append(one)
         return observe(one, *args, **options)
 
-    monkeypatch.setattr(gangs, "observe", counting)
+    monkeypatch.setattr(term, "observe", counting)
     counted = set()
     for _ in range(seconds):
         seen.clear()

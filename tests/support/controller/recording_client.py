@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
 
+from controller.apiserver import LiveReader, Writer
 from controller.events import Announcer
-from controller.fenced_writes import Writer
-from controller.live_reads import LiveReader
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
 from controller.term import Clock, Term

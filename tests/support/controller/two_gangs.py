@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.fenced_writes import NotLeaderError
+from controller.apiserver import NotLeaderError
 from muster.kube.errors import ApiError
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, queue, ray_cluster, ray_pod

@@ -10,7 +10,7 @@ import itertools
 import logging
 import sys
 
-from controller.fenced_writes import NotLeaderError, Writer
+from controller.apiserver import NotLeaderError, Writer
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming

@@ -2,8 +2,7 @@
 
 import pytest
 
-from controller.admission_queue import AdmissionQueue
-from controller.sweeps import Sweeps
+from controller.admission_queue import AdmissionQueue, Sweeps
 from muster.cluster.observe import observe
 from muster.model.names import QUEUE_LABEL
 from muster.model.objects import Queue

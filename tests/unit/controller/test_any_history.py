@@ -6,7 +6,7 @@ import contextlib
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from controller.fenced_writes import NotLeaderError
+from controller.apiserver import NotLeaderError
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import ADMITTED
 from muster.workloads.ray import RAY_CLUSTER, RayCluster

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from controller import bypass
+from controller.admission import bypassed_by, record_bypass
 from muster.model.times import text_of
 from muster.planning.expectations import Expectations
 from muster.queueing.entries import Claim, EntryKey
@@ -38,7 +38,7 @@ async def test_a_gang_was_passed_if_it_still_waits_where_it_waited(
     waits(ledger)
     passed: dict[EntryKey, str | None] = {KEY: ledger.queue_of(KEY)}
     meanwhile(ledger)
-    bypass.record(term, passed, 60.0)
+    record_bypass(term, passed, 60.0)
     mark = term.expectations.seen(KEY).record
     assert (mark.passed_since, mark.passed_in) == ((text_of(60.0), "q") if noted else ("", ""))
     assert bool(term.workqueue.statistics().ready) is noted
@@ -46,7 +46,7 @@ async def test_a_gang_was_passed_if_it_still_waits_where_it_waited(
 
 async def test_a_gang_that_waited_nowhere_was_not_passed() -> None:
     term = Harness().term
-    bypass.record(term, {KEY: None}, 60.0)
+    record_bypass(term, {KEY: None}, 60.0)
     assert term.expectations.seen(KEY) == Expectations()
 
 
@@ -59,5 +59,5 @@ async def test_who_stands_before_all_others_passes_nobody() -> None:
     waits(ledger)
     for name, since in (("elder", "09:00"), ("younger", "11:00")):
         ledger.wait(Candidate(GangKey("team", name), "q", 0, since, amounts(cpu="1")))
-    assert bypass.bypassed_by(term, GangKey("team", "elder"), 0.0) == {}
-    assert bypass.bypassed_by(term, GangKey("team", "younger"), 0.0) == {KEY: "q"}
+    assert bypassed_by(term, GangKey("team", "elder"), 0.0) == {}
+    assert bypassed_by(term, GangKey("team", "younger"), 0.0) == {KEY: "q"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller import gangs
+from controller import term
 from muster.cluster.observe import observe
 from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
@@ -25,7 +25,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> set[str]:
             raise _UnforeseenError(key.name)
         return observe(key, *args, **kwargs)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(gangs, "observe", failing)
+    monkeypatch.setattr(term, "observe", failing)
     return names
 
 

@@ -2,8 +2,8 @@
 
 import asyncio
 
+from controller.apiserver import NotLeaderError, Writer
 from controller.events import Announcer, Budget
-from controller.fenced_writes import NotLeaderError, Writer
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.events import Regarding
 from muster.model.names import MESSAGE

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.evictions import Evictions
+from controller.delays import Evictions
 from muster.kube.store import Change
 from muster.model.names import STATE
 from muster.model.pods import Pod

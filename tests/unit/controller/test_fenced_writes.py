@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from controller.fenced_writes import NotLeaderError, Writer
+from controller.apiserver import NotLeaderError, Writer
 from muster.kube.errors import ApiError
 from muster.model.resource import PODS
 

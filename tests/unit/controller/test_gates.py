@@ -2,8 +2,8 @@
 
 import pytest
 
-from controller.fenced_writes import NotLeaderError, Writer
-from controller.gates import patch_gates
+from controller.admission import patch_gates
+from controller.apiserver import NotLeaderError, Writer
 from muster.kube.errors import ApiError
 from muster.model.pods import Pod
 from muster.planning.snapshot import Member

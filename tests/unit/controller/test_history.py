@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from controller.fenced_writes import Writer
+from controller.apiserver import Writer
 from controller.history import HistoryStore
 from muster.gangs.history import SHARDS, History, lineage_of
 from muster.gangs.start_errors import PlannedStart, StartError, StartErrors

@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.live_reads import LiveReader
+from controller.apiserver import LiveReader
 from muster.admitters import KueueWorkload
 from muster.model.names import ADMITTED, ADMITTER, GATE, MESSAGE, STATE
 from muster.model.times import seconds_of

@@ -2,8 +2,7 @@
 
 import pytest
 
-from controller.lost import LostGangs
-from controller.sweeps import Sweeps
+from controller.admission_queue import LostGangs, Sweeps
 from muster.model.names import ADMITTED, NAMESPACE_SELECTOR
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases

@@ -5,8 +5,8 @@ import json
 import pytest
 from prometheus_client import CollectorRegistry
 
+from controller.apiserver import Writer
 from controller.events import Announcer
-from controller.fenced_writes import Writer
 from controller.metrics import Metrics, TermMetrics
 from muster.cluster.cluster import Cluster
 from muster.kube.workqueue import WorkQueue

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from controller.gangs import observe_gang
-from controller.live_reads import LiveReader
+from controller.apiserver import LiveReader
+from controller.term import Work, observe_gang
 from controller.touches import Touches, TouchSchedule
-from controller.work import Work
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import HOLD, NUDGE
 from muster.planning.expectations import Expectations

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from controller.pace import Pace
+from controller.delays import Pace
 from muster.queueing.ledger import GangKey
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import KEY, queue, ray_cluster, ray_pod, workers

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from controller.fenced_writes import NotLeaderError
+from controller.apiserver import NotLeaderError
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import ADMITTED, MESSAGE, STATE
 from muster.queueing.ledger import GangKey

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from controller.status_updates import StatusUpdateSchedule
+from controller.admission_queue import StatusUpdateSchedule
 from muster.queueing.entries import EntryKey, Order
 from muster.queueing.ledger import GangKey
 

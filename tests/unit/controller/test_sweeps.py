@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.sweeps import Sweeps
+from controller.admission_queue import Sweeps
 from hack.testbed.waiting import PATIENCE
 
 

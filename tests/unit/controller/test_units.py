@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from controller.fenced_writes import NotLeaderError
+from controller.apiserver import NotLeaderError
 from muster.kube.errors import ApiError
 from muster.model.names import ADMITTED_FOR, STATE
 from muster.queueing.ledger import GangKey

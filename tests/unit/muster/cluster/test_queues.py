@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.cluster.queues import view_of
+from muster.cluster.stores import view_of
 from muster.model.objects import Queue
 from muster.resources.amounts import Resources
 from tests.support.cases import cases

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
+from controller.apiserver import Writer
 from controller.events import Announcer, Budgets
-from controller.fenced_writes import Writer
 from muster.kube.errors import ApiError
 from muster.kube.events import Regarding
 from muster.model.objects import OwnerReference

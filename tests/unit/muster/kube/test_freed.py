@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from controller.fenced_writes import Writer
+from controller.apiserver import Writer
 from muster.kube.backoff import Backoff
 from muster.kube.burst import burst
 from muster.kube.client import ApiError, Client, Unreachable, WatchIdle

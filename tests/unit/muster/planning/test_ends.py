@@ -4,7 +4,7 @@ from typing import Any
 
 from muster.cluster.observe import observe
 from muster.model.names import GANG, GANG_SIZE, GROUP_NAME, MESSAGE, PASSED_SINCE, STATE
-from muster.planning.run_times import lasts
+from muster.planning.candidate import lasts
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness, passed, running

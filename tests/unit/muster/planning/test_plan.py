@@ -7,11 +7,10 @@ import pytest
 from muster.cluster.observe import observe
 from muster.model.names import ADMITTED_AT, GANG, GROUP_NAME, TOPOLOGY_MODE_LABEL
 from muster.model.times import text_of
-from muster.planning.candidate import candidate
+from muster.planning.candidate import GONE_IN, candidate
 from muster.planning.expectations import Expectations
 from muster.planning.phase import Phase
 from muster.planning.plan import GangPlan, plan_gang, waits_for_a_node
-from muster.planning.run_times import GONE_IN
 from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.queueing.entries import End, EndKind
 from muster.queueing.ledger import Candidate, Ledger

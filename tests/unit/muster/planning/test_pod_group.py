@@ -5,8 +5,9 @@ from typing import Any
 from muster.cluster.observe import observe
 from muster.model.names import MANAGED_BY, MUSTER
 from muster.model.objects import PodGroup
-from muster.planning.pod_group import Repairs, applicable, claim_of, deferred, desired, unreserved, up_to_date
+from muster.planning.pod_group import applicable, claim_of, deferred, desired, unreserved, up_to_date
 from muster.planning.snapshot import GangSnapshot
+from muster.planning.writes import Repairs
 from tests.support.cases import cases
 from tests.support.controller.stores import filled
 from tests.support.manifests.observed import (

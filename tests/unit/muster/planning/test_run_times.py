@@ -7,7 +7,7 @@ import pytest
 from muster.cluster.observe import observe
 from muster.model.names import ADMITTED, ADMITTED_AT, GANG, GANG_SIZE, GANG_TIME_LIMIT, GROUP_NAME
 from muster.model.times import seconds_of
-from muster.planning.run_times import end_of, run_of
+from muster.planning.candidate import end_of, run_of
 from muster.planning.snapshot import AdmissionRecord
 from muster.queueing.entries import End, EndKind, Run
 from muster.queueing.ledger import GangKey
