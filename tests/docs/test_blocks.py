@@ -68,9 +68,8 @@ def test_every_command_in_a_sentence_is_run_or_has_its_reason() -> None:
     assert {command for command in shown if not any(command in text for text in run)} == set(SENTENCES)
 
 
-@pytest.mark.parametrize("page", [page for page in pages() if page != "docs/commands.md"])
+@pytest.mark.parametrize("page", pages())
 def test_no_command_hides_in_a_block_of_another_kind(page: str) -> None:
-    """docs/commands.md, written from the parser, has the forms of commands; its examples are run by tests/unit."""
     assert unmarked(page) == []
 
 

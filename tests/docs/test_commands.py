@@ -39,7 +39,7 @@ def test_every_option_of_a_command_that_is_shown_exists() -> None:
 
 
 def test_every_option_and_every_argument_has_its_help() -> None:
-    """In `--help`, on the man pages and in docs/commands.md."""
+    """In `--help`, on the man pages and in docs/cli.md."""
     mute = [(name, one.dest) for name, of in _COMMANDS.items() for one in of._actions if not one.help]
     assert mute == []
 

@@ -1,29 +1,29 @@
-"""The pages of reference: metrics and commands are written from the code; docs/names.md has every name of the code."""
+"""The pages of reference: metrics and options are written from the code; docs/names.md has every name of the code."""
 
 import os
 import re
-
-import pytest
 
 from muster.model import names
 from tests.docs.test_documents import CHECKOUT
 from tests.support.pages import commands, metrics
 
 
-def _commands(_: str) -> str:
-    return commands.page()
-
-
-_PAGES = {"observability": metrics.page, "commands": _commands}
-
-
-@pytest.mark.parametrize("name", _PAGES)
-def test_the_page_is_what_the_code_says(name: str) -> None:
-    file = CHECKOUT / "docs" / f"{name}.md"
-    page = _PAGES[name](file.read_text())
+def _is_written(name: str, expected: str) -> None:
+    """Compare a page with the expected text; `MUSTER_REWRITE=1` writes it."""
+    file = CHECKOUT / "docs" / name
     if os.environ.get("MUSTER_REWRITE"):
-        file.write_text(page)
-    assert file.read_text() == page, f"docs/{name}.md is out of date: MUSTER_REWRITE=1 pytest {__file__} writes it"
+        file.write_text(expected)
+    assert file.read_text() == expected, f"docs/{name} is out of date: MUSTER_REWRITE=1 pytest {__file__} writes it"
+
+
+def test_the_page_of_metrics_is_what_the_code_says() -> None:
+    _is_written("observability.md", metrics.page((CHECKOUT / "docs/observability.md").read_text()))
+
+
+def test_the_options_are_those_of_the_parser() -> None:
+    before, _, rest = (CHECKOUT / "docs/cli.md").read_text().partition(commands.BEGIN)
+    _, _, after = rest.partition(commands.END)
+    _is_written("cli.md", before + commands.BEGIN + commands.options() + commands.END + after)
 
 
 def test_every_name_has_its_row() -> None:

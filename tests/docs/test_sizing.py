@@ -73,7 +73,7 @@ def test_the_chart_gives_what_is_planned_for() -> None:
     (pods,) = _says(r"So ([\d,]+) pods take a bit more than half of the limit")
     assert 0.5 < (whole + pods * each_pod) / found("values:controller.resources.limits.memory") < 0.6
     of_webhook, giant, _ = _webhook()
-    readme = re.search(r"a hundred at once, stay below (\d+Mi)", prose("charts/muster/README.md"))
+    readme = re.search(r"a hundred at once, stay below (\d+Mi)", prose("charts/muster/values.yaml"))
     assert readme is not None
     assert of_webhook + giant < amount(readme[1]) < found("values:webhook.resources.limits.memory")
     webhook, controller = _says(rf"just installed \| {_NUMBER}, {_NUMBER} of memory")
@@ -85,7 +85,7 @@ def test_a_core_answers_thousands_of_usual_pods_a_second() -> None:
     """The chart says so of the reviews that docs/operations.md has measured."""
     (microseconds,) = _says(r"a review of a usual pod \| (\d+) microseconds of a core")
     assert 1e6 / microseconds >= 2_000
-    assert "A core answers thousands of reviews of usual pods a second" in prose("charts/muster/README.md")
+    assert "A core answers thousands of reviews of usual pods a second" in prose("charts/muster/values.yaml")
 
 
 def _pods() -> object:

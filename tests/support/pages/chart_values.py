@@ -1,11 +1,9 @@
-"""charts/muster/README.md, whose table of values is made from the comments of values.yaml."""
+"""The values of the chart, with their comments, as values.yaml has them."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-BEGIN = "<!-- Values: written by MUSTER_REWRITE=1 pytest tests/chart/test_readme.py from values.yaml. -->\n"
-END = "<!-- End of values. -->\n"
 _AS_THE_WEBHOOKS = "As the webhook's."
 _KEY = re.compile(r"( *)([A-Za-z_]+):(?: (.*))?$")
 
@@ -18,11 +16,6 @@ class Value:
     default: list[str]
     comment: str
     below: list[str] = field(default_factory=list)
-
-    def row(self) -> str:
-        """Return its row of the table; a key with others below it has no default of its own."""
-        default = "" if self.below else f"`{' '.join(self.default)}`"
-        return f"| `{self.path}` | {default} | {self.comment.replace('|', '&#124;')} |"
 
 
 def values(text: str) -> Iterator[Value]:
@@ -58,17 +51,3 @@ def described(text: str) -> Iterator[Value]:
         if not value.comment and twin and twin.comment and twin.default == value.default:
             value.comment = _AS_THE_WEBHOOKS
         yield value
-
-
-def table(text: str) -> str:
-    """Return the table of all values; those as the webhook's are in one row for each process."""
-    listed = list(described(text))
-    rows = [value.row() for value in listed if value.comment not in ("", _AS_THE_WEBHOOKS)]
-    for process in ("controller", "page"):
-        same = [f"`{one.path}`" for one in listed if one.comment == _AS_THE_WEBHOOKS and _is_below(one, process)]
-        rows.append(f"| {', '.join(same)} | as the webhook's | As the webhook's of the same name. |")
-    return "\n".join([BEGIN, "| value | default | what |", "|---|---|---|", *rows, "", END])
-
-
-def _is_below(value: Value, process: str) -> bool:
-    return value.path.startswith(f"{process}.") and not value.below
