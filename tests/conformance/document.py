@@ -16,16 +16,13 @@ _HEAD = """\
 # muster and the operators' own gang flags
 
 KubeRay, the Training operator and the MPI operator make PodGroups themselves when they are started with their gang
-flag, and the Trainer when a runtime asks for it. This page shows where these PodGroups differ from muster's, and why. A
-test runs the real operators on all of their own sample manifests (for the Trainer, a TrainJob for each runtime) and on
-variants, and compares name, minMember, minResources, queue, priorityClassName and networkTopology with `muster plan`.
-Every difference follows from a rule below; the test fails for a difference that no rule predicts. It also compares the
-requests that muster counts with the pods that the operators create.
+flag, and the Trainer when a runtime asks for it. A test (`pytest tests/conformance`; with `MUSTER_REWRITE=1` it writes
+this page) runs the real operators on all of their own sample manifests and on variants, and compares name, minMember,
+minResources, queue, priorityClassName and networkTopology with `muster plan`. It fails for a difference that no rule
+predicts, and compares the requests that muster counts with the pods that the operators create.
 
-After the rules, a table for each operator has a row for each combination of rules, with the number of manifests that
-differ by it, and the first of them: muster's value, then the operator's.
-
-`pytest tests/conformance` compares, `MUSTER_REWRITE=1 pytest tests/conformance` writes this page.
+A table for each operator has a row for each combination of rules, with the number of manifests that differ by it, and
+the first of them: muster's value, then the operator's.
 
 ## Rules
 

@@ -94,8 +94,7 @@ JOB_RULES: tuple[Rule, ...] = (
         "T1",
         (TRAINING,),
         MUSTER,
-        "If a container has any request, the Training operator ignores its limits: a GPU in limits only is not "
-        "counted. The apiserver makes it a request.",
+        "If a container has any request, the Training operator ignores its limits, such as a GPU without a request.",
         each(_requests_hide_limits),
     ),
     Rule(
@@ -103,16 +102,15 @@ JOB_RULES: tuple[Rule, ...] = (
         (TRAINING,),
         MUSTER,
         "With a minAvailable below all pods, the Training operator counts the roles in Go map order, which changes at"
-        " every reconcile: it never starts the informer for their priority classes. muster counts high priorities "
-        "first, then Master, Chief and Launcher, then by name.",
+        " every reconcile; muster high priorities first, then Master, Chief and Launcher, then by name.",
         _any_order,
     ),
     Rule(
         "T3",
         (TRAINING,),
         MUSTER,
-        "The Training operator reads queue and priority from schedulingPolicy only; muster also from the labels, from"
-        " Volcano's annotation, and the priority from the templates.",
+        "The Training operator reads queue and priority from schedulingPolicy only, muster also from labels, Volcano's"
+        " annotation and the templates.",
         lambda case, group: (new for one in _policy_queue(case, group) for new in _policy_priority(case, one)),
     ),
     Rule(
@@ -128,8 +126,7 @@ JOB_RULES: tuple[Rule, ...] = (
         (MPI,),
         MUSTER,
         "Under WaitForWorkersReady the MPI operator counts the launcher in minMember, though it creates it when all "
-        "workers are ready: nothing ever starts (mpi-operator#608). muster counts the workers and reserves the "
-        "launcher's requests.",
+        "workers are ready: nothing ever starts (mpi-operator#608).",
         _launcher_counts,
     ),
     Rule(
@@ -151,8 +148,8 @@ JOB_RULES: tuple[Rule, ...] = (
         "M4",
         (MPI,),
         MUSTER,
-        "The MPI operator reads neither queue nor priority from labels, and takes the class of a launcher that is "
-        "created later; muster takes the class of the workers.",
+        "The MPI operator reads neither queue nor priority from labels, and takes the class of the launcher; muster "
+        "that of the workers.",
         lambda case, group: (new for one in _mpi_queue(case, group) for new in _mpi_priority(case, one)),
     ),
 )

@@ -77,31 +77,28 @@ RAY_RULES: tuple[Rule, ...] = (
         "K2",
         (KUBERAY,),
         MUSTER,
-        "The gang belongs to the RayCluster of a RayJob, so that a retry is a gang of its own; KubeRay makes one "
-        "PodGroup per RayJob, which outlives its clusters.",
+        "KubeRay makes one PodGroup for a RayJob, muster one for each of its RayClusters.",
         _named_after_job,
     ),
     Rule(
         "K3",
         (KUBERAY,),
         DESIGN,
-        "KubeRay adds the requests of a RayJob's submitter to minResources, though the submitter is no member. With "
-        "muster the submitter uses the default scheduler and no quota.",
+        "KubeRay adds the requests of a RayJob's submitter to minResources, though the submitter is no member.",
         _submitter,
     ),
     Rule(
         "K4",
         (KUBERAY,),
         MUSTER,
-        "KubeRay reads queue and priority from labels only; muster also from Volcano's annotation, and the priority "
-        "from the templates.",
+        "KubeRay reads queue and priority from labels only, muster also from Volcano's annotation and the templates.",
         lambda case, group: (new for one in _ray_queue(case, group) for new in _ray_priority(case, one)),
     ),
     Rule(
         "K5",
         (KUBERAY,),
         MUSTER,
-        "muster refuses a numOfHosts of 0. KubeRay silently makes no worker of that group.",
+        "For a numOfHosts of 0 KubeRay silently makes no worker; muster refuses it.",
         same,
         asked=_without_a_replica,
     ),

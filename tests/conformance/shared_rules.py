@@ -78,8 +78,7 @@ SHARED_RULES: tuple[Rule, ...] = (
         "A1",
         (KUBERAY, TRAINING, MPI),
         DESIGN,
-        "The operator makes no PodGroup for a suspended workload; a plan shows the one that it gets when it is "
-        "resumed.",
+        "The operator makes no PodGroup for a suspended workload; a plan shows the later one.",
         same,
         ends=_ends_suspended,
     ),
@@ -87,8 +86,7 @@ SHARED_RULES: tuple[Rule, ...] = (
         "A2",
         (KUBERAY, TRAINING, MPI, TRAINER),
         MUSTER,
-        "muster leaves a workload alone that names another scheduler, by label or in a template. The operators make a"
-        " PodGroup for Volcano.",
+        "For a workload that names another scheduler the operators make a PodGroup for Volcano; muster makes none.",
         same,
         asked=_without_other_scheduler,
     ),
@@ -96,8 +94,7 @@ SHARED_RULES: tuple[Rule, ...] = (
         "A3",
         (TRAINING, MPI),
         MUSTER,
-        "muster refuses a minAvailable above the number of pods (the gang could never start) or below 1 (Volcano "
-        "takes it for finished). The operators copy it.",
+        "The operators copy a minAvailable that is above the number of pods, or below 1; muster refuses it.",
         _min_available,
         asked=_possible_min_available,
     ),
@@ -105,16 +102,15 @@ SHARED_RULES: tuple[Rule, ...] = (
         "A5",
         (KUBERAY, TRAINING, MPI),
         MUSTER,
-        "muster counts the containers that the operator adds to its pods, the operator does not: KubeRay's autoscaler"
-        " and wait-gcs-ready, the Training operator's init-pytorch and kubectl-delivery.",
+        "The operators do not count the containers that they add: KubeRay's autoscaler and wait-gcs-ready, the "
+        "Training operator's init-pytorch and kubectl-delivery.",
         each(_as_written),
     ),
     Rule(
         "A6",
         (KUBERAY, TRAINING, MPI),
         MUSTER,
-        "muster counts init containers, sidecars, pod overhead and pod-level requests as the scheduler does. The "
-        "operators add up plain containers only.",
+        "The operators count no init containers, sidecars, pod overhead or pod-level requests, as the scheduler does.",
         each(containers_only),
     ),
 )

@@ -82,16 +82,14 @@ TRAINER_RULES: tuple[Rule, ...] = (
         (TRAINER,),
         MUSTER,
         "The Trainer counts the pods of all waves, although JobSet creates later ones only when others are ready or "
-        "complete: nothing ever starts. muster counts the first wave, and reserves the requests of jobs that follow "
-        "when it is ready.",
+        "complete: nothing ever starts.",
         _every_wave,
     ),
     Rule(
         "R2",
         (TRAINER,),
         MUSTER,
-        "The Trainer counts one replica of a replicated job with several (no step of a TrainJob has more than one); "
-        "JobSet creates all.",
+        "The Trainer counts one replica of a replicated job with several; JobSet creates all.",
         _replicas_forgotten,
     ),
     Rule(
@@ -107,15 +105,15 @@ TRAINER_RULES: tuple[Rule, ...] = (
         (TRAINER,),
         MUSTER,
         "The Trainer reads the queue from Volcano's annotation in patches and in the runtime's template only; muster "
-        "also from labels, and first from the TrainJob's own metadata.",
+        "also from labels, the TrainJob's own first.",
         _annotated_queue,
     ),
     Rule(
         "R5",
         (TRAINER,),
         DESIGN,
-        "The Trainer reads no priority label, and takes the last of several priority classes in the templates; muster"
-        " takes the lowest, without pods that are created after the start.",
+        "The Trainer reads no priority label, and takes the last of several classes in the templates; muster the "
+        "lowest.",
         _last_priority,
     ),
     Rule(
