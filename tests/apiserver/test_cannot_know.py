@@ -59,7 +59,7 @@ def _request(pod: Manifest, namespace: str) -> AdmissionRequest:
 async def _knowing(bare: Testbed) -> AsyncIterator[tuple[FaultyApiserver, ClusterReader]]:
     """What a webhook knows whose watches have shown nothing yet, and the way by which it asks."""
 
-    async def login(_: bool) -> str:  # noqa: FBT001 - the signature of a login
+    async def login(_: bool) -> str:
         return f"Bearer {bare.admin_token}"
 
     async with (

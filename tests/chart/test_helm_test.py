@@ -101,7 +101,7 @@ def test_elsewhere_nothing_is_probed(render: Render) -> None:
         (["webhook.failurePolicy=Ignore"], "are admitted without muster", True),
     ],
 )
-def test_the_notes_say_what_counts_here(helm: Program, chart: Path, values: list[str], line: str, said: bool) -> None:  # noqa: FBT001
+def test_the_notes_say_what_counts_here(helm: Program, chart: Path, values: list[str], line: str, said: bool) -> None:
     settings = [f"--set={value}" for value in ("image.repository=r", *values)]
     done = helm("install", "muster", str(chart), "--namespace=muster-system", "--dry-run=client", *settings)
     text = done.stdout.partition("NOTES:")[2]

@@ -22,12 +22,7 @@ def test_the_commands_it_names_are_whole(helm: Program, chart: Path) -> None:
 
 
 @pytest.mark.parametrize(("namespace", "warned"), [("default", True), ("muster-system", False)])
-def test_who_exempts_the_namespace_default_is_told(
-    helm: Program,
-    chart: Path,
-    namespace: str,
-    warned: bool,  # noqa: FBT001
-) -> None:
+def test_who_exempts_the_namespace_default_is_told(helm: Program, chart: Path, namespace: str, warned: bool) -> None:
     """Without --namespace it is the release's own, which no webhook looks at."""
     pretend = ("--dry-run=client", "--set", "image.repository=own/muster")
     done = helm("install", "muster", str(chart), "--namespace", namespace, *pretend)
@@ -39,7 +34,7 @@ def test_who_exempts_the_namespace_default_is_told(
     ("selector", "told"),
     [("{}", False), ('{"matchExpressions": []}', False), ('{"matchLabels": {"muster": "pilot"}}', True)],
 )
-def test_who_selects_namespaces_is_reminded(helm: Program, chart: Path, selector: str, told: bool) -> None:  # noqa: FBT001
+def test_who_selects_namespaces_is_reminded(helm: Program, chart: Path, selector: str, told: bool) -> None:
     """A workload in any other namespace runs without muster, and says nothing."""
     pretend = (
         "--dry-run=client",

@@ -55,7 +55,7 @@ def test_volcanos_pods_are_known_by_the_names_that_the_chart_is_told(
 
 
 @pytest.mark.parametrize(("mode", "seen"), [("deny", True), ("warn", True), ("off", False)])
-def test_whose_a_queue_is_holds_without_validation(render: Render, mode: str, seen: bool) -> None:  # noqa: FBT001
+def test_whose_a_queue_is_holds_without_validation(render: Render, mode: str, seen: bool) -> None:
     webhooks = render(f"validation={mode}").webhooks()
     assert {"podgroups.muster.dev", "queues.pods.muster.dev"} <= set(webhooks)
     assert ("queues.muster.dev" in webhooks) is seen

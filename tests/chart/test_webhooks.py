@@ -84,7 +84,7 @@ _MAKERS: tuple[dict[str, str], ...] = (
 
 @pytest.mark.parametrize("labels", _MAKERS, ids=lambda labels: " ".join(labels.values()) or "nobody's")
 @pytest.mark.parametrize("claims", [False, True])
-def test_a_pod_is_seen_once(default: Rendered, labels: dict[str, str], claims: bool) -> None:  # noqa: FBT001
+def test_a_pod_is_seen_once(default: Rendered, labels: dict[str, str], claims: bool) -> None:
     """And not at all what is no member: of KubeRay's the clean-up pods. But all that say they are members are seen."""
     labels = {**labels, GANG: "g"} if claims else labels
     expressions = [default.webhooks()[name]["objectSelector"]["matchExpressions"] for name in PODS]

@@ -75,7 +75,7 @@ def test_events_are_read_as_kubectl_aligns_them() -> None:
         ("needs cpu 1", "needs memory 1", False),
     ],
 )
-def test_numbers_and_random_ends_are_all_that_may_differ(one: str, other: str, same: bool) -> None:  # noqa: FBT001
+def test_numbers_and_random_ends_are_all_that_may_differ(one: str, other: str, same: bool) -> None:
     assert (alike(one) == alike(other)) is same
 
 

@@ -290,7 +290,7 @@ async def test_an_overloaded_apiserver_is_given_the_time_that_it_asks_for(
     things.api.create(accounts, {"metadata": {"name": "reader"}})
     token = str(things.api.create(f"{accounts}/reader/token", {"spec": {}})["status"]["token"])
 
-    async def login(_: bool) -> str:  # noqa: FBT001 - the signature of a login
+    async def login(_: bool) -> str:
         return f"Bearer {token}"
 
     async with Client(Connection(proxy.url, login=login), user_agent="muster-test") as client:

@@ -262,5 +262,5 @@ def order(output: Path) -> Order:
     ("another machine", "10.0.0.1:5000/team", False),
     ("a name that begins alike", "localhost.test:5000", False),
 )
-def test_only_loopback_may_do_without_tls(registry: str, local: bool) -> None:  # noqa: FBT001
+def test_only_loopback_may_do_without_tls(registry: str, local: bool) -> None:
     assert is_loopback(registry) is local

@@ -96,11 +96,7 @@ def namespaces() -> Iterator[Namespaces]:
     ("memory that no min names", {"min": {"cpu": "2"}}, {}, {"cpu": "1", "memory": "1Mi"}, True),
 )
 def test_what_muster_says_never_runs_the_scheduler_refuses_and_nothing_else(
-    namespaces: Namespaces,
-    own: JSON,
-    others: JSON,
-    requests: JSON,
-    refused: bool,  # noqa: FBT001
+    namespaces: Namespaces, own: JSON, others: JSON, requests: JSON, refused: bool
 ) -> None:
     """First the scheduler says the opposite, so that its word is of these quotas."""
     limits = NamespaceLimits()

@@ -112,7 +112,7 @@ def _files(part: Part) -> set[Path]:
 
 @pytest.mark.usefixtures("_checkout")
 @pytest.mark.parametrize("everything", [True, False])
-def test_every_test_is_in_one_part(everything: bool) -> None:  # noqa: FBT001 (a case)
+def test_every_test_is_in_one_part(everything: bool) -> None:
     files = [file for part in [*quick(), *parts(everything=everything)] for file in _files(part)]
     assert sorted(files) == sorted((_ROOT / "tests").rglob("test_*.py"))
 

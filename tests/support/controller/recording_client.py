@@ -350,6 +350,11 @@ class Harness:
                 return written
         raise AssertionError(f"never settles: {written[-20:]}")
 
+    async def catch_up(self) -> list[str]:
+        """Show the stores what the test has changed in the cluster, and settle."""
+        self.watch()
+        return await self.settle()
+
     def drop_workload(self, manifest: JSON) -> None:
         """The RayCluster is gone."""
         workload_store(self.cluster, RAY_CLUSTER).apply("deleted", made(RAY_CLUSTER.decoded, manifest))

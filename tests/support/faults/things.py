@@ -135,7 +135,7 @@ async def watching(
 async def through(proxy: FaultyApiserver, cluster: Testbed) -> AsyncIterator[Client]:
     """Connect to the cluster by way of the proxy, as its administrator."""
 
-    async def login(_: bool) -> str:  # noqa: FBT001 - the signature of a login
+    async def login(_: bool) -> str:
         return f"Bearer {cluster.admin_token}"
 
     async with Client(Connection(proxy.url, login=login), user_agent="muster-test") as client:

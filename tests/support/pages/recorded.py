@@ -130,7 +130,7 @@ def keep_refusal(reason: Reason, text: str) -> None:
     )
 
 
-def _keep(name: str, text: str, same: bool) -> None:  # noqa: FBT001
+def _keep(name: str, text: str, same: bool) -> None:
     """Write the record anew, where that is asked for and it is not the same; else insist that it is."""
     file = _FOLDER / f"{name}.txt"
     if not same and os.environ.get("MUSTER_REWRITE"):

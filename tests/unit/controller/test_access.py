@@ -135,8 +135,7 @@ async def test_a_running_gang_replaces_what_it_loses_and_does_not_grow() -> None
     del harness.client.pods["w-0"]
     harness.client.pods["w-2"] = ray_pod("w-2", "workers")
     harness.client.pods["w-3"] = ray_pod("w-3", "workers")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["head", "w-1", "w-2"]
     assert "no room yet for" in harness.annotations(GROUP)[MESSAGE]
 
@@ -152,8 +151,7 @@ async def test_who_runs_in_a_queue_that_was_closed_to_it_is_not_told_that_it_is_
         one["metadata"]["annotations"] |= {HOLD: "true"} if one["metadata"]["name"] == held else {}
         harness.set_queue(one)
     harness.client.pods["w-2"] = ray_pod("w-2", "workers")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert "no room yet for" in harness.annotations(GROUP)[MESSAGE]
     assert "on hold" not in harness.annotations(GROUP)[MESSAGE]
 
@@ -228,16 +226,13 @@ async def test_a_pod_that_binds_itself_to_a_gangs_group_takes_of_its_queue() -> 
     harness = harness_of(queue(cpu="8", memory="64Gi"))
     await harness.settle()
     harness.client.pods["big"] = pod("big", annotations={"scheduling.k8s.io/group-name": GROUP}, **asks)
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert str(harness.term.ledger.used("q")["cpu"]) == "8"
     harness.client.pods["w-2"] = ray_pod("w-2", "workers")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert "w-2" not in harness.open_pods()
     del harness.client.pods["big"]
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert "w-2" in harness.open_pods()
 
 
@@ -257,8 +252,7 @@ async def test_a_podgroup_that_slipped_into_a_queue_of_others_gets_no_room_and_i
     ]
     asks = {**template("2")["spec"], "nodeName": "node-1", "schedulingGates": []}
     harness.client.pods["runs"] = pod("runs", annotations={"scheduling.k8s.io/group-name": "slipped"}, **asks)
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert str(ledger.used("q")["cpu"]) == "2"
     relabelled(harness, team="ml")
     await harness.settle()

@@ -42,13 +42,11 @@ def pods(of: str, **roles: int) -> list[JSON]:
 async def come(world: Harness, made: Iterable[JSON] = ()) -> list[str]:
     """These pods are made, and what is open runs; gives what is open then."""
     world.client.pods |= {one["metadata"]["name"]: one for one in made}
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     for one in world.client.pods.values():
         if not one["spec"]["schedulingGates"] and one["status"]["phase"] == "Pending":
             one["spec"]["nodeName"], one["status"]["phase"] = "n", "Running"
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     return world.open_pods()
 
 

@@ -82,11 +82,9 @@ async def test_it_is_managed_when_all_of_its_pods_are_new() -> None:
     harness = harness_of(*OLD)
     await harness.settle()
     harness.client.pods.clear()
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     harness.client.pods.update({pod["metadata"]["name"]: pod for pod in members()})
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
     assert harness.annotations(GROUP)[ADMITTED] == "uid-demo"
     assert [reason for reason, _ in said(harness)] == ["NotManaged", "Admitted"]
@@ -113,8 +111,7 @@ async def test_a_group_that_asks_for_the_whole_gang_does_not_keep_a_part_of_it()
     harness = harness_of(*members(), groups=[pod_group(admitted="uid-demo")], queues=[queue(cpu="9")])
     await harness.settle()
     harness.client.pods["demo-w-1"] = old_pod("demo-w-1")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.client.groups[GROUP]["spec"] == {"minMember": 1, "queue": "q"}
 
 
@@ -124,11 +121,9 @@ async def test_its_numbers_and_its_mark_come_back_with_the_last_old_pod_gone() -
     await harness.settle()
     whole = harness.client.groups[GROUP]["spec"]
     harness.client.pods["demo-w-1"] = old_pod("demo-w-1")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     harness.client.pods["demo-w-1"] = ray_pod("demo-w-1", meta={"uid": "uid-next"})
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.client.groups[GROUP]["spec"] == whole
     assert harness.annotations(GROUP)[ADMITTED] == "uid-demo"
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
@@ -146,13 +141,11 @@ async def test_what_was_admitted_before_does_not_count_for_pods_that_are_all_new
     harness.client.pods.clear()
     harness.client.pods["demo-w-1"] = old_pod("demo-w-1")
     harness.client.pods.update({pod["metadata"]["name"]: pod for pod in rivals})
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["demo-w-1", "other-head", "other-w"]
     del harness.client.pods["demo-w-1"]
     harness.client.pods.update({pod["metadata"]["name"]: pod for pod in members()})
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["other-head", "other-w"]
     assert harness.annotations(GROUP)[STATE] == "WaitingForQuota"
 
@@ -179,8 +172,7 @@ async def test_what_held_pods_of_a_workload_left_alone_take_is_not_given_away() 
     harness = harness_of(OLD[0], *members()[1:], workloads=[ray_cluster(), other])
     await harness.settle()
     harness.client.pods.update({pod["metadata"]["name"]: pod for pod in rivals})
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
 
 

@@ -27,8 +27,7 @@ def waits(ledger: Ledger, queue: str = "q") -> None:
     ("it is gone", lambda ledger: ledger.forget(KEY), False),
 )
 async def test_a_gang_was_passed_if_it_still_waits_where_it_waited(
-    meanwhile: Callable[[Ledger], None],
-    noted: bool,  # noqa: FBT001
+    meanwhile: Callable[[Ledger], None], noted: bool
 ) -> None:
     """Between a decision and its mark others go on."""
     term = Harness().term

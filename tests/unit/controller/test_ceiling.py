@@ -40,8 +40,7 @@ async def comes(world: Harness, name: str, role: str = "workers", cpu: str = "1"
     made = ray_pod(name, role, cluster="runs", owner_uid="uid-runs")
     made["spec"]["containers"][0]["resources"]["requests"] |= {"cpu": cpu, **requests}
     world.client.pods[name] = made
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     place(world)
     await world.settle()
     return name in world.open_pods()
@@ -138,8 +137,7 @@ async def test_a_place_is_free_again_when_what_left_the_gang_is_gone() -> None:
     why = "pods that left it, or take long to end, still hold cpu 1 and memory 1Gi"
     assert world.annotations(RUNS)[MESSAGE].endswith(f"no room yet for cpu 1 and memory 1Gi more (again); {why}")
     del world.client.pods["runs-1"]
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert "again" in world.open_pods()
     assert used(world) == "2"
 
@@ -148,8 +146,7 @@ async def test_a_gang_that_loses_a_pod_to_nobody_holds_no_more_for_it() -> None:
     """A pod that is taken out of its gang to be looked at runs in its place: the queue's room is as before."""
     world = await running()
     strip(world.client.pods["runs-1"], "no owner")
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert used(world) == "2"
 
 
@@ -161,14 +158,12 @@ async def test_what_left_a_gang_is_not_given_to_others_while_its_replacements_fi
     for number, role in enumerate(ROLES):
         strip(world.client.pods[f"runs-{number}"], "no owner")
         world.client.pods[f"again-{number}"] = ray_pod(f"again-{number}", role, cluster="runs", owner_uid="uid-runs")
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert len(world.open_pods()) == 4
     large, pods = gang("large", cpus, created="2026-11-21T11:00:00Z")
     world.set_workload(large)
     world.client.pods |= {one["metadata"]["name"]: one for one in pods}
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     world.now += 301.0
     for key in world.cluster.gangs():
         world.queue.add(key)
@@ -205,8 +200,7 @@ async def test_what_takes_long_to_end_is_not_replaced_beside_itself(
 ) -> None:
     world = await running(4)
     end(world, "runs-1", seconds, grace)
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     world.now += later
     assert await comes(world, "again") is opened
 
@@ -229,8 +223,7 @@ async def test_pods_that_were_taken_out_of_a_suspended_gang_do_not_keep_it_from_
     suspended["spec"]["suspend"] = True
     world.set_workload(suspended)
     del world.client.pods["runs-0"]
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert used(world) == "1"
     world.set_workload(gang("runs", 2)[0])
     assert not await comes(world, "h", "headgroup")
@@ -249,8 +242,7 @@ def bound(name: str) -> JSON:
 async def test_what_others_bind_to_a_gang_takes_none_of_its_places() -> None:
     world = await running(2)
     world.client.pods["bound"] = bound("bound")
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert used(world) == "3"
     del world.client.pods["runs-1"]
     assert await comes(world, "again")
@@ -279,8 +271,7 @@ async def plain_gang(*cpus: str) -> Harness:
 
 async def joins(world: Harness, *pods: JSON) -> list[str]:
     world.client.pods |= {one["metadata"]["name"]: one for one in pods}
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     return world.open_pods()
 
 

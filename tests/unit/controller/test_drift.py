@@ -79,8 +79,7 @@ async def test_somebody_who_writes_over_musters_annotations_is_answered_less_and
     for pod in harness.client.pods.values():
         pod["spec"]["nodeName"] = "node-1"
     harness.client.groups[GROUP]["status"]["phase"] = "Running"
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     right, repairs = dict(harness.annotations(GROUP)), 0
     for _ in range(300):
         harness.client.groups[GROUP]["metadata"]["annotations"] |= theirs
@@ -147,8 +146,7 @@ async def test_a_gang_whose_group_is_fought_over_is_served_all_the_same() -> Non
     assert harness.client.groups[GROUP]["spec"]["minMember"] == 2
     harness.client.pods["demo-w-9"] = ray_pod("demo-w-9")
     del harness.client.pods["demo-w-1"]
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-9"]
 
 
@@ -169,7 +167,7 @@ async def test_a_leader_that_comes_in_the_middle_of_it_believes_no_claim_that_is
 
 
 @cases("broken", ("raised", False), ("broken by an edit", True))
-async def test_a_new_leader_believes_what_was_written_with_the_mark(broken: bool) -> None:  # noqa: FBT001
+async def test_a_new_leader_believes_what_was_written_with_the_mark(broken: bool) -> None:
     """A tenant raises his workload, writes the group's numbers after it, and strips who owns them."""
     harness = await scaled_up()
     assert json.loads(harness.annotations(GROUP)[ADMITTED_FOR]) == {**GIVEN, "queue": "q"}
@@ -271,8 +269,7 @@ async def test_a_group_that_an_operator_makes_in_the_same_moment_is_not_touched(
     with pytest.raises(ApiError, match="Conflict"):
         await harness.work()
     assert made(PodGroup, harness.client.groups[GROUP]) == before
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert [reason for _, reason, _ in harness.events()] == ["ForeignPodGroup"]
     assert harness.open_pods() == []
 
@@ -336,8 +333,7 @@ async def test_the_second_of_two_namesakes_runs_when_the_first_is_gone() -> None
     harness.drop_workload(ray_cluster())
     for name in [name for name in harness.client.pods if name.startswith("demo")]:
         del harness.client.pods[name]
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["job-0", "job-1", "job-2"]
     assert harness.client.groups[GROUP]["metadata"]["ownerReferences"][0]["uid"] == "uid-job"
     assert harness.annotations(GROUP)[STATE] == "Admitted"

@@ -75,7 +75,7 @@ async def test_a_namespace_holds_no_more_than_its_quota_in_all_queues_and_the_ot
 
 
 @cases("grows", ("the quota grows", True), ("the other ends", False))
-async def test_the_next_starts_when_there_is_room(grows: bool) -> None:  # noqa: FBT001
+async def test_the_next_starts_when_there_is_room(grows: bool) -> None:
     large, pods = gang("large", 3, "2026-11-21T10:00:00Z")
     world = harness((large, pods), gang("small", 2, "2026-11-21T11:00:00Z", "r"))
     await world.settle()
@@ -162,8 +162,7 @@ async def test_an_elastic_gang_grows_no_further_than_its_quota() -> None:
     run(world, "large")
     more = gang("large", 4, "2026-11-21T10:00:00Z")[1][-1]
     world.client.pods[more["metadata"]["name"]] = more
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert "no room yet for cpu 1" in world.annotations(LARGE)[MESSAGE]
     world.set_elastic_quota(quota("4"))
     await world.settle()

@@ -155,8 +155,7 @@ async def replaced() -> Harness:
     del world.client.pods["w-1"]
     world.watch()
     world.client.pods |= {pod["metadata"]["name"]: pod for pod in members("w-2", held=True)}
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     return world
 
 
@@ -170,8 +169,7 @@ async def test_the_place_of_an_evicted_member_is_open_again_after_five_seconds_a
     assert world.open_pods() == ["h", "w-0", "w-2"]
     del world.client.pods["w-2"]
     world.client.pods |= {pod["metadata"]["name"]: pod for pod in members("w-3", held=True)}
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.open_pods() == ["h", "w-0", "w-3"]
 
 
@@ -210,8 +208,7 @@ async def ending(pod: str, *, cpu: str = "9") -> Harness:
     )
     for there in world.client.pods.values():
         there["spec"]["nodeName"] = "n"
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     evict(world, pod)
     await world.settle()
     return world
@@ -227,8 +224,7 @@ def evict(world: Harness, pod: str) -> None:
 async def comes(world: Harness, name: str, role: str = "headgroup") -> None:
     """The operator makes another pod."""
     world.client.pods[name] = ray_pod(name, role)
-    world.watch()
-    await world.settle()
+    await world.catch_up()
 
 
 @cases("cpu", ("there is room", "9"), ("its room alone", "3"))

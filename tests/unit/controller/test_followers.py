@@ -33,8 +33,7 @@ def follower(role: str = "w", number: int = 1, of: int = 0) -> JSON:
 
 async def let_come(harness: Harness, *pods: JSON) -> None:
     harness.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
 
 
 def place(harness: Harness) -> None:
@@ -154,7 +153,6 @@ async def test_a_job_set_that_starts_again_starts_with_its_leaders() -> None:
     place(harness)
     await let_come(harness, *(follower(number=number, of=of) for of in range(2) for number in range(1, 4)))
     harness.client.pods.clear()
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     await let_come(harness, *leaders(life="-again"))
     assert harness.open_pods() == ["w-0-0", "w-1-0"]

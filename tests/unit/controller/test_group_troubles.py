@@ -16,8 +16,7 @@ async def test_the_group_of_a_former_workload_is_deleted_by_uid_and_recreated() 
     harness = demo(groups=[pod_group(owner_uid="uid-old", admitted="uid-old")])
     assert await harness.work() == [f"delete {GROUP}"]
     assert harness.client.writes[0].uid == f"uid-{GROUP}"
-    harness.watch()
-    assert (await harness.settle())[:2] == [f"muster {GROUP}", f"mark {GROUP}"]
+    assert (await harness.catch_up())[:2] == [f"muster {GROUP}", f"mark {GROUP}"]
 
 
 async def test_a_group_that_is_being_deleted_is_not_deleted_again() -> None:
@@ -100,8 +99,7 @@ async def test_what_drifted_is_put_right() -> None:
     harness.client.groups[GROUP]["spec"]["queue"] = "q"
     harness.client.groups[GROUP]["spec"]["minResources"] = {"cpu": "1"}
     harness.client.groups[GROUP]["spec"]["minMember"] = 9
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.client.groups[GROUP]["spec"]["minMember"] == 3
 
 
@@ -110,8 +108,7 @@ async def test_a_deleted_group_of_a_running_gang_comes_back_with_its_mark() -> N
     await harness.settle()
     harness.client.groups.clear()
     harness.client.applied.clear()
-    harness.watch()
-    written = await harness.settle()
+    written = await harness.catch_up()
     assert written[:2] == [f"muster {GROUP}", f"mark {GROUP}"]
 
 

@@ -162,13 +162,11 @@ async def test_of_replicas_with_several_hosts_whole_ones_start() -> None:
     await harness.settle()
     assert harness.open_pods() == ["head", "w-0", "w-1", "w-2", "w-3"]
     harness.client.pods |= {"w-4": _host("w-4", "c")}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert "w-4" not in harness.open_pods(), "its other host is not there yet"
     assert "what starts together lacks pods: 1 of workers" in harness.annotations("ray-demo-pg")[MESSAGE]
     harness.client.pods |= {"w-5": _host("w-5", "c")}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert {"w-4", "w-5"} <= set(harness.open_pods())
 
 
@@ -181,17 +179,14 @@ async def test_the_room_of_a_pod_that_dies_is_taken_once(*, gone: bool) -> None:
     harness.set_workload(ray_cluster(workers(replicas=3)))
     for name in harness.open_pods():
         harness.client.pods[name]["spec"]["nodeName"] = "node"
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     harness.client.pods["demo-w-0"]["metadata"]["deletionTimestamp"] = "2026-11-21T10:10:00Z"
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert "demo-w-2" in harness.open_pods()
     if gone:
         del harness.client.pods["demo-w-0"]
     harness.client.pods["demo-w-3"] = ray_pod("demo-w-3")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert "demo-w-3" not in harness.open_pods()
     assert "; no room yet for cpu 1 and memory 1Gi more (demo-w-3); " in harness.annotations(GROUP)[MESSAGE]
 
@@ -230,13 +225,11 @@ async def test_nobody_takes_the_room_of_a_lost_head_though_its_gang_has_grown(sc
         del harness.client.pods["a-head"]
     else:
         harness.client.pods["a-head"]["status"]["phase"] = "Failed"
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert "b-head" not in harness.open_pods()
     harness.client.pods.pop("a-head", None)
     harness.client.pods |= {"a-head-2": pod("a-head-2", "headgroup"), "a-more-2": pod("a-more-2")}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["a-head-2", "a-more"]
 
 
@@ -276,8 +269,7 @@ async def test_what_a_write_without_an_answer_may_have_opened_keeps_its_room() -
     with suppress(Unreachable):
         await harness.work()
     harness.client.pods["a-worker-1"] = sooner
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["a-head", "a-worker-2"]
 
 
@@ -298,8 +290,7 @@ async def test_pods_that_a_role_gained_from_another_are_awaited_by_no_replacemen
     del harness.client.pods["s-1"]
     harness.client.pods["l-1"] = of_large("l-1")
     harness.set_workload(cluster(1, 2))
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["head", "l-0", "s-0"]
     spec = harness.client.groups[GROUP]["spec"]
     assert (spec["minMember"], spec["minTaskMember"]) == (3, {"headgroup": 1, "small": 1, "large": 1})

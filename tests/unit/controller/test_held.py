@@ -129,8 +129,7 @@ async def test_when_its_held_pods_are_gone_it_is_as_it_says() -> None:
     await waits.settle()
     waits.client.pods = {name: one for name, one in waits.client.pods.items() if not name.startswith("late-")}
     waits.client.pods["late-new"] = beside("late-new")
-    waits.watch()
-    await waits.settle()
+    await waits.catch_up()
     assert waits.annotations(LATE)[STATE] == "NotManaged"
     assert waits.term.ledger.waiting("q") == []
 
@@ -150,8 +149,7 @@ async def test_a_pod_that_comes_past_muster_opens_nothing(stranger: JSON) -> Non
     await waits.settle()
     before = waits.client.groups[LATE]["spec"]
     waits.client.pods["stranger"] = stranger
-    waits.watch()
-    await waits.settle()
+    await waits.catch_up()
     assert (opened(waits), waits.client.groups[LATE]["spec"]) == ([], before)
     assert "pods that came without muster open nothing (stranger)" in waits.annotations(LATE)[MESSAGE]
     waits.set_queue(queue(cpu="8"))
@@ -164,8 +162,7 @@ async def test_pods_older_than_the_gang_open_no_more_than_there_is_room_for() ->
     waits = full()
     await waits.settle()
     waits.client.pods["old"] = beside("old", created="2026-11-21T09:00:00Z")
-    waits.watch()
-    await waits.settle()
+    await waits.catch_up()
     assert (opened(waits), waits.annotations(LATE)[STATE]) == ([], "NotManaged")
     waits.set_queue(queue(cpu="6"))
     await waits.settle()
@@ -211,15 +208,13 @@ async def test_to_leave_and_come_back_larger_is_growth(away: Callable[[Harness],
     runs = harness((workload, pods), groups=[group], cpu="2")
     await runs.settle()
     away(runs)
-    runs.watch()
-    await runs.settle()
+    await runs.catch_up()
     assert runs.annotations("ray-runs-pg")[STATE] == "NotManaged"
     runs.client.pods.pop("past", None)
     runs.set_workload(of_runs({"volcano.sh/queue-name": "q"}, 4))
     for number in (2, 3):
         runs.client.pods[f"runs-{number}"] = ray_pod(f"runs-{number}", cluster="runs", owner_uid="uid-runs")
-    runs.watch()
-    await runs.settle()
+    await runs.catch_up()
     assert runs.open_pods() == ["runs-0", "runs-1"]
     assert str(runs.term.ledger.used("q")["cpu"]) == "2"
 
@@ -271,8 +266,7 @@ async def test_a_gang_that_somebody_else_opens_pod_by_pod_is_admitted_as_what_he
     spec = waits.client.groups[LATE]["spec"]
     for number in range(4):
         waits.client.pods[f"late-{number}"]["spec"]["schedulingGates"] = []
-        waits.watch()
-        await waits.settle()
+        await waits.catch_up()
         assert waits.client.groups[LATE]["spec"] == spec
         assert str(waits.term.ledger.used("q")["cpu"]) == str(5 + number)
         waits.now += 4
@@ -284,8 +278,7 @@ async def test_of_a_gang_of_which_somebody_else_opens_a_part_that_part_is_admitt
     waits = full()
     await waits.settle()
     waits.client.pods["late-0"]["spec"]["schedulingGates"] = []
-    waits.watch()
-    await waits.settle()
+    await waits.catch_up()
     assert waits.client.groups[LATE]["spec"]["minMember"] == 4
     assert ADMITTED not in waits.annotations(LATE)
     assert waits.queue.statistics().delayed
@@ -304,13 +297,11 @@ async def test_a_gang_that_is_opened_once_more_is_waited_for_once_more() -> None
     for uid in ("uid-first", "uid-second"):
         waits.client.pods["late-0"]["metadata"]["uid"] = uid
         waits.client.pods["late-0"]["spec"]["schedulingGates"] = []
-        waits.watch()
-        await waits.settle()
+        await waits.catch_up()
         assert waits.client.groups[LATE]["spec"]["minMember"] == 4
         waits.client.pods["late-0"]["metadata"]["uid"] += "-replaced"
         waits.client.pods["late-0"]["spec"]["schedulingGates"] = [{"name": GATE}]
-        waits.watch()
-        await waits.settle()
+        await waits.catch_up()
         waits.now += 60
 
 
@@ -341,8 +332,7 @@ async def test_a_plain_gang_is_held_when_its_pods_opt_out() -> None:
     await held.settle()
     for n in range(2):
         held.client.pods[f"late-{n}"]["metadata"]["labels"][MANAGED] = "false"
-    held.watch()
-    await held.settle()
+    await held.catch_up()
     assert opened(held) == []
 
 
@@ -390,8 +380,7 @@ async def test_where_muster_is_required_what_opts_out_waits_like_all_others() ->
     waits = full(namespaces=[space])
     waits.set_workload(late(**{MANAGED: "false", "volcano.sh/queue-name": "q"}))
     waits.client.pods["old"] = beside("old", created="2026-11-21T09:00:00Z")
-    waits.watch()
-    await waits.settle()
+    await waits.catch_up()
     assert (opened(waits), waits.annotations(LATE)[STATE]) == ([], "WaitingForQuota")
     assert not any(reason == "StillHeld" for _, reason, _ in waits.events())
     waits.set_queue(queue(cpu="8"))

@@ -214,7 +214,7 @@ async def test_estimates_are_no_writes_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("waits_first", [True, False])
-async def test_the_claim_of_a_gang_ends_by_its_estimate_from_the_first_moment(waits_first: bool) -> None:  # noqa: FBT001
+async def test_the_claim_of_a_gang_ends_by_its_estimate_from_the_first_moment(waits_first: bool) -> None:
     """Also where no PodGroup has said it yet; and another leader sees the same."""
     harness = nightly(queues=[queue(cpu="4", annotations={HOLD: "true"} if waits_first else {})])
     harness.history = known(1, 2, 9)

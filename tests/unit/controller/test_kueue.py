@@ -139,8 +139,7 @@ async def test_of_an_admitted_gang_nothing_more_is_opened_when_kueue_takes_it_ba
     says(harness, *conditions)
     del harness.client.pods["demo-w-1"]
     harness.client.pods["demo-w-2"] = ray_pod("demo-w-2")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["demo-head", "demo-w-0"]
 
 
@@ -204,8 +203,7 @@ async def test_an_admitted_gang_keeps_its_admitter_and_one_that_waits_does_not()
     harness.set_namespace(namespace())
     del harness.client.pods["demo-w-1"]
     harness.client.pods["demo-w-2"] = ray_pod("demo-w-2")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-2"]
     waiting = demo(*PENDING)
     await waiting.settle()
@@ -231,8 +229,7 @@ async def test_what_kueue_has_admitted_counts_in_its_schedulers_queue_for_the_ga
     harness.set_namespace(namespace())
     harness.set_workload(ray_cluster(name="other", uid="uid-other"))
     harness.client.pods |= {pod["metadata"]["name"]: pod for pod in members("other")}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
 
 

@@ -44,8 +44,7 @@ async def _steps(count: int, *, runs: bool) -> int:
     assert len(harness.open_pods()) == (count if runs else 0)
     for pod in harness.client.pods.values() if runs else ():
         pod["spec"]["nodeName"] = "node"
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     # It is left alone for a moment after a look.
     await harness.reconciler.reconcile(KEY)
     steps = _Steps()

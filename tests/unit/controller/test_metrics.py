@@ -168,11 +168,9 @@ async def test_nothing_is_kept_of_gangs_that_are_gone() -> None:
     assert kept["reports"] > 0
     harness.client.pods.clear()
     harness.drop_workload(ray_cluster())
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     harness.client.groups.clear()
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert set(harness.reconciler.kept().values()) == {0}
 
 
@@ -185,11 +183,9 @@ async def test_no_later_look_is_kept_of_gangs_that_are_gone() -> None:
     assert harness.queue.statistics().delayed == 1
     harness.client.pods.clear()
     workload_store(harness.cluster, PYTORCH_JOB).apply("deleted", made(PYTORCH_JOB.decoded, job))
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     harness.client.groups.clear()
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.queue.statistics().delayed == 0
 
 
@@ -201,13 +197,11 @@ async def test_nothing_is_kept_of_rivals_that_are_gone() -> None:
     for number in range(3):
         stray = pod(f"stray-{number}", labels={GANG: GROUP}, annotations={GROUP_NAME: GROUP, GANG_SIZE: "2"})
         harness.client.pods["stray"] = stray
-        harness.watch()
-        await harness.settle()
+        await harness.catch_up()
         assert harness.reconciler.kept()["reports"] == before["reports"] + 1
     assert len(harness.events_on("Pod")) == 3
     del harness.client.pods["stray"]
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.reconciler.kept() == before
 
 
@@ -317,8 +311,7 @@ async def test_the_cluster_measures_how_true_its_planned_starts_are() -> None:
         del world.client.pods[name]
     for manifest in (runs, small[0]):
         world.drop_workload(manifest)
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.annotations(LARGE)[STATE] == "Admitted"
     below = {bound: count for (_, bound), count in of(world.registry, "muster_start_error_seconds_bucket").items()}
     assert below["-900.0"] == 1, "it started an hour earlier, less a minute"

@@ -124,8 +124,7 @@ async def test_an_admitted_gang_grows_by_the_rules_of_the_queue_that_it_is_in() 
     await harness.settle()
     harness.set_workload(moved)
     harness.client.pods["w-2"] = ray_pod("w-2")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["head", "w-0", "w-1"]
 
 
@@ -158,7 +157,6 @@ async def test_a_workload_that_is_made_again_at_once_gets_its_own_queue_and_numb
     roles = {"h-2": "headgroup", "x-0": "workers", "x-1": "workers"}
     harness.client.pods.clear()
     harness.client.pods |= {name: ray_pod(name, role, owner_uid="uid-2", held=held) for name, role in roles.items()}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     spec = harness.client.groups[GROUP]["spec"]
     assert (spec["queue"], spec["minMember"], spec["minResources"]["cpu"]) == ("p", 3, "3")

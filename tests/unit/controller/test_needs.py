@@ -35,13 +35,11 @@ async def crashed(replicas: int = 1) -> Harness:
     await world.settle()
     for name in ("h", "w"):
         world.client.pods[name]["spec"]["nodeName"] = "n"
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.annotations("ray-b-pg")[STATE] == "WaitingForQuota"
     for name in ("h", "w"):
         del world.client.pods[name]
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     return world
 
 
@@ -55,8 +53,7 @@ async def test_the_places_of_crashed_pods_are_as_large_as_they_were(*, restart: 
     assert json.loads(world.annotations(GROUP)[ADMITTED_FOR])["needs"] == {"cpu": "4", "memory": "2Gi"}
     assert world.client.groups[GROUP]["spec"]["minResources"] == {"cpu": "2", "memory": "2Gi"}, "as the workload says"
     world.client.pods |= {"h2": member("h2", "headgroup"), "w2": member("w2")}
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.open_pods() == ["h2", "w2"]
 
 
@@ -73,12 +70,10 @@ async def test_a_replacement_that_others_added_to_is_as_large_as_the_pod_before_
     large = member("w2")
     large["spec"]["containers"].append({"name": "more", "resources": {"requests": {"cpu": "1m"}}})
     world.client.pods |= {"h2": member("h2", "headgroup"), "w2": large}
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.open_pods() == ["b-h", "b-w", "h2"]
     world.client.pods["w3"] = member("w3")
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.open_pods() == ["b-h", "b-w", "h2", "w3"]
 
 

@@ -178,8 +178,7 @@ async def a_gang_that_waits(group: JSON) -> Harness:
     harness = Harness(workloads=clusters, pods=pods[2:], queues=[queue(cpu="3")])
     await harness.settle()
     harness.client.pods |= {pod["metadata"]["name"]: pod for pod in pods[:2]}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     harness.now += 30
     harness.queue.add(KEY)
     await harness.settle()
@@ -213,8 +212,7 @@ async def test_what_happens_during_a_touch_is_heeded_after_it(what: str, monkeyp
     await harness.reconciler.reconcile(KEY)
     assert touched
     monkeypatch.undo()
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == []
 
 
@@ -361,7 +359,7 @@ async def test_a_workload_that_cannot_be_touched_is_told_of_in_the_log(caplog: p
     ("failed", {"status": {"conditions": [{"type": "Failed", "status": "True"}]}}, False),
     ("not failed", {"status": {"conditions": [{"type": "Failed", "status": "False"}]}}, True),
 )
-async def test_which_jobs_lack_pods(job: JSON, short: bool) -> None:  # noqa: FBT001
+async def test_which_jobs_lack_pods(job: JSON, short: bool) -> None:
     async with FaultyApiserver.serving() as server, server.client() as client:
         server.on("LIST", reply(listing(7, manifest("demo-a-0", 5, uid="u", **job), {"metadata": "broken"})))
         found = await LiveReader(client).short_jobs("team", BY_NAME)

@@ -32,8 +32,7 @@ async def running(cpu: str, *, beside: bool) -> Harness:
     assert len(harness.open_pods()) == len(harness.client.pods)
     for pod in harness.client.pods.values():
         pod["spec"]["nodeName"] = "n"
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     return harness
 
 
@@ -42,8 +41,7 @@ async def anew(harness: Harness, *names: str, cpu: str = "2") -> list[str]:
     harness.set_workload(demo(cpu))
     for name in names:
         harness.client.pods[name] = member(name, cpu)
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     return [name for name in harness.open_pods() if name in ROLES]
 
 
@@ -67,8 +65,7 @@ async def test_a_larger_replacement_queues_again_as_a_whole(*, restarted: bool) 
     for name in ROLES:
         del harness.client.pods[f"other-{name}"]
     harness.drop_workload(ray_cluster(name="other", uid="uid-other"))
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == list(ROLES)
 
 

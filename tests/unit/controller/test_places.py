@@ -86,8 +86,7 @@ async def test_a_resumed_workload_queues_again() -> None:
     await harness.settle()
     store.apply("modified", made(RayCluster, ray_cluster()))
     harness.client.pods |= {item["metadata"]["name"]: item for item in members()}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["other-head", "other-w-0", "other-w-1"]
     assert harness.annotations(GROUP)[STATE] == "WaitingForQuota"
 
@@ -155,8 +154,7 @@ async def test_a_replacement_is_opened_at_once() -> None:
     await harness.settle()
     del harness.client.pods["demo-w-1"]
     harness.client.pods["demo-w-2"] = ray_pod("demo-w-2")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-2"]
 
 
@@ -164,8 +162,7 @@ async def test_a_surplus_member_waits_and_starts_when_there_is_room() -> None:
     harness = demo(queues=[queue(cpu="3", memory="6Gi")])
     await harness.settle()
     harness.client.pods["demo-w-2"] = ray_pod("demo-w-2")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
     assert harness.annotations(GROUP)[MESSAGE].endswith("; no room yet for cpu 1 and memory 1Gi more (demo-w-2)")
     harness.set_queue(queue(cpu="4", memory="6Gi"))
@@ -178,8 +175,7 @@ async def test_of_many_surplus_members_three_are_named() -> None:
     harness = demo(queues=[queue(cpu="3", memory="6Gi")])
     await harness.settle()
     harness.client.pods |= {f"demo-w-{number}": ray_pod(f"demo-w-{number}") for number in range(2, 8)}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     said = harness.annotations(GROUP)[MESSAGE]
     assert said.endswith("no room yet for cpu 6 and memory 6Gi more (demo-w-2, demo-w-3, demo-w-4 and 3 more)")
 
@@ -234,8 +230,7 @@ async def test_pods_of_a_former_workload_of_the_name_take_room() -> None:
     store.apply("added", made(RayCluster, ray_cluster(uid="uid-new")))
     new = ray_pod("new-head", "headgroup", owner_uid="uid-new")
     harness.client.pods[new["metadata"]["name"]] = new
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
     pods_go(harness)
     await harness.settle()
@@ -243,7 +238,7 @@ async def test_pods_of_a_former_workload_of_the_name_take_room() -> None:
 
 
 @cases("follows", ("deleted", False), ("deleted and made anew", True))
-async def test_pods_of_a_deleted_workload_whose_gates_were_just_opened_take_room(follows: bool) -> None:  # noqa: FBT001
+async def test_pods_of_a_deleted_workload_whose_gates_were_just_opened_take_room(follows: bool) -> None:
     """The watch of pods is behind, and shows them as held: they may run all the same."""
     harness = two()
     await harness.work()
@@ -281,8 +276,7 @@ async def test_the_room_of_a_suspended_workload_is_free_when_its_mark_is_gone() 
     await harness.settle()
     store.apply("modified", made(RayCluster, ray_cluster()))
     harness.client.pods |= {item["metadata"]["name"]: item for item in members()}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
 
 

@@ -95,23 +95,19 @@ async def test_pods_that_come_while_the_former_ones_end_queue_as_any_others() ->
     harness.client.pods["b"] = other_gang("b")
     for name in ("a0", "a1"):
         _end(harness.client.pods[name], on="somewhere")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.annotations("pair")[STATE] == "Finished"
     del harness.client.pods["a1"]
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["a0", "b"]
     for second, name in enumerate(("n0", "n1"), start=30):
         harness.client.pods[name] = member(name, second=second)
-        harness.watch()
-        await harness.settle()
+        await harness.catch_up()
         assert harness.open_pods() == ["a0", "b"]
     assert harness.annotations("pair")[STATE] == "WaitingForQuota"
     for name in ("a0", "b"):
         del harness.client.pods[name]
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["n0", "n1"]
 
 
@@ -122,12 +118,10 @@ async def test_its_podgroup_does_not_wait_for_pods_that_never_had_a_node() -> No
     assert harness.open_pods() == ["a", "b"]
     for one in harness.client.pods.values():
         _end(one)
-    harness.watch()
-    assert await harness.settle() == ["delete pair"]
+    assert await harness.catch_up() == ["delete pair"]
     for name in ("c", "d"):
         harness.client.pods[name] = member(name, second=30)
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     # They are a gang of their own, for which there is room.
     assert harness.open_pods()[-2:] == ["c", "d"]
     assert harness.annotations("pair")[STATE] == "Admitted"
@@ -146,14 +140,12 @@ async def test_pods_that_come_while_its_podgroup_is_kept_do_not_start_by_the_for
         else:
             # A watch that was behind shows both steps as one.
             del harness.client.pods[name]
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     left = ["a", "b", "z"] if stay else ["z"]
     assert harness.open_pods() == left
     for name in ("c", "d"):
         harness.client.pods[name] = member(name, second=30)
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == left
     assert harness.annotations("pair")[STATE] == "WaitingForQuota"
 
@@ -178,11 +170,9 @@ async def test_the_apiserver_is_not_asked_for_pods_that_this_leader_saw_go() -> 
     # It is admitted no more.
     assert await harness.settle() == ["muster-ledger pair"]
     del harness.client.pods["a"]
-    harness.watch()
-    assert await harness.settle() == []
+    assert await harness.catch_up() == []
     harness.client.pods.clear()
-    harness.watch()
-    assert await harness.settle() == ["delete pair"]
+    assert await harness.catch_up() == ["delete pair"]
     harness = Harness(groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
     harness.alive.add("pair")
     assert await harness.settle() == []
@@ -196,8 +186,7 @@ async def test_pods_that_come_one_by_one_are_no_write_each() -> None:
         one = member(name)
         one["metadata"]["annotations"] = {**one["metadata"]["annotations"], "muster.dev/gang-size": "4"}
         harness.client.pods[name] = one
-        harness.watch()
-        written.append([says for says in await harness.settle() if says.startswith("muster ")])
+        written.append([says for says in await harness.catch_up() if says.startswith("muster ")])
     assert written == [["muster pair"], [], [], ["muster pair"]]
     assert harness.client.groups["pair"]["spec"]["minResources"]["cpu"] == "4"
     assert harness.open_pods() == ["a", "b", "c", "d"]
@@ -227,18 +216,15 @@ async def test_the_place_of_a_member_that_crashed_is_kept() -> None:
     bound = {"muster.dev/gang-size": "1", "scheduling.k8s.io/group-name": "rival"}
     harness.client.pods["r"] = member("r", second=2)
     harness.client.pods["r"]["metadata"] |= {"labels": rival, "annotations": bound}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["a"]
     harness.restart()
     await harness.settle()
     harness.client.pods["c"] = member("c", second=3)
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["a", "c"]
     del harness.client.pods["a"], harness.client.pods["c"]
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["r"]
 
 
@@ -259,8 +245,7 @@ async def test_a_workload_of_the_same_name_is_a_rival_and_takes_nothing_from_a_g
     was = harness.client.groups["pair"]["metadata"]["uid"]
     harness.client.pods |= {one["metadata"]["name"]: one for one in job()}
     harness.set_workload(pytorch_job(name="pair", uid="uid-job-pair", labels={"volcano.sh/queue-name": "q"}))
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["a", "b"]
     assert [write.says for write in harness.client.writes if write.verb == "delete"] == []
     assert harness.client.groups["pair"]["metadata"]["uid"] == was
@@ -269,13 +254,11 @@ async def test_a_workload_of_the_same_name_is_a_rival_and_takes_nothing_from_a_g
 
     del harness.client.pods["b"]
     harness.client.pods["c"] = member("c", second=1)
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["a", "c"]
 
     del harness.client.pods["a"], harness.client.pods["c"]
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["pair-0", "pair-1", "pair-m"]
 
 
@@ -291,12 +274,10 @@ async def test_a_rival_whose_pods_come_and_go_is_told_once() -> None:
             one["metadata"]["name"]: {**one, "metadata": {**one["metadata"], "uid": f"{one['metadata']['uid']}-{life}"}}
             for one in job()
         }
-        harness.watch()
-        await harness.settle()
+        await harness.catch_up()
         for one in job():
             del harness.client.pods[one["metadata"]["name"]]
-        harness.watch()
-        await harness.settle()
+        await harness.catch_up()
     assert [reason for _, reason, _ in harness.events()].count("ForeignPodGroup") == 1
     workload_store(harness.cluster, PYTORCH_JOB).apply("deleted", made(PYTORCH_JOB.decoded, rival))
     await harness.settle()
@@ -311,8 +292,7 @@ async def test_plain_pods_of_a_workloads_name_are_told_whose_it_is() -> None:
     )
     await harness.settle()
     harness.client.pods |= {"a": member("a"), "b": member("b", second=1)}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["pair-0", "pair-1", "pair-m"]
     told = [(event["regarding"]["name"], event["reason"]) for event in harness.events_on("Pod")]
     assert told == [("a", "ForeignPodGroup")]

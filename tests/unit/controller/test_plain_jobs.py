@@ -37,8 +37,7 @@ async def started(pods: Iterable[JSON]) -> Harness:
     for one in harness.client.pods.values():
         one["status"]["phase"] = "Running"
         one["spec"]["nodeName"] = "n"
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == sorted(harness.client.pods)
     return harness
 
@@ -46,14 +45,12 @@ async def started(pods: Iterable[JSON]) -> Harness:
 async def ended(harness: Harness, **phases: str) -> None:
     for name, phase in phases.items():
         harness.client.pods[name]["status"]["phase"] = phase
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
 
 
 async def come(harness: Harness, *pods: JSON) -> None:
     harness.client.pods |= {one["metadata"]["name"]: one for one in pods}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     # What a gang lacks is said after a moment.
     harness.now += 10
     harness.reconciler.gang_changed(KEY)

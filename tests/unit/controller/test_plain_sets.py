@@ -39,8 +39,7 @@ async def test_a_waiting_stateful_set_that_is_made_smaller_starts() -> None:
     for name in ("web-1", "web-2", "web-3"):
         del harness.client.pods[name]
     harness.client.pods["web-1"] = of_set("web-1", second=40, size="2")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["web-0", "web-1"]
     assert harness.client.groups["web"]["spec"]["minMember"] == 2
     harness.restart()
@@ -51,8 +50,7 @@ async def test_a_waiting_stateful_set_that_is_made_smaller_starts() -> None:
 async def test_a_waiting_stateful_set_that_is_given_to_another_queue_waits_there() -> None:
     harness = await waiting()
     harness.client.pods["web-3"] = of_set("web-3", second=40, queue_="large")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["web-0", "web-1", "web-2", "web-3"]
     assert harness.client.groups["web"]["spec"]["queue"] == "large"
 
@@ -62,6 +60,5 @@ async def test_a_pod_of_another_maker_does_not_make_a_gang_smaller() -> None:
     for name in ("web-2", "web-3"):
         del harness.client.pods[name]
     harness.client.pods["other"] = of_set("other", second=40, size="2", maker="other")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == []

@@ -26,8 +26,7 @@ async def placed(status: JSON, **changes: Any) -> Harness:  # noqa: ANN401 - of 
     for name, pod in world.client.pods.items():
         pod["spec"]["nodeName"] = "n"
         pod["status"] = status if name == "demo-w-1" else READY
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     return world
 
 

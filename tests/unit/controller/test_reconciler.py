@@ -177,7 +177,7 @@ async def test_a_refused_mark_gives_the_room_back() -> None:
 
 @cases("took_effect", ("written all the same", True), ("not written", False))
 @cases("error", ("silence", Unreachable("silent")), ("500", ApiError(500, "", "broken")))
-async def test_a_mark_of_unknown_fate_keeps_its_room(error: ApiError, took_effect: bool) -> None:  # noqa: FBT001
+async def test_a_mark_of_unknown_fate_keeps_its_room(error: ApiError, took_effect: bool) -> None:
     """Else the room would be given to another gang, while the mark may stand in the cluster."""
     harness = demo(classes=[priority_class("high", 1000)])
     harness.client.took_effect = took_effect
@@ -219,8 +219,7 @@ async def test_running_is_said_when_volcano_says_so() -> None:
     harness = demo()
     await harness.settle()
     harness.client.groups[GROUP]["status"] = {"phase": "Running"}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.annotations(GROUP)[STATE] == "Running"
     assert [reason for _, reason, _ in harness.events()] == ["Admitted", "Running"]
 
@@ -246,7 +245,6 @@ async def test_of_a_gang_that_is_gone_nothing_is_remembered() -> None:
     harness.client.pods.clear()
     harness.client.groups.clear()
     harness.drop_workload(manifest)
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert list(harness.term.expectations._of) == []
     assert harness.term.reporter._said == {}

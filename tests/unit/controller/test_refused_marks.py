@@ -89,8 +89,7 @@ async def test_it_is_tried_at_once_when_its_pod_group_has_changed() -> None:
     world = await refused(times=1)
     world.set_queue(queue(cpu="9"))
     world.client.groups[LARGE]["metadata"]["annotations"]["team/note"] = "shorter"
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.open_pods() == ["large-0", "large-1", "large-2", "small-0", "small-1"]
 
 
@@ -112,6 +111,5 @@ async def test_until_its_last_moment_others_start_before_it() -> None:
     await world.settle()
     world.set_workload(workload)
     world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.open_pods() == ["small-0", "small-1", "third-0", "third-1", "third-2"]

@@ -92,8 +92,7 @@ async def test_its_place_goes_to_who_waited_meanwhile() -> None:
     harness = await stuck(neighbour=True)
     await after(harness, 300)
     harness.client.pods |= {pod["metadata"]["name"]: pod for pod in pods("new-")}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["o-head", "o-w-0", "o-w-1"]
     assert harness.annotations(GROUP)[STATE] == "WaitingForQuota"
     assert harness.annotations(GROUP)[REQUEUED_AT] == text_of(START + 300)
@@ -106,8 +105,7 @@ async def test_it_queues_again_behind_those_who_waited_meanwhile() -> None:
     harness.set_queue(queue(state="Closed", cpu="3", memory="9Gi"))
     await after(harness, 300)
     harness.client.pods |= {pod["metadata"]["name"]: pod for pod in pods("new-")}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == []
     harness.set_queue(queue(cpu="3", memory="9Gi"))
     await harness.settle()
@@ -118,8 +116,7 @@ async def test_recreated_where_nobody_waits_it_is_admitted_again() -> None:
     harness = await stuck()
     await after(harness, 300)
     harness.client.pods |= {pod["metadata"]["name"]: pod for pod in pods("new-")}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["new-head", "new-w-0", "new-w-1"]
     assert harness.annotations(GROUP)[ADMITTED_AT] == text_of(START + 300)
     assert REQUEUED_AT not in harness.annotations(GROUP)
@@ -159,8 +156,7 @@ async def test_pods_that_somebody_opened_since_are_not_deleted() -> None:
     for pod in pods("new-", held=False):
         pod["metadata"] |= made
         harness.client.pods[pod["metadata"]["name"]] = pod
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert not [write for write in harness.client.writes if write.verb == "delete" and write.name.startswith("new-")]
     assert harness.annotations(GROUP)[ADMITTED] == "uid-demo"
 
@@ -187,8 +183,7 @@ async def test_the_time_doubles_while_the_gang_finds_no_node() -> None:
                 break
         taken.append(harness.now - since)
         harness.client.pods = {pod["metadata"]["name"]: pod for pod in pods(f"{len(taken)}-")}
-        harness.watch()
-        await harness.settle()
+        await harness.catch_up()
     assert taken == [300, 600, 1200, 2400]
 
 

@@ -85,13 +85,11 @@ class _Scene(Harness):
         for one in self.client.pods.values():
             one["spec"]["nodeName"] = "real"
             one["status"]["phase"] = "Running"
-        self.watch()
-        await self.settle()
+        await self.catch_up()
 
     async def comes(self, *pods: JSON) -> None:
         self.client.pods |= {one["metadata"]["name"]: one for one in pods}
-        self.watch()
-        await self.settle()
+        await self.catch_up()
 
     def used(self, name: str) -> int:
         used: int = self.term.ledger.used(name).get("cpu", ZERO).nano // 10**9

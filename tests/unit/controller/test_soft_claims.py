@@ -25,8 +25,7 @@ async def test_a_gang_unplaced_after_five_minutes_is_in_nobodys_way() -> None:
     condition = {"type": "Unschedulable", "status": "True", "message": "3/4 tasks in gang unschedulable"}
     world.client.groups[LARGE]["status"] = {"phase": "Inqueue", "conditions": [condition]}
     world.now += 301
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.annotations(LARGE)[STATE] == "Unschedulable"
     assert world.annotations(LARGE)[MESSAGE].endswith("the scheduler finds no place: 3/4 tasks in gang unschedulable")
     assert world.annotations(SMALL)[STATE] == "Admitted"
@@ -54,8 +53,7 @@ async def test_a_claim_is_hard_again_when_the_gang_gets_a_node() -> None:
     await world.settle()
     world.client.pods["large-0"]["spec"]["nodeName"] = "n"
     world.now += 301
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.annotations(LARGE)[STATE] == "Admitted"
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
 
@@ -72,8 +70,7 @@ async def test_a_soft_claim_keeps_no_room_with_volcano_until_the_gang_gets_a_nod
     await world.settle()
     assert world.client.groups[LARGE]["spec"]["minResources"] == {"cpu": "0", "memory": "0"}
     world.client.pods["large-0"]["spec"]["nodeName"] = "n"
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.client.groups[LARGE]["spec"]["minResources"] == reserved
 
 
@@ -88,8 +85,7 @@ async def test_a_gang_all_of_whose_pods_crash_at_once_keeps_their_places_for_fiv
     world.now += 500.0
     for pod in crashing[1]:
         del world.client.pods[pod["metadata"]["name"]]
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert [world.annotations(name)[STATE] for name in (RUNS, LARGE)] == ["Admitted", "WaitingForQuota"]
     world.now += 300.0
     world.queue.add(GangKey("team", RUNS))
@@ -136,16 +132,14 @@ async def test_a_workload_at_rest_keeps_no_room_with_volcano_until_it_waits_agai
     assert world.client.groups[RUNS]["spec"]["minResources"] == reserved, "Volcano keeps nothing for it yet"
     world.client.pods.clear()
     world.client.groups[RUNS]["status"] = {"phase": "Inqueue"}
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.client.groups[RUNS]["spec"]["minResources"] == {"cpu": "0", "memory": "0"}
     world.restart()
     await world.settle()
     assert world.client.groups[RUNS]["spec"]["minResources"] == {"cpu": "0", "memory": "0"}
     world.set_workload(workload)
     world.client.pods |= {pod["metadata"]["name"]: pod for pod in gang("runs", 2)[1]}
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.client.groups[RUNS]["spec"]["minResources"] == reserved
     assert world.annotations(RUNS)[STATE] == "Admitted"
 
@@ -161,8 +155,7 @@ async def test_a_gang_that_lacks_pods_keeps_no_room_with_volcano_until_it_has_th
     await world.settle()
     assert world.client.groups[LARGE]["spec"]["minResources"] == {"cpu": "0", "memory": "0"}
     world.client.pods[pods[2]["metadata"]["name"]] = pods[2]
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.client.groups[LARGE]["spec"]["minResources"] == reserved
     assert world.annotations(LARGE)[STATE] == "Admitted"
 
@@ -247,8 +240,7 @@ async def test_surplus_that_finds_no_node_stands_in_nobodys_way() -> None:
     assert "the scheduler finds no place for cpu 8 and memory 8Gi of it, which others may use" in said
     for number in range(1, 9):
         world.client.pods[f"w{number}"]["spec"]["nodeName"] = "n"
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.term.ledger.used("q")["cpu"].nano == 15 * 10**9, "with a node it counts again"
 
 
@@ -279,16 +271,14 @@ async def test_a_gang_that_has_lost_all_its_pods_keeps_its_room_above_its_own_qu
     await world.settle()
     for pod in runs[1]:
         del world.client.pods[pod["metadata"]["name"]]
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     await later(world, 301)
     assert admitted(world, "other") == []
     again = {f"new-{pod['metadata']['name']}": pod for pod in gang("runs", 4)[1]}
     for name, pod in again.items():
         pod["metadata"] |= {"name": name, "uid": name}
     world.client.pods |= again
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.open_pods() == sorted(again)
 
 
@@ -309,8 +299,7 @@ async def test_pods_that_are_being_deleted_keep_their_room_until_they_are_gone(*
     world.drop_workload(runs[0])
     if group_goes:
         del world.client.groups[RUNS]
-        world.watch()
-        await world.settle()
+        await world.catch_up()
     pods = [pod["metadata"]["name"] for pod in runs[1]]
     deleting(world, *pods)
     await later(world, 0)
@@ -319,8 +308,7 @@ async def test_pods_that_are_being_deleted_keep_their_room_until_they_are_gone(*
     assert admitted(world, "large") == []
     for name in pods:
         del world.client.pods[name]
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert admitted(world, "large") == ["large"]
 
 
@@ -364,13 +352,11 @@ async def test_a_replacement_does_not_wait_for_the_end_of_its_own_predecessor() 
     await world.settle()
     assert admitted(world, "small") == [], "they are there yet"
     world.client.pods |= {"x0": ray_pod("x0"), "x1": ray_pod("x1")}
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert {"x0", "x1"} <= set(world.open_pods())
     for name in ("w0", "w1"):
         del world.client.pods[name]
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert admitted(world, "small") == [], "its new members have its place"
 
 

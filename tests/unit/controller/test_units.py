@@ -84,7 +84,7 @@ async def all_looked_at(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-async def test_another_leader_finishes_a_replica_before_anybody_has_its_room(strict: bool) -> None:  # noqa: FBT001
+async def test_another_leader_finishes_a_replica_before_anybody_has_its_room(strict: bool) -> None:
     harness = await half_open(NotLeaderError("lost"), strict=strict)
     comes(harness)
     harness.restart()
@@ -108,7 +108,7 @@ async def test_another_leader_whose_write_fails_too_keeps_the_rest_of_a_replica_
 
 
 @pytest.mark.parametrize("strict", [False, True])
-async def test_after_a_write_that_failed_the_rest_asks_for_no_room(strict: bool) -> None:  # noqa: FBT001
+async def test_after_a_write_that_failed_the_rest_asks_for_no_room(strict: bool) -> None:
     harness = await half_open(ApiError(500, "", "broken"), strict=strict)
     comes(harness)
     await harness.reconciler.reconcile(SMALL)
@@ -118,7 +118,7 @@ async def test_after_a_write_that_failed_the_rest_asks_for_no_room(strict: bool)
 
 
 @pytest.mark.parametrize("marked", [True, False])
-async def test_its_room_is_kept_while_the_scheduler_takes_others_back(marked: bool) -> None:  # noqa: FBT001
+async def test_its_room_is_kept_while_the_scheduler_takes_others_back(marked: bool) -> None:
     """Meanwhile nothing beyond the minimum is opened; without an answer nobody knows whether the mark is there."""
     harness = await half_open(ApiError(500, "", "broken")) if marked else await not_marked(ApiError(500, "", "broken"))
     harness.client.pods["w-1"]["status"] = {"phase": "Running", "conditions": [LEAVES]}
@@ -158,8 +158,7 @@ async def test_a_gang_that_runs_is_said_to_run_while_it_grows() -> None:
     harness = world()
     await harness.settle()
     harness.client.groups[GROUP]["status"] = {"phase": "Running"}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     second_comes(harness)
     harness.client.fails["patch x-0"] = [ApiError(500, "", "broken")]
     with contextlib.suppress(ApiError):
@@ -179,7 +178,7 @@ async def test_what_may_not_be_marked_keeps_no_room_from_those_before_it() -> No
 
 @pytest.mark.parametrize("restarts", [False, True])
 @cases("marked", ("all open", False), ("the mark still there", True))
-async def test_what_comes_for_an_evicted_host_needs_room(restarts: bool, marked: bool) -> None:  # noqa: FBT001
+async def test_what_comes_for_an_evicted_host_needs_room(restarts: bool, marked: bool) -> None:
     """The scheduler took it back for another gang, which has its room now; the other host of it runs on."""
     harness = await half_open(NotLeaderError("lost"))
     mark = harness.annotations(GROUP)[ADMITTED_FOR]

@@ -95,7 +95,7 @@ async def test_a_gang_that_moves_to_another_queue_and_back_has_not_been_bypassed
     ("refused", ApiError(422, "Invalid", "refused by a policy"), False),
     ("perhaps written", Unreachable("silent"), True),
 )
-async def test_a_start_that_is_refused_is_no_bypass(error: ApiError, counts: bool) -> None:  # noqa: FBT001
+async def test_a_start_that_is_refused_is_no_bypass(error: ApiError, counts: bool) -> None:
     world = small_behind_large()
     world.client.fails[f"mark {SMALL}"] = [error]
     with pytest.raises(ApiError):
@@ -195,8 +195,7 @@ async def test_numbers_whose_write_failed_are_written_all_the_same(*, took_effec
     second, pods = gang("second", 3, created="2026-11-21T11:00:00Z")
     world.client.pods |= {pod["metadata"]["name"]: pod for pod in pods}
     world.set_workload(second)
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.annotations(LARGE)[MESSAGE].endswith("position 1 of 2 waiting")
     world.drop_workload(second)
     for pod in pods:
@@ -320,8 +319,7 @@ async def test_a_new_workload_of_a_name_has_not_been_bypassed_as_the_former_was(
         pod["metadata"]["uid"] += "-new"
         pod["metadata"]["ownerReferences"][0]["uid"] = "uid-new"
     world.set_workload(large)
-    world.watch()
-    await world.settle()
+    await world.catch_up()
     assert world.annotations(LARGE)[STATE] == "WaitingForQuota"
     assert PASSED_SINCE not in world.annotations(LARGE)
 

@@ -83,8 +83,7 @@ async def test_a_jobset_whose_first_wave_is_over_starts_as_a_gang_of_what_is_lef
     assert harness.client.groups["set"]["spec"]["minTaskMember"] == {"then": 2}
     assert harness.open_pods() == [], "a part of it was started"
     harness.client.pods["then-1"] = of_wave("then-1", "then")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["then-0", "then-1"]
 
 
@@ -95,8 +94,7 @@ async def test_an_admitted_jobset_stays_what_it_was_admitted_as_when_its_first_w
     before = harness.client.groups["set"]["spec"]
     harness.client.pods = {name: of_wave(name, "then") for name in ("then-0", "then-1")}
     workload_store(harness.cluster, JOB_SET).apply("modified", made(JobSet, waves(first=1)))
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["then-0", "then-1"]
     assert harness.client.groups["set"]["spec"] == before
 
@@ -121,14 +119,12 @@ async def test_a_jobset_resumed_in_the_middle_that_restarts_queues_again_as_a_wh
     for name in ("then-0", "then-1"):
         harness.client.pods[name] = of_wave(name, "then")
     if not at_once:
-        harness.watch()
-        await harness.settle()
+        await harness.catch_up()
         assert harness.open_pods() == ["f", "other"], "a part of it was started"
     if dies:
         harness.restart()
     del harness.client.pods["f"]
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["other"], "a part of it was started"
     assert harness.annotations("set")[STATE] == "WaitingForQuota"
     await goes(harness, "other")
@@ -141,8 +137,7 @@ async def test_a_jobset_that_restarts_as_it_was_admitted_has_kept_its_place() ->
         del harness.client.pods[name]
     harness.set_workload(waves())
     harness.client.pods["again"] = of_wave("again", "first")
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["again", "runs"]
 
 
@@ -166,15 +161,13 @@ async def second_wave(cpu: str, *names: str, beside: str = "", **annotations: st
     for name in (*(f"{name}-first" for name in names), *([beside] if beside else [])):
         assert name in harness.open_pods()
         harness.client.pods[name]["spec"]["nodeName"] = "n"
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     for name in names:
         del harness.client.pods[f"{name}-first"]
         harness.client.pods |= {f"{name}-{n}": of_wave(f"{name}-{n}", "then", name) for n in range(2)}
     for name in names:
         workload_store(harness.cluster, JOB_SET).apply("modified", made(JobSet, waves(name, first=1)))
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     return harness
 
 
@@ -193,8 +186,7 @@ async def test_with_coscheduling_too_a_wave_comes_after_one_of_which_no_pod_is_l
     await harness.settle()
     assert harness.open_pods() == ["first"]
     harness.client.pods = {name: of(name, "then") for name in ("then-0", "then-1")}
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == [], "the first wave may come again"
     harness.set_workload(waves(first=1))
     await harness.settle()
@@ -255,20 +247,17 @@ async def test_a_later_wave_leaves_the_room_of_a_lost_pod_of_the_wave_before() -
     assert harness.open_pods() == names[:3]
     harness.client.pods["first-0"]["status"]["phase"] = "Succeeded"
     harness.client.pods["serve-0"]["status"]["phase"] = "Failed"
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == names[:3]
     harness.client.pods["serve-1"]["status"]["phase"] = "Succeeded"
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == names
 
 
 async def test_a_later_wave_of_which_a_pod_is_lacking_says_so() -> None:
     harness = await second_wave("1", "set")
     del harness.client.pods["set-1"]
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.annotations("set")[MESSAGE].endswith("; what starts together lacks pods: 1 of then")
 
 
@@ -307,16 +296,14 @@ async def comes(harness: Harness, name: str, cpu: str) -> None:
     workload, pod_ = cluster(name, cpu)
     workload_store(harness.cluster, RAY_CLUSTER).apply("added", made(RayCluster, workload))
     harness.client.pods[name] = pod_
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
 
 
 async def goes(harness: Harness, name: str) -> None:
     """It is deleted, with its pod."""
     del harness.client.pods[name]
     harness.drop_workload(cluster(name, "1")[0])
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
 
 
 async def test_a_later_wave_is_bypassed_for_as_long_as_its_queues_patience_and_not_for_ever() -> None:
@@ -364,8 +351,7 @@ async def test_the_wave_of_a_jobset_that_is_gone_stands_in_nobodys_way() -> None
     for name in ("set-0", "set-1"):
         del harness.client.pods[name]
     workload_store(harness.cluster, JOB_SET).apply("deleted", made(JobSet, waves()))
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     assert harness.open_pods() == ["runs", "small"]
 
 
@@ -377,8 +363,7 @@ async def test_a_later_wave_is_kept_back_by_nobody_who_waits_for_what_its_gang_h
     older["metadata"]["creationTimestamp"] = ""
     workload_store(harness.cluster, RAY_CLUSTER).apply("added", made(RayCluster, older))
     harness.client.pods["older"] = pod_
-    harness.watch()
-    await harness.settle()
+    await harness.catch_up()
     await comes(harness, "small", "500m")
     await goes(harness, "small")
     await comes(harness, "next", "500m")

@@ -133,8 +133,7 @@ async def test_of_queues_in_a_ring_each_is_read_once() -> None:
     ("nobody can tell", ApiError(503, "", "busy"), True),
 )
 async def test_a_gang_that_is_in_another_queue_goes_by_no_other_ones_mode(
-    where: JSON | ApiError | None,
-    held: bool,  # noqa: FBT001
+    where: JSON | ApiError | None, held: bool
 ) -> None:
     """Relabelled while it runs: its new pods are bound to its PodGroup, and so to the queue that it holds room in."""
     cluster = ray_cluster(labels={"volcano.sh/queue-name": "free"})

@@ -176,7 +176,7 @@ async def test_a_pod_of_a_trainjob_whose_runtime_is_gone_is_refused() -> None:
 @pytest.mark.parametrize(
     ("policy", "held"), [pytest.param("AtStartup", True, id="at startup"), ("WaitForWorkersReady", False)]
 )
-async def test_a_launcher_is_its_mpijobs_and_one_that_comes_later_is_not_held(policy: str, held: bool) -> None:  # noqa: FBT001
+async def test_a_launcher_is_its_mpijobs_and_one_that_comes_later_is_not_held(policy: str, held: bool) -> None:
     reader = Reader({"jobs/demo-x": of(JOB, owner=MPI_JOB)})
     job = of(MPI_JOB, mpiReplicaSpecs=LAUNCHER, launcherCreationPolicy=policy)
     result = await bound(launcher(), knowing(reader, workloads=[job]))
@@ -220,10 +220,7 @@ MADE = "2026-11-21T10:00:00Z"
 @pytest.mark.parametrize(
     ("created", "held"), [pytest.param(MADE, False, id="this one's"), ("2026-11-21T09:59:59Z", True)]
 )
-async def test_beside_an_unmanaged_pod_those_of_its_jobset_pass_untouched(
-    created: str,
-    held: bool,  # noqa: FBT001
-) -> None:
+async def test_beside_an_unmanaged_pod_those_of_its_jobset_pass_untouched(created: str, held: bool) -> None:
     """A Job stands between them and the JobSet; one that is older than that is of a former JobSet."""
     old = job_set_pod()
     old["metadata"] |= {"name": "old", "creationTimestamp": created}

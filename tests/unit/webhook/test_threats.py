@@ -272,7 +272,7 @@ def _lane(name: str = "q", parent: str = "", *, closed: bool = False) -> JSON:
     ("beside one", [_lane(parent="top"), _lane("top"), _lane("theirs", "top", closed=True)], True),
     ("an open one", [_lane()], True),
 )
-async def test_nobody_learns_what_a_closed_queue_uses(queues: list[JSON], told: bool) -> None:  # noqa: FBT001
+async def test_nobody_learns_what_a_closed_queue_uses(queues: list[JSON], told: bool) -> None:
     """A forged namespace opens it to a question, and a yes or no to every size would tell the number."""
     answers = []
     for used in ("0", "39"):

@@ -201,11 +201,7 @@ def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
     ("Kubernetes' own, as any pod", "default-scheduler", False, False),
     ("the one that the command knows", "volcano", True, False),
 )
-def test_pods_of_a_scheduler_that_the_command_was_not_told_of_are_no_riddle(
-    name: str,
-    held: bool,  # noqa: FBT001
-    told: bool,  # noqa: FBT001
-) -> None:
+def test_pods_of_a_scheduler_that_the_command_was_not_told_of_are_no_riddle(name: str, held: bool, told: bool) -> None:
     pods = gang("demo", held=held, schedulerName=name)
     visible = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]))
     unknown = said(ray_cluster(), pods, visible)["unknown"]

@@ -183,9 +183,7 @@ def test_context_that_is_wrong_is_named_with_its_field(command: Command, context
 
 @pytest.mark.parametrize(("source", "allowed"), [("volcano", True), ("muster", False)])
 def test_of_two_queues_of_one_name_that_of_the_queue_source_counts(
-    command: Command,
-    source: str,
-    allowed: bool,  # noqa: FBT001
+    command: Command, source: str, allowed: bool
 ) -> None:
     """A repository may still have the Queues from which `muster migrate-queues` made GangQueues."""
     large = f"{QUEUE}metadata: {{name: q}}\nspec: {{capability: {{cpu: 4}}}}"

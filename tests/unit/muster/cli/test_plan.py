@@ -390,10 +390,7 @@ def test_a_job_without_the_opt_in_is_left_alone_in_a_namespace_that_is_opted_in(
     ("until it is whole", queue(), {"gate": "assemble"}, True),
 )
 def test_where_the_gate_is_off_the_patch_has_none(
-    command: Command,
-    context: str,
-    values: dict[str, Any],
-    held: bool,  # noqa: FBT001
+    command: Command, context: str, values: dict[str, Any], held: bool
 ) -> None:
     said = command.run("plan", "-o", "json", *command.values(**values), "-f", command.file(f"{ray()}---\n{context}"))
     (role,) = said.entries[0]["roles"]

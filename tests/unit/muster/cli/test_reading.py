@@ -58,7 +58,7 @@ async def test_quotas_that_may_not_be_listed_are_told_of() -> None:
 
 
 @pytest.mark.parametrize("everywhere", [True, False])
-async def test_a_user_of_one_namespace_sees_its_own_quota(everywhere: bool) -> None:  # noqa: FBT001
+async def test_a_user_of_one_namespace_sees_its_own_quota(everywhere: bool) -> None:
     """The sum of all is then unknown, and bounds nothing."""
     visible = ClusterSnapshot.empty(read_settings("test", "{elasticQuotas: true, schedulers: [coscheduling]}"))
     all_of_them = reply(listing(1, *QUOTAS)) if everywhere else FORBIDDEN

@@ -92,9 +92,7 @@ def plan_of_every_family(command: Command) -> list[str]:
     ("a dumb terminal", {"TERM": "dumb"}, False),
 )
 def test_colours_are_for_terminals_that_show_them(
-    command: Command,
-    environment: dict[str, str],
-    coloured: bool,  # noqa: FBT001
+    command: Command, environment: dict[str, str], coloured: bool
 ) -> None:
     shown = on_terminal(*plan_of_every_family(command), environment=environment)
     assert shown.code == 1

@@ -70,6 +70,6 @@ def test_one_that_cannot_be_read_is_logged_and_leaves_the_others_in_force(caplog
 
 
 @pytest.mark.parametrize("wanted", [False, True])
-def test_the_controller_watches_them_only_where_it_is_told_to(wanted: bool) -> None:  # noqa: FBT001
+def test_the_controller_watches_them_only_where_it_is_told_to(wanted: bool) -> None:
     cluster = Cluster(elastic_quotas=wanted)
     assert (ELASTIC_QUOTAS in [one.resource for one in cluster.watched()]) is wanted

@@ -83,7 +83,7 @@ def test_a_workload_is_found_by_its_owner_or_its_label() -> None:
 
 
 @cases("labelled", ("in a queue of Kueue's", True), ("in none", False))
-def test_of_plain_pods_kueue_holds_its_own(labelled: bool) -> None:  # noqa: FBT001 - a parameter of pytest's
+def test_of_plain_pods_kueue_holds_its_own(labelled: bool) -> None:
     """By a gate of its own; its Workloads of pod groups are many pods'."""
     labels = {"muster.dev/gang": "plain", **({"kueue.x-k8s.io/queue-name": "team"} if labelled else {})}
     pod = ray_pod("p-0")
@@ -117,11 +117,7 @@ def of_job(conditions: list[JSON], uid: str = "uid-j") -> JSON:
     ("resumed by hand", PENDING, False),
     ("evicted", EVICTED, False),
 )
-def test_the_pods_of_a_job_are_admitted_with_the_job(
-    conditions: list[JSON],
-    admitted: bool,  # noqa: FBT001 - a parameter of pytest's
-    queue: str | None,
-) -> None:
+def test_the_pods_of_a_job_are_admitted_with_the_job(conditions: list[JSON], admitted: bool, queue: str | None) -> None:
     """Kueue holds no pod by a gate whose Job it manages, and puts its label on none."""
     answer = seen(kueue=[of_job(conditions)], key=PLAIN, pods=[plain("j-0", job="uid-j", queue=queue)])
     assert answer.admitted is admitted

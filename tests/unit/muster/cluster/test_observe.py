@@ -104,7 +104,7 @@ def test_requests_are_those_of_the_pod_not_of_the_template() -> None:
     ("more than all", [HEAD, ray_pod("w-0"), ray_pod("w-1"), ray_pod("w-2")], True),
     ("one has ended", [HEAD, ray_pod("w-0"), ray_pod("w-1", phase="Failed")], False),
 )
-def test_assembled_means_that_every_role_has_its_minimum(pods: list[JSON], assembled: bool) -> None:  # noqa: FBT001
+def test_assembled_means_that_every_role_has_its_minimum(pods: list[JSON], assembled: bool) -> None:
     assert seen(*pods).assembled is assembled
 
 
@@ -179,7 +179,7 @@ def test_a_pytorch_job_is_seen_alike() -> None:
     ("ours and marked", pod_group(admitted="uid-demo"), True, "uid-demo"),
     ("somebody else's", pod_group(ours=False), False, ""),
 )
-def test_whose_the_group_is(group: JSON, ours: bool, marked: str) -> None:  # noqa: FBT001
+def test_whose_the_group_is(group: JSON, ours: bool, marked: str) -> None:
     view = seen(groups=[group])
     assert (view.ours, view.marked_for) == (ours, marked)
 

@@ -36,9 +36,7 @@ events = st.tuples(
 @cases("follows", ("from the beginning", True), ("from the first question on", False))
 @given(st.lists(events, max_size=20), st.sets(st.integers(0, 2)))
 def test_whatever_happens_it_is_the_sum_of_what_runs(
-    follows: bool,  # noqa: FBT001
-    happens: list[tuple[int, int, str, int]],
-    holds: set[int],
+    follows: bool, happens: list[tuple[int, int, str, int]], holds: set[int]
 ) -> None:
     cluster = Cluster(elastic_quotas=follows)
     gangs = {GangKey("team", f"ray-g{number}-pg") for number in holds}

@@ -20,7 +20,7 @@ from tests.support.manifests.observed import made, namespace, ray_cluster
         ("kubernetes.io/metadata.name notin (team)", {}, True),
     ],
 )
-def test_a_namespace_is_selected_by_its_labels(selector: str, labels: dict[str, str], unselected: bool) -> None:  # noqa: FBT001
+def test_a_namespace_is_selected_by_its_labels(selector: str, labels: dict[str, str], unselected: bool) -> None:
     cluster = Cluster(parse_selector(selector) if selector else None)
     kind = kind_of("ray.io/v1", "RayCluster")
     assert kind is not None

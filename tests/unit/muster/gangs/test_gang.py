@@ -243,7 +243,7 @@ clusters = st.lists(
 
 
 @given(clusters, st.booleans())
-def test_a_ray_gang_is_the_head_and_what_ray_keeps(groups: list[JSON], autoscaling: bool) -> None:  # noqa: FBT001
+def test_a_ray_gang_is_the_head_and_what_ray_keeps(groups: list[JSON], autoscaling: bool) -> None:
     manifest = ray_cluster(
         *(workers(f"g{index}", **group) for index, group in enumerate(groups)),
         enableInTreeAutoscaling=autoscaling,

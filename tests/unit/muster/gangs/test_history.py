@@ -50,7 +50,7 @@ def about(history: History, lineage: Lineage, queue: str) -> float:
     ("a number that belongs to the word", "train7", False),
     ("another name that is only a number", "7", False),
 )
-def test_runs_of_one_lineage_differ_in_a_trailing_number_or_hash(name: str, same: bool) -> None:  # noqa: FBT001
+def test_runs_of_one_lineage_differ_in_a_trailing_number_or_hash(name: str, same: bool) -> None:
     assert (lineage_of("team", "Job", name) == lineage_of("team", "Job", "train")) is same
 
 

@@ -43,7 +43,7 @@ def intent(manifest: JSON, defaults: Defaults = DEFAULTS) -> Intent:
     ("a job may carry the labels too", pytorch_job(labels={QUEUE: "q"}), True),
     ("a template alone says nothing", ray_cluster(labels={}, head=template(schedulerName="volcano")), False),
 )
-def test_whose_workload_it_is(manifest: JSON, muster_s: bool) -> None:  # noqa: FBT001
+def test_whose_workload_it_is(manifest: JSON, muster_s: bool) -> None:
     workload = read(manifest)
     assert is_managed(workload.metadata, workload.policy) is muster_s
     assert (find_intent(workload, DEFAULTS) is not None) is muster_s
@@ -120,10 +120,7 @@ def test_the_queue_is_the_first_that_is_said(manifest: JSON, queue: str, said: s
     ("nobody", ray_cluster(), "", None, False),
 )
 def test_the_priority_is_the_first_that_is_said(
-    manifest: JSON,
-    priority: str,
-    said: str | None,
-    for_pods: bool,  # noqa: FBT001
+    manifest: JSON, priority: str, said: str | None, for_pods: bool
 ) -> None:
     """Only what was said for the workload as a whole is put on pods; templates speak for themselves."""
     found = intent(manifest)

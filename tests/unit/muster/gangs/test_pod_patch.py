@@ -116,7 +116,7 @@ def test_priority(job: JSON, spec: JSON, expected: JSON) -> None:
     ("bound by us in an earlier round", {"group": "train", "ours": True}, True),
     ("ours, but with a node", {"group": "train", "ours": True, "nodeName": "n1"}, False),
 )
-def test_which_pods_are_musters_to_bind(changes: dict[str, Any], free: bool) -> None:  # noqa: FBT001
+def test_which_pods_are_musters_to_bind(changes: dict[str, Any], free: bool) -> None:
     annotations = {"kubernetes.io/config.mirror": "x"} if changes.pop("mirror", False) else {}
     if group := changes.pop("group", ""):
         annotations["scheduling.k8s.io/group-name"] = group

@@ -229,7 +229,7 @@ async def test_a_rejected_token_is_renewed_once(server: FaultyApiserver) -> None
     """After a 401 the credentials are asked for again; a second 401 is the answer."""
     asked: list[bool] = []
 
-    async def login(rejected: bool) -> str:  # noqa: FBT001 - the signature of a login
+    async def login(rejected: bool) -> str:
         asked.append(rejected)
         return f"Bearer token-{len(asked)}\n"
 
@@ -246,7 +246,7 @@ async def test_a_rejected_watch_is_opened_with_new_credentials(server: FaultyApi
     """A token that was rotated away costs neither the watch nor a list."""
     tokens = iter(["Bearer old", "Bearer new"])
 
-    async def login(_: bool) -> str:  # noqa: FBT001
+    async def login(_: bool) -> str:
         return next(tokens)
 
     server.on("WATCH", failure(401, "Unauthorized"), stream(event("ADDED", manifest("a", 2))))
@@ -259,7 +259,7 @@ async def test_nothing_is_sent_after_the_deadline(server: FaultyApiserver) -> No
     """A process that stood still between its decision to write and the write itself does not go on with it."""
     stands_still_for = 0.0
 
-    async def login(_: bool) -> str:  # noqa: FBT001
+    async def login(_: bool) -> str:
         until = time.monotonic() + stands_still_for
         while time.monotonic() < until:
             pass
@@ -299,7 +299,7 @@ async def test_nothing_is_sent_when_the_machine_wakes_after_the_deadline(
 async def test_credentials_that_cannot_be_had_are_an_api_error(server: FaultyApiserver) -> None:
     """An exec plugin that fails is retried like a network that fails, for creates too, and never crashes a loop."""
 
-    async def login(_: bool) -> str:  # noqa: FBT001
+    async def login(_: bool) -> str:
         raise ConfigError("plugin says no")
 
     async with server.client(Connection(server.url, login=login)) as client:
@@ -308,7 +308,7 @@ async def test_credentials_that_cannot_be_had_are_an_api_error(server: FaultyApi
 
     refusals = [ConfigError("plugin says no")]
 
-    async def late(_: bool) -> str:  # noqa: FBT001
+    async def late(_: bool) -> str:
         if refusals:
             raise refusals.pop()
         return "Bearer t"

@@ -78,7 +78,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.working)
     @rule(data=st.data(), failed=st.booleans())
-    def finish(self, data: st.DataObject, failed: bool) -> None:  # noqa: FBT001 - drawn by hypothesis
+    def finish(self, data: st.DataObject, failed: bool) -> None:
         """Done, or failed and wanted again later."""
         key = data.draw(st.sampled_from(sorted(self.working)))
         if failed:
@@ -269,9 +269,7 @@ async def test_workers_never_share_a_key_and_drain_at_the_end() -> None:
     ("a bug, with its place", lambda: KeyError("bug"), True),
 )
 async def test_a_failure_is_logged_and_tried_again(
-    error: Callable[[], Exception],
-    traced: bool,  # noqa: FBT001 - a column of the table
-    caplog: pytest.LogCaptureFixture,
+    error: Callable[[], Exception], traced: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Until it succeeds, with growing delay, while other keys go on."""
     queue: WorkQueue[str] = WorkQueue(base=0.001)

@@ -85,7 +85,7 @@ def test_convert_reads_a_parsed_manifest_like_decode() -> None:
     ("failed", {}, "Failed", False),
     ("being deleted", {"deletionTimestamp": "2026-11-21T10:00:00Z"}, "Running", False),
 )
-def test_a_pod_lives_until_it_ends_or_is_being_deleted(meta: dict[str, str], phase: str, living: bool) -> None:  # noqa: FBT001
+def test_a_pod_lives_until_it_ends_or_is_being_deleted(meta: dict[str, str], phase: str, living: bool) -> None:
     assert made(Pod, pod("a", meta=meta, phase=phase)).living is living
 
 

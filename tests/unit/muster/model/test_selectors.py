@@ -43,7 +43,7 @@ ML = {"team": "ml", "env": "dev", "example.com/cost-centre": "42", "empty": ""}
         pytest.param(f"{'p' * 253}/team", False, id="the longest prefix"),
     ],
 )
-def test_what_is_selected(text: str, selected: bool) -> None:  # noqa: FBT001
+def test_what_is_selected(text: str, selected: bool) -> None:
     assert parse_selector(text).matches(ML) is selected
 
 

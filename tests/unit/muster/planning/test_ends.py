@@ -68,7 +68,7 @@ def of_ray_job(**spec: Any) -> dict[str, list[JSON]]:  # noqa: ANN401 - whatever
         False,
     ),
 )
-def test_who_goes_on_until_somebody_ends_it(cluster: dict[str, list[JSON]], expected: bool) -> None:  # noqa: FBT001
+def test_who_goes_on_until_somebody_ends_it(cluster: dict[str, list[JSON]], expected: bool) -> None:
     assert lasts(observe(GangKey("team", "ray-demo-pg"), filled(**cluster), DEFAULTS)) is expected
 
 

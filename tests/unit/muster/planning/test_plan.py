@@ -351,7 +351,7 @@ def test_the_pods_of_an_operators_own_group_are_counted_once() -> None:
     ("a member crashes, and nobody knows that it had a place", OPEN, OPEN[:1], True),
     ("comes to hold more", OPEN, [*OPEN, ray_pod("w-2", held=False)], True),
 )
-def test_whether_it_changed_anything_for_others(first: list[JSON], second: list[JSON], changed: bool) -> None:  # noqa: FBT001
+def test_whether_it_changed_anything_for_others(first: list[JSON], second: list[JSON], changed: bool) -> None:
     ledger = a_ledger()
     entered(seen(ray_cluster(), first, pod_group()), ledger)
     assert entered(seen(ray_cluster(), second, pod_group()), ledger).changed is changed
@@ -422,7 +422,7 @@ def test_an_admitted_gang_keeps_the_priority_it_was_admitted_with() -> None:
     ("nothing open", HELD, "uid-demo", False),
     ("not admitted", HELD, "", False),
 )
-def test_who_waits_for_a_node(pods: list[JSON], admitted: str, waits: bool) -> None:  # noqa: FBT001
+def test_who_waits_for_a_node(pods: list[JSON], admitted: str, waits: bool) -> None:
     view = seen(ray_cluster(), pods, pod_group(admitted=admitted))
     standing = plan_gang(view, a_ledger(cpu="9"), now=view.since or NOW)
     assert waits_for_a_node(view, standing) is waits

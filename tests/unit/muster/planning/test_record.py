@@ -39,7 +39,7 @@ def test_what_no_annotation_can_hold_is_left_out() -> None:
     ("no JSON", "uid-demo", "{", False),
     ("no terms", "uid-demo", '{"minMember": "many"}', False),
 )
-def test_they_are_believed_with_the_mark_of_this_workload(admitted: str, text: str, known: bool) -> None:  # noqa: FBT001
+def test_they_are_believed_with_the_mark_of_this_workload(admitted: str, text: str, known: bool) -> None:
     group = pod_group(admitted=admitted, annotations={ADMITTED_FOR: text}, minMember=9)
     view = observe(KEY, filled(workloads=[ray_cluster()], groups=[group]), DEFAULTS)
     said = terms_of(view)

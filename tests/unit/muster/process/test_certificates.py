@@ -156,7 +156,7 @@ async def test_an_authority_without_a_key_identifier_signs_the_next_certificate(
     ("it does not say", None, True),
     ("its key is for something else", True, False),
 )
-def test_what_callers_let_sign_nothing_is_no_authority(ca: bool | None, signs: bool) -> None:  # noqa: FBT001
+def test_what_callers_let_sign_nothing_is_no_authority(ca: bool | None, signs: bool) -> None:
     with pytest.raises(InvalidCertificateError, match="is none of an authority"):
         Certificates.from_secret(by_hand(*NAMES, ca=ca, signs=signs).secret_data())
 
@@ -165,7 +165,7 @@ def test_what_callers_let_sign_nothing_is_no_authority(ca: bool | None, signs: b
     ("served", "good"),
     [("*.muster-system.svc", True), ("MUSTER-webhook.muster-system.svc", True), ("*.svc", False), ("*", False)],
 )
-def test_names_are_matched_as_callers_match_them(served: str, good: bool) -> None:  # noqa: FBT001
+def test_names_are_matched_as_callers_match_them(served: str, good: bool) -> None:
     assert by_hand(served).pair.serves([NAME]) is good
 
 
@@ -192,7 +192,7 @@ def test_a_name_less_is_served_too(made: Certificates) -> None:
     ("a third is left", 60 * DAY, True),
     ("expired", 91 * DAY, True),
 )
-def test_it_is_renewed_long_before_it_expires(made: Certificates, later: dt.timedelta, due: bool) -> None:  # noqa: FBT001
+def test_it_is_renewed_long_before_it_expires(made: Certificates, later: dt.timedelta, due: bool) -> None:
     assert renewal_due(made.pair.leaf, NOW + later) is due
 
 

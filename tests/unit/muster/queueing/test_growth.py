@@ -63,8 +63,8 @@ def test_they_are_found_who_may_grow_and_nobody_else_by_their_queues_shares_or_b
     gangs: list[_Wants],
     waiting: list[tuple[str, Resources, bool]],
     limits: tuple[int, int, int],
-    strict: bool,  # noqa: FBT001
-    by_age: bool,  # noqa: FBT001
+    strict: bool,
+    by_age: bool,
 ) -> None:
     ledger = Ledger()
     ledger.set_queue(QueueView(ROOT, "Open", amounts(cpu=str(limits[0])), parent="", by_age=by_age))

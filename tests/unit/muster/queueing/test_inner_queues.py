@@ -161,7 +161,7 @@ def test_gangs_of_an_inner_queue_are_as_gangs_of_a_leaf_below_it(
     settings: dict[str, dict[str, object]],
     held: list[_Holder],
     wait: list[tuple[str, Resources, int, float | None]],
-    reclaims: bool,  # noqa: FBT001
+    reclaims: bool,
 ) -> None:
     """Who starts, who is passed, who grows, what is given back, and what each queue uses."""
     for queue in {one.queue for one in held} & settings.keys():

@@ -59,10 +59,7 @@ def admitted(of: Ledger, *names: str) -> list[str]:
     ("what it does not need is over", {"cpu": "4", "gpu": "1"}, {"gpu": "2"}, {"cpu": "1"}, True),
 )
 def test_a_gang_fits_beside_what_is_held(
-    limit: dict[str, str],
-    held: dict[str, str],
-    need: dict[str, str],
-    fits: bool,  # noqa: FBT001
+    limit: dict[str, str], held: dict[str, str], need: dict[str, str], fits: bool
 ) -> None:
     books = ledger(opened(**limit), held={"other": held})
     books.wait(waiting("mine", **need))
@@ -210,14 +207,14 @@ def test_a_gang_that_moves_leaves_nothing_behind() -> None:
     ("beyond it", {"cpu": "4"}, False),
     ("unlimited beside", {"cpu": "2", "gpu": "9"}, True),
 )
-def test_a_claim_may_grow_beside_what_others_hold(claim: dict[str, str], fits: bool) -> None:  # noqa: FBT001
+def test_a_claim_may_grow_beside_what_others_hold(claim: dict[str, str], fits: bool) -> None:
     """Its own present claim does not count against it."""
     books = ledger(opened(cpu="4"), held={"mine": {"cpu": "2"}, "other": {"cpu": "1"}})
     assert books.fits_more(Growth(key("mine"), "q"), amounts(**claim), NOW) is fits
 
 
 @cases("others, fits", ("within the limit", "1", True), ("a place that is taken by now", "2", False))
-def test_a_claim_grows_in_the_place_of_what_it_replaces(others: str, fits: bool) -> None:  # noqa: FBT001
+def test_a_claim_grows_in_the_place_of_what_it_replaces(others: str, fits: bool) -> None:
     """What is replaced is free for it as far as the queue is not above its limit already."""
     books = ledger(opened(cpu="4"), held={"mine": {"cpu": "2"}, "other": {"cpu": others}})
     books.hold(Claim(key("mine").leaving, "q", amounts(cpu="1")))
@@ -359,7 +356,7 @@ def hold(of: Ledger, name: str, queue: str = "q", *, lasts: bool = False, **clai
 
 @cases("since", ("older than who waits, as it is mostly", "07:00"), ("younger", "23:00"))
 @pytest.mark.parametrize("strict", [True, False])
-def test_growth_stands_behind_whom_nobody_passes(since: str, strict: bool) -> None:  # noqa: FBT001
+def test_growth_stands_behind_whom_nobody_passes(since: str, strict: bool) -> None:
     """However long the gang has run: an autoscaler that asks for more and more would keep the other from starting."""
     of = ledger(replace(opened(cpu="10"), strict=strict))
     of.hold(Claim(key("runs"), "q", amounts(cpu="5"), since=since))
@@ -439,7 +436,7 @@ def test_a_service_that_starts_first_is_one_that_stays() -> None:
 
 
 @pytest.mark.parametrize("strict", [True, False])
-def test_a_successor_that_waits_for_its_own_predecessor_holds_up_nobody(strict: bool) -> None:  # noqa: FBT001
+def test_a_successor_that_waits_for_its_own_predecessor_holds_up_nobody(strict: bool) -> None:
     """A RayService that is upgraded in a full queue, for as long as that takes."""
     of = ledger(replace(opened(cpu="10"), strict=strict))
     hold(of, "svc-1", cpu="6")
@@ -467,7 +464,7 @@ def test_siblings_are_not_held_up_by_one_whose_own_queue_is_full() -> None:
 
 
 @pytest.mark.parametrize("bound", [True, False])
-def test_one_that_waits_for_its_own_service_freezes_neither_siblings_nor_the_cluster(bound: bool) -> None:  # noqa: FBT001
+def test_one_that_waits_for_its_own_service_freezes_neither_siblings_nor_the_cluster(bound: bool) -> None:
     of = ledger(*tree("a", "b", **({} if bound else {"cpu": "100"})))
     of.bound(amounts(cpu="100") if bound else None)
     hold(of, "service", queue="a", cpu="20", lasts=True)

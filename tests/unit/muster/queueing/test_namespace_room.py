@@ -194,7 +194,7 @@ def test_a_gang_above_max_never_fits() -> None:
 
 
 @pytest.mark.parametrize("limited", [True, False])
-def test_only_gangs_of_a_scheduler_that_heeds_the_quotas_are_limited(limited: bool) -> None:  # noqa: FBT001
+def test_only_gangs_of_a_scheduler_that_heeds_the_quotas_are_limited(limited: bool) -> None:
     """The others count all the same: their pods are in what the scheduler sums up."""
     books = ledger(team=quota(4))
     one, runs = replace(waiting("one", 5), limited=limited), waiting("runs", 3)
@@ -205,7 +205,7 @@ def test_only_gangs_of_a_scheduler_that_heeds_the_quotas_are_limited(limited: bo
 
 
 @pytest.mark.parametrize(("others", "fits"), [(1, True), (2, False)])
-def test_growth_in_the_place_of_what_it_replaces_stays_within_the_quota(others: int, fits: bool) -> None:  # noqa: FBT001
+def test_growth_in_the_place_of_what_it_replaces_stays_within_the_quota(others: int, fits: bool) -> None:
     books = ledger(team=quota(4))
     runs = waiting("runs", 2)
     for one in (runs, replace(waiting("", 1), key=GangKey("team", "runs").leaving), waiting("other", others)):

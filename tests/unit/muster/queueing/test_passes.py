@@ -46,7 +46,7 @@ def filled(seed: int, at_once: int, *, preempts: bool = False) -> Ledger:
 @pytest.mark.parametrize("preempts", [False, True])
 @pytest.mark.parametrize("at_once", [1, 2, 7])
 @pytest.mark.parametrize("seed", range(12))
-def test_however_few_a_pass_lets_start_the_same_gangs_do_in_the_end(seed: int, at_once: int, preempts: bool) -> None:  # noqa: FBT001
+def test_however_few_a_pass_lets_start_the_same_gangs_do_in_the_end(seed: int, at_once: int, preempts: bool) -> None:
     """Each start that makes room for the next ones to be known is news for those who wait."""
     whole, ledger = filled(seed, 1000, preempts=preempts), filled(seed, at_once, preempts=preempts)
     expected = whole.startable("a", NOW)

@@ -19,7 +19,7 @@ from tests.support.manifests.observed import amounts, made, queue
     ("being closed", "Closing", False, True),
     ("unknown", "Unknown", False, True),
 )
-def test_only_an_open_queue_takes_work_and_a_new_one_is_not_closed(state: str, is_open: bool, closed: bool) -> None:  # noqa: FBT001
+def test_only_an_open_queue_takes_work_and_a_new_one_is_not_closed(state: str, is_open: bool, closed: bool) -> None:
     view = read_queue(made(Queue, queue(state=state)))
     assert (view.open, view.closed) == (is_open, closed)
 

@@ -162,9 +162,7 @@ def test_no_pod_is_taken_that_leaves_its_queue_less_than_its_guarantee(guarantee
     ("by weight", {}, {}, True),
 )
 def test_a_queue_that_deserves_nothing_of_what_a_gang_needs_gets_nothing_back(
-    deserved: dict[str, str],
-    guarantee: dict[str, str],
-    counts: bool,  # noqa: FBT001
+    deserved: dict[str, str], guarantee: dict[str, str], counts: bool
 ) -> None:
     """By the plugin `capacity`; without any `deserved` its share is by weight, and `proportion` gives it that."""
     books = ledger()

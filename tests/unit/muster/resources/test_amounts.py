@@ -33,7 +33,7 @@ def test_largest_takes_each_resource_from_whoever_has_more() -> None:
     ("nothing fits into nothing", {}, {"cpu": "0"}, True),
     ("every resource must fit", {"cpu": "1", "memory": "2Gi"}, {"cpu": "1", "memory": "1Gi"}, False),
 )
-def test_within(need: dict[str, str], limit: dict[str, str], fits: bool) -> None:  # noqa: FBT001
+def test_within(need: dict[str, str], limit: dict[str, str], fits: bool) -> None:
     assert within(amounts(**need), amounts(**limit)) is fits
 
 

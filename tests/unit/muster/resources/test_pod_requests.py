@@ -216,7 +216,7 @@ def test_a_live_pod_holds_the_most_of_wanted_promised_and_in_force(status: JSON,
 
 
 @cases("sidecar, cpu", ("sidecar", True, "6"), ("init container", False, "3"))
-def test_of_the_init_containers_only_sidecars_are_resized(sidecar: bool, cpu: str) -> None:  # noqa: FBT001
+def test_of_the_init_containers_only_sidecars_are_resized(sidecar: bool, cpu: str) -> None:
     inits = [{"name": "i", **asks(cpu="3", sidecar=sidecar)}]
     spec = made(PodSpec, {"containers": [{"name": "c", **asks(cpu="1")}], "initContainers": inits})
     status = made(PodStatus, {"initContainerStatuses": [got("i", cpu="5")]})

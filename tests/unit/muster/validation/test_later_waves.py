@@ -60,7 +60,7 @@ def test_a_wave_that_its_queue_never_holds_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("cpu", "refused"), [("4", True), ("5", False)])
-def test_what_comes_when_others_are_ready_counts_with_them(cpu: str, refused: bool) -> None:  # noqa: FBT001
+def test_what_comes_when_others_are_ready_counts_with_them(cpu: str, refused: bool) -> None:
     line = f'{_QUEUE}: gang "set" needs cpu 5, queue "q" has capability cpu 4; lower the replicas or use a larger queue'
     assert lines(judged(waves("Ready"), queues(cpu)).refusals) == (line,) * refused
 
@@ -77,7 +77,7 @@ def later(*status: str) -> JSON:
 
 
 @pytest.mark.parametrize(("cpu", "refused"), [("1", True), ("2", False)])
-def test_what_comes_when_a_later_wave_is_ready_counts_with_that(cpu: str, refused: bool) -> None:  # noqa: FBT001
+def test_what_comes_when_a_later_wave_is_ready_counts_with_that(cpu: str, refused: bool) -> None:
     who = 'roles "job-1" and "job-2" of gang "set", which starts as a whole,'
     line = f'{_QUEUE}: {who} needs cpu 2, queue "q" has capability cpu 1; lower the replicas or use a larger queue'
     assert lines(judged(later("Complete", "Ready"), queues(cpu)).refusals) == (line,) * refused
@@ -109,7 +109,7 @@ def test_a_wave_that_may_start_is_not_refused(manifest: JSON, context: Context) 
 @pytest.mark.parametrize(
     ("mode", "refused"), [(GateMode.QUEUE, True), (GateMode.ASSEMBLE, True), (GateMode.OFF, False)]
 )
-def test_a_wave_whose_last_pods_a_quota_never_lets_come_is_refused(mode: GateMode, refused: bool) -> None:  # noqa: FBT001
+def test_a_wave_whose_last_pods_a_quota_never_lets_come_is_refused(mode: GateMode, refused: bool) -> None:
     """Where nothing holds its pods they may come one after the other."""
     quotas = PodDefaults(quotas=[made(ResourceQuota, resource_quota({"pods": "3"}))])
     found = lines(judged(waves(), Context(pod_defaults=quotas, defaults=Defaults(gate=mode))).refusals)
@@ -155,7 +155,7 @@ def served(servers: int = 1, pods: int = 4) -> JSON:
     ("refused", queues("3"), False),
     ("it comes pod by pod", queues("4", GateMode.OFF), False),
 )
-def test_a_wave_that_fits_only_alone_is_warned_of(context: Context, warned: bool) -> None:  # noqa: FBT001
+def test_a_wave_that_fits_only_alone_is_warned_of(context: Context, warned: bool) -> None:
     """It takes the room of what is complete, beside what is ready and goes on."""
     path = "spec.replicatedJobs[2].template.spec.template.spec"
     line = (

@@ -50,7 +50,7 @@ def told(manifest: JSON, context: Context | None = None) -> list[Reason]:
     ("in steps", "5", {"upgradeStrategy": {"type": "NewClusterWithIncrementalUpgrade"}}, True),
     ("never upgraded", "5", {"upgradeStrategy": {"type": "None"}}, False),
 )
-def test_a_ray_service_is_upgraded_beside_itself(cpu: str, strategy: JSON, warned: bool) -> None:  # noqa: FBT001
+def test_a_ray_service_is_upgraded_beside_itself(cpu: str, strategy: JSON, warned: bool) -> None:
     spec = {"rayClusterConfig": ray_cluster()["spec"], **strategy}
     reasons = told({**ray_cluster(), "kind": "RayService", "spec": spec}, known(replace(SIX, limit=amounts(cpu=cpu))))
     assert reasons == [Reason.NO_ROOM_TO_UPGRADE] * warned
@@ -68,11 +68,7 @@ def test_a_ray_cluster_is_not_upgraded() -> None:
     ("as many as it can work with", 2, {"elasticPolicy": {"minReplicas": 1}}, False),
     ("fewer than it can work with", 1, {"elasticPolicy": {"minReplicas": 1}}, True),
 )
-def test_a_part_of_a_job_that_is_not_elastic_is_of_no_use(
-    available: int | None,
-    spec: JSON,
-    warned: bool,  # noqa: FBT001
-) -> None:
+def test_a_part_of_a_job_that_is_not_elastic_is_of_no_use(available: int | None, spec: JSON, warned: bool) -> None:
     job = pytorch_job(policy={"queue": "q", **({} if available is None else {"minAvailable": available})})
     reasons = told({**job, "spec": {**job["spec"], **spec}})
     assert (Reason.MIN_AVAILABLE_TOO_LOW in reasons) is warned
@@ -87,7 +83,7 @@ def test_a_tf_job_that_takes_workers_as_they_come_needs_none_of_them() -> None:
 
 
 @cases("of_task, warned", ("named", 2, True), ("Volcano's default", None, False))
-def test_volcano_passes_over_tasks_minimums_below_their_sum(of_task: int | None, warned: bool) -> None:  # noqa: FBT001
+def test_volcano_passes_over_tasks_minimums_below_their_sum(of_task: int | None, warned: bool) -> None:
     task = {"name": "a", "replicas": 2, "template": template()} | ({"minAvailable": of_task} if of_task else {})
     job = {
         "apiVersion": "batch.volcano.sh/v1alpha1",
@@ -106,11 +102,7 @@ def test_volcano_passes_over_tasks_minimums_below_their_sum(of_task: int | None,
     ("without a bound", {"minReplicas": 1}, True, False),
     ("nobody scales it", {"minReplicas": 1, "maxReplicas": 9}, False, False),
 )
-def test_an_autoscaler_may_ask_for_more_than_there_ever_is(
-    group: dict[str, Any],
-    scaled: bool,  # noqa: FBT001
-    warned: bool,  # noqa: FBT001
-) -> None:
+def test_an_autoscaler_may_ask_for_more_than_there_ever_is(group: dict[str, Any], scaled: bool, warned: bool) -> None:
     cluster = ray_cluster(workers(replicas=1, **group), enableInTreeAutoscaling=scaled)
     assert told(cluster) == [Reason.GROWS_BEYOND_CAPABILITY] * warned
 
@@ -153,7 +145,7 @@ def held(cpu: str, memory: str = "0") -> Context:
         True,
     ),
 )
-def test_a_new_gang_that_will_wait_is_told_so(context: Context, warned: bool) -> None:  # noqa: FBT001
+def test_a_new_gang_that_will_wait_is_told_so(context: Context, warned: bool) -> None:
     assert told(ray_cluster(), context) == [Reason.QUEUE_NEARLY_FULL] * warned
 
 

@@ -218,7 +218,7 @@ def test_a_template_for_another_scheduler_is_left_alone(family: Family) -> None:
 @pytest.mark.parametrize(
     ("manager", "allowed"), [("kueue.x-k8s.io/multikueue", True), ("example.org/controller", False), (None, False)]
 )
-def test_what_runs_in_another_cluster_is_judged_there(manager: str | None, allowed: bool, family: Family) -> None:  # noqa: FBT001
+def test_what_runs_in_another_cluster_is_judged_there(manager: str | None, allowed: bool, family: Family) -> None:
     """Its operator makes no pods of it here; another manager's may be of this cluster."""
     manifest = family.manifest()
     spec = manifest["spec"]

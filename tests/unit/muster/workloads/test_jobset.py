@@ -204,7 +204,7 @@ def test_a_set_without_pods_is_said_to_start_nothing() -> None:
     ("failed", job_set(job("a"), status={"conditions": [{"type": "Failed", "status": "True"}]}), False, True),
     ("not failed", job_set(job("a"), status={"conditions": [{"type": "Failed", "status": "False"}]}), False, False),
 )
-def test_where_a_set_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
+def test_where_a_set_stands(manifest: JSON, suspended: bool, finished: bool) -> None:
     workload = read(manifest)
     assert (workload.suspended, workload.finished) == (suspended, finished)
 

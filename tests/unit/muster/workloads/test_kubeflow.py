@@ -62,7 +62,7 @@ def test_numbers_that_make_no_gang_are_refused_by_field(replicas: JSON | None, l
     ("not failed", pytorch_job(conditions=[{"type": "Failed", "status": "False"}]), False, False),
     ("restarting", pytorch_job(conditions=[{"type": "Restarting", "status": "True"}]), False, False),
 )
-def test_where_a_job_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
+def test_where_a_job_stands(manifest: JSON, suspended: bool, finished: bool) -> None:
     workload = read(manifest)
     assert (workload.suspended, workload.finished) == (suspended, finished)
     assert workload.active is not (suspended or finished)

@@ -60,7 +60,7 @@ def test_who_counts(manifest: JSON, member: int, minimums: dict[str, int], cpu: 
     ("all workers", mpi_job(**WAITING, policy={"minAvailable": 2}), False),
     ("a launcher that waits for nobody", mpi_job(policy={"minAvailable": 1}), False),
 )
-def test_a_part_of_the_workers_never_gets_the_launcher_that_waits_for_all(manifest: JSON, warned: bool) -> None:  # noqa: FBT001
+def test_a_part_of_the_workers_never_gets_the_launcher_that_waits_for_all(manifest: JSON, warned: bool) -> None:
     told = [one for one in judged(manifest).warnings if one.reason is Reason.MIN_AVAILABLE_TOO_LOW]
     assert bool(told) is warned
     if told:
@@ -73,7 +73,7 @@ def test_a_part_of_the_workers_never_gets_the_launcher_that_waits_for_all(manife
     ("made when the workers are ready", mpi_job(**WAITING), False),
     ("waiting for nobody: made at once", without_workers(mpi_job(**WAITING)), True),
 )
-def test_a_launcher_is_held_unless_the_workers_come_first(manifest: JSON, gated: bool) -> None:  # noqa: FBT001
+def test_a_launcher_is_held_unless_the_workers_come_first(manifest: JSON, gated: bool) -> None:
     launcher = read(manifest).role("launcher")
     assert launcher is not None
     assert launcher.gated is gated
@@ -142,7 +142,7 @@ def test_what_the_operator_makes_nothing_of_is_refused_by_field(manifest: JSON, 
         False,
     ),
 )
-def test_where_a_job_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
+def test_where_a_job_stands(manifest: JSON, suspended: bool, finished: bool) -> None:
     workload = read(manifest)
     assert (workload.suspended, workload.finished) == (suspended, finished)
 

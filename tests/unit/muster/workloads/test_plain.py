@@ -194,7 +194,7 @@ def test_what_is_stopped_is_not_refused_for_its_size(manifest: JSON) -> None:
     ("a pod that runs", plain_pod(status={"phase": "Running"}), False, False),
     ("a pod that ran", plain_pod(status={"phase": "Succeeded"}), False, True),
 )
-def test_where_it_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
+def test_where_it_stands(manifest: JSON, suspended: bool, finished: bool) -> None:
     workload = read(manifest)
     assert (workload.suspended, workload.finished) == (suspended, finished)
 

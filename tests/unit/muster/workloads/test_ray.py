@@ -304,7 +304,7 @@ def test_autoscaling_from_none_needs_the_head_alone() -> None:
         False,
     ),
 )
-def test_where_the_maker_of_a_cluster_stands(manifest: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
+def test_where_the_maker_of_a_cluster_stands(manifest: JSON, suspended: bool, finished: bool) -> None:
     workload = read(manifest)
     assert (workload.suspended, workload.finished) == (suspended, finished)
 
@@ -315,7 +315,7 @@ def test_where_the_maker_of_a_cluster_stands(manifest: JSON, suspended: bool, fi
     ("suspended", ray_cluster(suspend=True), False),
     ("being deleted", ray_cluster(meta={"deletionTimestamp": "2026-11-21T10:00:00Z"}), False),
 )
-def test_whether_the_workload_wants_to_run(manifest: JSON, active: bool) -> None:  # noqa: FBT001
+def test_whether_the_workload_wants_to_run(manifest: JSON, active: bool) -> None:
     assert read(manifest).active is active
 
 
@@ -360,7 +360,7 @@ def test_pods_of_a_plan_carry_the_operators_labels() -> None:
         ("", "", False),
     ],
 )
-def test_kinds_are_known_by_group_version_and_kind(api_version: str, kind: str, known: bool) -> None:  # noqa: FBT001
+def test_kinds_are_known_by_group_version_and_kind(api_version: str, kind: str, known: bool) -> None:
     assert (kind_of(api_version, kind) is not None) is known
 
 

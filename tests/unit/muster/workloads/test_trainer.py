@@ -253,7 +253,7 @@ def test_resources_per_node_under_mpi(policy: JSON, cpus: dict[str, str]) -> Non
     ("failed", train_job(status={"conditions": [{"type": "Failed", "status": "True"}]}), False, True),
     ("not failed", train_job(status={"conditions": [{"type": "Failed", "status": "False"}]}), False, False),
 )
-def test_where_a_train_job_stands(job: JSON, suspended: bool, finished: bool) -> None:  # noqa: FBT001
+def test_where_a_train_job_stands(job: JSON, suspended: bool, finished: bool) -> None:
     of = runtime()
     of["spec"]["template"]["spec"]["suspend"] = not suspended  # the TrainJob's counts
     workload = read(job, of)

@@ -145,7 +145,7 @@ def test_who_says_the_queue(job: JSON, meta: JSON, queue: str, said: str) -> Non
         False,
     ),
 )
-def test_whose_it_is(job: JSON, of: JSON, muster_s: bool) -> None:  # noqa: FBT001
+def test_whose_it_is(job: JSON, of: JSON, muster_s: bool) -> None:
     verdict = judged(job, of)
     assert verdict.allowed
     assert (verdict.intent is not None) is muster_s

@@ -211,7 +211,7 @@ def test_a_job_larger_than_its_queue_is_refused() -> None:
         ("Terminated", False, True),
     ],
 )
-def test_where_a_job_stands(phase: str, suspended: bool, finished: bool) -> None:  # noqa: FBT001
+def test_where_a_job_stands(phase: str, suspended: bool, finished: bool) -> None:
     workload = read(job() | {"status": {"state": {"phase": phase}}})
     assert (workload.suspended, workload.finished) == (suspended, finished)
 

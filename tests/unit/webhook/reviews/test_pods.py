@@ -244,9 +244,7 @@ async def test_a_namespace_of_a_moment_ago_is_read() -> None:
     ("misspelt", "of", "", True),
 )
 async def test_where_the_gate_is_off_a_member_is_bound_and_not_held(
-    of_queue: str,
-    of_namespace: str,
-    held: bool,  # noqa: FBT001
+    of_queue: str, of_namespace: str, held: bool
 ) -> None:
     knowledge = knowing(
         workloads=[ray_cluster()],

@@ -128,7 +128,7 @@ async def test_an_edit_that_breaks_the_numbers_is_refused() -> None:
 @cases(
     "reader, allowed", ("applied a moment before", Reader({"queues/q": SMALL}), True), ("not there", Reader(), False)
 )
-async def test_a_queue_that_the_watch_has_not_seen_is_read(reader: Reader, allowed: bool) -> None:  # noqa: FBT001
+async def test_a_queue_that_the_watch_has_not_seen_is_read(reader: Reader, allowed: bool) -> None:
     assert (await created(ray_cluster(), knowing(reader)))["allowed"] is allowed
     assert reader.reads == ["queues/q", "podgroups/ray-demo-pg"]
 
@@ -138,7 +138,7 @@ async def test_a_queue_that_the_watch_has_not_seen_is_read(reader: Reader, allow
     ("applied a moment before", Reader({"priorityclasses/high": priority_class("high", 7)}), True),
     ("not there", Reader(), False),
 )
-async def test_a_priority_class_that_the_watch_has_not_seen_is_read(reader: Reader, allowed: bool) -> None:  # noqa: FBT001
+async def test_a_priority_class_that_the_watch_has_not_seen_is_read(reader: Reader, allowed: bool) -> None:
     job = pytorch_job(policy={"queue": "q", "priorityClass": "high"})
     assert (await created(job, knowing(reader, queues=[SMALL])))["allowed"] is allowed
     assert reader.reads == ["priorityclasses/high", "podgroups/train"]
@@ -205,7 +205,7 @@ BARE = {"spec": {"containers": [{"name": "main"}], "runtimeClassName": "kata"}}
 
 
 @cases("cpu, allowed", ("room", "1500m", True), ("a little less", "1499m", False))
-async def test_what_the_cluster_adds_to_pods_takes_room(cpu: str, allowed: bool) -> None:  # noqa: FBT001
+async def test_what_the_cluster_adds_to_pods_takes_room(cpu: str, allowed: bool) -> None:
     """LimitRanges and overhead, as the apiserver will write them into the pods."""
     job = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 2, "template": BARE}})
     knowledge = knowing(
@@ -229,7 +229,7 @@ async def test_a_gang_that_a_quota_of_its_namespace_never_holds_is_refused() -> 
 
 
 @cases("replicas, allowed", ("smaller", 3, True), ("larger", 6, False))
-async def test_what_was_too_large_for_a_quota_may_become_smaller(replicas: int, allowed: bool) -> None:  # noqa: FBT001
+async def test_what_was_too_large_for_a_quota_may_become_smaller(replicas: int, allowed: bool) -> None:
     """The quota was lowered when it was there: it is put right in steps."""
     before, now = (ray_cluster(workers(replicas=count)) for count in (5, replicas))
     knowledge = knowing(queues=[queue(cpu="99", memory="99Gi")], quotas=[resource_quota({"cpu": "2"})])
@@ -250,11 +250,7 @@ def _limited(cpu: str, count: int = 2) -> JSON:
     ("more", _limited("5"), _limited("6"), False),
     ("new", _limited("1"), _limited("5"), False),
 )
-async def test_what_limits_were_too_much_for_a_quota_may_become_less(
-    before: JSON,
-    now: JSON,
-    allowed: bool,  # noqa: FBT001
-) -> None:
+async def test_what_limits_were_too_much_for_a_quota_may_become_less(before: JSON, now: JSON, allowed: bool) -> None:
     given = {
         "metadata": {"name": "usual", "namespace": "team"},
         "spec": {"limits": [{"type": "Container", "default": {"cpu": "100m"}}]},
@@ -288,11 +284,7 @@ def _in_waves(pods: int) -> JSON:
 
 @cases("quotas", ("queue", []), ("quota", [resource_quota({"pods": "3"})]))
 @cases("pods, allowed", ("smaller", 4, True), ("larger", 6, False))
-async def test_a_later_wave_that_was_too_large_may_become_smaller(
-    pods: int,
-    allowed: bool,  # noqa: FBT001
-    quotas: list[JSON],
-) -> None:
+async def test_a_later_wave_that_was_too_large_may_become_smaller(pods: int, allowed: bool, quotas: list[JSON]) -> None:
     knowledge = knowing(queues=[queue(cpu="99" if quotas else "3", memory="99Gi")], quotas=quotas)
     assert (await updated(_in_waves(5), _in_waves(pods), knowledge))["allowed"] is allowed
 
@@ -308,16 +300,13 @@ async def test_a_gang_that_elastic_quotas_never_hold_is_refused_where_its_schedu
 
 
 @pytest.mark.parametrize("wanted", [False, True])
-def test_elastic_quotas_are_watched_only_where_they_count(wanted: bool) -> None:  # noqa: FBT001
+def test_elastic_quotas_are_watched_only_where_they_count(wanted: bool) -> None:
     reflectors = knowing(defaults=Defaults(elastic_quotas=wanted)).cache.reflectors()
     assert (ELASTIC_QUOTAS in [one.resource for one in reflectors]) is wanted
 
 
 @cases("replicas, allowed", ("smaller", 3, True), ("larger", 6, False))
-async def test_what_was_too_large_for_an_elastic_quota_may_become_smaller(
-    replicas: int,
-    allowed: bool,  # noqa: FBT001
-) -> None:
+async def test_what_was_too_large_for_an_elastic_quota_may_become_smaller(replicas: int, allowed: bool) -> None:
     before, now = (ray_cluster(workers(replicas=count)) for count in (5, replicas))
     defaults = Defaults(schedulers=named("coscheduling"), elastic_quotas=True)
     knowledge = knowing(queues=[queue()], elastic=[elastic_quota({"cpu": "2"})], defaults=defaults)
@@ -331,7 +320,7 @@ async def test_what_was_too_large_for_an_elastic_quota_may_become_smaller(
     ("larger", 4, "test", False),
     ("in another queue", 2, "other", False),
 )
-async def test_what_had_no_room_to_upgrade_may_become_smaller(replicas: int, where: str, allowed: bool) -> None:  # noqa: FBT001
+async def test_what_had_no_room_to_upgrade_may_become_smaller(replicas: int, where: str, allowed: bool) -> None:
     """Where the chart's value refuses what has none."""
 
     def service(count: int, name: str = "test") -> JSON:

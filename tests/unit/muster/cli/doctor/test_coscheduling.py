@@ -67,7 +67,7 @@ def test_in_the_place_of_kube_scheduler_it_is_no_deployment() -> None:
 
 
 @pytest.mark.parametrize(("tag", "old"), [("v0.33.5", True), ("v0.34.7", False), ("v1.0.0", False), ("latest", False)])
-def test_a_scheduler_that_counts_gated_pods_is_named(tag: str, old: bool) -> None:  # noqa: FBT001
+def test_a_scheduler_that_counts_gated_pods_is_named(tag: str, old: bool) -> None:
     lines = said(scheduler(tag), controller())
     assert any("counts gated pods as members" in line for line in lines) is old
     assert len(lines) == 1 + old

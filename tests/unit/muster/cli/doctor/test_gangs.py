@@ -79,7 +79,7 @@ def test_pods_that_do_not_wait_are_none() -> None:
     ("gated", "age", "level"),
     [(True, 61.0, Level.PROBLEM), (False, 61.0, Level.PROBLEM), (True, 5.0, Level.OK)],
 )
-def test_pods_bound_to_a_podgroup_that_nobody_made(gated: bool, age: float, level: Level) -> None:  # noqa: FBT001
+def test_pods_bound_to_a_podgroup_that_nobody_made(gated: bool, age: float, level: Level) -> None:
     """Volcano passes over them without a word, held or not."""
     assert levels(found(gates, members=(held(age=age, gated=gated),))) == {level}
 

@@ -28,7 +28,7 @@ def test_the_open_pod_waits_and_the_plain_one_runs() -> None:
 
 
 @cases("plain", ("after it the plain one", True), ("alone", False))
-def test_an_open_pod_with_a_node_is_a_gang_in_pieces(plain: bool) -> None:  # noqa: FBT001
+def test_an_open_pod_with_a_node_is_a_gang_in_pieces(plain: bool) -> None:
     level, message, cure = said(open_placed=True, plain_placed=plain)
     assert level == "problem"
     assert message.endswith("it places the pods of gangs one by one")
@@ -66,7 +66,7 @@ def test_what_a_scheduler_may_say_of_a_gang_that_it_holds_is_no_lack_of_room() -
         (True, False, "drops spec.schedulingGroup of pods, and serves", "GenericWorkload=true and --runtime"),
     ],
 )
-def test_an_apiserver_that_knows_half_of_it(served: bool, kept: bool, words: str, cure: str) -> None:  # noqa: FBT001
+def test_an_apiserver_that_knows_half_of_it(served: bool, kept: bool, words: str, cure: str) -> None:
     """What the scheduler did is not asked then."""
     level, message, said_cure = said(served=served, kept=kept, plain_placed=True)
     assert level == "problem"

@@ -43,7 +43,7 @@ def tried(path: Path, text: str, *options: str) -> tuple[int, str, str]:
     ("gang that never starts", "{gang: huge, startsWithin: 50m}", "never", False),
     ("used", "{used: 0.99}", "77.3%", False),
 )
-def test_an_expectation_holds_or_the_command_fails(tmp_path: Path, expectation: str, found: str, passed: bool) -> None:  # noqa: FBT001
+def test_an_expectation_holds_or_the_command_fails(tmp_path: Path, expectation: str, found: str, passed: bool) -> None:
     code, out, _ = tried(tmp_path / "p.yaml", f"{GIVEN}expect:\n  - {expectation}\n", "-o", "json")
     (result,) = json.loads(out)
     assert (code, result["found"], result["passed"]) == (int(not passed), found, passed)
