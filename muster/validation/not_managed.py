@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.gangs.intent import Defaults, IntentScope, foreign_scheduler
 from muster.model.names import GANG, GANG_SIZE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
-from muster.validation.misspelled import misspelled
+from muster.validation.ignored import misspelled
 from muster.workloads import Decoded, Kind, Workload
 
 

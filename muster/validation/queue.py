@@ -6,6 +6,7 @@ Volcano's own webhook, where it runs, checks some of the tree's rules; it does n
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import reduce
 
@@ -19,7 +20,7 @@ from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import Resources, describe, is_requestable, largest, parse_resources, total
 from muster.resources.quantity import ZERO, Quantity
 from muster.resources.resource_quotas import PODS
-from muster.validation.holds import idle_hold_of_queue
+from muster.validation.ignored import idle_hold_of_queue
 
 # The number of names in a line, and the characters of each.
 _NAMED = 8
@@ -47,6 +48,22 @@ def faults(queue: Queue, tree: QueueTree, admitters: Collection[Admitter] = tupl
     misspelled = (Finding(Reason.MISSPELLED, problem.field, str(problem)) for problem in view.unread)
     found = (*unread, *_misplaced(view, tree.having(view)), *idle_hold_of_queue(view, admitters), *misspelled)
     return (*found, *_limiting_nothing(queue))
+
+
+def all_faults(
+    queue: Queue, tree: QueueTree, in_parent: Sequence[PodGroup] = (), too_large: Sequence[PodGroup] = ()
+) -> tuple[Finding, ...]:
+    """Return the findings in a queue that exists: its own faults, and those with PodGroups.
+
+    `in_parent` are the PodGroups in its parent itself, `too_large` those in it and below that are beyond its limit.
+    """
+    found = faults(queue, tree)
+    if queue.spec.parent not in ("", ROOT) and tree.get(queue.spec.parent):
+        found += burdened(queue.spec.parent, in_parent)
+    with suppress(InvalidObjectError):
+        # One that cannot be read has that fault alone.
+        found += tuple(left_outside(queue, too_large))
+    return found
 
 
 def _limiting_nothing(queue: Queue) -> Iterator[Finding]:

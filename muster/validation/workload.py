@@ -17,19 +17,16 @@ from muster.gangs.intent import (
     find_intent,
     foreign_scheduler,
     is_managed,
-    may_have_unmanaged_pods,
-    required,
 )
 from muster.gangs.roles import Gang
 from muster.model.findings import Finding, Reason, Severity
-from muster.model.names import ADMITTER, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
+from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
 from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError, ObjectMeta
 from muster.model.strictness import Validation
 from muster.queueing.queue_tree import Place
 from muster.validation.context import Context
-from muster.validation.holds import idle_hold
-from muster.validation.misspelled import misspelled
+from muster.validation.ignored import idle_hold, ignored_managed, misspelled, unknown_admitter
 from muster.validation.quotas import (
     elastic_quota_findings,
     kueue_findings,
@@ -37,8 +34,7 @@ from muster.validation.quotas import (
     needs,
     resource_quota_findings,
 )
-from muster.validation.run_times import run_time_findings
-from muster.validation.warnings import Case, surprises
+from muster.validation.warnings import Case, run_time_findings, surprises
 from muster.workloads import Decoded, IntentSource, Kind, Workload, kind_of_owner
 
 # Schedulers and queueing systems of the field that a Ray label may name on purpose; they get no warning.
@@ -87,7 +83,7 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     validation = context.defaults.validation
     if not is_managed(kind.intent_metadata(decoded), kind.policy(decoded), scope):
         unheard = _unknown_origin(kind, decoded, scope, missing, validation)
-        slips = _verdict((*_ignored(kind, decoded, scope.namespace), *misspelled(kind, decoded)), validation)
+        slips = _verdict((*ignored_managed(kind, decoded, scope.namespace), *misspelled(kind, decoded)), validation)
         refusals = () if decoded.metadata.deletion_timestamp else slips.refusals
         return Verdict(refusals=refusals, warnings=(*slips.warnings, *unheard))
     # A workload that is being deleted or has finished starts nothing any more.
@@ -117,8 +113,8 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     place = by_queue(intent.queue) if by_queue else None
     findings = [
         *_findings(workload, gang, intent, context),
-        *_ignored(kind, decoded, scope.namespace),
-        *_unknown_admitter(context),
+        *ignored_managed(kind, decoded, scope.namespace),
+        *unknown_admitter(context),
         *idle_hold(kind, decoded.metadata, context.admitter, context.gate(intent)),
         *run_time_findings(workload, intent, scope),
         *misspelled(kind, decoded),
@@ -263,26 +259,3 @@ def _left_alone(workload: Workload, defaults: Defaults, scope: IntentScope) -> t
     known = ", ".join(sorted(defaults.schedulers))
     message = f'{foreign[0]}: muster is not configured for scheduler "{foreign[1]}" ({known}); it leaves this alone'
     return (Finding(Reason.UNKNOWN_SCHEDULER, foreign[0], message),)
-
-
-def _unknown_admitter(context: Context) -> Iterator[Finding]:
-    """Yield the finding for an admitter of the namespace that muster is not configured for."""
-    named = context.scope.namespace.annotations.get(ADMITTER, "")
-    if named and named not in context.defaults.admitters:
-        path = f"namespace: metadata.annotations[{ADMITTER}]"
-        known = ", ".join(context.defaults.admitters)
-        rest = f'"{named[:80]}" is none of the admitters ({known}); it is ignored, and {context.admitter} admits'
-        yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}")
-
-
-def _ignored(kind: Kind, decoded: Decoded, namespace: ObjectMeta) -> tuple[Finding, ...]:
-    """Return the findings for values of the label `muster.dev/managed` that have no effect."""
-    intent_metadata = kind.intent_metadata(decoded)
-    value = intent_metadata.labels.get(MANAGED)
-    path = f"{'metadata' if intent_metadata is decoded.metadata else 'spec.template.metadata'}.labels[{MANAGED}]"
-    if value == "false" and required(namespace) and not may_have_unmanaged_pods(decoded.metadata, namespace):
-        message = f'{path}: "{value}" is ignored, for this namespace requires muster; remove the label'
-        return (Finding(Reason.VALUE_IGNORED, path, message),)
-    if value in (None, "true", "false"):
-        return ()
-    return (Finding(Reason.VALUE_IGNORED, path, f'{path}: "{value}" is neither "true" nor "false"; it is ignored'),)

@@ -57,7 +57,7 @@ def _planned(bare: Testbed) -> list[int | str]:
         )
         for kind in _KINDS
     ]
-    entries = plan(jobs, *from_cluster(cluster_options(bare.kubeconfig)))
+    entries = [one.data() for one in plan(jobs, *from_cluster(cluster_options(bare.kubeconfig)))]
     return [one["podGroup"]["spec"]["minMember"] if one["podGroup"] else one["verdict"]["reason"] for one in entries]
 
 

@@ -65,7 +65,8 @@ def _templates(workload: Manifest) -> dict[str, Manifest]:
 
 def _needs(bare: Testbed, workload: Manifest) -> dict[str, str]:
     """What the plan says that the gang needs."""
-    (entry,) = plan([Document("test", workload)], *from_cluster(cluster_options(bare.kubeconfig)))
+    (planned,) = plan([Document("test", workload)], *from_cluster(cluster_options(bare.kubeconfig)))
+    entry = planned.data()
     needs: dict[str, str] = entry["podGroup"]["spec"]["minResources"]
     return needs
 

@@ -97,7 +97,7 @@ def muster_says(case: Case) -> Group | str:
         for name, value in PRIORITIES.items()
     ]
     documents += [Document("its context", one) for one in case.context]
-    entry = plan([Document("the case", managed), *documents], _DEFAULTS)[0]
+    entry = plan([Document("the case", managed), *documents], _DEFAULTS)[0].data()
     if entry["podGroup"] is None:
         return str(entry["verdict"]["message"])
 

@@ -5,9 +5,8 @@ import json
 from typing import Any
 
 from muster.cli.doctor.command import diagnose, print_report, report
-from muster.cli.plan.audit import Audit
+from muster.cli.plan.audit import Audit, print_audit
 from muster.cli.plan.manifests import Document
-from muster.cli.plan.text import print_audit
 from muster.cli.queues.table import ASCII, queue_lines
 from muster.gangs.intent import Defaults
 from muster.model.names import MANAGED_BY
@@ -76,7 +75,7 @@ def test_an_audit_reads_so() -> None:
         assert kind is not None
         audit.read(kind, json.dumps(manifest).encode())
     out = io.StringIO()
-    print_audit(audit.report(), "table", out)
+    print_audit(audit, "table", out)
     _, shown = block("docs/cli.md", "$ muster audit").split("\n", 1)
     assert out.getvalue() == shown
 

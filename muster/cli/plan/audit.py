@@ -1,4 +1,4 @@
-"""`muster audit`: lists existing objects that admission would reject or warn about, by the rules of the webhook."""
+"""`muster audit`: a plan of the objects that a cluster has, judged by the rules of the webhook as if applied now."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ import argparse
 import asyncio
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, TextIO
 
 from muster.cli.connecting import NO_ANSWER, PATIENCE, connected, find_settings
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
+from muster.cli.plan.entry import PlanEntry
 from muster.cli.plan.reading import learn_all
-from muster.cli.plan.text import print_audit
-from muster.cli.ui import as_long_as_read
+from muster.cli.plan.text import print_audit_summary, print_entries
+from muster.cli.ui import as_long_as_read, print_data
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, is_managed
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
-from muster.model.findings import Finding, Reason, Severity
+from muster.model.findings import Finding, Reason
 from muster.model.gang_states import GangState
 from muster.model.names import GANG, STATE
-from muster.model.objects import InvalidObjectError, ObjectMeta, PartialObjectMetadata, PodGroup, Queue, decode
+from muster.model.objects import InvalidObjectError, ObjectMeta, PartialObjectMetadata, PodGroup, decode
 from muster.model.resource import POD_GROUPS, PRIORITY_CLASSES, Resource
 from muster.model.strictness import Validation, read_validation
 from muster.model.texts import printable
 from muster.queueing.queue_tree import QueueTree, exceeding, labels_of
-from muster.queueing.queue_view import ROOT, read_queue
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.amounts import parse_resources
 from muster.schedulers import PRODUCTS, GangScheduler, gang_name
 from muster.validation.context import Context
-from muster.validation.queue import burdened, faults, kept_out, left_outside
+from muster.validation.queue import all_faults, kept_out
 from muster.validation.workload import is_judged, judge, no_way_in
 from muster.workloads import KINDS, PLAIN_POD, Kind, SchedulingPolicy, kind_of_owner
 from muster.workloads.owners import OwnerWalk
@@ -46,29 +46,37 @@ _REFUSED, _CANNOT_LOOK = 1, 2
 _ORDER = tuple(kind for kind in reversed(KINDS) if kind is not PLAIN_POD)
 # The audit drops this annotation from the metadata that it keeps: kubectl writes the whole object into it.
 _BULKY = "kubectl.kubernetes.io/last-applied-configuration"
+# Kind, API group, namespace and name.
 _Key = tuple[str, str, str, str]
-_POD_GROUP = (POD_GROUPS.kind, POD_GROUPS.group)
-_OTHERS = {_POD_GROUP: "podGroups"} | {(one.kind, one.group): "queues" for one in QUEUE_SOURCES.values()}
-Findings = tuple[tuple[Finding, ...], tuple[Finding, ...]]
-"""The refusals and the warnings of an object."""
+# The list of the report for the entries of a kind; all other kinds are workloads.
+_LISTS = {(one.kind, one.group): "queues" for one in QUEUE_SOURCES.values()}
+_LISTS[POD_GROUPS.kind, POD_GROUPS.group] = "podGroups"
 
 
 @dataclass(slots=True)
 class Audit:
-    """The objects with findings, by kind, group, namespace and name, and the parts that could not be checked.
+    """The objects of a cluster, each judged when it is listed; none is kept but what later ones need.
 
-    The audit keeps only the findings of a workload, and the metadata of owners whose labels count for other workloads.
     PodGroups are read before queues and workloads: they show which gangs run, and in which queue.
+
+    :ivar defaults: the settings of the installation.
+    :ivar known: queues, classes and other objects that the rules need.
+    :ivar unlisted: the kinds that this user may not list.
+    :ivar unknown: notes on what could not be checked.
+    :ivar entries: an entry for each object that was checked; None for one without findings.
     """
 
     defaults: Defaults
     known: PlanContext = field(default_factory=PlanContext)
     unlisted: set[Resource] = field(default_factory=set)
     unknown: list[str] = field(default_factory=list)
-    looked_at: set[_Key] = field(default_factory=set)
-    entries: dict[_Key, dict[str, Any]] = field(default_factory=dict)
+    entries: dict[_Key, PlanEntry | None] = field(default_factory=dict)
+    # The metadata of owners whose labels count for other workloads.
     _parents: dict[tuple[Kind, str, str], ObjectMeta] = field(default_factory=dict)
-    _queues: QueueAudit | None = None
+    # The gangs that run, by namespace and name, and by queue the PodGroups that a finding of the queue names.
+    _running: set[tuple[str, str]] = field(default_factory=set)
+    _too_large: dict[str, dict[tuple[str, str], PodGroup]] = field(default_factory=dict)
+    _inside: dict[str, dict[tuple[str, str], PodGroup]] = field(default_factory=dict)
 
     @property
     def queue_kind(self) -> Resource:
@@ -76,42 +84,61 @@ class Audit:
         return self.defaults.queue_source.resource
 
     @property
-    def queues(self) -> QueueAudit:
-        """The checks of PodGroups and queues; complete once all queues are read."""
-        if self._queues is None:
-            tree = None if self.queue_kind in self.unlisted else self.known.queues
-            self._queues = QueueAudit(tree, self.defaults.validation)
-        return self._queues
+    def tree(self) -> QueueTree | None:
+        """All valid queues; None if they cannot be listed, and nothing is checked by them."""
+        return None if self.queue_kind in self.unlisted else self.known.queues
 
     def read_pod_group(self, scheduler: GangScheduler, raw: bytes) -> None:
-        """Check one PodGroup; one of another scheduler than Volcano only shows whether its gang runs."""
+        """Check one PodGroup that muster did not create; one of another scheduler than Volcano only shows a state."""
         try:
             group = decode(raw, scheduler.pod_groups)
         except InvalidObjectError as error:
             self.note(f"skipping malformed {scheduler.resource.full_name}: {error}")
             return
-        if scheduler.group != POD_GROUPS.group:
-            self.queues.saw(group)
-            return
         meta = group.metadata
+        if GangState.RUNNING in (group.status.phase, meta.annotations.get(STATE)):
+            self._running.add((meta.namespace, gang_name(group)))
+        if scheduler.group != POD_GROUPS.group or self.tree is None:
+            return
+        self._remember(group, self.tree)
         scope = self._context(meta).scope
-        found = self.queues.pod_group(group, labels_of(scope.namespace))
-        if found is not None and not scope.unselected:
-            self._enter(
-                _POD_GROUP, POD_GROUPS.version, meta, *found, running=self.queues.runs(meta.namespace, meta.name)
-            )
+        if meta.by_muster or meta.deletion_timestamp or scope.unselected:
+            return
+        way = no_way_in("spec.queue", group.queue, self.tree.place(group.queue, labels_of(scope.namespace)))
+        refusals, warnings = kept_out((way,) if way else (), self.defaults.validation)
+        self._enter(POD_GROUPS, meta, refusals, warnings, gang=meta.name)
+
+    def _remember(self, group: PodGroup, tree: QueueTree) -> None:
+        """Keep a PodGroup that is in a parent queue itself, or larger than a queue allows."""
+        key = group.metadata.namespace, group.metadata.name
+        if not tree.leaf(group.queue):
+            self._inside.setdefault(group.queue, {})[key] = group
+        try:
+            need = parse_resources(group.spec.min_resources, path="")
+        except InvalidObjectError:
+            return
+        for level in tree.path(group.queue):
+            view = tree.get(level)
+            if view and exceeding(need, view.limit):
+                self._too_large.setdefault(level, {})[key] = group
 
     def read_queue(self, raw: bytes) -> None:
-        """Check one Queue."""
+        """Check one Queue, after all PodGroups."""
         try:
             queue = decode(raw, self.defaults.queue_source.decoded)
         except InvalidObjectError:
             # Reading the queues has already noted it.
             return
-        found = self.queues.queue(queue)
-        if found is not None:
-            kind = self.queue_kind
-            self._enter((kind.kind, kind.group), kind.version, queue.metadata, *found)
+        if queue.metadata.deletion_timestamp or self.tree is None:
+            return
+        found = all_faults(
+            queue,
+            self.tree,
+            list(self._inside.get(queue.spec.parent, {}).values()),
+            list(self._too_large.get(queue.metadata.name, {}).values()),
+        )
+        validation = self.defaults.validation
+        self._enter(self.queue_kind, queue.metadata, validation.refused(found), validation.warned(found))
 
     def read(self, kind: Kind, raw: bytes) -> None:
         """Check one workload; the same workload a second time, from a restarted list, changes nothing."""
@@ -132,14 +159,16 @@ class Audit:
             )
         # As in the webhook configuration, a batch Job or StatefulSet is checked only when its pods join a gang.
         plain = isinstance(decoded, PlainJob | PlainStatefulSet) and not decoded.spec.template.metadata.labels.get(GANG)
-        if plain or self._context(meta).scope.unselected or not is_judged(meta):
+        context = self._context(meta)
+        if plain or context.scope.unselected or not is_judged(meta):
             return
         origin = kind.origin.of(decoded) if kind.origin else None
         if origin is not None and origin.source.resource in self.unlisted:
             self.note(f"skipping each {kind.kind} with a {origin.source.kind}: you cannot list these")
             return
-        verdict = judge(kind, decoded, self._context(meta))
-        self._enter_workload(kind, meta, verdict.refusals, verdict.warnings)
+        verdict = judge(kind, decoded, context)
+        gang = kind.pod_group_name(meta.name)
+        self._enter(kind.resource, meta, verdict.refusals, verdict.warnings, gang=gang)
 
     def _note_unreadable(self, kind: Kind, raw: bytes, error: InvalidObjectError) -> None:
         """The webhook cannot decode it either and rejects it, if the workload asks for muster at all."""
@@ -149,62 +178,50 @@ class Audit:
             self.note(f"skipping malformed {kind.resource.full_name}: {error}")
             return
         if is_managed(meta, SchedulingPolicy(), self._context(meta).scope):
-            self._enter_workload(kind, meta, (Finding(Reason.INVALID, error.field, str(error)),), ())
-
-    def _enter_workload(
-        self, kind: Kind, meta: ObjectMeta, refusals: Sequence[Finding], warnings: Sequence[Finding]
-    ) -> None:
-        running = self.queues.runs(meta.namespace, kind.pod_group_name(meta.name))
-        self._enter((kind.kind, kind.group), kind.versions[0], meta, refusals, warnings, running=running)
+            found = Finding(Reason.INVALID, error.field, str(error))
+            gang = kind.pod_group_name(meta.name)
+            self._enter(kind.resource, meta, (found,), (), gang=gang)
 
     def _enter(
         self,
-        kind: tuple[str, str],
-        version: str,
+        resource: Resource,
         meta: ObjectMeta,
         refusals: Sequence[Finding],
         warnings: Sequence[Finding],
         *,
-        running: bool = False,
+        gang: str = "",
     ) -> None:
-        key = *kind, meta.namespace, meta.name
-        self.looked_at.add(key)
-        found = [*((Severity.DENY, one) for one in refusals), *((Severity.WARN, one) for one in warnings)]
-        if not found:
-            return
-        self.entries[key] = {
-            "apiVersion": f"{kind[1]}/{version}",
-            "kind": kind[0],
-            "namespace": meta.namespace,
-            "name": meta.name,
-            "running": running,
-            "findings": [
-                {"severity": str(severity), "reason": str(one.reason), "field": one.field, "message": one.message}
-                for severity, one in found
-            ],
-        }
+        entry = PlanEntry(
+            resource.api_version,
+            resource.kind,
+            meta.namespace,
+            meta.name,
+            refusals=tuple(refusals),
+            warnings=tuple(warnings),
+            running=(meta.namespace, gang) in self._running,
+        )
+        key = resource.kind, resource.group, meta.namespace, meta.name
+        self.entries[key] = entry if refusals or warnings else None
 
     def _context(self, meta: ObjectMeta) -> Context:
         context = self.known.context(meta.namespace, self.defaults)
-        if self.queue_kind not in self.unlisted and context.queue is None:
+        if self.tree is not None and context.queue is None:
             # The cluster has no queues. A plan without queues skips the queue checks; an audit must not.
             context = replace(context, queue=lambda _: None)
         if PRIORITY_CLASSES not in self.unlisted:
             context = replace(context, priorities=priority_values(self.known.classes.values()))
-        return replace(context, scope=replace(context.scope, owners=self._owners(meta)))
+        return replace(context, scope=replace(context.scope, owners=tuple(self._owners(meta))))
 
-    def _owners(self, meta: ObjectMeta) -> tuple[ObjectMeta, ...]:
+    def _owners(self, meta: ObjectMeta) -> Iterator[ObjectMeta]:
         """The owners of a workload, the nearest first."""
-        above: list[ObjectMeta] = []
         walk = OwnerWalk(meta.controller)
         for owner in walk:
             kind = kind_of_owner(owner)
             found = self._parents.get((kind, meta.namespace, owner.name)) if kind else None
             if found is None or found.uid != owner.uid:
-                break
-            above.append(found)
+                return
+            yield found
             walk.step_to(found.controller)
-        return tuple(above)
 
     def note(self, text: str) -> None:
         """Add a note about missing information, once."""
@@ -217,30 +234,33 @@ class Audit:
             raise error
         self.unlisted.add(resource)
 
+    def unread(self, error: InputError) -> None:
+        """Note a malformed object; the webhook ignores such objects, too."""
+        for line in str(error).split("\n"):
+            self.note(f"{line}; ignoring it, as the webhook does")
+
     @property
     def incomplete(self) -> list[str]:
         """The parts that could not be checked; all kinds that this user may not list are one line."""
         names = ", ".join(sorted(one.full_name for one in self.unlisted))
         return ([f"cannot list with your permissions: {names}"] if names else []) + self.unknown
 
-    def unread(self, error: InputError) -> None:
-        """Note a malformed object; the webhook ignores such objects, too."""
-        for line in str(error).split("\n"):
-            self.note(f"{line}; ignoring it, as the webhook does")
+    def found(self, name: str) -> list[PlanEntry]:
+        """The entries with findings of a list of the report, in order."""
+        entries = (entry for key, entry in sorted(self.entries.items()) if _LISTS.get(key[:2], "workloads") == name)
+        return [entry for entry in entries if entry]
 
     def report(self) -> dict[str, Any]:
-        """The result, for people and programs."""
+        """The result for programs."""
         names = ("workloads", "queues", "podGroups")
-        looked = Counter(_OTHERS.get(key[:2], "workloads") for key in self.looked_at)
-        entries: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-        for key in sorted(self.entries):
-            entries[_OTHERS.get(key[:2], "workloads")].append(self.entries[key])
-        refused = sum(entry["findings"][0]["severity"] == Severity.DENY for entry in self.entries.values())
+        looked = Counter(_LISTS.get(key[:2], "workloads") for key in self.entries)
+        found = {name: self.found(name) for name in names}
+        refused = [bool(one.refusals) for entries in found.values() for one in entries]
         return {
             "lookedAt": {name: looked[name] for name in names},
-            "refused": refused,
-            "warned": len(self.entries) - refused,
-            **entries,
+            "refused": sum(refused),
+            "warned": len(refused) - sum(refused),
+            **{name: [one.audit_data() for one in entries] for name, entries in found.items()},
             "unknown": self.incomplete,
         }
 
@@ -253,14 +273,25 @@ def run(arguments: argparse.Namespace) -> int:
     except (*NO_ANSWER, ValueError) as error:
         print(f"muster audit: {printable(str(error))}", file=sys.stderr)
         return _CANNOT_LOOK
-    report = audit.report()
     with as_long_as_read():
-        print_audit(report, arguments.output, sys.stdout)
-    for text in report["unknown"]:
+        print_audit(audit, arguments.output, sys.stdout)
+    for text in audit.incomplete:
         print(f"muster audit: {printable(text)}", file=sys.stderr)
-    if report["unknown"]:
+    if audit.incomplete:
         return _CANNOT_LOOK
-    return _REFUSED if report["refused"] else 0
+    return _REFUSED if any(entry and entry.refusals for entry in audit.entries.values()) else 0
+
+
+def print_audit(audit: Audit, form: str, out: TextIO) -> None:
+    """Print the result as json or yaml, or as text with a summary at the end."""
+    report = audit.report()
+    if print_data(report, form, out):
+        return
+    entries = [*audit.found("queues"), *audit.found("podGroups"), *audit.found("workloads")]
+    print_entries(entries, out)
+    if entries:
+        print(file=out)
+    print_audit_summary(report, out)
 
 
 async def _look(arguments: argparse.Namespace, validation: Validation) -> Audit:
@@ -304,71 +335,3 @@ async def _each(
     except ApiError as error:
         if not error.not_found:  # an operator that is not installed
             audit.cannot_list(resource, error)
-
-
-@dataclass(slots=True)
-class QueueAudit:
-    """Checks the PodGroups first, each once, then the Queues; keeps only PodGroups that a finding of a queue names.
-
-    `tree` holds all valid queues; None when they cannot be listed, and queue checks are skipped.
-    """
-
-    tree: QueueTree | None
-    validation: Validation
-    _running: set[tuple[str, str]] = field(default_factory=set)
-    _too_large: dict[str, dict[tuple[str, str], PodGroup]] = field(default_factory=dict)
-    _inside: dict[str, dict[tuple[str, str], PodGroup]] = field(default_factory=dict)
-
-    def runs(self, namespace: str, name: str) -> bool:
-        """True if the gang of that name runs."""
-        return (namespace, name) in self._running
-
-    def saw(self, group: PodGroup) -> None:
-        """Remember whether the gang runs: by the phase of the PodGroup, or by muster's state."""
-        if GangState.RUNNING in (group.status.phase, group.metadata.annotations.get(STATE)):
-            self._running.add((group.metadata.namespace, gang_name(group)))
-
-    def pod_group(self, group: PodGroup, namespace: Mapping[str, str]) -> Findings | None:
-        """The findings of a PodGroup in a namespace with these labels; None for a PodGroup of muster."""
-        meta = group.metadata
-        self.saw(group)
-        if self.tree is None:
-            return None
-        name = group.queue
-        self._remember(group, self.tree, name)
-        if meta.by_muster or meta.deletion_timestamp:
-            return None
-        way = no_way_in("spec.queue", name, self.tree.place(name, namespace))
-        return kept_out((way,) if way else (), self.validation)
-
-    def _remember(self, group: PodGroup, tree: QueueTree, name: str) -> None:
-        key = group.metadata.namespace, group.metadata.name
-        if not tree.leaf(name):
-            self._inside.setdefault(name, {})[key] = group
-        try:
-            need = parse_resources(group.spec.min_resources, path="")
-        except InvalidObjectError:
-            return
-        for level in tree.path(name):
-            view = tree.get(level)
-            if view and exceeding(need, view.limit):
-                self._too_large.setdefault(level, {})[key] = group
-
-    def queue(self, queue: Queue) -> Findings | None:
-        """The findings of a Queue, after all PodGroups; None when it is being deleted."""
-        if queue.metadata.deletion_timestamp or self.tree is None:
-            return None
-        name, parent = queue.metadata.name, queue.spec.parent or ROOT
-        found = faults(queue, self.tree)
-        if parent != ROOT and self.tree.get(parent):
-            found += burdened(parent, list(self._inside.get(parent, {}).values()))
-        outside = [] if _unreadable(queue) else list(left_outside(queue, list(self._too_large.get(name, {}).values())))
-        return self.validation.refused([*found, *outside]), self.validation.warned([*found, *outside])
-
-
-def _unreadable(queue: Queue) -> bool:
-    try:
-        read_queue(queue)
-    except InvalidObjectError:
-        return True
-    return False

@@ -5,21 +5,18 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
-from muster.cli.plan.entries import metadata_of, note, note_lines, plan
+from muster.cli.plan.entries import note, note_lines, plan
+from muster.cli.plan.entry import PlanEntry
 from muster.cli.plan.manifests import Document, place, read_manifests
-from muster.cli.plan.text import print_junit, print_summary, print_table, print_wide
+from muster.cli.plan.text import print_entries, print_junit, print_summary, print_wide
 from muster.cli.settings import any_scheduler
 from muster.cli.ui import as_long_as_read, print_data
 from muster.gangs.intent import Defaults
-from muster.model.objects import InvalidObjectError, convert
-from muster.queueing.entries import GangKey
-from muster.validation.workload import Verdict, judge
 from muster.workloads import kind_of
 
 _REFUSED, _UNREADABLE, _NOT_MANAGED = 1, 2, 3
@@ -40,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.what_if:
             from muster.cli.plan.what_if import run as what_if  # noqa: PLC0415 - as below
 
-            return what_if(arguments, _gangs(documents, known, defaults))
+            return what_if(arguments, plan(documents, defaults, known))
         entries = plan(documents, defaults, known, errors)
     except InputError as error:
         note_lines(str(error))
@@ -51,31 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
         note_lines(text)
     if errors:
         return _UNREADABLE
-    verdicts = [entry["verdict"] for entry in entries]
-    if not all(verdict["allowed"] for verdict in verdicts):
+    if not all(entry.allowed for entry in entries):
         return _REFUSED
-    slips = any(not verdict["managed"] or verdict["misspelled"] for verdict in verdicts)
-    return _NOT_MANAGED if arguments.strict and slips else 0
-
-
-def _gangs(documents: Iterable[Document], known: PlanContext, defaults: Defaults) -> list[tuple[GangKey, Verdict]]:
-    """The gangs that admission would let come, each with the verdict. Raises InputError for one that it refuses."""
-    found = []
-    for document in documents:
-        kind = kind_of(document.api_version, document.kind)
-        if kind is None:
-            continue
-        meta, _ = metadata_of(document)
-        manifest = {**document.manifest, "metadata": meta}
-        try:
-            verdict = judge(kind, convert(manifest, kind.decoded), known.context(meta["namespace"], defaults))
-        except InvalidObjectError as error:
-            raise InputError(f"{document.source}: {error}") from error
-        if verdict.refusals:
-            raise InputError(f"{document.source}: {verdict.refusals[0].message}")
-        if verdict.gang is not None and verdict.intent is not None:
-            found.append((GangKey(meta["namespace"], verdict.gang.name), verdict))
-    return found
+    return _NOT_MANAGED if arguments.strict and any(entry.slips for entry in entries) else 0
 
 
 def _known(arguments: argparse.Namespace, documents: Iterable[Document]) -> tuple[Defaults, PlanContext]:
@@ -89,18 +64,20 @@ def _known(arguments: argparse.Namespace, documents: Iterable[Document]) -> tupl
     return from_cluster(arguments, kinds)
 
 
-def _print(entries: list[dict[str, Any]], errors: list[str], arguments: argparse.Namespace) -> None:
+def _print(entries: list[PlanEntry], errors: list[str], arguments: argparse.Namespace) -> None:
     if errors and not entries and arguments.output in {"json", "yaml"}:
         return  # An empty list would look like an answer.
     match arguments.output:
         case "json":
             # Of thousands of manifests: json would take ten times as long.
-            print(msgspec.json.format(msgspec.json.encode(entries), indent=2).decode())
+            print(msgspec.json.format(msgspec.json.encode([one.data() for one in entries]), indent=2).decode())
         case "junit":
             print_junit(entries, errors, sys.stdout, strict=arguments.strict)
         case "wide":
             print_wide(entries, sys.stdout)
             print_summary(entries, errors, sys.stdout)
-        case form if not print_data(entries, form, sys.stdout):
-            print_table(entries, sys.stdout, patches=arguments.patches)
+        case "yaml":
+            print_data([one.data() for one in entries], "yaml", sys.stdout)
+        case _:
+            print_entries(entries, sys.stdout, patches=arguments.patches)
             print_summary(entries, errors, sys.stdout)

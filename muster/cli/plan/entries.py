@@ -13,6 +13,7 @@ import msgspec
 from muster.admitters import Admitter
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext, as_of_input, default_queue_unknown, near_kind, readable, unserved
+from muster.cli.plan.entry import PlanEntry
 from muster.cli.plan.malformed import unreadable
 from muster.cli.plan.manifests import Document
 from muster.gangs.gang import as_its_pods
@@ -22,23 +23,18 @@ from muster.gangs.roles import Gang
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import GATE, NAMESPACE_SELECTOR, is_object_name
-from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, Queue, convert
+from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, convert
 from muster.model.pods import Pod
-from muster.model.strictness import Validation
 from muster.model.texts import printable
-from muster.queueing.queue_tree import QueueTree
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.amounts import as_text
 from muster.validation.context import Context
 from muster.validation.not_managed import why_not_managed
-from muster.validation.queue import faults
-from muster.validation.workload import Verdict, judge
+from muster.validation.queue import all_faults
+from muster.validation.workload import judge
 from muster.workloads import Kind, RoleSpec, Workload, kind_of
 
-# The findings that `--strict` counts, in addition to workloads that muster does not manage.
-_SLIPS = (Reason.MISSPELLED, Reason.FIELD_DROPPED)
 _UNCHECKED = "no Queue in the input: queue limits are not checked"
-_WHY_NOT = "not managed: "
 # In place of the five letters that the apiserver appends to a generateName.
 _GENERATED = "xxxxx"
 # The apiserver cuts a longer generateName, so that the name fits into a label.
@@ -47,7 +43,7 @@ _LONGEST_PREFIX = 58
 
 def plan(
     documents: Iterable[Document], defaults: Defaults, known: PlanContext | None = None, errors: list[str] | None = None
-) -> list[dict[str, Any]]:
+) -> list[PlanEntry]:
     """One entry per workload, and per Queue or GangQueue with a finding, in input order.
 
     Documents of other kinds are context, or reported on standard error. `known` is more context, for example from a
@@ -56,7 +52,8 @@ def plan(
     """
     documents = list(documents)
     known = known or PlanContext(queue_source=defaults.queue_source)
-    others, entries, bad = set(), [], set()
+    others, bad = set(), set()
+    entries: list[PlanEntry] = []
     for document in documents:
         try:
             if not (kind_of(document.api_version, document.kind) or known.learn(document)):
@@ -101,8 +98,8 @@ def note(text: str) -> None:
     print(f"muster plan: {printable(text)}", file=sys.stderr)
 
 
-def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Defaults) -> dict[str, Any]:
-    meta, misnamed = metadata_of(document)
+def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Defaults) -> PlanEntry:
+    meta, misnamed = _metadata_of(document)
     context = known.context(meta["namespace"], defaults)
     manifest = {**document.manifest, "metadata": meta}
 
@@ -117,32 +114,43 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
     except InvalidObjectError as error:
         raise unreadable(document.source, manifest, kind.decoded, error) from error
     dropped = defaults.validation.warned(_of_schemas(document, known))
-    verdict = replace(verdict, warnings=(*verdict.warnings, *dropped))
-    verdict = as_of_input(verdict, known)
+    verdict = as_of_input(replace(verdict, warnings=(*verdict.warnings, *dropped)), known)
     managed = verdict.intent is not None or not verdict.allowed
-    scope = replace(context.scope, nearer=kind.intent_sources(decoded))
-    workload = verdict.workload or (None if managed else readable(kind, decoded, known))
-    why_not = "" if managed else why_not_managed(kind, decoded, workload, defaults, scope)
-    entry: dict[str, Any] = {
-        "workload": _named(document, meta["namespace"], meta["name"]),
-        "intent": None,
-        "podGroup": None,
-        "roles": [],
-        "verdict": _verdict(verdict, context, why_not, unchecked or _UNCHECKED),
-    }
-    queue = verdict.intent.queue if verdict.intent else ""
-    where = f'namespace "{meta["namespace"]}" ({NAMESPACE_SELECTOR})'
-    if context.queue and known.queues.get(queue) and context.queue(queue) is None:
-        # On a cluster the verdict does not reveal such a queue; the owner of its manifest may know.
-        unknown = [one for one in known.queues.path(queue)[:-1] if known.queues.get(one) is None]
-        why = f'is below "{unknown[0]}", which does not exist' if unknown else f"is not open to {where}"
-        note(f'{document.source}: queue "{queue}" {why}')
+    note = ""
+    if not managed:
+        scope = replace(context.scope, nearer=kind.intent_sources(decoded))
+        workload = verdict.workload or readable(kind, decoded, known)
+        note = why_not_managed(kind, decoded, workload, defaults, scope)
+    elif context.queue is None:
+        note = unchecked or _UNCHECKED
+    entry = replace(
+        _named(document, meta["namespace"], meta["name"]),
+        refusals=verdict.refusals,
+        warnings=verdict.warnings,
+        managed=managed,
+        note=note,
+        verdict=verdict,
+    )
+    _note_closed_queue(entry, context, known)
     if verdict.workload and verdict.intent and verdict.gang:
-        entry["intent"] = _intent(verdict.intent, context.admitter)
         of_pods = as_its_pods(verdict.intent, verdict.workload, context.priorities or {})
-        entry["podGroup"] = _pod_group(verdict.workload, verdict.gang, of_pods)
-        entry["roles"] = _roles(verdict.workload, verdict.gang, verdict.intent, context)
+        entry = replace(
+            entry,
+            intent=_intent(verdict.intent, context.admitter),
+            pod_group=_pod_group(verdict.workload, verdict.gang, of_pods),
+            roles=_roles(verdict.workload, verdict.gang, verdict.intent, context),
+        )
     return entry
+
+
+def _note_closed_queue(entry: PlanEntry, context: Context, known: PlanContext) -> None:
+    """Note why the workload may not use its queue: the verdict does not reveal it, but its manifest is in the input."""
+    queue = entry.verdict.intent.queue if entry.verdict and entry.verdict.intent else ""
+    if context.queue and known.queues.get(queue) and context.queue(queue) is None:
+        unknown = [one for one in known.queues.path(queue)[:-1] if known.queues.get(one) is None]
+        where = f'namespace "{entry.namespace}" ({NAMESPACE_SELECTOR})'
+        why = f'is below "{unknown[0]}", which does not exist' if unknown else f"is not open to {where}"
+        note(f'{entry.source}: queue "{queue}" {why}')
 
 
 def _pod_group(workload: Workload, gang: Gang, intent: Intent) -> dict[str, Any]:
@@ -172,7 +180,7 @@ def _roles(workload: Workload, gang: Gang, intent: Intent, context: Context) -> 
     ]
 
 
-def metadata_of(document: Document) -> tuple[dict[str, Any], list[Finding]]:
+def _metadata_of(document: Document) -> tuple[dict[str, Any], list[Finding]]:
     """The metadata of a workload with a name and a namespace that are valid, and what is wrong with its own."""
     meta = document.manifest.get("metadata")
     meta = dict(meta) if isinstance(meta, dict) else {}
@@ -194,77 +202,29 @@ def _of_schemas(document: Document, known: PlanContext) -> Iterable[Finding]:
     return (*unserved(document, known), *known.schemas.dropped(document))
 
 
-def _verdict(verdict: Verdict, context: Context, why_not: str, unchecked: str) -> dict[str, Any]:
-    first = verdict.refusals[0] if verdict.refusals else None
-    message = "; ".join(refusal.message for refusal in verdict.refusals)
-    if why_not:
-        message = f"{_WHY_NOT}{why_not}"
-    elif verdict.allowed and context.queue is None:
-        message = unchecked
-    return {
-        "allowed": verdict.allowed,
-        "managed": not why_not,
-        "reason": str(first.reason) if first else "",
-        "message": message,
-        "refusals": _refusals(verdict.refusals),
-        "warnings": [warning.message for warning in verdict.warnings],
-        "misspelled": any(warning.reason in _SLIPS for warning in verdict.warnings),
-    }
-
-
-def _refusals(findings: Iterable[Finding]) -> list[dict[str, str]]:
-    return [{"reason": str(one.reason), "field": one.field, "message": one.message} for one in findings]
-
-
-def _not_managed(document: Document, why: str) -> dict[str, Any]:
+def _not_managed(document: Document, why: str) -> PlanEntry:
     """The entry of a document whose kind is unknown."""
     meta = document.manifest.get("metadata")
     named = {key: str(meta.get(key) or "")[:80] for key in ("namespace", "name")} if isinstance(meta, dict) else {}
-    verdict = {
-        "allowed": True,
-        "managed": False,
-        "reason": "",
-        "message": f"{_WHY_NOT}{why}",
-        "refusals": [],
-        "warnings": [],
-        "misspelled": True,
-    }
-    who = _named(document, named.get("namespace") or "default", named.get("name", ""))
-    return {"workload": who, "intent": None, "podGroup": None, "roles": [], "verdict": verdict}
+    entry = _named(document, named.get("namespace") or "default", named.get("name", ""))
+    return replace(entry, managed=False, note=why, wrong_kind=True)
 
 
-def _queue_entries(document: Document, known: PlanContext, defaults: Defaults) -> list[dict[str, Any]]:
+def _queue_entries(document: Document, known: PlanContext, defaults: Defaults) -> list[PlanEntry]:
     """The entry of a Queue, or a GangQueue, with findings; none for any other document."""
     source = next((one for one in QUEUE_SOURCES.values() if one.kind == document.kind), None)
     if source is None or not known.queues:
         return []
     queue = convert(document.manifest, source.decoded)
-    refused, warned = queue_faults(queue, known.queues, defaults.validation)
-    if not (refused or warned):
+    found = all_faults(queue, known.queues)
+    refusals, warnings = defaults.validation.refused(found), defaults.validation.warned(found)
+    if not (refusals or warnings):
         return []
-    verdict = {
-        "allowed": not refused,
-        "managed": True,
-        "reason": str(refused[0].reason) if refused else "",
-        "message": "; ".join(one.message for one in refused),
-        "refusals": _refusals(refused),
-        "warnings": [one.message for one in warned],
-        "misspelled": False,
-    }
-    who = _named(document, "", queue.metadata.name)
-    return [{"workload": who, "intent": None, "podGroup": None, "roles": [], "verdict": verdict}]
+    return [replace(_named(document, "", queue.metadata.name), refusals=refusals, warnings=warnings)]
 
 
-def queue_faults(
-    queue: Queue, tree: QueueTree, validation: Validation
-) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """The findings of a Queue from its manifest and the queue tree alone."""
-    found = faults(queue, tree)
-    return validation.refused(found), validation.warned(found)
-
-
-def _named(document: Document, namespace: str, name: str) -> dict[str, str]:
-    return {"apiVersion": document.api_version, "kind": document.kind, "namespace": namespace, "name": name}
+def _named(document: Document, namespace: str, name: str) -> PlanEntry:
+    return PlanEntry(document.api_version, document.kind, namespace, name, document.source)
 
 
 def _intent(intent: Intent, admitter: Admitter) -> dict[str, Any]:

@@ -6,23 +6,22 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape  # of xml.sax.saxutils the import takes 15 ms
 from typing import Any, TextIO
 
-from muster.cli.ui import GREEN, RED, YELLOW, aligned, amounts, colours, counted, painted, print_data, width, wrapped
-from muster.model.findings import Severity
+from muster.cli.plan.entry import PlanEntry
+from muster.cli.ui import GREEN, RED, YELLOW, aligned, amounts, colours, counted, painted, width, wrapped
 from muster.model.texts import printable
 from muster.schedulers import spec_of
 
 # The indent of a line that is never wrapped.
 _WHOLE = 10_000
 _HEAD = ("NAMESPACE", "KIND", "NAME", "VERDICT", "QUEUE", "PRIORITY", "PODS", "MIN", "MIN RESOURCES", "WARNINGS")
-_WORDS = {Severity.DENY: ("  refused", RED), Severity.WARN: ("  warning", YELLOW)}
 
 
 # A line: the indent of its continuation lines, a colour, the coloured words, and the rest.
 _Line = tuple[int, str, str, str]
 
 
-def print_table(entries: Sequence[Mapping[str, Any]], out: TextIO, *, patches: bool) -> None:
-    """Print every entry of a plan, with or without the patches of its pods."""
+def print_entries(entries: Sequence[PlanEntry], out: TextIO, *, patches: bool = False) -> None:
+    """Print every entry, with or without the patches of its pods."""
     for number, entry in enumerate(entries):
         if number:
             print(file=out)
@@ -38,33 +37,27 @@ def _print_lines(lines: Iterable[_Line], out: TextIO) -> None:
             print(line, file=out)
 
 
-def _title(named: Mapping[str, Any]) -> str:
-    return f"{named['kind']} {named['namespace']}/{named['name']}".replace(" /", " ", 1)
+def _lines(entry: PlanEntry, *, patches: bool) -> Iterator[_Line]:
+    goes_on = " (running; it keeps running)" if entry.running and entry.refusals else ""
+    yield _WHOLE, "", "", f"{entry.kind} {entry.namespace}/{entry.name}".replace(" /", " ", 1) + goes_on
+    for refusal in entry.refusals:
+        yield 4, RED, f"  refused ({refusal.reason})", f": {refusal.message}"
+    if not entry.managed:
+        yield 4, YELLOW, "  not managed", f": {entry.note}"
+    elif not entry.refusals:
+        yield 4, GREEN, "  allowed", f": {entry.note}" if entry.note else ""
+    for warning in entry.warnings:
+        if warning.message not in entry.note:
+            yield 4, YELLOW, f"  warning ({warning.reason})", f": {warning.message}"
+    for indent, line in _details(entry, patches=patches):
+        yield indent, "", "", line
 
 
-def _lines(entry: Mapping[str, Any], *, patches: bool) -> Iterator[_Line]:
-    verdict = entry["verdict"]
-    yield _WHOLE, "", "", _title(entry["workload"])
-    for refusal in verdict["refusals"]:
-        yield 4, RED, f"  refused ({refusal['reason']})", f": {refusal['message']}"
-    if verdict["refusals"]:
-        pass
-    elif verdict["managed"]:
-        yield 4, GREEN, "  allowed", f": {verdict['message']}" if verdict["message"] else ""
-    else:
-        yield 4, YELLOW, "  not managed", verdict["message"].removeprefix("not managed")
-    for warning in verdict["warnings"]:
-        if warning in verdict["message"]:
-            continue
-        yield 4, YELLOW, "  warning", f": {warning}"
-    if entry["intent"] is not None:
-        for indent, line in _details(entry, patches=patches):
-            yield indent, "", "", line
-
-
-def _details(entry: Mapping[str, Any], *, patches: bool) -> Iterator[tuple[int, str]]:
-    """Each line, and the indent of its continuation lines."""
-    intent, group = entry["intent"], entry["podGroup"]
+def _details(entry: PlanEntry, *, patches: bool) -> Iterator[tuple[int, str]]:
+    """Each line about its gang, and the indent of its continuation lines."""
+    intent, group = entry.intent, entry.pod_group
+    if intent is None or group is None:
+        return
     for title, field in (("scheduler", "scheduler"), ("queue", "queue"), ("priority", "priorityClassName")):
         where = intent["from"].get(field, "default")
         yield 13, f"  {title:<10} {intent[field] or '-'}" + (f"  ({where})" if intent[field] else "")
@@ -73,12 +66,12 @@ def _details(entry: Mapping[str, Any], *, patches: bool) -> Iterator[tuple[int, 
     spec = spec_of(group)
     needs = f"minMember {spec.min_member}, minResources {amounts(spec.min_resources)}"
     yield 13, f"  {'PodGroup':<10} {group['metadata']['name']}: {needs}"
-    width = max([4, *(len(role["name"]) for role in entry["roles"])])
+    width = max([4, *(len(role["name"]) for role in entry.roles)])
     yield _WHOLE, f"  {'ROLE':<{width}}  PODS  MIN  REQUESTS PER POD"
-    for role in entry["roles"]:
+    for role in entry.roles:
         each = amounts(role["requests"])
         yield width + 15, f"  {role['name']:<{width}}  {role['replicas']:>4}  {role['minMember']:>3}  {each}"
-    for role in entry["roles"] if patches else ():
+    for role in entry.roles if patches else ():
         yield 4, f"  patch of a {role['name']} pod" + (":" if role["patch"] else ": none")
         for operation in role["patch"]:
             value = operation.get("value")
@@ -95,36 +88,28 @@ def _short(value: object) -> str:
     return str(value)
 
 
-def print_wide(entries: Sequence[Mapping[str, Any]], out: TextIO) -> None:
+def print_wide(entries: Sequence[PlanEntry], out: TextIO) -> None:
     """Print a row for each entry, however wide the terminal is."""
     for line in aligned(_HEAD, [_row(entry) for entry in entries], right=(6, 7, 9)):
         print(line, file=out)
 
 
-def _row(entry: Mapping[str, Any]) -> list[str]:
-    workload, verdict, intent, group = (entry[key] for key in ("workload", "verdict", "intent", "podGroup"))
+def _row(entry: PlanEntry) -> list[str]:
     gang = ["-", "-", "-", "-", "-"]
-    if intent is not None:
-        spec, pods = spec_of(group), sum(role["replicas"] for role in entry["roles"])
-        needs = amounts(spec.min_resources)
-        gang = [intent["queue"] or "-", intent["priorityClassName"] or "-", str(pods), str(spec.min_member), needs]
-    names = [workload["namespace"] or "-", workload["kind"], workload["name"], _word(verdict)]
-    return [*names, *gang, str(len(verdict["warnings"]))]
+    if entry.intent is not None and entry.pod_group is not None:
+        spec, pods = spec_of(entry.pod_group), sum(role["replicas"] for role in entry.roles)
+        named = [entry.intent["queue"] or "-", entry.intent["priorityClassName"] or "-"]
+        gang = [*named, str(pods), str(spec.min_member), amounts(spec.min_resources)]
+    answer = str(entry.refusals[0].reason) if entry.refusals else "allowed" if entry.managed else "not managed"
+    return [entry.namespace or "-", entry.kind, entry.name, answer, *gang, str(len(entry.warnings))]
 
 
-def _word(verdict: Mapping[str, Any]) -> str:
-    if not verdict["allowed"]:
-        return verdict["reason"] or "refused"
-    return "allowed" if verdict["managed"] else "not managed"
-
-
-def print_summary(entries: Sequence[Mapping[str, Any]], errors: Sequence[str], out: TextIO) -> None:
-    """Print the last line: how many objects there are, and with which verdicts."""
-    verdicts = [entry["verdict"] for entry in entries]
-    refused = sum(not one["allowed"] for one in verdicts)
-    unmanaged = sum(one["allowed"] and not one["managed"] for one in verdicts)
-    warnings = sum(len(one["warnings"]) for one in verdicts)
-    parts = [f"{len(verdicts) - refused - unmanaged} allowed", f"{refused} refused"]
+def print_summary(entries: Sequence[PlanEntry], errors: Sequence[str], out: TextIO) -> None:
+    """Print the last line: how many objects there are, and with which answers."""
+    refused = sum(not one.allowed for one in entries)
+    unmanaged = sum(one.allowed and not one.managed for one in entries)
+    warnings = sum(len(one.warnings) for one in entries)
+    parts = [f"{len(entries) - refused - unmanaged} allowed", f"{refused} refused"]
     if unmanaged:
         parts.append(f"{unmanaged} not managed")
     if warnings:
@@ -134,10 +119,10 @@ def print_summary(entries: Sequence[Mapping[str, Any]], errors: Sequence[str], o
     paint = RED if refused or errors else YELLOW if unmanaged or warnings else GREEN
     if entries:
         print(file=out)
-    print(painted(f"{counted(len(verdicts), 'object')}: {', '.join(parts)}", paint, colour=colours(out)), file=out)
+    print(painted(f"{counted(len(entries), 'object')}: {', '.join(parts)}", paint, colour=colours(out)), file=out)
 
 
-def print_junit(entries: Sequence[Mapping[str, Any]], errors: Sequence[str], out: TextIO, *, strict: bool) -> None:
+def print_junit(entries: Sequence[PlanEntry], errors: Sequence[str], out: TextIO, *, strict: bool) -> None:
     """Print a test case for each entry and for each part of the input that cannot be read, as CI systems show them.
 
     A refusal is a failure; with `strict` so is a workload that is not managed, or looks misspelled.
@@ -162,51 +147,31 @@ def _quoted(text: str) -> str:
     return f'"{escape(text)}"'
 
 
-def _case(entry: Mapping[str, Any], *, strict: bool) -> str:
-    workload, verdict = entry["workload"], entry["verdict"]
-    name = "/".join(part for part in (workload["namespace"], workload["name"]) if part)
-    inside = [
-        f"<failure type={_quoted(one['reason'])} message={_quoted(printable(one['message']))}/>"
-        for one in verdict["refusals"]
-    ]
-    if strict and not inside and (not verdict["managed"] or verdict["misspelled"]):
-        words = verdict["message"] or "; ".join(verdict["warnings"])
-        inside.append(f'<failure type="NotManaged" message={_quoted(printable(words))}/>')
-    if verdict["warnings"]:
-        lines = "\n".join(printable(one) for one in verdict["warnings"])
+def _case(entry: PlanEntry, *, strict: bool) -> str:
+    name = "/".join(part for part in (entry.namespace, entry.name) if part)
+    inside = [_failure(str(one.reason), one.message) for one in entry.refusals]
+    if strict and not inside and entry.slips:
+        inside.append(_failure("NotManaged", entry.message or "; ".join(one.message for one in entry.warnings)))
+    if entry.warnings:
+        lines = "\n".join(printable(one.message) for one in entry.warnings)
         inside.append(f"<system-out>{escape(lines)}</system-out>")
-    head = f"  <testcase classname={_quoted(printable(workload['kind']))} name={_quoted(printable(name))}"
+    head = f"  <testcase classname={_quoted(printable(entry.kind))} name={_quoted(printable(name))}"
     return f"{head}>{''.join(inside)}</testcase>" if inside else f"{head}/>"
 
 
-def print_audit(report: Mapping[str, Any], form: str, out: TextIO) -> None:
-    """Print a report: as json, as yaml, or as text with a summary at the end."""
-    if not print_data(report, form, out):
-        for entry in (*report["queues"], *report["podGroups"], *report["workloads"]):
-            _print_lines(_audit_lines(entry), out)
-            print(file=out)
-        paint = RED if report["refused"] else YELLOW if report["warned"] else GREEN
-        print(painted(_sum(report), paint, colour=colours(out)), file=out)
+def _failure(reason: str, message: str) -> str:
+    return f"<failure type={_quoted(reason)} message={_quoted(printable(message))}/>"
 
 
-def _audit_lines(entry: Mapping[str, Any]) -> Iterator[_Line]:
-    goes_on = entry["running"] and entry["findings"][0]["severity"] == Severity.DENY
-    yield _WHOLE, "", "", _title(entry) + (" (running; it keeps running)" if goes_on else "")
-    for found in entry["findings"]:
-        words, paint = _WORDS[Severity(found["severity"])]
-        yield 4, paint, f"{words} ({found['reason']})", f": {found['message']}"
-
-
-def _sum(report: Mapping[str, Any]) -> str:
+def print_audit_summary(report: Mapping[str, Any], out: TextIO) -> None:
+    """Print the last line of an audit: how many objects were checked, and how many have findings."""
     looked = report["lookedAt"]
-    counted = [
-        f"{looked[key]} {one if looked[key] == 1 else more}"
-        for key, one, more in (
-            ("workloads", "workload", "workloads"),
-            ("queues", "Queue", "Queues"),
-            ("podGroups", "PodGroup", "PodGroups"),
-        )
+    parts = [
+        counted(looked[key], noun)
+        for key, noun in (("workloads", "workload"), ("queues", "Queue"), ("podGroups", "PodGroup"))
         if looked[key] or key == "workloads"
     ]
-    words = f"{', '.join(counted[:-1])} and {counted[-1]}" if counted[1:] else counted[0]
-    return f"{words} checked: {report['refused']} would be refused, {report['warned']} with warnings"
+    words = f"{', '.join(parts[:-1])} and {parts[-1]}" if parts[1:] else parts[0]
+    paint = RED if report["refused"] else YELLOW if report["warned"] else GREEN
+    line = f"{words} checked: {report['refused']} would be refused, {report['warned']} with warnings"
+    print(painted(line, paint, colour=colours(out)), file=out)

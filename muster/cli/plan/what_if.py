@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from muster.cli.connecting import NO_ANSWER, connected, find_settings
 from muster.cli.parsing import InputError
+from muster.cli.plan.entry import PlanEntry
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, load
 from muster.cli.ui import aligned, as_long_as_read, lasting, print_data
 from muster.gangs.gang import priority_value
@@ -41,8 +42,15 @@ class Change(NamedTuple):
     after: float | None
 
 
-def run(arguments: argparse.Namespace, verdicts: Sequence[tuple[GangKey, Verdict]]) -> int:
-    """The exit code; `verdicts` are those on the gangs that would come."""
+def run(arguments: argparse.Namespace, entries: Sequence[PlanEntry]) -> int:
+    """The exit code; `entries` are the objects that would be created. Raises InputError for one that is refused."""
+    if refused := next((one for one in entries if one.refusals), None):
+        raise InputError(f"{refused.source}: {refused.refusals[0].message}")
+    verdicts = [
+        (GangKey(one.namespace, one.verdict.gang.name), one.verdict)
+        for one in entries
+        if one.verdict and one.verdict.gang and one.verdict.intent
+    ]
     try:
         snapshot, visible, nodes = asyncio.run(_look(arguments))
         after = snapshot.ledger.copy()

@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from muster.cli.parsing import InputError
-from muster.cli.plan.audit import Audit
+from muster.cli.plan.audit import Audit, print_audit
 from muster.cli.plan.manifests import Document
-from muster.cli.plan.text import print_audit
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
 from muster.model.findings import Severity
@@ -326,7 +325,7 @@ def test_people_read_what_would_happen_and_the_sum() -> None:
     groups = (pod_group("train", status={"phase": "Running"}, labels=OWN), pod_group("theirs", queue="lost"))
     audit = audit_of(ray_cluster(labels=LOST), job, queues=(child("q", "lost"),), groups=groups)
     out = io.StringIO()
-    print_audit(audit.report(), "table", out)
+    print_audit(audit, "table", out)
     assert out.getvalue() == (
         "Queue q\n"
         '  refused (QueueHierarchy): spec.parent: queue "lost" does not exist; create it\n'
@@ -353,9 +352,10 @@ def test_people_read_what_would_happen_and_the_sum() -> None:
 
 @pytest.mark.parametrize(("form", "load"), [("json", json.loads), ("yaml", yaml.safe_load)])
 def test_programs_read_the_same(form: str, load: Any) -> None:  # noqa: ANN401 - json.loads or yaml.safe_load
-    report = audit_of(ray_cluster(labels=LOST)).report()
+    audit = audit_of(ray_cluster(labels=LOST))
+    report = audit.report()
     out = io.StringIO()
-    print_audit(report, form, out)
+    print_audit(audit, form, out)
     assert load(out.getvalue()) == report
     assert report["workloads"][0]["findings"][0]["severity"] == Severity.DENY
 

@@ -195,7 +195,7 @@ def test_the_timeout_of_coscheduling_goes_into_its_pod_group() -> None:
 
 
 def planned(*manifests: JSON) -> list[dict[str, Any]]:
-    return plan([Document("test", copy.deepcopy(one)) for one in manifests], DEFAULTS)
+    return [one.data() for one in plan([Document("test", copy.deepcopy(one)) for one in manifests], DEFAULTS)]
 
 
 def test_the_plan_of_a_train_job_wherever_its_runtime_stands(capsys: pytest.CaptureFixture[str]) -> None:

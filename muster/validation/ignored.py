@@ -1,4 +1,4 @@
-"""Labels and annotations that look as if they were meant for muster, but are misspelled or in the wrong place.
+"""Labels and annotations for muster that have no effect: misspelled, in the wrong place, or with an unusable value.
 
 The apiserver takes any label. A workload whose only label for muster is misspelled is no gang, and starts one pod after
 another without a message.
@@ -6,14 +6,18 @@ another without a message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
+from muster.admitters import Admitter
+from muster.gangs.intent import may_have_unmanaged_pods, required
 from muster.model.findings import Finding, Reason
+from muster.model.modes import GateMode
 from muster.model.names import (
     ADMITTED,
     ADMITTED_AT,
     ADMITTED_FOR,
+    ADMITTER,
     GANG,
     GANG_SIZE,
     GATE_MODE,
@@ -31,7 +35,9 @@ from muster.model.names import (
 )
 from muster.model.nearest import nearest_key
 from muster.model.objects import ObjectMeta
-from muster.workloads import Decoded, Kind
+from muster.queueing.queue_view import QueueView
+from muster.validation.context import Context
+from muster.workloads import PLAIN_POD, WATCHED_KINDS, Decoded, Kind
 from muster.workloads.model import SchedulingPolicy
 
 _LABELS = (
@@ -48,6 +54,7 @@ _LONGEST = 2 * max(map(len, (*_LABELS, *_ANNOTATIONS)))
 # Muster's own, and those of other objects: these are not misspelled.
 _OTHERS = frozenset({ADMITTED, ADMITTED_AT, ADMITTED_FOR, GANG, GANG_SIZE, GATE_MODE, NUDGE})
 _OWN = "muster.dev/"
+_HOLD_PATH = f"metadata.annotations[{HOLD}]"
 # Keys of one object; a gang's maker writes a dozen, and to compare one takes as long as to read a pod.
 _MOST_KEYS = 64
 
@@ -103,3 +110,59 @@ def _keys(
             yield Finding(Reason.MISSPELLED, path, f"{path}: muster reads no such key; did you mean {meant}{place}?")
         elif key.startswith(_OWN) and not meant:
             yield Finding(Reason.MISSPELLED, path, f"{path}: muster reads no such key of a workload; remove it")
+
+
+def idle_hold(kind: Kind, metadata: ObjectMeta, admitter: Admitter, gate: GateMode) -> Iterator[Finding]:
+    """Yield the finding for a workload that is on hold to no effect."""
+    text = metadata.annotations.get(HOLD, "false")
+    if text == "false":
+        return
+    if text != "true":
+        yield _hold(f'"{text[:80]}" is neither "true" nor "false"; it is ignored')
+    elif not kind.owns_pod_group and kind is not PLAIN_POD:
+        yield _hold(f"it is ignored on a {kind.kind}; write it on one of its pods, which holds their whole gang")
+    elif kind is not PLAIN_POD and kind not in WATCHED_KINDS:
+        yield _hold(f"it is ignored on a {kind.kind} of {kind.group}, whose pods muster does not hold")
+    elif admitter is Admitter.KUEUE:
+        yield _hold(
+            "it is ignored, for Kueue admits the gangs of this namespace; set spec.active: false in its Workload"
+        )
+    elif admitter is Admitter.NONE:
+        yield _hold("it is ignored, for the gangs of this namespace have no admitter: they start when they are whole")
+    elif gate is GateMode.OFF:
+        yield _hold(f"it is ignored, for the gate is off here ({GATE_MODE}): no pod is held")
+
+
+def idle_hold_of_queue(view: QueueView, admitters: Collection[Admitter]) -> Iterator[Finding]:
+    """Yield the finding for a queue that is on hold to no effect, where these may admit."""
+    if view.on_hold and Admitter.LEDGER not in admitters:
+        yield _hold(f"it is ignored, for no gang waits for a queue here: the admitter is {' or '.join(admitters)}")
+    elif view.on_hold and view.gate is GateMode.OFF:
+        yield _hold(f"it is ignored, for the gate of the queue is off ({GATE_MODE}): no pod is held")
+
+
+def _hold(rest: str) -> Finding:
+    return Finding(Reason.VALUE_IGNORED, _HOLD_PATH, f"{_HOLD_PATH}: {rest}")
+
+
+def unknown_admitter(context: Context) -> Iterator[Finding]:
+    """Yield the finding for an admitter of the namespace that muster is not configured for."""
+    named = context.scope.namespace.annotations.get(ADMITTER, "")
+    if named and named not in context.defaults.admitters:
+        path = f"namespace: metadata.annotations[{ADMITTER}]"
+        known = ", ".join(context.defaults.admitters)
+        rest = f'"{named[:80]}" is none of the admitters ({known}); it is ignored, and {context.admitter} admits'
+        yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}")
+
+
+def ignored_managed(kind: Kind, decoded: Decoded, namespace: ObjectMeta) -> tuple[Finding, ...]:
+    """Return the findings for values of the label `muster.dev/managed` that have no effect."""
+    intent_metadata = kind.intent_metadata(decoded)
+    value = intent_metadata.labels.get(MANAGED)
+    path = f"{'metadata' if intent_metadata is decoded.metadata else 'spec.template.metadata'}.labels[{MANAGED}]"
+    if value == "false" and required(namespace) and not may_have_unmanaged_pods(decoded.metadata, namespace):
+        message = f'{path}: "{value}" is ignored, for this namespace requires muster; remove the label'
+        return (Finding(Reason.VALUE_IGNORED, path, message),)
+    if value in (None, "true", "false"):
+        return ()
+    return (Finding(Reason.VALUE_IGNORED, path, f'{path}: "{value}" is neither "true" nor "false"; it is ignored'),)
