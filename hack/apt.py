@@ -8,9 +8,9 @@ def apt(
 ) -> list[str]:
     """Return the beginning of a call of apt-get or apt-cache that writes nothing outside of `home`, nor of `lists`.
 
-    It goes by the machine's lists of packages, or by those in `lists`, where `update` puts new ones. What is not to
-    count as `installed` here, it downloads too. Archives come into `home/archives`, but for `download`. `architecture`
-    is for packages of another one than the machine's, which need `lists` of their own.
+    It uses the machine's lists of packages, or the ones in `lists`, where `update` puts new ones. Unless `installed`,
+    packages that this machine has are downloaded, too. Archives are put in `home/archives`, except by `download`. A
+    foreign `architecture` needs `lists` of its own.
     """
     (home / "archives" / "partial").mkdir(parents=True, exist_ok=True)
     facts = {
@@ -18,7 +18,7 @@ def apt(
         "Dir::Cache::archives": "archives/",
         "Dir::Cache::pkgcache": "",
         "Dir::Cache::srcpkgcache": "",
-        # Everything as who calls, not as apt's own user, whom a home folder may keep out.
+        # As the calling user: apt's own user may not read a home folder.
         "APT::Sandbox::User": "root",
         "Acquire::Retries": 3,
     }
@@ -28,7 +28,7 @@ def apt(
     if architecture:
         facts |= {"APT::Architecture": architecture, "APT::Architectures": architecture}
     if installed:
-        # What is installed may be locked, and only by root.
+        # Only root may lock the list of installed packages.
         facts["Debug::NoLocking"] = 1
     else:
         status = home / "status"

@@ -54,7 +54,7 @@ def main() -> None:
     try:
         report = json.loads(done.stdout)
     except ValueError:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
         sys.exit(f"no audit was made: {given.service} was not asked: {last[:_QUOTED]}")
     pinned = {name: version for path in _REQUIREMENTS for name, version in pins(path.read_text()).items()}
     vulnerable, unknown = judge(report, pinned)

@@ -1,6 +1,6 @@
 """`helm lint` of the chart: `python -m hack.chart`, as installed and with every part that is off by default.
 
-helm is the testbed's: the first time it is built. What the chart renders is for tests/chart.
+helm is the testbed's: the first time it is built. The rendered chart is tested by tests/chart.
 """
 
 import subprocess
@@ -20,7 +20,7 @@ SETTINGS: Mapping[str, Sequence[str]] = {
 
 
 def complaints(chart: Path, parts: Sequence[str]) -> str:
-    """Return what helm says of the chart with these parts enabled: nothing where it is in order."""
+    """Return helm's complaints about the chart with these parts enabled; empty if there are none."""
     settings = [f"--set={part}.enabled=true" for part in parts]
     done = subprocess.run(
         [binaries([PARTS["helm"]], print)["helm"], "lint", "--strict", chart, "--set=image.repository=r", *settings],
@@ -34,7 +34,7 @@ def complaints(chart: Path, parts: Sequence[str]) -> str:
 
 def main() -> None:
     """Lint the chart with all settings and exit, with 1 where helm complains."""
-    found = [f"{name}: {said}" for name, parts in SETTINGS.items() if (said := complaints(CHART, parts))]
+    found = [f"{name}: {found}" for name, parts in SETTINGS.items() if (found := complaints(CHART, parts))]
     print("\n".join(found) or f"helm finds no fault in the chart ({', '.join(SETTINGS)})")
     sys.exit(bool(found))
 

@@ -2,12 +2,11 @@
 
 `quick` is what needs no control plane, on all cores. `test` is all else but the tests marked `long`, `all` is all else.
 The first two draw a quarter of the random examples, all of them where MUSTER_EXAMPLES=all, as `make test-all` has it.
-A few pytests run side by side, for most tests wait for clusters most of the time. Each of them starts one control
-plane or two; the long ones begin, and the others where another has ended, so that all end together. How many there are
-at a time depends on the machine, and on what else it does at that time (`hack.room`). What needs the MPI
-operator, which has a port compiled in, runs one after another. Every line says whose it is; the last ones name every
-test that failed, for of a long log people see its end. The exit code is 0 when all have passed; no test gets a second
-attempt.
+A few pytests run side by side, because most tests wait for clusters most of the time. Each starts a control plane or
+two; the long ones begin, and each of the others starts where another has ended. How many there are at a time depends
+on the machine and on its other work (`hack.room`). Tests of the MPI operator, which has a port compiled in, run one
+after another. Every line begins with the name of its pytest; the last ones name every test that failed, because readers
+of a long log see its end. The exit code is 0 when all have passed; no test gets a second attempt.
 
 `make test` does not build the schedulers and admitters of `SMOKE`. Of each it runs one story where the programs are
 there, and names at the start and at the end those that are not; `make test-all` builds them all.
@@ -36,7 +35,7 @@ _TESTS = Path("tests")
 _NODE = _TESTS / "node"
 QUICK = (_TESTS / "unit", _TESTS / "chart", _TESTS / "docs")
 """The tests of `make check`."""
-# What the chart's tests run.
+# The programs that the chart's tests run.
 _PROGRAMS = ("helm", "kubeconform", "cyclonus")
 _SWITCH = "MUSTER_WITHOUT_NODE"
 LEFT_OUT = f"{_SWITCH} is set: {_NODE}, muster in pods on a real node, is NOT tested"

@@ -56,7 +56,7 @@ def _page(of: argparse.ArgumentParser, name: str, purpose: str, sections: Mappin
     of.formatter_class = partial(argparse.HelpFormatter, width=100)
     data = {"description": purpose, "project_name": "muster", "version": muster.__version__, "manual_title": "muster"}
     page = Manpage(of, data)
-    # A page says what its version does; the day on which it was written would make it another one each day.
+    # No date: a page that has not changed stays the same file.
     page.prog, page.date = name, ""
     for heading, content in sections.items():
         page.add_section(heading, "=", content)

@@ -22,7 +22,7 @@ _HEAD = ("part", "wall s", "CPU s", "tests", "etcd", "apiserver", "kubernetes", 
 class Part:
     """One pytest: its name, its options and what it runs, how it ended (None: not at all), and what it cost.
 
-    `failed` has a line for each failure, as pytest's summary says it.
+    `failed` has the line of pytest's summary for each failure.
     """
 
     name: str

@@ -18,14 +18,14 @@ _BYTES = 3 * 10**9
 
 
 class Machine:
-    """The processor time of other processes: all but this one and those that it has started.
+    """The processor time of other processes: all but this one and its descendants.
 
     :ivar others: Their share of all processors, 0 to 1, since the look before.
     """
 
     def __init__(self) -> None:
         self._cores = len(os.sched_getaffinity(0))
-        # What has just started takes its memory later.
+        # A pytest that has just started takes its memory later.
         self._fit = _free_memory() // _BYTES
         self._at, self._busy, self._own = time.monotonic(), *_spent()
         self._first = (self._at, self._busy, self._own)

@@ -28,8 +28,8 @@ def recorded(argv: Sequence[str]) -> list[str]:
 
 def story(lines: Iterable[str]) -> list[str]:
     """The lines from KubeRay's sample on: what starts and ends a testbed is left out, and the summary."""
-    told = dropwhile(lambda line: not line.startswith("=== KubeRay's own sample"), lines)
-    return list(takewhile(lambda line: not line.startswith(("=== Clean up", "Summary, ")), told))
+    shown = dropwhile(lambda line: not line.startswith("=== KubeRay's own sample"), lines)
+    return list(takewhile(lambda line: not line.startswith(("=== Clean up", "Summary, ")), shown))
 
 
 def drawn(lines: Iterable[str]) -> str:

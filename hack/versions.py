@@ -118,10 +118,10 @@ class Trial:
         return f"{_today()} | {outcome(done.stdout, done.returncode)}{newer} |"
 
 
-def outcome(said: str, code: int) -> str:
+def outcome(printed: str, code: int) -> str:
     """The result of a pytest in the words of the table; one that broke off (`code`) has failed, too."""
-    counts = {word: number for number, word in _COUNT.findall(said.strip().rpartition("\n")[2])}
-    failed = list(dict.fromkeys(name.partition("[")[0] for name in _FAILED.findall(said)))
+    counts = {word: number for number, word in _COUNT.findall(printed.strip().rpartition("\n")[2])}
+    failed = list(dict.fromkeys(name.partition("[")[0] for name in _FAILED.findall(printed)))
     if code and not failed:
         return f"the tests failed to run to their end: pytest ended with {code}"
     words = [f"{counts.get('passed', 0)} tests pass"]
@@ -141,7 +141,7 @@ def rows(text: str) -> dict[str, str]:
 
 
 def written(text: str, found: Mapping[str, str]) -> str:
-    """The page with a row for each version: what was `found`, else what it says already."""
+    """The page with a row for each version: the outcome in `found`, else the row of the page."""
     before, _, rest = text.partition(BEGIN)
     known = {**rows(text), **found}
     lines = [f"{one.title} {known.get(one.title, _NEVER)}" for one in trials()]

@@ -7,7 +7,6 @@ import signal
 import pytest
 
 from hack.image.build import CHECKOUT, Built, build, source
-from hack.image.container import Container, files, unpacked
 from hack.image.tree import Tree
 from hack.testbed import PATIENCE
 from muster.cli import CONNECT_TIMEOUT
@@ -18,6 +17,7 @@ from tests.support.cluster.testbed_fixtures import (
     pytest_runtest_makereport,
     testbed,
 )
+from tests.support.image.container import Container, files, unpacked
 
 __all__ = ["own_testbed", "pytest_pyfunc_call", "pytest_runtest_makereport", "testbed"]
 

@@ -1,7 +1,7 @@
 """Benchmarks, run by hand, one at a time, on an idle machine: `python -m hack.bench NAME [OPTION ...]`.
 
-`make check` and CI run none of them. Figures are CPU time where nothing else is said, so that other programs change
-them only by what they take of the caches. Compare two commits in turns, and by the ratio. `NAME --help` has the goals.
+`make check` and CI run none of them. Figures are CPU time unless stated otherwise, so that other programs change
+them only through the caches. Compare two commits in turns, and by the ratio. `NAME --help` has the goals.
 """
 
 import ast
@@ -9,7 +9,7 @@ import importlib
 import sys
 from pathlib import Path
 
-_SHARED = ("control_plane", "harness", "many")
+_SHARED = ("harness", "many")
 
 
 def _benches() -> dict[str, str]:

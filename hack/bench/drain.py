@@ -34,7 +34,7 @@ _WRITES = ["trial", "apply"], ["gate"] * _SIZE, ["delete pod"] * _SIZE, ["delete
 # From a write until a watch shows it.
 _SHOWN = 0.003
 _STARTS, _SETTLED = 1_790_000_000.0, 60.0
-# A client's connections, and those that a controller's watches leave of them.
+# A client's connections, and how many a controller's watches leave free.
 _CONNECTIONS, _LEFT = 64, 37
 # Where the report's apiservers are: cores, seconds of the trip, and for how many gangs the queue has room.
 _PLACES = (2, 0.0, 20), (8, 0.01, 20), (8, 0.01, 40), (64, 0.1, 20), (64, 0.1, 40)

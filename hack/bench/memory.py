@@ -2,7 +2,7 @@
 
 Each row is a shape of manifest, in three sizes. The columns are kB of the manifest, of the whole decoded workload, of
 what a store keeps of it, and of the answers that a webhook keeps in addition once a pod of each role has come; then
-milliseconds of CPU: to decode the whole, and to decode what is kept. The kB are tracemalloc's, and the same in every
+milliseconds of CPU: to decode the whole, and to decode the kept part. The kB are tracemalloc's, and the same in every
 run; no cluster is needed.
 """
 
@@ -130,7 +130,7 @@ _PROJECTION = Projection(RayCluster, Keep.COPIED)
 
 
 class Kept(NamedTuple):
-    """Bytes of a manifest, and of what is kept of one workload of that shape."""
+    """Bytes of a manifest, and of the kept part of one workload of that shape."""
 
     manifest: int
     whole: float

@@ -5,7 +5,7 @@ programs and the waiting do not count. During a step no lease is renewed, no wat
 date. Each row is an event, and what follows from it until nothing is left to do; no two gangs need the same, half of
 them run. The goal is one for all rows: no step above 50 ms with 50,000 gangs and 5,000 nodes. The seconds of the whole
 have no goal. A step has a slice of 10 ms (`muster/kube/slices.py`) of the workers, of the sweeps and of each watch;
-what is above their sum is one step that is too long.
+a longer step is one that is not sliced.
 """
 
 import asyncio
@@ -19,8 +19,7 @@ from typing import Any
 import msgspec
 
 from hack.bench.harness import Table, options
-from hack.bench.many import Client, Leader, One, filled, leader, queue, workloads
-from hack.bench.watch import pod
+from hack.bench.many import Client, Leader, One, filled, leader, queue, worker_pod, workloads
 from muster.cluster.cluster import Cluster
 from muster.cluster.nodes import NodeWatch
 from muster.kube.reflector import Reflector
@@ -51,7 +50,7 @@ class _Bench:
 
     async def row(self, title: str, event: Callable[[], Any], world: Leader | None = None) -> None:
         """Have the event happen, wait until nothing is left to do, and print the longest step."""
-        # What came before is over.
+        # The row before is over.
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         self._turns.longest, begun = 0.0, time.thread_time()
@@ -66,7 +65,7 @@ class _Bench:
 
 
 class _Server:
-    """Lists so many objects, in pages that another thread makes, and has nothing to tell afterwards."""
+    """Lists so many objects, in pages that another thread makes, and sends no event afterwards."""
 
     def __init__(self, **made: tuple[int, dict[str, Any]]) -> None:
         """`made` has a count and an example by resource: NUMBER and NODE stand for its own and its node's number."""
@@ -99,7 +98,7 @@ class _Server:
 
 async def _listing(bench: _Bench, gangs: int) -> None:
     """The first list of pods of 6 kB, two for each gang."""
-    one = pod(0)
+    one = worker_pod(0)
     one["metadata"] |= {"name": "NUMBER", "uid": "NUMBER", "namespace": "bench", "resourceVersion": "1"}
     one["metadata"]["labels"]["muster.dev/gang"] = "gang-NODE"
     server: Any = _Server(pods=(2 * gangs, one))
@@ -130,7 +129,7 @@ async def _nodes(bench: _Bench) -> None:
     watch = NodeWatch(server, cluster)
     await bench.row(f"the first count of {_NODES} nodes", lambda: watch.room(wanted=True))
 
-    def cordon() -> Any:  # noqa: ANN401 - what is to be waited for
+    def cordon() -> Any:  # noqa: ANN401 - an awaitable
         for each in cluster.nodes.values():
             meta = {"name": each.metadata.name, "uid": each.metadata.uid, "resourceVersion": "2"}
             cluster.nodes.apply("modified", convert({"metadata": meta, "spec": {"unschedulable": True}}, Node))
@@ -226,7 +225,7 @@ async def _events_in_a_tree(bench: _Bench, gangs: int) -> None:
         ("a Queue has another gate mode", edit(queue("q4", limit, parent="org-4", gate="assemble"))),
         ("a PriorityClass changes", lambda: cluster.priority_classes.apply("modified", normal)),
         ("a namespace gets a label", lambda: cluster.namespaces.apply("added", namespace)),
-        ("words are told", world.reconciler.refresh_messages),
+        ("messages are refreshed", world.reconciler.refresh_messages),
         (f"{len(some)} Queues go", lambda: _in_turn(cluster.queues, "deleted", some)),
         ("they come back", lambda: _in_turn(cluster.queues, "added", some)),
     ]
@@ -249,14 +248,14 @@ async def _events_in_a_line(bench: _Bench, gangs: int, what: str, **how: str) ->
     world = await _office(bench, what, ones, queues)
     room = gangs * 5 // 2
 
-    def edit(cpu: int, **said: str) -> Callable[[], None]:
-        return lambda: world.cluster.queues.apply("modified", queue("q0", str(cpu), **said))
+    def edit(cpu: int, **settings: str) -> Callable[[], None]:
+        return lambda: world.cluster.queues.apply("modified", queue("q0", str(cpu), **settings))
 
     events: list[tuple[str, Callable[[], Any]]] = [
         ("then each gang is looked at", lambda: None),
         ("a gang ends", lambda: _ends(world, ones[0])),
         ("a gang comes", lambda: _comes(world, replace(ones[0], admitted=False))),
-        ("words are told", world.reconciler.refresh_messages),
+        ("messages are refreshed", world.reconciler.refresh_messages),
         ("it has another patience", edit(room, **how, patience="1m")),
         ("it preempts", edit(room, preemption="lower-priority")),
         ("it does not", edit(room)),
@@ -270,7 +269,7 @@ async def _events_in_a_line(bench: _Bench, gangs: int, what: str, **how: str) ->
 async def _measure(turns: Turns, sizes: Iterable[int]) -> None:
     table = Table("the longest step", "gangs", "ms", "s in all")
     for gangs in sizes:
-        # What the last size left is freed; else the collector does as in the processes.
+        # The objects of the last size are freed; else the collector does as in the processes.
         gc.unfreeze()
         tune_gc()
         bench = _Bench(turns, table, gangs)

@@ -16,7 +16,7 @@ def main() -> int:
     """Build, say what came out, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m hack.image", description="Build muster's image.")
     parser.add_argument("--name", default="muster", help="repository that the image is known by (default: %(default)s)")
-    parser.add_argument("--commit", default="", help="the commit that is built; else what git says")
+    parser.add_argument("--commit", default="", help="the commit that is built; by default git's HEAD")
     parser.add_argument("--architecture", choices=MACHINES, help="what the image is for; else this machine")
     place = parser.add_mutually_exclusive_group()
     place.add_argument("--output", type=Path, default=CHECKOUT / "dist" / "image", help="folder (default: dist/image)")

@@ -27,7 +27,7 @@ SBOM_IN_IMAGE = "usr/share/doc/muster/sbom.cdx.json"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of a build: a checkout, its commit, and the time (seconds since 1970) that the image says it is from.
+    """The source of a build: a checkout, its commit, and the time of the image (seconds since 1970).
 
     With a `wheel` muster is that one, and the checkout only has the requirements: so a released version is built again.
     """
@@ -40,7 +40,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """An image with the document of what is in it."""
+    """An image with its bill of materials."""
 
     source: Source
     image: Image
@@ -50,7 +50,7 @@ class Built:
     machine: Machine
 
     def write(self, output: Path) -> Path:
-        """Write archive, layout, bill of materials and digest instead of those that were there; return the archive."""
+        """Write archive, layout, bill of materials and digest over former ones; return the archive."""
         shutil.rmtree(output / "oci", ignore_errors=True)
         output.mkdir(parents=True, exist_ok=True)
         for old in output.glob("muster-*.tar"):
@@ -65,16 +65,16 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A layer with what the bill of materials says of it."""
+    """A layer with its part of the bill of materials."""
 
     layer: Layer
     components: list[dict[str, Any]]
 
 
 def source(checkout: Path, commit: str = "") -> Source:
-    """Return what git says of a checkout; `commit` and the environment's SOURCE_DATE_EPOCH go before it.
+    """Return the source in a checkout by git; `commit` and the environment's SOURCE_DATE_EPOCH override it.
 
-    Where neither says a time, it is the first second of 1980.
+    Without any time it is the first second of 1980.
     """
     known = commit or in_checkout(checkout)
     stated = os.environ.get("SOURCE_DATE_EPOCH", "")

@@ -34,7 +34,7 @@ PACKAGES = {
     "zlib1g": "the interpreter is linked with it",
 }
 
-# What is taken of them. All else (manuals, character set converters, engines, terminal data) nothing here reads.
+# The files that are taken. Nothing here reads the rest (manuals, character set converters, engines, terminal data).
 _KEPT = (
     "etc/debian_version",
     "etc/os-release",
@@ -172,7 +172,7 @@ class _Lists:
     architecture: str = ""
 
     def apt(self, program: str, *words: str, cwd: Path | None = None) -> bytes:
-        """Return what apt says where nothing counts as installed, so that every package is fetched."""
+        """Return the output of apt when nothing counts as installed, so that every package is fetched."""
         home = image_cache() / "apt"
         command = apt(program, home, lists=self.folder, installed=False, architecture=self.architecture)
         return run([*command, *words], cwd=cwd)
@@ -190,7 +190,7 @@ def _candidates(lists: _Lists) -> list[Package]:
         try:
             one = Package(fields["Package"], fields["Version"], fields["Architecture"], fields["SHA256"])
         except KeyError as error:
-            raise ImageError(f"apt-cache says nothing of {error.args[0]} for {fields.get('Package')}") from error
+            raise ImageError(f"apt-cache shows no {error.args[0]} of {fields.get('Package')}") from error
         found.setdefault(one.name, one)
     missing = sorted(PACKAGES.keys() - found.keys())
     if missing:

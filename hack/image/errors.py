@@ -8,7 +8,7 @@ _LAST = 400
 
 
 class ImageError(Exception):
-    """The image cannot be built; the message says what is missing and what to do."""
+    """The image cannot be built; the message names the cause and the remedy."""
 
 
 def run(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from hack.image.errors import ImageError, run
 
-# What Debian 12 has; the locked requirements are for the same Python.
+# The versions of Debian 12; the locked requirements are for the same Python.
 PYTHON = "3.11"
 GLIBC = 36
 
@@ -37,7 +37,7 @@ MACHINES = {
 
 
 def this_machine() -> Machine:
-    """Return what `dpkg` says. Raises ImageError elsewhere than on Debian, or on an architecture without wheels."""
+    """Return the architecture that `dpkg` prints. Raises ImageError off Debian, or where there are no wheels."""
     name = run(["dpkg", "--print-architecture"], seconds=10).decode().strip()
     if name not in MACHINES:
         raise ImageError(f"this machine is {name}: the image can be built on {' and '.join(MACHINES)}")

@@ -49,7 +49,7 @@ class Image:
     digest: str
     """The digest of the manifest: its name in a registry."""
     identity: str
-    """The digest of the configuration: docker's image ID; it depends on what is inside and on no compressor."""
+    """The digest of the configuration: docker's image ID; it depends on the content and on no compressor."""
     size: int
 
     @property
@@ -76,7 +76,7 @@ class Image:
 def layer(tree: Tree, made_by: str) -> Layer:
     """Return a layer of these files."""
     tar = tree.tar()
-    # The gzip module's header differs between versions of Python; zlib's own says neither time nor name.
+    # The gzip module's header differs between versions of Python; zlib's own has neither time nor name.
     compressor = zlib.compressobj(9, zlib.DEFLATED, _GZIP)
     return Layer(compressor.compress(tar) + compressor.flush(), _digest(tar), tree.size, made_by)
 

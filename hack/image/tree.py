@@ -38,7 +38,7 @@ class Tree:
         self._add(path, Entry(0o777, target=target))
 
     def folder(self, path: str, mode: int = 0o755) -> None:
-        """Add a folder, for those that are to be empty or to have a mode of their own."""
+        """Add a folder: an empty one, or one with a mode of its own."""
         self._add(path, Entry(mode))
 
     def files(self) -> Iterator[tuple[str, bytes]]:

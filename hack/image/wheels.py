@@ -21,7 +21,7 @@ from hack.image.tree import EPOCH, Tree
 SITE = f"usr/local/lib/python{PYTHON}/dist-packages"
 # A thousand generated modules that muster's connection has to import and never uses, half of them docstrings.
 BARE = f"{SITE}/kubernetes_asyncio/client/"
-# What the interpreter never reads: stubs, sources of compiled modules, tests, and files outside of all packages.
+# Files that the interpreter never reads: stubs, sources of compiled modules, tests, and files outside of all packages.
 _LEFT_OUT = re.compile(
     r".*\.(pyi|pyx|pxd|pxi|c|h|hash)$|.*_test\.py$|.*/tests?/|[^/]*-stubs/|[^/]*\.(md|toml|txt|rst)$|LICENSE$"
     r"|kubernetes_asyncio/(README\.md|.*/test_rest\.py)$|[^/]*\.dist-info/RECORD$|[^/]*\.data/scripts/"
@@ -30,13 +30,13 @@ _LEFT_OUT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """One wheel: what it says of itself and what it holds."""
+    """One wheel: its metadata and its files."""
 
     name: str
     version: str
     summary: str
     licence: str
-    """An SPDX expression, or else the classifier's words; empty when it says nothing."""
+    """An SPDX expression, or else the classifier's words; empty without either."""
     sha256: str
     source: str
     """The address of its sources, if it has one."""
@@ -110,7 +110,7 @@ def _commands(archive: zipfile.ZipFile) -> dict[str, str]:
 
 
 def read_wheel(data: bytes) -> Wheel:
-    """Return what a wheel says of itself."""
+    """Return the metadata of a wheel."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         (path,) = (name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
         metadata = email.message_from_bytes(archive.read(path))

@@ -1,1 +1,1 @@
-"""Releases: publishes image, chart and what is known of them to a registry, signed, and verifies them there."""
+"""Releases: publishes image, chart, SBOMs and provenance to a registry, signed, and verifies them there."""

@@ -39,7 +39,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--key", required=True, help="the private key: a file, or env://VARIABLE")
     one.add_argument("--architectures", default=",".join(MACHINES), help="what the image is for (default: %(default)s)")
     one.add_argument(
-        "--builder", default=BUILDER, help="who builds, as provenance says it: a URI (default: %(default)s)"
+        "--builder", default=BUILDER, help="the builder that provenance names: a URI (default: %(default)s)"
     )
     one.add_argument("--output", type=Path, default=_DIST, help="folder (default: dist/release)")
     one.add_argument("--version", help="refuse to publish another version than this one, as a tag names it")

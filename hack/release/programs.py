@@ -53,7 +53,7 @@ def programs(progress: Callable[[str], None]) -> Programs:
 
 
 def is_loopback(registry: str) -> bool:
-    """Tell whether a registry is on this machine, where it may speak HTTP without TLS; it has to elsewhere."""
+    """True if a registry is on this machine, where it may speak HTTP; elsewhere it needs TLS."""
     host = registry.partition("/")[0].rpartition(":")[0] or registry.partition("/")[0]
     try:
         return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback

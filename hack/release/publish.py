@@ -1,6 +1,6 @@
-"""Publishes a release: image, chart, and what is known of both, signed; then verifies all of it in the registry.
+"""Publishes a release: image, chart, SBOMs and provenance, signed; then verifies all of it in the registry.
 
-What is there already under the same version and is something else stays, and the release fails: a version is one thing.
+The release fails if the registry has other content under the same version, which is never overwritten.
 """
 
 import os
@@ -93,8 +93,8 @@ class _Push:
         self._new(name, digest)
         self.progress(f"pushing {name}")
         self.tools.crane("push", "--index", layout, name)
-        if (said := self.tools.crane("digest", name).strip()) != digest:
-            raise ImageError(f"{name} is {said} in the registry, and should be {digest}: another client pushes there")
+        if (found := self.tools.crane("digest", name).strip()) != digest:
+            raise ImageError(f"{name} is {found} in the registry, and should be {digest}: another client pushes there")
         return {"image": digest} | {one.machine.debian: one.image.digest for one in images}
 
     def chart(self, packed: Path) -> str:
@@ -128,7 +128,7 @@ class _Push:
             raise ImageError(f"{name} is there and is {there}, not {digest}: publish under another version")
 
     def _digest(self, name: str) -> str:
-        """The digest of what is there by that name; empty when there is nothing."""
+        """The digest under that name in the registry; empty if there is none."""
         repository, _, tag = name.rpartition(":")
         try:
             tags = self.tools.crane("ls", repository).split()

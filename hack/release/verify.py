@@ -1,4 +1,4 @@
-"""Verifies what is in a registry: that everything of a release is signed, and what is said of it, too."""
+"""Verifies a release in a registry: each part is signed, and so is each statement about it."""
 
 import base64
 import json
@@ -47,15 +47,15 @@ def found(registry: str, version: str, tools: Programs) -> Published:
 def verify(published: Published, key: str, tools: Programs, progress: Callable[[str], None]) -> None:
     """Raise ImageError unless each part is signed by `key`, with provenance, and each image with what is in it.
 
-    A signature says who published something; that its provenance is of the version and the commit is looked at, too.
+    A signature names the publisher; the provenance must be of the version and the commit, too.
     """
     how = (f"--key={key}", "--insecure-ignore-tlog=true")
     for what in published.digests:
         name = published.name(what)
         progress(f"verifying {name}")
         tools.cosign("verify", *how, name)
-        said = _predicate(tools.cosign("verify-attestation", *how, f"--type={SLSA}", name))
-        made = said["buildDefinition"]["externalParameters"]
+        provenance = _predicate(tools.cosign("verify-attestation", *how, f"--type={SLSA}", name))
+        made = provenance["buildDefinition"]["externalParameters"]
         if made["version"] != published.version or published.commit not in {"", made["commit"]}:
             raise ImageError(f"{name} has the provenance of muster {made['version']}, commit {made['commit']}")
         if what not in {"image", "chart"}:
@@ -64,8 +64,8 @@ def verify(published: Published, key: str, tools: Programs, progress: Callable[[
                 raise ImageError(f"{name} has the bill of materials of another version")
 
 
-def _predicate(said: str) -> dict[str, Any]:
+def _predicate(printed: str) -> dict[str, Any]:
     """Read the last statement that cosign has verified: one signed again stands after the former."""
-    statement = json.loads(base64.b64decode(json.loads(said.strip().splitlines()[-1])["payload"]))
+    statement = json.loads(base64.b64decode(json.loads(printed.strip().splitlines()[-1])["payload"]))
     predicate: dict[str, Any] = statement["predicate"]
     return predicate

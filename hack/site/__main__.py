@@ -27,7 +27,7 @@ _FIRST = """<!DOCTYPE html>
 
 
 def build(program: str, out: Path) -> list[str]:
-    """Build the site in a folder, which is emptied first; return what is wrong with it, in lines.
+    """Build the site in a folder, which is emptied first; return the faults found in it, in lines.
 
     Raises TestbedError where mermaid cannot be fetched.
     """

@@ -6,7 +6,7 @@ _INSTEAD = {
     # Two landmarks of one kind, which only their names tell apart.
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Menu">',
     '<aside class="toc-drawer': '<aside aria-label="On this page" class="toc-drawer',
-    # What is wider than the page scrolls by the keys as well.
+    # Wide content scrolls by the keys as well.
     "<pre>": '<pre tabindex="0">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
 }

@@ -28,7 +28,7 @@ release = version
 extensions = ["myst_parser"]
 root_doc = _INDEX
 include_patterns = ["docs/*.md", "charts/muster/README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
-# What is not read at all: it may hold thousands of files.
+# Folders that are not read: they may hold thousands of files.
 exclude_patterns = [".*", "dist", "build", "requirements", "tests", "muster", "webhook", "controller"]
 
 # As GitHub names headings, down to the fourth level.

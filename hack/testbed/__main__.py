@@ -93,7 +93,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the version of its apiserver, scheduler and controllers (default: %(default)s)",
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("build", parents=[shared, chosen], help="compile what is not compiled yet")
+    commands.add_parser("build", parents=[shared, chosen], help="compile the missing programs")
     up = commands.add_parser("up", parents=[shared, chosen], help="start one that outlives this command")
     up.add_argument("--node", action="store_true", help="and one real node, with a kubelet (root only)")
     up.add_argument("--nodes", type=int, default=equal.count, help="how many (default: %(default)s)")
@@ -101,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--memory", default=equal.memory, help="of each node (default: %(default)s)")
     up.add_argument("--gpu", type=int, default=equal.gpu, help="nvidia.com/gpu of each node (default: %(default)s)")
     commands.add_parser("down", parents=[shared], help="stop everything; the logs stay")
-    commands.add_parser("status", parents=[shared], help="say what runs")
+    commands.add_parser("status", parents=[shared], help="list its processes")
     commands.add_parser("env", parents=[shared], help="print KUBECONFIG and PATH for `eval`")
     for tool in ("kubectl", "helm"):
         command = commands.add_parser(tool, parents=[shared], help=f"{tool} against it", add_help=False)

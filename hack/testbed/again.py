@@ -15,16 +15,16 @@ _PAUSE_SECONDS = 1.0
 
 
 def main() -> None:
-    """Run it, again and again, until told to end."""
+    """Run it again and again until SIGTERM."""
     ending = threading.Event()
     running: list[subprocess.Popen[bytes]] = []
 
-    def told(number: int, _frame: object) -> None:
+    def end(number: int, _frame: object) -> None:
         ending.set()
         for program in running:
             program.send_signal(number)
 
-    signal.signal(signal.SIGTERM, told)
+    signal.signal(signal.SIGTERM, end)
     while not ending.is_set():
         with subprocess.Popen(sys.argv[1:], preexec_fn=die_with_me()) as program:  # noqa: PLW1509 (as in process.py)
             running[:] = [program]

@@ -57,14 +57,14 @@ class Answer(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        """True if the apiserver did as it was told."""
+        """True if the apiserver accepted the call."""
         return self.status < http.client.BAD_REQUEST
 
     @property
     def busy(self) -> bool:
-        """True if the apiserver, or its etcd, had no time for it. Of a webhook that fails it says 500, in other words.
+        """True if the apiserver, or its etcd, had no time for it.
 
-        Of a CRD of a moment ago it says 429 until its storage is there.
+        For a failing webhook it answers 500 in other words; for a new CRD it answers 429 until its storage is there.
         """
         return (
             self.status in _BUSY
@@ -151,6 +151,13 @@ class Api:
         """Read an object or a list."""
         return self.done("GET", path, accept=accept)
 
+    def find(self, path: str) -> Manifest:
+        """Read an object; empty where there is none."""
+        try:
+            return self.get(path)
+        except NotFoundError:
+            return {}
+
     def apply(self, path: str, manifest: bytes | Manifest) -> Manifest:
         """Server-side apply a manifest; bytes are YAML as they stand in a file."""
         return self.done("PATCH", f"{path}?fieldManager={_FIELD_MANAGER}&force=true", manifest, patch=_APPLY)
@@ -210,12 +217,12 @@ class Api:
                 self._idle.append(connection)
             else:
                 connection.close()
-        said = tuple(
+        warnings = tuple(
             re.sub(r"\\(.)", r"\1", found)
             for value in response.headers.get_all("Warning", [])
             for found in _WARNING.findall(value)
         )
-        return Answer(response.status, _decoded(text), said)
+        return Answer(response.status, _decoded(text), warnings)
 
     @staticmethod
     def _send(
@@ -235,7 +242,7 @@ class Api:
 
 
 def answers(url: str, ca_file: Path) -> bool:
-    """Tell whether a health endpoint answers 200."""
+    """True if a health endpoint answers 200."""
     context = ssl.create_default_context(cafile=str(ca_file)) if url.startswith("https:") else None
     try:
         with urllib.request.urlopen(url, timeout=_HEALTH_SECONDS, context=context):  # noqa: S310 (loopback)

@@ -17,7 +17,7 @@ from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
 from hack.testbed.pki import Authority, write_pair
 from hack.testbed.ports import check_free
-from hack.testbed.service import host_service, lead_webhooks
+from hack.testbed.service import host_service, lead_webhooks, tried
 from hack.testbed.site import Site
 from hack.testbed.waiting import wait_for
 
@@ -91,7 +91,7 @@ def jobset(site: Site) -> Launch:
 
 
 def jobset_serves(site: Site) -> bool:
-    """Tell whether JobSet's webhooks take JobSets, which may come a moment after it says that it is ready."""
+    """True if JobSet's webhooks accept JobSets, which may be a moment after it is ready."""
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}
     job_set = {
         "apiVersion": "jobset.x-k8s.io/v1alpha2",
@@ -99,11 +99,7 @@ def jobset_serves(site: Site) -> bool:
         "metadata": {"name": "probe"},
         "spec": {"replicatedJobs": [{"name": "work", "template": {"spec": {"template": {"spec": pod}}}}]},
     }
-    try:
-        site.api.create("/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets?dryRun=All", job_set)
-    except TestbedError:
-        return False
-    return True
+    return bool(tried(site, "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets", job_set))
 
 
 def prepare_trainer(site: Site) -> None:
@@ -137,7 +133,7 @@ def trainer(site: Site) -> Launch:
 
 
 def trainer_serves(site: Site) -> bool:
-    """Tell whether Trainer's webhooks answer: this TrainJob they refuse, for its runtime does not exist."""
+    """True if Trainer's webhooks answer: they refuse this TrainJob because its runtime does not exist."""
     job = {
         "apiVersion": "trainer.kubeflow.org/v1alpha1",
         "kind": "TrainJob",

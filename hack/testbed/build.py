@@ -30,7 +30,7 @@ _LEAST_BYTES = 2 << 30
 
 
 def binaries(parts: Iterable[Part], progress: Callable[[str], None]) -> dict[str, Path]:
-    """Return the path of each part's program by the part's name, compiling those that are not there yet.
+    """Return the path of each part's program by the part's name, compiling the missing ones.
 
     Raises TestbedError: no Go to be had, disk full, or the log file of a compile that failed.
     """
@@ -69,7 +69,7 @@ def binary_path(part: Part, go: Go) -> Path:
 
 
 def is_finished(binary: Path) -> bool:
-    """Tell whether the binary is whole. The SHA-256 is read again only when size or time differ from the record."""
+    """True if the binary is whole. The SHA-256 is read again only when size or time differ from the record."""
     record = _record(binary)
     try:
         facts = json.loads(record.read_text())

@@ -28,7 +28,7 @@ from hack.testbed.site import ADMIN, NODE_ADDON, Site, kubeconfig_text
 from hack.testbed.versions import chosen as chosen_version
 from hack.testbed.waiting import PATIENCE
 
-# What kubectl and helm say where the apiserver, or its etcd, had no time for them.
+# What kubectl and helm print when the apiserver or etcd is overloaded.
 _BUSY = re.compile(
     r"\((Timeout|ServerTimeout|TooManyRequests|ServiceUnavailable)\)|TLS handshake timeout|etcdserver: "
     r"|unable to return a response in the time allotted|client connection lost|connection reset by peer"
@@ -170,7 +170,7 @@ class Testbed:
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl as the administrator. Raises CommandError when it fails (if `check`) or takes too long.
 
-        What the apiserver was too busy for is tried again, within PATIENCE.
+        A call that the apiserver was too busy for is repeated, within PATIENCE.
         """
         return self._run("kubectl", args, input, timeout, check=check)
 
@@ -308,7 +308,7 @@ def _stopped(parent: Path) -> list[Path]:
 
 
 def _forget_old(parent: Path, keep: int = 20) -> None:
-    """Remove what all but the last runs left: their logs, and the state of those that were killed."""
+    """Remove the leftovers of all but the last runs: logs, and the state of killed runs."""
     stopped = _stopped(parent)
     for folder in sorted(stopped, key=lambda folder: folder.stat().st_mtime)[:-keep]:
         remove_cgroups(folder)

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from hack.testbed.api import NotFoundError
 from hack.testbed.modules import module_dir
 from hack.testbed.nodes import FAKE, REAL
 from hack.testbed.part import Launch
@@ -76,7 +75,7 @@ def kube_apiserver(site: Site) -> Launch:
 
 
 def kube_controller_manager(site: Site) -> Launch:
-    """Run every controller but those that talk to a cloud or to real disks.
+    """Run every controller except the ones for clouds and real disks.
 
     nodelifecycle stays: without it the not-ready taint stays on every node.
     """
@@ -161,23 +160,17 @@ def grant(site: Site) -> None:
 def create_nodes(site: Site) -> None:
     """Create the Node objects: created, not applied, since only a creation takes the status along."""
     for node in site.nodes.manifests(tainted=site.real_node):
-        try:
-            site.api.get(f"/api/v1/nodes/{node['metadata']['name']}")
-        except NotFoundError:
+        if not site.api.find(f"/api/v1/nodes/{node['metadata']['name']}"):
             site.api.create("/api/v1/nodes", node)
 
 
 def default_service_account(site: Site) -> bool:
-    """Tell whether pods can be created in namespace `default`: its ServiceAccount is there."""
-    try:
-        site.api.get("/api/v1/namespaces/default/serviceaccounts/default")
-    except NotFoundError:
-        return False
-    return True
+    """True if pods can be created in namespace `default`: its ServiceAccount exists."""
+    return bool(site.api.find("/api/v1/namespaces/default/serviceaccounts/default"))
 
 
 def nodes_schedulable(site: Site) -> bool:
-    """Tell whether every node is Ready and without taints but those that tell kwok's nodes from a real one."""
+    """True if every node is Ready, with no taints but those that separate kwok's nodes from a real one."""
     nodes = site.api.get("/api/v1/nodes")["items"]
     return len(nodes) >= site.nodes.count and all(
         not any(taint["key"] not in {FAKE, REAL} for taint in node["spec"].get("taints", []))
@@ -206,7 +199,7 @@ def serving(site: Site, part: str) -> tuple[str, ...]:
 def _for_pods(site: Site) -> tuple[str, ...]:
     return (
         "--bind-address=0.0.0.0",
-        # What the Service `kubernetes` leads to.
+        # The address behind the Service `kubernetes`.
         f"--advertise-address={site.node_address}",
         "--kubelet-preferred-address-types=InternalIP",
         f"--kubelet-client-certificate={site.pki / 'kubelet-client.crt'}",

@@ -22,7 +22,7 @@ LDFLAGS = ldflags_of("1.34.4")
 _SCHEDULER = "scheduler-plugins-scheduler"
 _CONTROLLER = "scheduler-plugins-controller"
 _CHART = "manifests/install/charts/as-a-second-scheduler"
-# Of those that its chart enables; the others need CRDs that its release does not have.
+# The plugins of its chart without the ones whose CRDs its release does not have.
 _PLUGINS = ("Coscheduling", "CapacityScheduling")
 
 

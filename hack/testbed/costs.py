@@ -1,7 +1,7 @@
 """The cost of the programs of testbeds: processor seconds by name, and how often a control plane was started.
 
-Where MUSTER_COSTS names a file, each process adds a line to it as it is stopped; `hack.check` reads them. What a
-program costs while it ends, and a program that ends by itself, is in no line.
+Where MUSTER_COSTS names a file, each process adds a line to it as it is stopped; `hack.check` reads them. The
+cost of a program's end, and of a program that ends by itself, is in no line.
 """
 
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 COSTS = "MUSTER_COSTS"
 START = "start"
-"""The name of the line that says: a control plane was started."""
+"""The name of the line for a started control plane."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -39,7 +39,7 @@ def stat(pid: int) -> list[str]:
 
 
 def spent(fields: list[str]) -> float:
-    """Return the processor seconds of a process, by its `stat`, and of those that it has waited for."""
+    """Return the processor seconds of a process, by its `stat`, and of the children that it has waited for."""
     return sum(map(int, fields[11:15])) / _TICKS
 
 

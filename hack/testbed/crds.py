@@ -69,7 +69,7 @@ _KEYS = "/registry/apiextensions.k8s.io/customresourcedefinitions/"
 
 
 class Stored:
-    """CRDs as this program, an apiserver, stored them. `present` are those that etcd was given."""
+    """CRDs as this program, an apiserver, stored them. `present` are the ones that etcd was given."""
 
     def __init__(self, site: Site, apiserver: Path) -> None:
         self._site = site

@@ -95,7 +95,7 @@ def inside(site: Site, work: Callable[[], _T]) -> _T:
 def enter_argv(site: Site, *, wholly: bool) -> list[str]:
     """Return what to put before a command so that it runs in the enclosure's network, or `wholly` inside.
 
-    What is wholly inside is a child of the process that enters, and is killed with it.
+    A process that is wholly inside is a child of the process that enters, and is killed with it.
     """
     if not wholly:
         return ["nsenter", f"--net={network_of(site)}", "--"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 # Where programs write by paths that are compiled in. Inside, these folders are empty and end with the enclosure.
 _OWN = ("/run", "/var/lib", "/var/log")
-# What a kubelet sets for the whole machine unless it finds it so (k8s.io/component-helpers/node/util/sysctl).
+# A kubelet would set these for the whole machine if it found others (k8s.io/component-helpers/node/util/sysctl).
 _KERNEL = {
     "vm/overcommit_memory": 1,
     "vm/panic_on_oom": 0,

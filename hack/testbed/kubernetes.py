@@ -7,8 +7,8 @@ The three broken ones are half-configured on purpose: each looks well in another
 
 from dataclasses import dataclass
 
-from hack.testbed.part import STRIPPED
-
+STRIPPED = "-s -w"
+"""The linker's flags for a program without symbols and debug information."""
 _GATE = "--feature-gates=GenericWorkload=true"
 _SERVED = "--runtime-config=scheduling.k8s.io/v1beta1=true"
 # The controllers that talk to a cloud or to real disks. A controller manager refuses names that it does not know.

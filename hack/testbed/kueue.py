@@ -7,10 +7,10 @@ from typing import Any
 
 import yaml
 
-from hack.testbed.errors import TestbedError
+from hack.testbed.kubernetes import STRIPPED
 from hack.testbed.modules import module_dir
-from hack.testbed.part import STRIPPED, Launch
-from hack.testbed.service import host_service, lead_webhooks, mounted_certificate
+from hack.testbed.part import Launch
+from hack.testbed.service import host_service, lead_webhooks, mounted_certificate, tried
 from hack.testbed.site import Site
 
 KUEUE = "kueue"
@@ -19,7 +19,7 @@ LDFLAGS = f"{STRIPPED} -X sigs.k8s.io/kueue/pkg/version.GitVersion=v0.19.2"
 
 _MODULE = "sigs.k8s.io/kueue"
 _NAMESPACE = "kueue-system"
-# What kustomize makes of the names: Kueue looks for its webhooks by these.
+# The names after kustomize: Kueue looks for its webhooks by these.
 _PREFIX = "kueue-"
 _SERVICE = f"{_PREFIX}webhook-service"
 _SECRET = f"{_PREFIX}webhook-server-cert"
@@ -35,7 +35,7 @@ _SELECTED = re.compile(r"webhooks\.\[name=(\S+)\]\.namespaceSelector")
 
 
 def prepare(site: Site) -> None:
-    """Create Kueue's certificate, Service and webhooks, those that convert its objects too, and its configuration."""
+    """Create Kueue's certificate, Service, webhooks (conversion included) and configuration."""
     port = site.port_of("kueue-webhooks")
     address = host_service(site, _NAMESPACE, _SERVICE, port)
     bundle = mounted_certificate(
@@ -67,7 +67,7 @@ def kueue(site: Site) -> Launch:
 
 
 def kueue_serves(site: Site) -> bool:
-    """Tell whether Kueue's webhooks answer: they suspend this Job, for it is in a queue."""
+    """True if Kueue's webhooks answer: they suspend this Job because it is in a queue."""
     pod = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}
     job = {
         "apiVersion": "batch/v1",
@@ -75,11 +75,8 @@ def kueue_serves(site: Site) -> bool:
         "metadata": {"name": "probe", "labels": {"kueue.x-k8s.io/queue-name": "probe"}},
         "spec": {"template": {"spec": pod}},
     }
-    try:
-        created = site.api.create("/apis/batch/v1/namespaces/default/jobs?dryRun=All", job)
-    except TestbedError:
-        return False
-    return bool(created["spec"].get("suspend"))
+    created = tried(site, "/apis/batch/v1/namespaces/default/jobs", job)
+    return bool(created and created["spec"].get("suspend"))
 
 
 def _configured(site: Site, address: str, port: int) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def bring_up(site: Site, parts: Sequence[Part], binaries: Mapping[str, Path], pr
         names = {part.name for part in waiting}
         wave = [part for part in waiting if names.isdisjoint(part.needs)]
         waiting = [part for part in waiting if part not in wave]
-        # What needs no object of its own starts while the objects of the others are made.
+        # A part without objects of its own starts while the objects of the others are made.
         early = [part for part in wave if not (part.namespace or part.prepare or part.after_crds)]
         late = [part for part in wave if part not in early]
         started = {part.name: start_process(site, part, binaries[part.name]) for part in early}

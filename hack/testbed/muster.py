@@ -128,7 +128,7 @@ class MusterInstall:
         return f"http://127.0.0.1:{self._health[process.pid]}{path}"
 
     def upgrade(self, values: Mapping[str, str], *options: str) -> None:
-        """Change these values of the release, and end the webhooks; those that are started next have its arguments."""
+        """Change these values of the release, and end the webhooks; the next ones have its arguments."""
         chart = str(_CHECKOUT / "charts" / "muster")
         changed = (f"--set={name}={value}" for name, value in values.items())
         self.stop_webhooks()
@@ -144,18 +144,18 @@ class MusterInstall:
         self.read_programs()
 
     def read_programs(self) -> None:
-        """Read what the release's Deployments say now, for the processes that are started next."""
+        """Read the release's Deployments again, for the processes that are started next."""
         self.programs = _programs(self.testbed, self.release, self.namespace)
 
     def uninstall(self, *, hooks: bool = True) -> str:
         """Run the chart's hooks, stop the processes and uninstall the release; returns what the hooks printed."""
-        said = before_uninstall(self.testbed, self.release, self.namespace) if hooks else ""
+        printed = before_uninstall(self.testbed, self.release, self.namespace) if hooks else ""
         self.stop_webhooks()
         while self.controllers:
             self.controllers.pop().stop(PATIENCE)
         named = (self.release, "--namespace", self.namespace, "--no-hooks", "--ignore-not-found")
         self.testbed.helm("uninstall", *named)
-        return said
+        return printed
 
     def through(self, component: str, server: str, folder: Path) -> str:
         """Write a kubeconfig of this component for another URL of the apiserver, and return the argument for it."""
@@ -309,7 +309,7 @@ _HOOK = "helm.sh/hook"
 def before_uninstall(testbed: Testbed, release: str, namespace: str) -> str:
     """Run the release's pre-delete hooks as helm would, and return what the Job's command prints.
 
-    Raises TestbedError, with what it says, when the command fails.
+    Raises TestbedError, with its output, when the command fails.
     """
     hooks = _hooks(testbed, release, namespace, "pre-delete")
     (job,) = (hook for hook in hooks if hook["kind"] == "Job")
@@ -319,7 +319,7 @@ def before_uninstall(testbed: Testbed, release: str, namespace: str) -> str:
 def probe_of_helm_test(testbed: Testbed, release: str, namespace: str) -> str:
     """Run the probe of `helm test`, with the account that helm makes for it, and return what it prints.
 
-    Raises TestbedError, with what it says, when it fails.
+    Raises TestbedError, with its output, when it fails.
     """
     hooks = _hooks(testbed, release, namespace, "test")
     (pod,) = (hook for hook in hooks if hook["metadata"]["name"] == f"{release}-probe" and hook["kind"] == "Pod")

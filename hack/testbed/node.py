@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from hack.testbed.api import NotFoundError
 from hack.testbed.archive import PAUSE, import_image, pause_archive
 from hack.testbed.build import binary_path
 from hack.testbed.debian import Debian
@@ -153,12 +152,9 @@ def kube_proxy(site: Site) -> Launch:
 
 
 def real_node_ready(site: Site) -> bool:
-    """Tell whether the kubelet says that its node is Ready."""
-    try:
-        node = site.api.get(f"/api/v1/nodes/{NODE}")
-    except NotFoundError:
-        return False
-    return any(seen["type"] == "Ready" and seen["status"] == "True" for seen in node["status"].get("conditions", []))
+    """True if the kubelet says that its node is Ready."""
+    conditions = site.api.find(f"/api/v1/nodes/{NODE}").get("status", {}).get("conditions", [])
+    return any(seen["type"] == "Ready" and seen["status"] == "True" for seen in conditions)
 
 
 def _bridge() -> dict[str, Any]:

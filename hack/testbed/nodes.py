@@ -8,7 +8,7 @@ FAKE = "testbed.muster.dev/kwok"
 REAL = "testbed.muster.dev/real"
 """The label of a real node, which kwok leaves alone, and its taint (NoSchedule) against what no kubelet can run.
 
-With a real node every pod says by a toleration which kind of node it is for, and one that says nothing stays Pending.
+With a real node every pod needs a toleration for its kind of node; a pod without one stays Pending.
 """
 
 

@@ -1,4 +1,4 @@
-"""Single files of npm packages, kept in the cache: fetched by the machine's own npm, and what their checksum says.
+"""Single files of npm packages, kept in the cache: fetched by the machine's own npm, and checked by their checksum.
 
 Nothing is installed, and no script of a package is run.
 """
@@ -67,13 +67,6 @@ class Packaged:
                     raise TestbedError(f"{self.package} has no {self.path}")
                 return member.read().decode()
 
-
-AXE = Packaged(
-    "axe-core@4.14.1",
-    "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==",
-    "axe.min.js",
-)
-"""Looks for what keeps people from reading a page."""
 
 MERMAID = Packaged(
     "mermaid@12.3.0",

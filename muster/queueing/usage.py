@@ -1,7 +1,7 @@
 """How much of every queue is taken, queue by queue up the tree, in plain integers: the arithmetic of the ledger.
 
 Kept apart from quantities because it is done for every gang that waits: comparing integers costs a twentieth of
-comparing `Quantity` (hack/bench/ledger.py).
+comparing `Quantity`.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 
 import pytest
 
-from hack.image.container import Container
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import answers
 from hack.testbed.muster import POD_NAME, MusterInstall, service_variables
 from hack.testbed.ports import free_port
 from hack.testbed.process import Process
 from tests.support.cluster.desk import PATIENCE
+from tests.support.image.container import Container
 
 
 def _start(container: Container, installed: MusterInstall, component: str) -> tuple[Process, str]:

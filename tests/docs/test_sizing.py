@@ -7,8 +7,8 @@ import re
 import tracemalloc
 from collections.abc import Callable
 
+from hack.bench.many import worker_pod
 from hack.bench.memory import SHAPES, measured
-from hack.bench.watch import pod
 from muster.kube.store import Store
 from muster.model.objects import decode
 from muster.model.pods import Pod
@@ -91,7 +91,7 @@ def test_a_core_answers_thousands_of_usual_pods_a_second() -> None:
 def _pods() -> object:
     store: Store[Pod] = Store()
     for number in range(_PODS):
-        manifest = pod(number)
+        manifest = worker_pod(number)
         owner = {"apiVersion": "ray.io/v1", "kind": "RayCluster", "name": "c", "uid": f"{number // 50:036}"}
         manifest["metadata"] |= {
             "namespace": "default",

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import tracemalloc
 
-from hack.bench.watch import pod
+from hack.bench.many import worker_pod
 from hack.testbed import Testbed, wait_for
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
@@ -21,7 +21,7 @@ async def test_five_thousand_pods_of_eleven_kilobytes_take_sixty_megabytes(clust
     calls, path = things.api, PODS.path(things.namespace)
     account = f"/api/v1/namespaces/{things.namespace}/serviceaccounts/default"
     await asyncio.to_thread(wait_for, "its ServiceAccount", lambda: calls("GET", account).ok)
-    await asyncio.to_thread(calls.each, lambda number: calls.done("POST", path, pod(number)), range(PODS_HERE))
+    await asyncio.to_thread(calls.each, lambda number: calls.done("POST", path, worker_pod(number)), range(PODS_HERE))
     async with await Client.connect(kubeconfig=str(cluster.kubeconfig), user_agent="muster-test") as client:
         size = len(await client.list_page(PODS, namespace=things.namespace, limit=1))
         assert size > 11_000

@@ -10,10 +10,10 @@ import pytest
 
 import muster
 from hack.image.build import CHECKOUT, SBOM_IN_IMAGE, Built, build
-from hack.image.container import Container, files, unpacked
 from hack.image.machine import MACHINES
 from hack.image.tree import Tree
 from hack.testbed.debian import Debian
+from tests.support.image.container import Container, files, unpacked
 
 # It is built, and emulated.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]

@@ -9,11 +9,11 @@ import pytest
 
 import muster
 from hack.image.build import CHECKOUT, SBOM_IN_IMAGE, Built, source
-from hack.image.container import Container
 from hack.image.debian import PACKAGES
 from hack.image.sbom import READ, licences
 from hack.image.tree import Tree
 from hack.image.wheels import SITE
+from tests.support.image.container import Container
 
 _UNPACKED, _PACKED = 92_000_000, 30_000_000
 _STATUS = "var/lib/dpkg/status.d"

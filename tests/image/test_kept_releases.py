@@ -7,7 +7,6 @@ import pytest
 import muster
 from hack.chart import CHART
 from hack.image.build import CHECKOUT, Built
-from hack.image.container import files
 from hack.image.errors import ImageError
 from hack.image.tree import Tree
 from hack.image.wheels import SITE
@@ -16,6 +15,7 @@ from hack.release.programs import Programs, packed_chart
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
 from muster.process.revision import COMMIT_FILE
+from tests.support.image.container import files
 
 _KEPT = 1_000_000
 

@@ -5,7 +5,7 @@ import sys
 
 import muster
 from hack.image.build import CHECKOUT, source
-from hack.image.container import Container
+from tests.support.image.container import Container
 
 _EXAMPLE = CHECKOUT / "docs" / "examples" / "raycluster.yaml"
 

@@ -42,4 +42,4 @@ def test_where_no_list_is_reached_it_fails_in_one_line() -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert done.stderr == "no audit was made: pypi was not asked: it said nothing\n"
+    assert done.stderr == "no audit was made: pypi was not asked: no output\n"

@@ -8,10 +8,10 @@ On a control plane of its own (etcd, kube-apiserver, no operator, no scheduler t
 - p50 and p99 at 160 reviews a second, also while the server lists 5,000 pods again and again;
 - a hundred bodies of 3 MiB at once: the answers, and the server's memory at its highest;
 - end to end: pods a second that the real apiserver creates where no webhook is asked, where one in Go is that answers
-  with muster's patch and does nothing else, and where muster's is, in turn, and the medians. What the one in Go costs
-  is the apiserver's own work for any webhook.
+  with muster's patch and does nothing else, and where muster's is, in turn, and the medians. The cost of the one in
+  Go is the apiserver's own work for any webhook.
 
-The load is Go (main.go), compiled into the testbed's cache. What else runs on the machine changes all but the memory.
+The load is Go (main.go), compiled into the testbed's cache. Other programs change all figures but the memory.
 """
 
 import argparse
@@ -31,10 +31,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from hack.bench import watch
-from hack.bench.admission.pods import NAMESPACES, cluster, creations, review, worker
-from hack.bench.control_plane import prepare
+from hack.bench.admission.pods import NAMESPACES, cluster, creations, prepare, review, worker
 from hack.bench.harness import Table, options
+from hack.bench.many import worker_pod
 from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from hack.testbed.costs import resident, spent, stat
@@ -161,7 +160,7 @@ def _servers(testbed: Testbed, api: Api, load: Load, folder: Path, arguments: ar
         for server in (other, muster):
             _latency(table, load, server, server.name)
         _large(load, muster)
-        watch.create(api, arguments.pods, _unmanaged)
+        api.each(lambda number: api.create(PODS.path("default"), _unmanaged(number)), range(arguments.pods))
         table = Table(f"{_RATE} reviews a second, {arguments.pods:,} pods known", "p50", "p99", "longest")
         _latency(table, load, muster, "muster")
         muster.process.send_signal(signal.SIGUSR1)
@@ -172,7 +171,7 @@ def _servers(testbed: Testbed, api: Api, load: Load, folder: Path, arguments: ar
 
 def _unmanaged(number: int) -> dict[str, Any]:
     """A pod of another cluster, which came without muster."""
-    pod = watch.pod(number)
+    pod = worker_pod(number)
     del pod["metadata"]["labels"]["muster.dev/gang"]
     return pod
 
@@ -230,7 +229,7 @@ def main(argv: Sequence[str]) -> None:
         (folder / "ca.crt").write_bytes(authority.pem()[0])
         write_pair(folder, "server", authority.issue([_NAME, "127.0.0.1"]))
         api = testbed.api()
-        prepare(testbed, NAMESPACES)
+        prepare(testbed)
         api.create(
             QUEUES.path(),
             {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": "default"}, "spec": {}},

@@ -1,16 +1,21 @@
-"""The pods of the bench: workers of a RayCluster, as KubeRay makes them and the apiserver shows them to a webhook."""
+"""The objects of the bench: CRDs, namespaces, and workers of a RayCluster as KubeRay makes them."""
 
 import asyncio
 import json
 import time
 from typing import Any
 
-from hack.bench.control_plane import RAY_CLUSTERS
-from hack.testbed import Testbed
+from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
 from muster.kube.client import Client
-from muster.model.resource import PODS
+from muster.model.resource import PODS, Resource
 
+RAY_CLUSTERS = Resource("ray.io", "v1", "rayclusters", "RayCluster")
+_CRDS = (
+    ("volcano.sh/volcano", "config/crd/volcano/bases/scheduling.volcano.sh_queues.yaml"),
+    ("volcano.sh/volcano", "config/crd/volcano/bases/scheduling.volcano.sh_podgroups.yaml"),
+    ("github.com/ray-project/kuberay/ray-operator", "config/crd/bases/ray.io_rayclusters.yaml"),
+)
 # Where no webhook is asked, where one in Go, and where muster's.
 NAMESPACES = ("none", "go", "muster")
 _SIZE = 8000
@@ -18,6 +23,17 @@ _CREATED, _AT_ONCE = 400, 16
 _SECONDS = 120.0
 _WORKERS = 100_000
 _RESOURCES = {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"cpu": "1", "memory": "2Gi"}}
+
+
+def prepare(testbed: Testbed) -> None:
+    """Have the apiserver serve the CRDs, and make namespaces in which pods can be created."""
+    for module, file in _CRDS:
+        testbed.kubectl("apply", "--server-side", f"--filename={testbed.module_dir(module) / file}")
+    established = ("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    wait_for("the CRDs to be served", lambda: testbed.kubectl(*established))
+    for name in NAMESPACES:
+        testbed.kubectl("create", "namespace", name)
+        testbed.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=120s")
 
 
 def cluster(api: Api, namespace: str) -> dict[str, Any]:

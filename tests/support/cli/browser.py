@@ -13,8 +13,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.wait import WebDriverWait
 
 from hack.testbed import PATIENCE
-from hack.testbed.browser import Browser
-from hack.testbed.npm import AXE
+from tests.support.cli.chromium import AXE, Browser
 
 WIDTHS = {"phone": 360, "tablet": 768, "desktop": 1280}
 """CSS pixels."""

@@ -1,17 +1,20 @@
-"""The browser of `tests/browser`.
-
-Debian's Chromium and its driver are unpacked into the cache, as a node's programs are; nothing is installed.
-"""
-
-from __future__ import annotations
+"""Chromium and its driver for `tests/browser`, and axe-core: kept in the cache, never installed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from hack.testbed.debian import Debian
+from hack.testbed.npm import Packaged
 from hack.testbed.paths import write_atomically
 
+AXE = Packaged(
+    "axe-core@4.14.1",
+    "FHfa+lmNjQZfJz1q8wKqIDwC6DExcHt/pkjNQb09a3NPjCKg2rhu5qb2S4r76ASyFNNtuFooJpZe37OgudVGtQ==",
+    "axe.min.js",
+)
+"""axe-core, which finds barriers to reading a page."""
 # The same letters on every machine, whatever else it has.
 _FONTS = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
@@ -33,7 +36,7 @@ class Browser:
     environment: dict[str, str]
 
     @classmethod
-    def ensured(cls, progress: Callable[[str], None]) -> Browser:
+    def ensured(cls, progress: Callable[[str], None]) -> Self:
         """Return the browser; it is downloaded where it is not there yet. Raises TestbedError."""
         debian = Debian(("chromium", "chromium-driver", "fonts-dejavu-core"))
         debian.ensure(progress)
