@@ -63,11 +63,11 @@ _HEAD = """\
 
 # What kubectl shows
 
-muster's events for each state of a gang, and refusals, as kubectl printed them on a real cluster.
+The event of each state of a gang, and refusals, as kubectl printed them on a real cluster.
 [reasons.md](reasons.md) explains each state, [denials.md](denials.md) each refusal and warning.
 
 `kubectl describe` of a workload shows the events, also for a RayJob, RayService or TrainJob whose gang an operator
-creates. The events of other components are left out here. The state is also a label of the PodGroup:
+creates. Other events are left out here. The state is also a label of the PodGroup:
 """
 _REFUSED = """\
 A refusal names its reason in parentheses, the file, the webhook, and the message; an object that cannot be read is
@@ -160,7 +160,7 @@ def page() -> str:
     """The text of docs/kubectl.md."""
     _, command, listed = recorded(_LISTED).partition("$ kubectl get podgroups")
     parts = [_HEAD, f"```console\n{command}{listed}```\n", "## States\n"]
-    parts += [_section(state, STATES[state], _events(recorded(state))) for state in GangState]
+    parts += [_section(state, STATES[state], _events(recorded(state), state)) for state in GangState]
     parts += ["## More of what users write\n"]
     parts += [_section(name, how, _events(recorded(name))) for name, how in MORE.items()]
     parts += ["## Refusals\n", f"{_REFUSED}\n"]
@@ -168,10 +168,11 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def _events(transcript: str) -> str:
-    """The command of a transcript, and muster's events in what it printed: type, reason and message."""
+def _events(transcript: str, state: GangState | None = None) -> str:
+    """The command of a transcript, and muster's events in its output, of all states or one: type, reason, message."""
     command, _, printed = transcript.partition("\n")
-    events = [(kind, reason, message) for kind, reason, _, message in _MUSTERS.findall(printed)]
+    found = _MUSTERS.findall(printed)
+    events = [(kind, reason, message) for kind, reason, _, message in found if state in (None, reason)]
     return "\n".join([command, *(f"  {kind}  {reason}  {message}" for kind, reason, message in events), ""])
 
 
