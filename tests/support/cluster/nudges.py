@@ -14,7 +14,7 @@ from tests.support.cluster.scene import Scene
 # docs/operations.md says 5 seconds, which are two: the controller waits 2 between two, and an operator makes a pod in
 # less than one. These are for an operator that has to wait for a core, and far from what it would wait by itself.
 _SOON = 20
-# As docs/operations.md has it: after so long the first; the next when this share of the time has passed, in seconds.
+# As controller/touches.py has it: after so long the first; the next when this share of the time has passed, in seconds.
 _FIRST, _SHARE, _SHORTEST = 5.0, 1 / 16, 2.0
 # For a controller that has to wait for a core.
 _LATE = 1.0
