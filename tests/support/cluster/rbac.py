@@ -63,8 +63,14 @@ def of_rules(rules: Iterable[dict[str, Any]], namespace: str = "") -> Iterator[R
 
 
 def listed(page: str, account: str, namespace: str) -> set[Right]:
-    """What the table of rights on docs/security.md lists for an account; `namespace` is muster's own."""
+    """What the table of rights on docs/security.md lists for an account; `namespace` is muster's own.
+
+    A name in italics stands for the list that the page gives it above the table.
+    """
     rights = set()
+    lists = dict(re.findall(r"^\*(.+?)\*: (.+)\.$", page, re.MULTILINE))
+    for name, full in reversed(lists.items()):
+        page = page.replace(f"*{name}*", full)
     for processes, where, resources, name, verbs in re.findall(
         r"^\| ([\w, ]+) \| (everywhere|its namespace) \| (.+?) \| (.*?) ?\| (.+?) \| .+ \|$", page, re.MULTILINE
     ):
