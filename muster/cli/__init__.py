@@ -10,10 +10,11 @@ from importlib import import_module
 from muster.cli.commands import parser, print_version
 from muster.cli.options import CONNECT_TIMEOUT
 from muster.cli.ui import UnwritableError, prepare
+from muster.model.texts import printable
 
 __all__ = ["CONNECT_TIMEOUT", "main", "parser"]
 
-_UNWRITABLE, _INTERRUPTED = 2, 130
+_FAILED, _INTERRUPTED = 2, 130
 # The module of each command whose function `run` is not in the module of the command's name.
 _MODULES = {
     "audit": "plan.audit",
@@ -54,8 +55,19 @@ def main(argv: Sequence[str] | None = None) -> None:
         code = _INTERRUPTED
     except UnwritableError as error:
         print(f"muster {arguments.command}: the output cannot be written: {error}", file=sys.stderr)
-        code = _UNWRITABLE
+        code = _FAILED
+    except Exception as error:
+        if not isinstance(error, _answers_that_end_it()):
+            raise
+        print(f"muster {arguments.command}: {printable(str(error))}", file=sys.stderr)
+        code = _FAILED
     sys.exit(code)
+
+
+def _answers_that_end_it() -> tuple[type[Exception], ...]:
+    from muster.cli.connecting import NO_ANSWER  # noqa: PLC0415 - most commands that raise them have imported it
+
+    return NO_ANSWER
 
 
 def _without(arguments: argparse.Namespace) -> str:

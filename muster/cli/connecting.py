@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from muster.cli.parsing import InputError
 from muster.cli.settings import Settings, read_settings
+from muster.cli.ui import CommandError
 from muster.gangs.start_errors import StartError, StartErrors
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
@@ -24,16 +25,17 @@ PATIENCE = 15.0
 """Seconds for one request; a user is waiting at a terminal."""
 _UNAUTHORIZED = 401
 _SUCCESS = 200
+_VERSION = "/version"
 # Kubernetes' own namespace for what all users of a cluster may know.
 _PUBLIC, _SETTINGS, _VALUES, _STARTS = "kube-public", "muster", "values.yaml", "starts"
 
 
-class NoClusterError(Exception):
-    """No apiserver answers there, or it rejects the credentials; the message is for the user."""
+class NoClusterError(CommandError):
+    """No apiserver answers there, or it rejects the credentials."""
 
 
-NO_ANSWER = (ApiError, BadNameError, ConfigError, NoClusterError)
-"""The errors of a command whose cluster does not answer, or cannot be asked for what was named."""
+NO_ANSWER = (ApiError, BadNameError, CommandError, ConfigError)
+"""The errors that end a command with one line and exit code 2: no answer, or an answer that ends it."""
 
 
 @asynccontextmanager
@@ -42,23 +44,40 @@ async def connected(arguments: argparse.Namespace) -> AsyncIterator[Client]:
 
     Raises NoClusterError, and ConfigError when there is no usable configuration.
     """
-    async with await Client.connect(
-        kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent=f"muster-{arguments.command}"
-    ) as client:
-        await probe(client, arguments.connect_timeout)
+    async with await _client(arguments) as client:
+        await first_answer(client, arguments.connect_timeout)
         yield client
 
 
-async def probe(client: Client, seconds: float) -> None:
+@asynccontextmanager
+async def opened(
+    arguments: argparse.Namespace, assumed: Settings | None = None
+) -> AsyncIterator[tuple[Client, Settings]]:
+    """As `connected`, with the settings of the installation, which the first request asks for.
+
+    Those of `--values` replace the published ones; see `find_settings`. Raises ApiError, too.
+    """
+    async with await _client(arguments) as client:
+        path = CONFIG_MAPS.path(_PUBLIC, _SETTINGS) if arguments.values is None else _VERSION
+        answer = await first_answer(client, arguments.connect_timeout, path)
+        yield client, arguments.values or await find_settings(client, assumed, answer)
+
+
+async def _client(arguments: argparse.Namespace) -> Client:
+    agent = f"muster-{arguments.command}"
+    return await Client.connect(kubeconfig=arguments.kubeconfig, context=arguments.context, user_agent=agent)
+
+
+async def first_answer(client: Client, seconds: float, path: str = _VERSION) -> bytes | ApiError | None:
     """Make one request. Any answer of an apiserver will do, even 403 or 503: the command deals with it.
 
-    A pod skips the probe: its apiserver may be restarting, no user waits at a terminal, and every request has its own
-    retries. Raises NoClusterError.
+    A pod skips it and gets None: its apiserver may be restarting, no user waits at a terminal, and every request has
+    its own retries. Raises NoClusterError.
     """
     if client.in_cluster:
-        return
+        return None
     try:
-        await client.probe(deadline=seconds)
+        return await client.probe(path, deadline=seconds)
     except Unreachable as error:
         if error.connection_refused:
             host = urlsplit(client.server).netloc
@@ -74,19 +93,23 @@ async def probe(client: Client, seconds: float) -> None:
             raise NoClusterError("You must be logged in to the server (Unauthorized)") from error
         if error.status == _SUCCESS:
             raise NoClusterError(f"Unable to connect to the server: {client.server}: {error.message}") from error
+        return error
 
 
-async def find_settings(client: Client, given: Settings | None, assumed: Settings | None = None) -> Settings:
-    """The settings that the cluster publishes, unless the user has `given` others.
+async def find_settings(
+    client: Client, assumed: Settings | None = None, answer: bytes | ApiError | None = None
+) -> Settings:
+    """The settings that the cluster publishes; `answer` is what an earlier request for them got, if there was one.
 
     Without the ConfigMap, or when it cannot be used, `assumed` (the chart's defaults) with a note. Raises
     ApiError when the apiserver does not answer.
     """
-    if given is not None:
-        return given
     where = f"ConfigMap {_PUBLIC}/{_SETTINGS}"
     try:
-        published = decode(await client.get(CONFIG_MAPS, _SETTINGS, _PUBLIC), ConfigMap)
+        if isinstance(answer, ApiError) and (answer.not_found or answer.forbidden):
+            raise answer
+        raw = answer if isinstance(answer, bytes) else await client.get(CONFIG_MAPS, _SETTINGS, _PUBLIC)
+        published = decode(raw, ConfigMap)
         settings = read_settings(where, published.data.get(_VALUES, ""))
         return replace(settings, starts=published.data.get(_STARTS, ""))
     except ApiError as error:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.connecting import connected
 from muster.cli.explain.subjects import made_by
 from muster.cli.names import ObjectName, UnknownSubjectError, kinds_of, parse_names, pod_groups_meant, queues_meant
 from muster.cli.ui import as_long_as_read, print_data
@@ -28,7 +28,7 @@ from muster.model.resource import Resource
 from muster.model.texts import printable
 from muster.workloads import PLAIN_POD, WATCHED_KINDS, kind_of_owner, owner_of
 
-_NOT_ALL, _CANNOT = 1, 2
+_NOT_ALL = 1
 _POD_GROUP = "PodGroup"
 
 
@@ -48,20 +48,14 @@ class _Target:
 
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of both: 1 when one could not be changed, 2 for names that mean nothing or without an answer."""
-    command, failures = f"muster {arguments.command}", list[str]()
-    try:
-        names = parse_names(arguments.object)
-        wanted = [(named, _resources(named.kind)) for named in names]
-        entries = asyncio.run(_change(arguments, wanted, failures))
-    except (*NO_ANSWER, UnknownSubjectError) as error:
-        print(f"{command}: {printable(str(error))}", file=sys.stderr)
-        return _CANNOT
+    wanted, failures = [(named, _resources(named.kind)) for named in parse_names(arguments.object)], list[str]()
+    entries = asyncio.run(_change(arguments, wanted, failures))
     with as_long_as_read():
         if not print_data(entries, arguments.output, sys.stdout):
             for entry in entries:
                 print(printable(f"{entry['object']}: {_words(arguments, entry)}"))
     for failure in failures:
-        print(f"{command}: {printable(failure)}", file=sys.stderr)
+        print(f"muster {arguments.command}: {printable(failure)}", file=sys.stderr)
     return _NOT_ALL if failures else 0
 
 

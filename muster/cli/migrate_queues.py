@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Any
 
-from muster.cli.connecting import NO_ANSWER, connected
+from muster.cli.connecting import connected
 from muster.cli.ui import asks, confirmed, counted, print_line
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
@@ -21,7 +21,7 @@ from muster.model.texts import printable
 from muster.queueing.queue_view import ROOT
 from muster.queueing.sources import FIELDS, QUEUE_SOURCES, GangQueue, selector_text
 
-_NOT_ALL, _CANNOT = 1, 2
+_NOT_ALL = 1
 # Seconds for which a queue is tried again whose parent was made just before, and between two tries.
 _PATIENCE, _PAUSE = 15.0, 0.2
 # Volcano makes it itself; a GangQueue of this name is needed only if it has settings.
@@ -30,11 +30,7 @@ _ROOT = "root"
 
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster migrate-queues`: 1 when a queue was not copied, 2 when the cluster does not answer."""
-    try:
-        return asyncio.run(_migrate(arguments))
-    except NO_ANSWER as error:
-        print(f"muster migrate-queues: {printable(str(error))}", file=sys.stderr)
-        return _CANNOT
+    return asyncio.run(_migrate(arguments))
 
 
 async def _migrate(arguments: argparse.Namespace) -> int:

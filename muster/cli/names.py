@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from muster.cli.ui import CommandError
 from muster.model.resource import Resource
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import SCHEDULERS
@@ -17,7 +18,7 @@ _NO_NAMES = ("", ".", "..")
 _POD_GROUP = ("podgroup", "podgroups", "pg")
 
 
-class UnknownSubjectError(Exception):
+class UnknownSubjectError(CommandError):
     """No object of that kind and name exists; the message names it."""
 
 

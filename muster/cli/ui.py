@@ -32,6 +32,10 @@ class UnwritableError(Exception):
     """The output cannot be written; the message is the reason."""
 
 
+class CommandError(Exception):
+    """The command cannot go on; the message is for the user."""
+
+
 def prepare() -> None:
     """Set up the output as kubectl writes it: in UTF-8, but for a terminal with another encoding.
 

@@ -122,9 +122,9 @@ class Client:
         """Read a path that is no object, such as `/version`; the answer must be JSON."""
         return await self._transport.request(Call("GET", path, {}), deadline)
 
-    async def probe(self, *, deadline: float) -> None:
-        """Ask for the version of the apiserver in a single attempt of `deadline` seconds; raises ApiError."""
-        await self._transport.once(Call("GET", "/version", {}), deadline)
+    async def probe(self, path: str = "/version", *, deadline: float) -> bytes:
+        """Get a path in a single attempt of `deadline` seconds, to learn if the apiserver answers. Raises ApiError."""
+        return await self._transport.once(Call("GET", path, {}), deadline)
 
     async def list_page(
         self,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from muster.cli.page.samples import SLOT, SLOTS, Level, Samples
+from muster.cli.page.samples import SLOT, SLOTS, Sample, Samples
 from muster.cluster.cluster import Cluster
 from muster.model.names import ADMITTED_AT, GANG, PASSED_IN, PASSED_SINCE, RUNS_AT_MOST, STATE
 from muster.model.times import text_of
@@ -122,10 +122,10 @@ def an_hour(page: Served) -> None:
             samples.pass_to(at)
             continue
         levels = {
-            "root": Level(None, 0),
-            "research": Level(min(56, slot), 0),
-            "nlp": Level(38 if slot < SLOTS // 3 else 75, max(0, slot // 20 - 1)),
-            "vision": Level(100 if slot > 20 else 0, 0),
+            "root": Sample(None, 0),
+            "research": Sample(min(56, slot), 0),
+            "nlp": Sample(38 if slot < SLOTS // 3 else 75, max(0, slot // 20 - 1)),
+            "vision": Sample(100 if slot > 20 else 0, 0),
         }
         samples.note(at, levels)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, TextIO
 
-from muster.cli.connecting import NO_ANSWER, connected, find_settings
+from muster.cli.connecting import connected, find_settings
 from muster.cli.doctor.certificates import certificates
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Level, Unseen
 from muster.cli.doctor.gangs import LONG, gates, pod_groups, unread_annotations
@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _cannot("--probe=only does not look for muster: name an image for the pods with --image")
     try:
         data = asyncio.run(_report(arguments, long))
-    except (*NO_ANSWER, InvalidObjectError) as error:
+    except InvalidObjectError as error:
         return _cannot(printable(str(error)))
     except (asyncio.CancelledError, KeyboardInterrupt):
         return _cannot("stopped by a signal")
@@ -77,7 +77,7 @@ async def _report(arguments: argparse.Namespace, long: float) -> dict[str, Any]:
             asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         if arguments.probe == "only":
             version = await server_version(client)
-            settings = await find_settings(client, arguments.values)
+            settings = arguments.values or await find_settings(client)
             native = {name: one for name, one in settings.defaults.schedulers.items() if one.product == "kubernetes"}
             probes = await probe_all(client, native or named("kubernetes"), namespace, arguments.image)
             return report(version, None, [(Check.KUBERNETES, one) for one in found(probes)])

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from muster.admitters import Admitter
-from muster.cli.connecting import NO_ANSWER, connected, find_settings
+from muster.cli.connecting import opened
 from muster.cli.explain.reading import load_gang
 from muster.cli.explain.state import (
     hidden_parts,
@@ -60,12 +60,8 @@ _EVENTS = 8
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster explain`: 2 when a workload does not exist, or the cluster does not answer."""
     unknown: list[str] = []
-    try:
-        names = _supported(parse_names(arguments.workload), unknown)
-        entries = asyncio.run(_explain(arguments, names, unknown)) if names else []
-    except (*NO_ANSWER, UnknownSubjectError) as error:
-        print(f"muster explain: {printable(str(error))}", file=sys.stderr)
-        return _CANNOT_ASK
+    names = _supported(parse_names(arguments.workload), unknown)
+    entries = asyncio.run(_explain(arguments, names, unknown)) if names else []
     if entries:
         with as_long_as_read():
             if not print_data(entries, arguments.output, sys.stdout):
@@ -97,9 +93,8 @@ async def _explain(
     """An entry for each workload that is found; `unknown` gets a message for each name without one."""
     helps = arguments.what_would_help
     found: list[tuple[Subject, ClusterSnapshot]] = []
-    async with connected(arguments) as client:
+    async with opened(arguments) as (client, settings):
         namespace = arguments.namespace or client.namespace
-        settings = await find_settings(client, arguments.values)
         everything = ClusterSnapshot.empty(settings) if arguments.ledger or helps else None
         for named in names:
             snapshot = everything or ClusterSnapshot.empty(settings)

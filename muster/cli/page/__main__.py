@@ -124,14 +124,14 @@ class _Self(LocalObject, frozen=True):
     user_info: _User = _User()
 
 
-class _Review(LocalObject, frozen=True):
+class _SelfReview(LocalObject, frozen=True):
     status: _Self = _Self()
 
 
 async def viewer(client: Client) -> str:
     """The account of these credentials, as people call it. Raises ApiError."""
     body = {"apiVersion": SELF_REVIEWS.api_version, "kind": SELF_REVIEWS.kind}
-    user = decode(await client.create(SELF_REVIEWS, body), _Review).status.user_info.username
+    user = decode(await client.create(SELF_REVIEWS, body), _SelfReview).status.user_info.username
     account = _ACCOUNT.fullmatch(user)
     return f"ServiceAccount {account[2]} of namespace {account[1]}" if account else f"user {user}"
 

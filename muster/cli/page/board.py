@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from muster.cli.page.samples import Level
+from muster.cli.page.samples import Sample
 from muster.cli.queues.entries import gang_entries, queue_entries, reported_state
 from muster.cli.queues.table import share_of
 from muster.cli.snapshot import LedgerSnapshot
@@ -129,10 +129,10 @@ class Board:
             if (reported := reported_state(view, snapshot))[0] not in _AT_REST
         ]
 
-    def levels(self) -> dict[str, Level]:
+    def levels(self) -> dict[str, Sample]:
         """The usage of each queue and its number of waiting gangs."""
         return {
-            entry["name"]: Level(
+            entry["name"]: Sample(
                 max((one.percent for one in _bars(entry) if one.percent is not None), default=None), entry["waiting"]
             )
             for entry in self._queues

@@ -13,12 +13,11 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from muster.cli.connecting import NO_ANSWER, connected, find_settings
+from muster.cli.connecting import opened
 from muster.cli.page.guard import Door
 from muster.cli.page.server import Listeners, application
 from muster.cli.page.state import PageState, page_state
 from muster.cli.ui import as_long_as_read
-from muster.model.texts import printable
 from muster.process.lifecycle import stop_signal
 
 _CANNOT_ASK = 2
@@ -39,9 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
         return _CANNOT_ASK
     try:
         asyncio.run(_serve(arguments, sockets))
-    except NO_ANSWER as error:
-        print(f"muster page: {printable(str(error))}", file=sys.stderr)
-        return _CANNOT_ASK
     finally:
         for one in sockets:
             one.close()
@@ -50,17 +46,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]) -> None:
     secret = secrets.token_urlsafe(24)
-    async with connected(arguments) as client:
-        settings = await find_settings(client, arguments.values)
-        async with page_state(client, settings, arguments.namespace or client.namespace) as state:
-            # Not before: until there is an address, Ctrl-C ends the wait for an apiserver that does not answer.
-            stop = stop_signal()
-            async with serving(state, Door(secret), sockets):
-                port = sockets[0].getsockname()[1]
-                with as_long_as_read():
-                    print(f"http://127.0.0.1:{port}/{secret}/")
-                print("muster page: the address is a secret; Ctrl-C ends the page", file=sys.stderr, flush=True)
-                await stop.wait()
+    async with (
+        opened(arguments) as (client, settings),
+        page_state(client, settings, arguments.namespace or client.namespace) as state,
+    ):
+        # Not before: until there is an address, Ctrl-C ends the wait for an apiserver that does not answer.
+        stop = stop_signal()
+        async with serving(state, Door(secret), sockets):
+            port = sockets[0].getsockname()[1]
+            with as_long_as_read():
+                print(f"http://127.0.0.1:{port}/{secret}/")
+            print("muster page: the address is a secret; Ctrl-C ends the page", file=sys.stderr, flush=True)
+            await stop.wait()
 
 
 @asynccontextmanager

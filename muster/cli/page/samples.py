@@ -19,7 +19,7 @@ _UNKNOWN = 0xFFFF
 _MOST = _UNKNOWN - 1
 
 
-class Level(NamedTuple):
+class Sample(NamedTuple):
     """The usage of a queue and its number of waiting gangs.
 
     :ivar percent: the usage of the limit that is used most, None where the queue has no limit, or usage is unknown
@@ -50,7 +50,7 @@ class Samples:
         """The number of queues."""
         return len(self._rings)
 
-    def note(self, now: float, levels: Mapping[str, Level]) -> None:
+    def note(self, now: float, levels: Mapping[str, Sample]) -> None:
         """Keep the levels of these queues; others are forgotten."""
         self.pass_to(now)
         self._rings = {name: self._rings.get(name) or _Ring() for name in levels}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TextIO
 
-from muster.cli.connecting import NO_ANSWER, PATIENCE, connected, find_settings
+from muster.cli.connecting import NO_ANSWER, PATIENCE, opened
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
 from muster.cli.plan.entry import PlanEntry
@@ -295,8 +295,7 @@ def print_audit(audit: Audit, form: str, out: TextIO) -> None:
 
 
 async def _look(arguments: argparse.Namespace, validation: Validation) -> Audit:
-    async with connected(arguments) as client:
-        settings = await find_settings(client, arguments.values)
+    async with opened(arguments) as (client, settings):
         if settings.note:
             print(f"muster audit: {settings.note}", file=sys.stderr)
         defaults = replace(settings.defaults, validation=validation)

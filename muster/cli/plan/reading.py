@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from muster.cli.connecting import PATIENCE, NoClusterError, connected, find_settings
+from muster.cli.connecting import PATIENCE, NoClusterError, opened
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
 from muster.cli.plan.manifests import Document
@@ -96,8 +96,7 @@ def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]]
     """
 
     async def read() -> tuple[Defaults, PlanContext]:
-        async with connected(arguments) as client:
-            settings = await find_settings(client, arguments.values, any_scheduler())
+        async with opened(arguments, any_scheduler()) as (client, settings):
             if settings.note:
                 print(f"muster plan: {settings.note}", file=sys.stderr)
             defaults = settings.defaults

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from muster.cli.connecting import NO_ANSWER, connected, find_settings
+from muster.cli.connecting import opened
 from muster.cli.parsing import InputError
 from muster.cli.plan.entry import PlanEntry
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, load
@@ -29,7 +29,6 @@ from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.resources.amounts import Resources, parse_resources
 from muster.validation.workload import Verdict
 
-_CANNOT_ASK = 2
 # A start that moves by less than a tenth of the wait is too small to notice: run times are guessed worse.
 _PART, _SHORTEST = 0.1, 60.0
 
@@ -51,13 +50,9 @@ def run(arguments: argparse.Namespace, entries: Sequence[PlanEntry]) -> int:
         for one in entries
         if one.verdict and one.verdict.gang and one.verdict.intent
     ]
-    try:
-        snapshot, visible, nodes = asyncio.run(_look(arguments))
-        after = snapshot.ledger.copy()
-        _apply(arguments, after, nodes)
-    except NO_ANSWER as error:
-        print(f"muster plan: {printable(str(error))}", file=sys.stderr)
-        return _CANNOT_ASK
+    snapshot, visible, nodes = asyncio.run(_look(arguments))
+    after = snapshot.ledger.copy()
+    _apply(arguments, after, nodes)
     priorities = visible.cluster.priorities()
     for key, verdict in verdicts:
         if snapshot.ledger.queue_of(key) is not None:
@@ -76,8 +71,8 @@ def run(arguments: argparse.Namespace, entries: Sequence[PlanEntry]) -> int:
 
 async def _look(arguments: argparse.Namespace) -> tuple[LedgerSnapshot, ClusterSnapshot, Resources | None]:
     """The cluster, and what its nodes have without the one that is to be lost."""
-    async with connected(arguments) as client:
-        visible = ClusterSnapshot.empty(await find_settings(client, arguments.values))
+    async with opened(arguments) as (client, settings):
+        visible = ClusterSnapshot.empty(settings)
         await load(client, arguments.namespace or client.namespace, visible)
     snapshot = visible.ledger_snapshot(time.time())
     lost = arguments.lose_node

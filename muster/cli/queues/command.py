@@ -7,29 +7,23 @@ import asyncio
 import sys
 import time
 
-from muster.cli.connecting import NO_ANSWER, connected, find_settings, start_error
+from muster.cli.connecting import opened, start_error
 from muster.cli.queues.entries import queue_entries, remarks, tree_lines
 from muster.cli.snapshot import ClusterSnapshot, load
 from muster.cli.ui import as_long_as_read, print_data
 from muster.gangs.start_errors import StartError
 from muster.model.texts import printable
 
-_CANNOT_ASK = 2
-
 
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster queues` and `muster watch`: 2 when the cluster does not answer at the beginning."""
-    try:
-        if arguments.watch:
-            from muster.cli.queues.watch import watch  # noqa: PLC0415 - it loads much that one look does not need
+    if arguments.watch:
+        from muster.cli.queues.watch import watch  # noqa: PLC0415 - it loads much that one look does not need
 
-            with as_long_as_read():
-                asyncio.run(watch(arguments))
-            return 0
-        visible, starts = asyncio.run(_read(arguments))
-    except NO_ANSWER as error:
-        print(f"muster {arguments.command}: {printable(str(error))}", file=sys.stderr)
-        return _CANNOT_ASK
+        with as_long_as_read():
+            asyncio.run(watch(arguments))
+        return 0
+    visible, starts = asyncio.run(_read(arguments))
     entries = queue_entries(visible.ledger_snapshot(time.time()), whole=visible.whole)
     with as_long_as_read():
         start_error_data = {"gangs": starts.gangs, "halfWithin": starts.factor} if starts is not None else None
@@ -43,8 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _read(arguments: argparse.Namespace) -> tuple[ClusterSnapshot, StartError | None]:
-    async with connected(arguments) as client:
-        settings = await find_settings(client, arguments.values)
+    async with opened(arguments) as (client, settings):
         visible = ClusterSnapshot.empty(settings)
         await load(client, arguments.namespace or client.namespace, visible)
         return visible, await start_error(client, settings, time.time())

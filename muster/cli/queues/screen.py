@@ -17,8 +17,8 @@ from rich.text import Text
 
 from muster.cli.page.board import GangRow
 from muster.cli.page.state import PageState
+from muster.cli.queues.changes import Changes
 from muster.cli.queues.entries import queue_entries, tree_lines
-from muster.cli.queues.history import History
 from muster.cli.ui import colours
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
@@ -39,7 +39,7 @@ class Screen:
         self._revision = -1
         self._tree: list[str] = []
 
-    def of(self, state: PageState, history: History) -> Group:
+    def of(self, state: PageState, history: Changes) -> Group:
         """The whole screen, in as many rows as the console has."""
         if state.revision != self._revision:
             self._revision = state.revision
@@ -65,7 +65,7 @@ class Screen:
             parts += [Text(""), Text("LAST CHANGES", "bold"), *last]
         return Group(*parts, *notes)
 
-    def _status(self, state: PageState, history: History) -> Text:
+    def _status(self, state: PageState, history: Changes) -> Text:
         words = Text.assemble(("muster watch", "bold"), f"  {_clock(state.as_of)}  {printable(state.client.server)}")
         if history.lost or state.troubles:
             why = state.troubles[0] if state.troubles else "the connection was lost"
@@ -106,7 +106,7 @@ class _Display:
         self._live = live
         self._screen = screen
 
-    def show(self, state: PageState, history: History) -> None:
+    def show(self, state: PageState, history: Changes) -> None:
         """Draw what is known now."""
         self._live.update(self._screen.of(state, history), refresh=True)
 

@@ -60,14 +60,14 @@ class Share(NamedTuple):
         return 100 * self.used // self.limit
 
 
-class _Row(NamedTuple):
+class _TreeRow(NamedTuple):
     cells: tuple[str, ...]
     share: Share | None = None
 
 
 def queue_lines(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs, columns: int) -> list[str]:
     """The tree of the queues below its header; bars use what the other columns leave of `columns`, or are left out."""
-    rows = [_Row(_HEAD), *_rows(entries, glyphs)]
+    rows = [_TreeRow(_HEAD), *_rows(entries, glyphs)]
     widths = [max(len(row.cells[column]) for row in rows) for column in range(len(_HEAD) - 1)]
     if not any(entry.get("share") for entry in entries):
         widths[_SHARE_COLUMN] = 0
@@ -78,20 +78,20 @@ def queue_lines(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs, columns: i
     return [_line(row, widths, bar, glyphs) for row in rows]
 
 
-def _rows(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs) -> Iterator[_Row]:
+def _rows(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs) -> Iterator[_TreeRow]:
     for entry, (branch, below) in zip(entries, _branches([entry["depth"] for entry in entries], glyphs), strict=True):
         limit, used = entry["limit"], entry["used"]
         name = branch + printable(entry["name"])
         state = GangState.ON_HOLD if entry.get("onHoldBy") else entry["state"] or "-"
         counts = (printable(str(state)), entry.get("share") or "-", str(entry["gangs"]), str(entry["waiting"]))
         if not (limit or used):
-            yield _Row((name, *counts, "-", "-"))
+            yield _TreeRow((name, *counts, "-", "-"))
         for number, resource in enumerate(dict.fromkeys([*limit, *(used or {})])):
             has = "?" if used is None else used.get(resource, "0")
             most = limit.get(resource, "-")
             start = (below, "", "", "", "") if number else (name, *counts)
             room = f"{rounded(has)} / {rounded(most)}"
-            yield _Row((*start, printable(resource), room), share_of(has, most))
+            yield _TreeRow((*start, printable(resource), room), share_of(has, most))
 
 
 def _branches(depths: Sequence[int], glyphs: Glyphs) -> Iterator[tuple[str, str]]:
@@ -119,7 +119,7 @@ def share_of(has: str, most: str) -> Share | None:
     return Share(parse_quantity(has).nano, limit) if limit > 0 else None
 
 
-def _line(row: _Row, widths: Sequence[int], bar: int, glyphs: Glyphs) -> str:
+def _line(row: _TreeRow, widths: Sequence[int], bar: int, glyphs: Glyphs) -> str:
     cells = "  ".join(
         cell.rjust(width) if column in _RIGHT else cell.ljust(width)
         for column, (cell, width) in enumerate(zip(row.cells, widths, strict=True))

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol, TextIO
 
-from muster.cli.connecting import connected, find_settings
+from muster.cli.connecting import opened
 from muster.cli.page.state import PageState, page_state
+from muster.cli.queues.changes import Changes, Happened
 from muster.cli.queues.entries import gang_entries, queue_entries, tree_lines
-from muster.cli.queues.history import Happened, History
 from muster.cli.snapshot import LedgerSnapshot
 from muster.cli.ui import aligned, clears
 from muster.model.texts import printable
@@ -33,24 +33,25 @@ _MOST = 50
 class Display(Protocol):
     """A display of queues and gangs."""
 
-    def show(self, state: PageState, history: History) -> None:
+    def show(self, state: PageState, history: Changes) -> None:
         """Show what is known now."""
 
 
 async def watch(arguments: argparse.Namespace) -> None:
-    """Show the cluster until Ctrl-C. Raises one of NO_ANSWER when it does not answer at the beginning."""
-    history = History(time.time)
-    async with connected(arguments) as client:
-        settings = await find_settings(client, arguments.values)
-        async with page_state(client, settings, arguments.namespace or client.namespace) as state:
-            # Not before: until something is shown, Ctrl-C ends the wait for an apiserver that does not answer.
-            stop = stop_signal()
-            async with state.kept_up():
-                with display() as shown, _collecting_warnings(history):
-                    while not stop.is_set():
-                        history.seen(state)
-                        shown.show(state, history)
-                        await _pause(stop)
+    """Show the cluster until Ctrl-C. Raises an error of NO_ANSWER when it does not answer at the beginning."""
+    history = Changes(time.time)
+    async with (
+        opened(arguments) as (client, settings),
+        page_state(client, settings, arguments.namespace or client.namespace) as state,
+    ):
+        # Not before: until something is shown, Ctrl-C ends the wait for an apiserver that does not answer.
+        stop = stop_signal()
+        async with state.kept_up():
+            with display() as shown, _collecting_warnings(history):
+                while not stop.is_set():
+                    history.seen(state)
+                    shown.show(state, history)
+                    await _pause(stop)
 
 
 async def _pause(stop: asyncio.Event) -> None:
@@ -79,7 +80,7 @@ def display() -> Iterator[Display]:
 
 
 @contextmanager
-def _collecting_warnings(history: History) -> Iterator[None]:
+def _collecting_warnings(history: Changes) -> Iterator[None]:
     """Collect warnings of the log among the changes: on the terminal they would be written across the screen."""
     handler = _Handler(history)
     root = logging.getLogger()
@@ -91,7 +92,7 @@ def _collecting_warnings(history: History) -> Iterator[None]:
 
 
 class _Handler(logging.Handler):
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: Changes) -> None:
         super().__init__(logging.WARNING)
         self._history = history
 
@@ -110,7 +111,7 @@ class PlainDisplay:
         self._board: list[str] = []
         self._collecting_warnings: Happened | None = None
 
-    def show(self, state: PageState, history: History) -> None:
+    def show(self, state: PageState, history: Changes) -> None:
         """Print what has happened to the connection, and the queues and gangs where they are others than before."""
         board = self._board
         if state.revision != self._revision:
@@ -121,7 +122,7 @@ class PlainDisplay:
             self._board = board
             print("\n" + "\n".join((*board, *map(printable, events))), file=self._out, flush=True)
 
-    def _new(self, history: History) -> list[str]:
+    def _new(self, history: Changes) -> list[str]:
         """The changes since the last call, the oldest first."""
         found = []
         for one in history.last(_MOST):

@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from muster.cli.connecting import NO_ANSWER, connected, find_settings
+from muster.cli.connecting import connected, find_settings
 from muster.cli.release.pod_groups import make_missing
 from muster.cli.settings import any_scheduler
 from muster.cli.ui import asks, confirmed, counted, print_line
@@ -58,18 +58,14 @@ def run(arguments: argparse.Namespace) -> int:
     if bad := [name for name in arguments.gang if not _NAME.fullmatch(name)]:
         print(f'muster release: "{printable(bad[0])}" is no name of a gang', file=sys.stderr)
         return _CANNOT_ASK
-    try:
-        if asks(yes=arguments.yes, dry_run=arguments.dry_run):
-            pods, where = asyncio.run(_held(arguments))
-            gangs = len({(pod.metadata.namespace, pod.metadata.labels[GANG]) for pod in pods})
-            what = f"{counted(gangs, 'gang')} ({counted(len(pods), 'pod')})"
-            question = f"Open the gates of {what} at {where}, regardless of the queues?"
-            if pods and not confirmed("release", question):
-                return _NOT_ALL
-        return asyncio.run(_release(arguments))
-    except NO_ANSWER as error:
-        print(f"muster release: {printable(str(error))}", file=sys.stderr)
-        return _CANNOT_ASK
+    if asks(yes=arguments.yes, dry_run=arguments.dry_run):
+        pods, where = asyncio.run(_held(arguments))
+        gangs = len({(pod.metadata.namespace, pod.metadata.labels[GANG]) for pod in pods})
+        what = f"{counted(gangs, 'gang')} ({counted(len(pods), 'pod')})"
+        question = f"Open the gates of {what} at {where}, regardless of the queues?"
+        if pods and not confirmed("release", question):
+            return _NOT_ALL
+    return asyncio.run(_release(arguments))
 
 
 async def _held(arguments: argparse.Namespace) -> tuple[list[Pod], str]:
@@ -83,7 +79,7 @@ async def _release(arguments: argparse.Namespace) -> int:
         pods = await _pods(client, arguments)
         outcomes = await open_gates(client, pods, dry_run=arguments.dry_run)
         print_opened(outcomes, dry_run=arguments.dry_run)
-        settings = await find_settings(client, arguments.values, any_scheduler())
+        settings = arguments.values or await find_settings(client, any_scheduler())
         if settings.note:
             print(f"muster release: {settings.note}", file=sys.stderr)
         grouped = await make_missing(

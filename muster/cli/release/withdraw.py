@@ -12,7 +12,7 @@ import asyncio
 import sys
 import time
 
-from muster.cli.connecting import NO_ANSWER, connected, find_settings
+from muster.cli.connecting import connected, find_settings
 from muster.cli.doctor.installed import LABELS
 from muster.cli.release.command import Outcomes, open_gates, print_failures, print_opened
 from muster.cli.release.pod_groups import loosen
@@ -25,7 +25,6 @@ from muster.model.names import GANG, GATE
 from muster.model.objects import PartialObjectMetadata
 from muster.model.pods import Pod
 from muster.model.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
-from muster.model.texts import printable
 
 _NOT_ALL, _CANNOT = 1, 2
 _PAUSE_SECONDS = 1.0
@@ -33,17 +32,13 @@ _PAUSE_SECONDS = 1.0
 
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster withdraw`: 1 when something stays undone, 2 when the cluster does not answer."""
-    try:
-        if asks(yes=arguments.yes, dry_run=arguments.dry_run):
-            held, where = asyncio.run(_held(arguments))
-            gates = f"open the gates of {counted(held, 'pod')}"
-            question = f"Remove muster ({arguments.name}) from {where}, and {gates}?"
-            if not confirmed("withdraw", question):
-                return _NOT_ALL
-        return asyncio.run(_withdraw(arguments))
-    except NO_ANSWER as error:
-        print(f"muster withdraw: {printable(str(error))}", file=sys.stderr)
-        return _CANNOT
+    if asks(yes=arguments.yes, dry_run=arguments.dry_run):
+        held, where = asyncio.run(_held(arguments))
+        gates = f"open the gates of {counted(held, 'pod')}"
+        question = f"Remove muster ({arguments.name}) from {where}, and {gates}?"
+        if not confirmed("withdraw", question):
+            return _NOT_ALL
+    return asyncio.run(_withdraw(arguments))
 
 
 async def _held(arguments: argparse.Namespace) -> tuple[int, str]:
@@ -81,7 +76,7 @@ async def _withdraw(arguments: argparse.Namespace) -> int:
             print_opened(outcomes, dry_run=True)
         else:
             pods, outcomes = await _open_until_quiet(client, arguments.settle)
-            settings = await find_settings(client, arguments.values, any_scheduler())
+            settings = arguments.values or await find_settings(client, any_scheduler())
             if settings.note:
                 print(f"muster withdraw: {settings.note}", file=sys.stderr)
             loosened = await loosen(client, pods, settings.defaults.schedulers)

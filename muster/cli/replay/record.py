@@ -20,12 +20,11 @@ from typing import Any, NamedTuple, TextIO, cast
 
 import msgspec
 
-from muster.cli.connecting import NO_ANSWER, connected, find_settings
+from muster.cli.connecting import NO_ANSWER, opened
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, followed
 from muster.cli.ui import print_line
 from muster.model.names import RECLAIM
 from muster.model.objects import ObjectMeta, Queue, QueueStatus
-from muster.model.texts import printable
 from muster.planning.candidate import lineage
 from muster.process.lifecycle import stop_signal, tune_gc
 from muster.queueing.entries import EndKind, EntryKey
@@ -44,10 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
         with gzip.open(arguments.out, "xt") as out:
             recorder = Recorder(cast("TextIO", out))
             asyncio.run(_record(arguments, recorder))
-    except NO_ANSWER as error:
+    except NO_ANSWER:
         Path(arguments.out).unlink()
-        print(f"muster record: {printable(str(error))}", file=sys.stderr)
-        return _CANNOT
+        raise
     except OSError as error:
         print(f"muster record: {arguments.out}: {error.strerror}", file=sys.stderr)
         return _CANNOT
@@ -57,8 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _record(arguments: argparse.Namespace, recorder: Recorder) -> None:
-    async with connected(arguments) as client:
-        visible = ClusterSnapshot.empty(await find_settings(client, arguments.values))
+    async with opened(arguments) as (client, settings):
+        visible = ClusterSnapshot.empty(settings)
         async with followed(client, visible, arguments.namespace or client.namespace) as following:
             tune_gc()
             stop = stop_signal()
@@ -74,7 +72,7 @@ async def _record(arguments: argparse.Namespace, recorder: Recorder) -> None:
             recorder.finish(time.time())
 
 
-class _Gang(NamedTuple):
+class _RecordedGang(NamedTuple):
     values: dict[str, Any]
     holds: bool
 
@@ -119,7 +117,7 @@ class Recorder:
         """Write down until when what runs has run."""
         print(json.dumps({"at": round(now, 1)}), file=self._out)
 
-    def _gangs(self, snapshot: LedgerSnapshot) -> Iterator[tuple[EntryKey, _Gang]]:
+    def _gangs(self, snapshot: LedgerSnapshot) -> Iterator[tuple[EntryKey, _RecordedGang]]:
         """The gangs that wait or hold, each once; what a gang that holds also waits for is left out."""
         ledger = snapshot.ledger
         for queue in ledger.queues_in_use():
@@ -128,13 +126,13 @@ class Recorder:
                 if waits is not None and key == key.gang:
                     limit = waits.run.seconds if waits.run is not None and waits.run.kind < EndKind.ABOUT else None
                     values = self._values_of(key, queue, waits.priority, waits.need, limit)
-                    yield key, _Gang(values | self._lineage(snapshot, key), holds=False)
+                    yield key, _RecordedGang(values | self._lineage(snapshot, key), holds=False)
             for key, claim in ledger.claims(queue).items():
                 if key == key.gang:
                     limit = claim.end.seconds if claim.end is not None and claim.end.kind < EndKind.ABOUT else None
                     priority = claim.priority
                     values = self._values_of(key, queue, priority, claim.whole, limit)
-                    yield key, _Gang(values | self._lineage(snapshot, key), holds=True)
+                    yield key, _RecordedGang(values | self._lineage(snapshot, key), holds=True)
 
     def _values_of(
         self, key: EntryKey, queue: str, priority: int, need: Resources, limit: float | None

@@ -88,7 +88,7 @@ def _junit(name: str, results: Sequence[dict[str, Any]]) -> str:
     return "\n".join([*lines, "</testsuite>", ""])
 
 
-class _Gang(msgspec.Struct, forbid_unknown_fields=True):
+class _LoadedGang(msgspec.Struct, forbid_unknown_fields=True):
     name: str
     queue: str
     runs: str
@@ -99,9 +99,9 @@ class _Gang(msgspec.Struct, forbid_unknown_fields=True):
     priority: int = 0
 
 
-class _Given(msgspec.Struct, forbid_unknown_fields=True):
+class _GivenQueues(msgspec.Struct, forbid_unknown_fields=True):
     queues: list[dict[str, Any]] = []
-    gangs: list[_Gang] = []
+    gangs: list[_LoadedGang] = []
 
 
 class _Expect(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
@@ -115,7 +115,7 @@ class _Expect(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     expect: list[_Expect]
     load: str = ""
-    given: _Given = msgspec.field(default_factory=_Given)
+    given: _GivenQueues = msgspec.field(default_factory=_GivenQueues)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _queue(manifest: dict[str, Any], where: str) -> QueueView:
     return replace(view, state=view.state or "Open")
 
 
-def _gang(one: _Gang, where: str, begin: float) -> Arrival:
+def _gang(one: _LoadedGang, where: str, begin: float) -> Arrival:
     seconds = {name: _seconds(getattr(one, name), f"{where}.{name}") for name in ("at", "runs")}
     limit = _seconds(one.limit, f"{where}.limit") if one.limit else None
     need = parse_resources(one.needs, path=f"{where}.needs")

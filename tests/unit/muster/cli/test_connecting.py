@@ -11,7 +11,7 @@ from hack.testbed.costs import stat
 from hack.testbed.waiting import PATIENCE
 from muster.cli import CONNECT_TIMEOUT
 from muster.cli.commands import parser
-from muster.cli.connecting import NoClusterError, connected, probe
+from muster.cli.connecting import NoClusterError, connected, first_answer
 from muster.kube.config import Connection
 from muster.model.names import GANG, GATE
 from tests.support.cases import cases
@@ -149,7 +149,7 @@ async def test_a_pod_does_not_probe() -> None:
         connection = Connection(server.url)
         connection.in_cluster = True
         async with server.client(connection) as client:
-            await probe(client, 1.0)
+            await first_answer(client, 1.0)
         assert server.requests == []
 
 

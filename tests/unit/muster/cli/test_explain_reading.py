@@ -37,8 +37,8 @@ EVENT = {
     "note": "needs cpu 3",
     "reportingController": "muster.dev/controller",
 }
-# The probe, and the settings of the installation, which each command reads.
-OF_CONNECTION = ("/version", "/api/v1/namespaces/kube-public/configmaps/muster")
+# The settings of the installation: the first request of each command.
+OF_CONNECTION = ("/api/v1/namespaces/kube-public/configmaps/muster",)
 # What the ledger alone knows.
 OF_LEDGER = ("position", "when", "queues", "holders")
 

@@ -77,7 +77,7 @@ async def test_a_malformed_queue_of_somebody_else_ends_no_plan(command: Command)
     queues = [{"metadata": {"name": name}, "spec": {"capability": {"cpu": cpu}}} for name, cpu in limits.items()]
     path = "/apis/scheduling.volcano.sh/v1beta1/queues"
     async with FaultyApiserver.serving() as server:
-        server.on("GET", reply({"gitVersion": "v1.36.3"}), failure(404))
+        server.on("GET", failure(404, "NotFound"))
         server.on("LIST", only(path, reply(listing(1, *queues)), reply(listing(1))))
         config = command.file(kubeconfig(0).replace("https://127.0.0.1:0", server.url), "config")
         words = ("plan", "--cluster", f"--kubeconfig={config}", "-o", "json", "-f", "docs/examples/raycluster.yaml")

@@ -2,17 +2,20 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from muster.admitters import Admitter
-from muster.cli.connecting import find_settings, start_error
+from muster.cli.connecting import find_settings, opened, start_error
 from muster.cli.settings import Settings, any_scheduler, read_settings
 from muster.gangs.start_errors import PlannedStart, StartError, StartErrors
 from muster.kube.errors import ApiError
 from muster.model.modes import GateMode
 from muster.schedulers import SCHEDULERS
 from tests.support.cases import cases
+from tests.support.cli.command import cluster_options
+from tests.support.cli.connections import kubeconfig
 from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, only, reply
 
 MAP = "/api/v1/namespaces/kube-public/configmaps/muster"
@@ -33,10 +36,10 @@ def published(text: str) -> Answer:
     return reply({"metadata": {"name": "muster"}, "data": {"values.yaml": text}})
 
 
-async def found(answer: Answer, given: Settings | None = None, assumed: Settings | None = None) -> Settings:
+async def found(answer: Answer, assumed: Settings | None = None) -> Settings:
     async with FaultyApiserver.serving() as server, server.client() as client:
         server.on("GET", only(MAP, answer, failure(404, "NotFound")))
-        return await find_settings(client, given, assumed)
+        return await find_settings(client, assumed)
 
 
 async def test_the_published_settings_count() -> None:
@@ -54,9 +57,22 @@ async def test_the_published_settings_count() -> None:
     assert [defaults.namespaces.matches(labels) for labels, _ in chosen] == [selected for _, selected in chosen]
 
 
-async def test_a_file_of_the_user_goes_first() -> None:
-    given = read_settings("own.yaml", "defaultQueue: mine")
-    assert await found(published(json.dumps(VALUES)), given) is given
+@cases("own, asked", ("published", False, MAP), ("of a file", True, "/version"))
+async def test_one_request_finds_the_settings_and_a_file_of_the_user_goes_first(
+    tmp_path: Path,
+    own: bool,
+    asked: str,
+) -> None:
+    given = read_settings("own.yaml", "defaultQueue: mine") if own else None
+    async with FaultyApiserver.serving() as server:
+        server.on("GET", published(json.dumps(VALUES)))
+        path = tmp_path / "config"
+        path.write_text(kubeconfig(0).replace("https://127.0.0.1:0", server.url))
+        options = cluster_options(path)
+        options.values = given
+        async with opened(options) as (_, settings):
+            assert settings.defaults.queue == ("mine" if own else "shared")
+        assert [request.path for request in server.requests] == [asked]
 
 
 @cases(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.cli.page.charts import HEIGHT, chart
-from muster.cli.page.samples import SLOT, SLOTS, Level, Samples
+from muster.cli.page.samples import SLOT, SLOTS, Sample, Samples
 from tests.support.cli.page import served
 from tests.support.controller.stores import filled
 from tests.support.manifests.gangs import gangs, limited
@@ -18,43 +18,43 @@ values = st.lists(st.none() | st.integers(0, 300), min_size=1, max_size=SLOTS)
 
 def test_a_slot_keeps_its_peak_and_an_hour_passes() -> None:
     samples = Samples(0.0)
-    samples.note(0.0, {"q": Level(10, 0)})
-    samples.note(SLOT - 1, {"q": Level(60, 2)})
-    samples.note(SLOT - 0.5, {"q": Level(20, 1)})
-    samples.note(SLOT, {"q": Level(20, 1)})
+    samples.note(0.0, {"q": Sample(10, 0)})
+    samples.note(SLOT - 1, {"q": Sample(60, 2)})
+    samples.note(SLOT - 0.5, {"q": Sample(20, 1)})
+    samples.note(SLOT, {"q": Sample(20, 1)})
     assert (samples.percents("q")[-2:], samples.waiting("q")[-2:]) == ([60, 20], [2, 1])
-    samples.note(SLOT * SLOTS, {"q": Level(None, 0)})
+    samples.note(SLOT * SLOTS, {"q": Sample(None, 0)})
     assert samples.percents("q") == [20, *[None] * (SLOTS - 1)]
     assert samples.waiting("q") == [1, *[None] * (SLOTS - 2), 0]
 
 
 def test_what_nobody_saw_is_unknown() -> None:
     samples = Samples(0.0)
-    samples.note(0.0, {"q": Level(10, 3)})
+    samples.note(0.0, {"q": Sample(10, 3)})
     samples.pass_to(SLOT * 2)
-    samples.note(SLOT * 4, {"q": Level(10, 3)})
+    samples.note(SLOT * 4, {"q": Sample(10, 3)})
     assert samples.percents("q")[-6:] == [None, 10, None, None, None, 10]
 
 
 @pytest.mark.parametrize("slots", [SLOTS, SLOTS + 1, 1_000_000])
 def test_a_machine_that_slept_for_an_hour_knows_nothing_of_it(slots: int) -> None:
     samples = Samples(0.0)
-    samples.note(0.0, {"q": Level(10, 3)})
+    samples.note(0.0, {"q": Sample(10, 3)})
     samples.pass_to(SLOT * slots)
     assert set(samples.percents("q")) == {None}
 
 
 def test_a_clock_that_goes_back_counts_as_the_last_slot() -> None:
     samples = Samples(SLOT * 100)
-    samples.note(SLOT * 100, {"q": Level(10, 3)})
-    samples.note(0.0, {"q": Level(70, 3)})
+    samples.note(SLOT * 100, {"q": Sample(10, 3)})
+    samples.note(0.0, {"q": Sample(70, 3)})
     assert samples.percents("q")[-2:] == [None, 70]
 
 
 def test_only_queues_that_are_there_are_kept() -> None:
     samples = Samples(0.0)
-    samples.note(0.0, {f"q-{number}": Level(1, 1) for number in range(100)})
-    samples.note(1.0, {"q-7": Level(1, 1), "new": Level(100_000, 100_000)})
+    samples.note(0.0, {f"q-{number}": Sample(1, 1) for number in range(100)})
+    samples.note(1.0, {"q-7": Sample(1, 1), "new": Sample(100_000, 100_000)})
     assert len(samples) == 2
     assert (samples.percents("new")[-1], samples.waiting("gone")) == (65534, [None] * SLOTS)
 
@@ -112,7 +112,7 @@ async def test_a_hundred_queues_of_an_hour_are_no_large_page() -> None:
     async with served(filled(queues=queues)) as page:
         samples = page.state.samples
         for slot in range(SLOTS):
-            samples.note(samples.began + slot * SLOT, {f"q-{n}": Level(slot * n % 101, slot % 7) for n in range(200)})
+            samples.note(samples.began + slot * SLOT, {f"q-{n}": Sample(slot * n % 101, slot % 7) for n in range(200)})
         _, text, _ = await page.get()
     assert text.count('class="chart"') == 99
     assert len(text) < 500_000

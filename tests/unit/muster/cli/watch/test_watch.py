@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from muster.cli.page.state import PageState
-from muster.cli.queues.history import History
+from muster.cli.queues.changes import Changes
 from muster.cli.queues.screen import Screen
 from muster.cli.queues.watch import PlainDisplay, display
 from muster.cli.snapshot import ClusterSnapshot, Followed
@@ -61,7 +61,7 @@ class Shown:
     def __init__(self, state: PageState, visible: ClusterSnapshot) -> None:
         self.state = state
         self.visible = visible
-        self.history = History(lambda: NOW)
+        self.history = Changes(lambda: NOW)
 
     def say(self, gang: str, state: str) -> None:
         """The controller reports a state."""

@@ -24,7 +24,7 @@ class Happened(NamedTuple):
     what: str
 
 
-class History:
+class Changes:
     """The last things that have happened, the youngest first; `now` gives the wall clock.
 
     A lost connection is noted once, and its return once: the reflector of each kind notices both.
