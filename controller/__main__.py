@@ -22,8 +22,8 @@ from muster.cluster.cluster import Cluster
 from muster.cluster.nodes import NodeWatch
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
+from muster.kube.concurrency import in_slices
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
-from muster.kube.slices import in_slices
 from muster.kube.workqueue import WorkQueue, work
 from muster.model.selectors import InvalidSelectorError, Selector, parse_selector
 from muster.model.times import duration_of

@@ -23,7 +23,7 @@ from controller.pod_groups import deadline_words
 from controller.term import Term, Work, observe_gang, plan_and_enter
 from muster.gangs.pod_patch import opening
 from muster.gangs.start_errors import PlannedStart
-from muster.kube.burst import burst
+from muster.kube.concurrency import burst
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.resource import PODS

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 from muster.admitters import Admitter
 from muster.cluster.stores import view_of
-from muster.kube.slices import in_slices
+from muster.kube.concurrency import in_slices
 from muster.kube.workqueue import WorkQueue
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, TypeVar
 
-from muster.admitters import KueueWorkload
+from muster.admitters.kueue import KueueWorkload
 from muster.cluster.alive import has_living_owner
 from muster.cluster.stores import KUEUE_WORKLOADS
 from muster.kube.client import Client

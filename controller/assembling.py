@@ -21,7 +21,7 @@ from controller.apiserver import Writer
 from controller.term import Term, Work, observe_gang
 from controller.touches import Touches
 from muster.gangs.gang import charge_of
-from muster.kube.burst import burst
+from muster.kube.concurrency import burst
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.resource import PODS

@@ -14,8 +14,7 @@ from pathlib import Path
 import muster
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
-from muster.model.findings import Severity
-from muster.model.strictness import Validation, read_validation
+from muster.model.findings import Severity, Validation, read_validation
 from muster.process.certificates import Lives
 from muster.process.event_loop import Turns
 from muster.process.health import serve_health
@@ -26,7 +25,7 @@ from muster.queueing.sources import QUEUE_SOURCES
 from webhook.certificates.authority import CertificateManager, RotationTiming
 from webhook.certificates.bundles import CertificateEvents
 from webhook.certificates.source import CertificateSource, MountedCertificates
-from webhook.metrics import CertificateDates, Metrics, show_load
+from webhook.metrics import CertificateDates, ReviewMetrics, show_load
 from webhook.reviews.cluster_cache import ClusterCache
 from webhook.server.app import make_handler
 from webhook.server.limits import Limits, ReviewLimits
@@ -131,8 +130,6 @@ def certificate_source(arguments: argparse.Namespace, client: Client, own: Ident
         client,
         events,
         arguments.configuration,
-        namespace=own.namespace,
-        secret=arguments.secret,
         names=names,
         timing=RotationTiming(lives, arguments.trust_delay, arguments.authority_overlap),
     )
@@ -177,7 +174,7 @@ async def _run(arguments: argparse.Namespace, validation: Validation, turns: Tur
         Watches(reflectors, registry)
         CertificateDates(certificates, registry)
         limits = ReviewLimits(Limits(decision_seconds=arguments.timeout * _DECISION_SHARE, share=_DECISION_SHARE))
-        handler = make_handler(cache, Metrics(registry), limits)
+        handler = make_handler(cache, ReviewMetrics(registry), limits)
         listener = Listener(handler, lambda: certificates.context)
         show_load(lambda: limits.reviews, lambda: listener.connections, registry)
 

@@ -16,7 +16,7 @@ from webhook.reviews.codec import AdmissionResponse
 _SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
-class Metrics:
+class ReviewMetrics:
     """The metrics of all webhooks."""
 
     def __init__(self, registry: CollectorRegistry) -> None:

@@ -4,8 +4,8 @@ A step is what the loop does between two looks at its connections and timers: CP
 programs and the waiting do not count. During a step no lease is renewed, no watch is read and no probe is brought up to
 date. Each row is an event, and what follows from it until nothing is left to do; no two gangs need the same, half of
 them run. The goal is one for all rows: no step above 50 ms with 50,000 gangs and 5,000 nodes. The seconds of the whole
-have no goal. A step has a slice of 10 ms (`muster/kube/slices.py`) of the workers, of the sweeps and of each watch;
-a longer step is one that is not sliced.
+have no goal. A step has a slice of 10 ms (`muster/kube/concurrency.py`) of the workers, of the sweeps and of each
+watch; a longer step is one that is not sliced.
 """
 
 import asyncio
@@ -22,9 +22,8 @@ from hack.bench.harness import Table, options
 from hack.bench.many import Client, Leader, One, filled, leader, queue, worker_pod, workloads
 from muster.cluster.cluster import Cluster
 from muster.cluster.nodes import NodeWatch
-from muster.kube.reflector import Reflector
-from muster.kube.slices import Turns as SliceTurns
-from muster.kube.slices import in_slices
+from muster.kube.concurrency import TimeSlice, in_slices
+from muster.kube.reflector import Reflector, Watched
 from muster.kube.store import ChangeKind, Store
 from muster.kube.workqueue import work
 from muster.model.objects import Namespace, Node, PriorityClass, Queue, convert
@@ -103,7 +102,7 @@ async def _listing(bench: _Bench, gangs: int) -> None:
     one["metadata"]["labels"]["muster.dev/gang"] = "gang-NODE"
     server: Any = _Server(pods=(2 * gangs, one))
     cluster = Cluster()
-    reflector = Reflector(server, PODS, Pod, cluster.pods.of("volcano"))
+    reflector = Reflector(server, Watched(PODS, Pod, cluster.pods.of("volcano")))
     running = asyncio.create_task(reflector.run())
     await bench.row("the first list of all pods", lambda: reflector.wait_synced(3600))
     running.cancel()
@@ -124,7 +123,7 @@ async def _nodes(bench: _Bench) -> None:
     }
     server: Any = _Server(nodes=(_NODES, node), pods=(_NODES * _PODS_PER_NODE, other))
     cluster = Cluster()
-    reflector = Reflector(server, NODES, Node, cluster.nodes)
+    reflector = Reflector(server, Watched(NODES, Node, cluster.nodes))
     running = asyncio.create_task(reflector.run())
     watch = NodeWatch(server, cluster)
     await bench.row(f"the first count of {_NODES} nodes", lambda: watch.room(wanted=True))
@@ -236,10 +235,10 @@ async def _events_in_a_tree(bench: _Bench, gangs: int) -> None:
 
 async def _in_turn(store: Store[Any], kind: ChangeKind, objects: Iterable[Any]) -> None:
     """Apply them as a watch that receives all of them at once."""
-    turns = SliceTurns()
+    slice_ = TimeSlice()
     for one in objects:
         store.apply(kind, one)
-        await turns.give()
+        await slice_.rest()
 
 
 async def _events_in_a_line(bench: _Bench, gangs: int, what: str, **how: str) -> None:

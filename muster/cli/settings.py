@@ -15,12 +15,11 @@ import msgspec
 from muster.admitters import listed
 from muster.cli.parsing import InputError, parse
 from muster.gangs.intent import Defaults
-from muster.model.findings import Reason, Severity
+from muster.model.findings import Reason, Severity, Validation
 from muster.model.modes import GateMode
 from muster.model.names import NAMESPACE_NAME
 from muster.model.objects import InvalidObjectError, LocalObject, convert
 from muster.model.selectors import Requirement, Selector, parse_selector
-from muster.model.strictness import Validation
 from muster.queueing.sources import QUEUE_SOURCES, LabelSelector, selector_text
 from muster.schedulers import SCHEDULERS, named
 

@@ -17,13 +17,12 @@ from muster.cluster.cluster import Cluster
 from muster.cluster.nodes import NodeRoom
 from muster.cluster.observe import observe
 from muster.cluster.quota_use import QuotaUse
-from muster.cluster.stores import Watched
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
+from muster.kube.concurrency import in_slices
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
-from muster.kube.reflector import Reflector
-from muster.kube.slices import in_slices
+from muster.kube.reflector import Reflector, Watched
 from muster.model.gang_states import GangState
 from muster.model.objects import InvalidObjectError, Namespace, Node, decode
 from muster.model.pods import Pod
@@ -63,7 +62,7 @@ class ClusterSnapshot:
     :ivar missing: what is unknown, such as for a missing permission, each with its consequence
     :ivar whole: true if every namespace was read; if not, the usage of other gangs and all positions are unknown
     :ivar unreadable: the kinds that could not be read at all, by their full names
-    :ivar scopes: the stores that could be read, each with its namespace, None for all namespaces
+    :ivar scopes: the stores that could be read, of all namespaces or of one
     :ivar defaults: the defaults of the installation
     :ivar by_nodes: true if the installation limits admission by the nodes (chart value `bound: nodes`)
     """
@@ -74,7 +73,7 @@ class ClusterSnapshot:
     missing: list[str] = field(default_factory=list)
     whole: bool = True
     unreadable: set[str] = field(default_factory=set)
-    scopes: list[tuple[Watched, str | None]] = field(default_factory=list)
+    scopes: list[Watched] = field(default_factory=list)
     defaults: Defaults = field(default_factory=Defaults)
     by_nodes: bool = False
 
@@ -175,7 +174,7 @@ async def load(client: Client, namespace: str, visible: ClusterSnapshot) -> None
     for watched in visible.cluster.watched():
         scope = await load_store(client, watched, namespace, visible)
         if scope is not _UNREADABLE:
-            visible.scopes.append((watched, scope or None))
+            visible.scopes.append(watched._replace(namespace=scope or None))
         if watched.resource == ELASTIC_QUOTAS:
             visible.cluster.elastic_quotas.limits.whole = not scope
         if scope == namespace:
@@ -269,7 +268,7 @@ class Followed:
     :ivar changed: set at every change; the waiting task clears it
     """
 
-    def __init__(self, visible: ClusterSnapshot, reflectors: Sequence[Reflector[Any]]) -> None:
+    def __init__(self, visible: ClusterSnapshot, reflectors: Sequence[Reflector]) -> None:
         self.visible = visible
         self.changed = asyncio.Event()
         self._reflectors = reflectors
@@ -286,7 +285,7 @@ class Followed:
 async def followed(client: Client, visible: ClusterSnapshot, namespace: str) -> AsyncIterator[Followed]:
     """Read everything once (`load`), and follow it in the block. Raises ApiError for the former."""
     await load(client, namespace, visible)
-    reflectors = [watched.reflector(client, scope) for watched, scope in visible.scopes]
+    reflectors = [Reflector(client, watched) for watched in visible.scopes]
     following = Followed(visible, reflectors)
     async with in_background(*(one.run() for one in reflectors)):
         yield following

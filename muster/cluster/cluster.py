@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import Any
 
 from muster.admitters import Admitter
 from muster.cluster.running_pods import RunningPods
 from muster.cluster.stores import (
     ClusterStores,
     KueueObjects,
-    Watched,
     gang_of_group,
     gang_of_workload,
     gangs_of_pod,
@@ -22,9 +20,8 @@ from muster.gangs.intent import IntentScope
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
-from muster.kube.reflector import Reflector
-from muster.kube.store import Change, Store
-from muster.kube.stores import Stores
+from muster.kube.reflector import Reflector, Watched
+from muster.kube.store import Change, Store, Stores
 from muster.model.keep import Keep
 from muster.model.names import GANG
 from muster.model.objects import InvalidObjectError, Node, ObjectMeta, PodGroup
@@ -105,9 +102,9 @@ class Cluster(ClusterStores):
         parts = all(one.keeps_room for one in self._schedulers)
         return ",".join((*whole, "spec.nodeName!=")), "" if parts else f"!{GANG}"
 
-    def reflectors(self, client: Client) -> list[Reflector[Any]]:
+    def reflectors(self, client: Client) -> list[Reflector]:
         """The watches that keep the stores up to date; each must run for as long as the process."""
-        return [one.reflector(client) for one in (*self.watched(), Watched(NODES, Node, self.nodes))]
+        return [Reflector(client, one) for one in (*self.watched(), Watched(NODES, Node, self.nodes))]
 
     @property
     def synced(self) -> bool:

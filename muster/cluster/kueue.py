@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-from muster.admitters import Admitter, KueueAnswer, answer_of, chosen_admitter, reverted
+from muster.admitters import Admitter, chosen_admitter
+from muster.admitters.kueue import KueueAnswer, answer_of, reverted
 from muster.cluster.cluster import Cluster
 from muster.cluster.stores import job_of_pod
 from muster.gangs.intent import Defaults

@@ -15,7 +15,7 @@ import logging
 from muster.cluster.cluster import Cluster
 from muster.cluster.gang_pods import requests_of
 from muster.kube.client import Client
-from muster.kube.reflector import Reflector
+from muster.kube.reflector import Reflector, Watched
 from muster.kube.store import Change, Store
 from muster.model.objects import InvalidObjectError, Node
 from muster.model.pods import Pod
@@ -150,9 +150,7 @@ class NodeWatch:
         if self._room is None:
             self._room = NodeRoom(self._cluster)
             fields, labels = self._cluster.other_pods
-            reflector = Reflector(
-                self._client, PODS, Pod, self._room.others, field_selector=fields, label_selector=labels
-            )
+            reflector = Reflector(self._client, Watched(PODS, Pod, self._room.others, fields, labels))
             self._tasks = [asyncio.create_task(reflector.run())]
         while not self._room.synced:  # noqa: ASYNC110 - two stores, once
             await asyncio.sleep(0.05)

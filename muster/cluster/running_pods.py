@@ -7,8 +7,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from muster.cluster.stores import gangs_of_pod
-from muster.kube.store import Change
-from muster.kube.stores import Stores
+from muster.kube.store import Change, Stores
 from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
-from muster.admitters import KueueWorkload, newest
+from muster.admitters.kueue import KueueWorkload, newest
 from muster.admitters.kueue_quota import ClusterQueue, LocalQueue, needs_of, never_fits
 from muster.gangs.gang import priority_values
-from muster.kube.client import Client
-from muster.kube.reflector import Reflector
+from muster.kube.reflector import Watched
 from muster.kube.store import Change, Store
 from muster.model.keep import Keep
 from muster.model.names import GANG, GROUP_NAME, is_object_name
@@ -40,8 +39,7 @@ from muster.queueing.ledger import GangKey
 from muster.queueing.queue_view import QueueView, read_queue
 from muster.queueing.sources import QueueSource
 from muster.resources.elastic_quotas import ElasticQuota, NamespaceLimits, limit_of
-from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults, RuntimeClass
+from muster.resources.pod_defaults import NOTHING_ADDED, LimitRange, PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
 from muster.schedulers import gang_name
 from muster.workloads import GANG_KINDS, SOURCES, WATCHED_KINDS, Decoded, Kind, Reference, Source, kind_of_owner
@@ -271,30 +269,6 @@ def _belongs(pod: Pod, kind: Kind, workload: ObjectMeta) -> bool:
 
 def _is_job(owner: OwnerReference) -> bool:
     return (owner.group, owner.kind) == (JOBS.group, JOBS.kind)
-
-
-class Watched(NamedTuple):
-    """A store and its content: objects of a resource, decoded as a type, that the selectors match."""
-
-    resource: Resource
-    type: type[Any]
-    store: Store[Any]
-    field_selector: str = ""
-    label_selector: str = ""
-    keep: Keep = Keep.READ
-
-    def reflector(self, client: Client, namespace: str | None = None) -> Reflector[Any]:
-        """The watch that keeps the store up to date while it runs, of all namespaces or of one."""
-        return Reflector(
-            client,
-            self.resource,
-            self.type,
-            self.store,
-            field_selector=self.field_selector,
-            label_selector=self.label_selector,
-            namespace=namespace,
-            keep=self.keep,
-        )
 
 
 class ClusterStores:

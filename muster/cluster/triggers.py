@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from muster.admitters import KueueWorkload
+from muster.admitters.kueue import KueueWorkload
 from muster.cluster.cluster import Cluster
 from muster.cluster.owners import asks_to_wait
 from muster.cluster.stores import gang_of_group, gang_of_workload, gangs_of_pod

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from muster.admitters import Admitter, chosen_admitter, gate_by
 from muster.gangs.run_limits import RunLimit, run_limit_of
+from muster.model.findings import Validation
 from muster.model.modes import GateMode, gate_mode
 from muster.model.names import (
     MANAGED,
@@ -30,7 +31,6 @@ from muster.model.names import (
 from muster.model.objects import InvalidObjectError, ObjectMeta, WrittenMeta
 from muster.model.requeueing import requeue_after
 from muster.model.selectors import Selector
-from muster.model.strictness import Validation
 from muster.model.topology import Topology, read_topology
 from muster.queueing.sources import QUEUE_SOURCES, QueueSource
 from muster.schedulers import SCHEDULERS, GangScheduler

@@ -25,6 +25,7 @@ __all__ = [
     "ApiError",
     "Client",
     "OversizedLine",
+    "Selection",
     "Unreachable",
     "WatchIdle",
     "WriteOptions",
@@ -48,6 +49,17 @@ class WriteOptions(TypedDict, total=False):
     """True for a dry run: the apiserver answers, and stores nothing."""
     deadline: float
     """Seconds for all attempts together."""
+
+
+class Selection(TypedDict, total=False):
+    """The objects of a kind that a list or a watch shows; all of the cluster if nothing is set."""
+
+    namespace: str | None
+    """Their namespace; None for all namespaces."""
+    label_selector: str
+    """A selector of labels, as the API takes it."""
+    field_selector: str
+    """A selector of fields."""
 
 
 class Client:
@@ -130,24 +142,17 @@ class Client:
         self,
         resource: Resource,
         *,
-        namespace: str | None = None,
-        label_selector: str = "",
-        field_selector: str = "",
         limit: int = 500,
         continue_: str = "",
         deadline: float = 60.0,
+        **selection: Unpack[Selection],
     ) -> bytes:
         """Read one page of a list; the next one's `continue_` is in its metadata. `limit` 0 asks for all at once.
 
         Raises OversizedAnswer, too, for a page of more than `MAX_PAGE_BYTES`.
         """
-        params = {
-            "labelSelector": label_selector,
-            "fieldSelector": field_selector,
-            "limit": str(limit or ""),
-            "continue": continue_,
-        }
-        call = Call("GET", resource.path(namespace), params, most=MAX_PAGE_BYTES)
+        params = {**_selectors(selection), "limit": str(limit or ""), "continue": continue_}
+        call = Call("GET", resource.path(selection.get("namespace")), params, most=MAX_PAGE_BYTES)
         return await self._transport.request(call, deadline)
 
     async def create(
@@ -269,13 +274,11 @@ class Client:
         resource: Resource,
         *,
         resource_version: str,
-        namespace: str | None = None,
-        label_selector: str = "",
-        field_selector: str = "",
         timeout_seconds: int = 300,
         silence: float = 90.0,
         open_deadline: float = 30.0,
         max_line: int = MAX_LINE_BYTES,
+        **selection: Unpack[Selection],
     ) -> AbstractAsyncContextManager[AsyncIterator[bytes]]:
         """Watch from `resource_version` on; yields the events' raw lines until the server ends the watch.
 
@@ -289,10 +292,9 @@ class Client:
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
             "timeoutSeconds": str(timeout_seconds),
-            "labelSelector": label_selector,
-            "fieldSelector": field_selector,
+            **_selectors(selection),
         }
-        call = Call("GET", resource.path(namespace), params)
+        call = Call("GET", resource.path(selection.get("namespace")), params)
         return self._transport.stream(call, open_deadline=open_deadline, silence=silence, max_line=max_line)
 
     async def _write(
@@ -313,6 +315,13 @@ class Client:
         }
         call = Call(method, path, params, msgspec.json.encode(body), f"application/{kind}", repeatable)
         return await self._transport.request(call, options.get("deadline", _WRITE_SECONDS))
+
+
+def _selectors(selection: Selection) -> dict[str, str]:
+    return {
+        "labelSelector": selection.get("label_selector", ""),
+        "fieldSelector": selection.get("field_selector", ""),
+    }
 
 
 def _path(resource: Resource, name: str, namespace: str | None, options: WriteOptions) -> str:

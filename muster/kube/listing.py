@@ -11,11 +11,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, Unpack
 
 import msgspec
 
-from muster.kube.client import MAX_PAGE_BYTES, Client
+from muster.kube.client import MAX_PAGE_BYTES, Client, Selection
 from muster.kube.errors import ApiError, OversizedAnswer, Unreachable
 from muster.model.keep import Keep
 from muster.model.objects import InvalidObjectError, LocalObject, decode
@@ -96,11 +96,9 @@ async def list_all(
     resource: Resource,
     read: Callable[[bytes], T | None],
     *,
-    namespace: str | None = None,
-    label_selector: str = "",
-    field_selector: str = "",
     page: int | Pages = 500,
     deadline: float = 60.0,
+    **selection: Unpack[Selection],
 ) -> Listing[T]:
     """List everything, in requests of `page` objects and `deadline` seconds at most.
 
@@ -108,18 +106,7 @@ async def list_all(
     result. Raises ApiError, and the errors of `read`.
     """
     whole: Callable[[], list[T]] = list
-    items, resource_version = await list_into(
-        whole,
-        client,
-        resource,
-        read,
-        namespace=namespace,
-        label_selector=label_selector,
-        field_selector=field_selector,
-        page=page,
-        deadline=deadline,
-    )
-    return Listing(items, resource_version)
+    return Listing(*await list_into(whole, client, resource, read, page=page, deadline=deadline, **selection))
 
 
 async def list_into(
@@ -129,11 +116,9 @@ async def list_into(
     read: Callable[[bytes], T | None],
     *,
     gently: bool = False,
-    namespace: str | None = None,
-    label_selector: str = "",
-    field_selector: str = "",
     page: int | Pages = 500,
     deadline: float = 60.0,
+    **selection: Unpack[Selection],
 ) -> tuple[Into, str]:
     """List as `list_all` does, and pass each page as it comes to `extend` of the result of `whole`.
 
@@ -149,15 +134,7 @@ async def list_into(
         limit = pages.next(attempt, gently=gently)
         began = clock()
         try:
-            body = await client.list_page(
-                resource,
-                namespace=namespace,
-                label_selector=label_selector,
-                field_selector=field_selector,
-                limit=limit,
-                continue_=continue_,
-                deadline=deadline,
-            )
+            body = await client.list_page(resource, limit=limit, continue_=continue_, deadline=deadline, **selection)
         except OversizedAnswer:
             if limit == 1:
                 raise
@@ -194,10 +171,8 @@ async def list_objects(
     resource: Resource,
     type_: type[T],
     *,
-    namespace: str | None = None,
-    label_selector: str = "",
-    field_selector: str = "",
     keep: Keep | None = None,
+    **selection: Unpack[Selection],
 ) -> list[T]:
     """Return all objects of the kind that these selectors let pass, as they are now: a single look without a watch.
 
@@ -214,7 +189,4 @@ async def list_objects(
             )
             return None
 
-    listing = await list_all(
-        client, resource, read, namespace=namespace, label_selector=label_selector, field_selector=field_selector
-    )
-    return listing.items
+    return (await list_all(client, resource, read, **selection)).items

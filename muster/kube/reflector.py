@@ -10,16 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from typing import Generic, NamedTuple, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from muster.kube.backoff import Backoff
-from muster.kube.client import Client
+from muster.kube.client import Client, Selection
+from muster.kube.concurrency import TimeSlice, in_slices
 from muster.kube.errors import ApiError, Unreachable, WatchIdle, error_from_response
 from muster.kube.listing import Pages, list_into
 from muster.kube.progress import Progress
-from muster.kube.slices import Turns, in_slices
 from muster.kube.store import ChangeKind, HasMetadata, Store
 from muster.model.keep import Keep
 from muster.model.objects import InvalidObjectError, LocalObject, decode
@@ -59,43 +60,69 @@ class ReflectorStatistics(NamedTuple):
     absent: bool
 
 
-class Reflector(Generic[T]):
-    """Fills `store` with the objects of `resource`, decoded as `type_`, or with the parts that a `Projection` keeps.
+class Watched(NamedTuple):
+    """A store and the objects that a watch keeps in it.
 
-    Times are in seconds: a watch is asked to last a random time within `watch_seconds`; after `silence` without a byte
-    it is reopened, for a kind without changes (the apiserver then sends no bookmarks) looks like a dead connection; a
-    kind that is not served (its CRD is not installed) is asked for again every `absent_retry`, and counts as synced and
-    empty until then. `backoff` spaces attempts after faults.
+    :ivar resource: their kind
+    :ivar type: the type that they are decoded as, or the parts of it that a `Projection` keeps
+    :ivar store: the store
+    :ivar field_selector: a selector of their fields; "" for all
+    :ivar label_selector: a selector of their labels; "" for all
+    :ivar keep: the labels and annotations that are kept
+    :ivar namespace: their namespace; None for all
     """
 
-    def __init__(
-        self,
-        client: Client,
-        resource: Resource,
-        type_: type[T],
-        store: Store[T],
-        *,
-        label_selector: str = "",
-        field_selector: str = "",
-        namespace: str | None = None,
-        keep: Keep = Keep.READ,
-        page: int = 500,
-        watch_seconds: tuple[float, float] = (300.0, 600.0),
-        silence: float = 90.0,
-        absent_retry: float = 30.0,
-        backoff: Backoff | None = None,
-    ) -> None:
+    resource: Resource
+    type: type[Any]
+    store: Store[Any]
+    field_selector: str = ""
+    label_selector: str = ""
+    keep: Keep = Keep.READ
+    namespace: str | None = None
+
+    @property
+    def selection(self) -> Selection:
+        """The objects to list and watch."""
+        return {
+            "namespace": self.namespace,
+            "label_selector": self.label_selector,
+            "field_selector": self.field_selector,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WatchTimes:
+    """Times of a reflector, in seconds.
+
+    :ivar watch: the shortest and the longest time that a watch is asked to last
+    :ivar silence: the time without a byte after which a watch is reopened, for a kind without changes (the apiserver
+        then sends no bookmarks) looks like a dead connection
+    :ivar absent: the time after which a kind that is not served (its CRD is not installed) is asked for again; it
+        counts as synced and empty until then
+    :ivar retry: the first and the longest delay after a fault, before jitter
+    """
+
+    watch: tuple[float, float] = (300.0, 600.0)
+    silence: float = 90.0
+    absent: float = 30.0
+    retry: tuple[float, float] = (0.8, 30.0)
+
+
+_TIMES = WatchTimes()
+
+
+class Reflector:
+    """Keeps the objects of `watched` in its store; lists ask for `page` objects at once."""
+
+    def __init__(self, client: Client, watched: Watched, *, times: WatchTimes = _TIMES, page: int = 500) -> None:
         self._client = client
-        self._resource = resource
-        self._projection = Projection(type_, keep)
-        self._store = store
-        self._label_selector = label_selector
-        self._field_selector = field_selector
-        self._namespace = namespace
+        self._resource = watched.resource
+        self._selection = watched.selection
+        self._projection = Projection(watched.type, watched.keep)
+        self._store = watched.store
         self._pages = Pages(page)
-        self._watch_seconds = watch_seconds
-        self._silence = silence
-        self._progress = Progress(backoff or Backoff(0.8, 30.0), absent_retry)
+        self._times = times
+        self._progress = Progress(Backoff(*times.retry), times.absent)
         self._synced = asyncio.Event()
         self.fault: ApiError | None = None
         """The last failure, so that the store may be behind, until the apiserver opens a watch again."""
@@ -107,7 +134,7 @@ class Reflector(Generic[T]):
         return self._resource
 
     @property
-    def store(self) -> Store[T]:
+    def store(self) -> Store[Any]:
         """The store that it fills."""
         return self._store
 
@@ -184,10 +211,8 @@ class Reflector(Generic[T]):
             self._resource,
             self._item,
             gently=self._store.synced,
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
             page=self._pages,
+            **self._selection,
         )
         self._lists += 1
         await in_slices(relist.steps())
@@ -197,25 +222,23 @@ class Reflector(Generic[T]):
     async def _watch(self) -> None:
         self._watches += 1
         clock = asyncio.get_running_loop().time
-        seconds = max(1, round(random.uniform(*self._watch_seconds)))  # noqa: S311 - not a secret
+        seconds = max(1, round(random.uniform(*self._times.watch)))  # noqa: S311 - not a secret
         async with self._client.watch(
             self._resource,
             resource_version=self._progress.resource_version,
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
             timeout_seconds=seconds,
-            silence=self._silence,
+            silence=self._times.silence,
+            **self._selection,
         ) as lines:
             self.fault = None
             # A server in trouble refuses slowly: only from here on it is a watch that lasts.
             self._progress.opened(clock())
-            turns = Turns()
+            slice_ = TimeSlice()
             try:
                 async for line in lines:
                     self._take(line)
                     # Lines that have arrived already come at once.
-                    await turns.give()
+                    await slice_.rest()
             except WatchIdle as silence:
                 logger.debug(
                     "%s: %s; resuming the watch", self._resource.full_name, silence, extra={"event": "watch.silent"}
@@ -231,14 +254,7 @@ class Reflector(Generic[T]):
 
         As it lists: an account may have the right to read one object, by its name, and no others.
         """
-        body = await self._client.list_page(
-            self._resource,
-            namespace=self._namespace,
-            label_selector=self._label_selector,
-            field_selector=self._field_selector,
-            limit=1,
-            deadline=10.0,
-        )
+        body = await self._client.list_page(self._resource, limit=1, deadline=10.0, **self._selection)
         self._progress.compare(decode(body, _Named).metadata.resource_version)
 
     def _take(self, line: bytes) -> None:
@@ -260,7 +276,7 @@ class Reflector(Generic[T]):
         read = item if self._malformed == before else None
         self._progress.moved((decode(raw, _Named) if read is None else read).metadata.resource_version)
 
-    def _item(self, raw: bytes, *, deleted: bool = False) -> T | None:
+    def _item(self, raw: bytes, *, deleted: bool = False) -> Any:  # noqa: ANN401 - of the type that is watched
         """Decode one object; for a malformed one return its last readable version, or None."""
         try:
             return self._projection.decode(raw)

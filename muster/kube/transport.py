@@ -22,8 +22,7 @@ from yarl import URL
 from muster.kube.backoff import Backoff
 from muster.kube.clock import ServerClock, boottime
 from muster.kube.config import ConfigError, Connection
-from muster.kube.errors import ApiError, OversizedAnswer, Unreachable, WatchIdle, error_from_response
-from muster.kube.lines import LineSplitter
+from muster.kube.errors import ApiError, OversizedAnswer, OversizedLine, Unreachable, WatchIdle, error_from_response
 
 if TYPE_CHECKING:
     from aiohttp.abc import AbstractStreamWriter
@@ -308,3 +307,38 @@ def _retry_delay(error: ApiError, backoff: Backoff, *, repeatable: bool) -> floa
     if refused or isinstance(error, _NeverSent) or (repeatable and broken):
         return (error.retry_after or 0.0) + backoff.next()
     return None
+
+
+class LineSplitter:
+    """Collects chunks and returns whole lines, without their newline; empty lines are skipped.
+
+    A line is returned only after its newline: a broken connection leaves half an event, which is no JSON.
+    `limit` bounds one line in bytes, and thereby the memory that a hostile or broken server can take.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """Take the next chunk and return the lines that it completes. Raises OversizedLine."""
+        *ends, rest = chunk.split(b"\n")
+        lines = []
+        for end in ends:
+            self._keep(end)
+            # Joined once per line: adding up bytes would copy a large line once per chunk.
+            line = b"".join(self._parts)
+            self._parts.clear()
+            self._size = 0
+            if line.strip():
+                lines.append(line)
+        self._keep(rest)
+        return lines
+
+    def _keep(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._limit:
+            raise OversizedLine(self._limit)
+        if part:
+            self._parts.append(part)

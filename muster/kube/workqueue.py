@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, NamedTuple, TypeVar
 
 from muster.kube.backoff import Rate
+from muster.kube.concurrency import TimeSlice
 from muster.kube.errors import ApiError
-from muster.kube.slices import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -286,7 +286,7 @@ async def work(queue: WorkQueue[K], handler: Callable[[K], Awaitable[None]], wor
     A handler that raises is logged and its key retried with growing delay, for ever; a success ends the growth.
     Cancelling stops the handlers where they are.
     """
-    turns = Turns()
+    slice_ = TimeSlice()
 
     async def worker() -> None:
         while True:
@@ -296,7 +296,7 @@ async def work(queue: WorkQueue[K], handler: Callable[[K], Awaitable[None]], wor
                 return
             try:
                 # All workers may have keys at once, and each its turn in the same turn of the loop.
-                await turns.give()
+                await slice_.rest()
                 await handler(key)
             except Exception as error:  # noqa: BLE001 - one object's trouble must not stop the others
                 _report(key, error, queue.retry(key))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from muster.model.affinity import Affinity
+from typing import Any
+
+import msgspec
+
 from muster.model.objects import Condition, LocalObject, ObjectMeta, ResourceList
 
 
@@ -62,6 +65,47 @@ class PodSpec(LocalObject, frozen=True):
     scheduling_group: SchedulingGroup = SchedulingGroup()
     resource_claims: tuple[PodResourceClaim, ...] = ()
     termination_grace_period_seconds: int = 30
+
+
+class _AffinityTerm(LocalObject, frozen=True):
+    namespaces: tuple[Any, ...] = ()
+    namespace_selector: Any = None
+
+
+class _WeightedTerm(LocalObject, frozen=True):
+    pod_affinity_term: _AffinityTerm = _AffinityTerm()
+
+
+class _PodAffinity(LocalObject, frozen=True):
+    # There may be thousands of terms, and only `across` is kept of them; a value in the manifest is overwritten.
+    required: tuple[_AffinityTerm, ...] = msgspec.field(
+        default=(), name="requiredDuringSchedulingIgnoredDuringExecution"
+    )
+    preferred: tuple[_WeightedTerm, ...] = msgspec.field(
+        default=(), name="preferredDuringSchedulingIgnoredDuringExecution"
+    )
+    across: bool = False
+
+    def __post_init__(self) -> None:
+        terms = (*self.required, *(one.pod_affinity_term for one in self.preferred))
+        across = any(one.namespaces or one.namespace_selector is not None for one in terms)
+        for name, value in (("required", ()), ("preferred", ()), ("across", across)):
+            msgspec.structs.force_setattr(self, name, value)
+
+
+class Affinity(LocalObject, frozen=True):
+    """The pods near which, or away from which, a pod is to run.
+
+    Only whether a term names pods of other namespaces is read: scopes of ResourceQuotas depend on that.
+    """
+
+    pod_affinity: _PodAffinity = _PodAffinity()
+    pod_anti_affinity: _PodAffinity = _PodAffinity()
+
+    @property
+    def across_namespaces(self) -> bool:
+        """True if a term names pods of other namespaces."""
+        return self.pod_affinity.across or self.pod_anti_affinity.across
 
 
 class TemplateSpec(PodSpec, frozen=True):

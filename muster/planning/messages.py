@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from muster.admitters import KueueAnswer, reverted
+from muster.admitters.kueue import KueueAnswer, reverted
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.pods import Pod

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
-from muster.admitters import Admitter, KueueAnswer
+from muster.admitters import Admitter
+from muster.admitters.kueue import KueueAnswer
 from muster.gangs.intent import Intent
 from muster.gangs.pod_patch import is_free
 from muster.gangs.roles import Gang

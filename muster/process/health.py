@@ -40,37 +40,34 @@ _CONNECTIONS = 64
 
 
 class Pulse:
-    """The state of the event loop in its last turn; read in any thread. `clock` counts seconds."""
+    """The state of the event loop in its last turn; read in any thread. Times are seconds of a monotonic clock."""
 
-    def __init__(self, ready: Callable[[], Mapping[str, str]], clock: Callable[[], float] = time.monotonic) -> None:
-        self._ready = ready
-        self._clock = clock
-        self._last: tuple[float, Mapping[str, str]] = clock(), dict(ready())
+    def __init__(self) -> None:
+        self._last: tuple[float, Mapping[str, str]] = float("inf"), {}
 
-    async def run(self) -> None:
-        """Record the state of the loop, for ever."""
-        while True:
-            self.beat()
-            await asyncio.sleep(_BEAT)
+    def beat(self, now: float, ready: Mapping[str, str]) -> None:
+        """Record a turn of the loop, with the conditions for answering calls as `serve_health` takes them."""
+        self._last = now, dict(ready)
 
-    def beat(self) -> None:
-        """Record a turn of the loop."""
-        self._last = self._clock(), dict(self._ready())
-
-    @property
-    def dead(self) -> str:
+    def dead(self, now: float) -> str:
         """The reason to restart the process, "" for none."""
-        return self._silent(_DEAD)
+        return self._silent(now, _DEAD)
 
-    @property
-    def checks(self) -> Mapping[str, str]:
+    def checks(self, now: float) -> Mapping[str, str]:
         """The conditions for answering calls, by name: what is missing, "" if nothing is."""
-        stuck = self._silent(_STUCK)
+        stuck = self._silent(now, _STUCK)
         return {**self._last[1], **({"event loop": stuck} if stuck else {})}
 
-    def _silent(self, most: float) -> str:
-        seconds = self._clock() - self._last[0]
+    def _silent(self, now: float, most: float) -> str:
+        seconds = now - self._last[0]
         return f"has not turned for {seconds:.0f} s" if seconds > most else ""
+
+
+async def _beat(pulse: Pulse, ready: Callable[[], Mapping[str, str]]) -> None:
+    """Record the state of the loop, for ever."""
+    while True:
+        pulse.beat(time.monotonic(), ready())
+        await asyncio.sleep(_BEAT)
 
 
 @asynccontextmanager
@@ -83,9 +80,10 @@ async def serve_health(
     metrics in the thread. Every client may read the log level; only clients within the pod may change it (PUT). Raises
     OSError when the port cannot be had.
     """
-    pulse = Pulse(ready)
+    pulse = Pulse()
+    pulse.beat(time.monotonic(), ready())
     server = _Server(_application(pulse, registry), address, port)
-    beating = asyncio.create_task(pulse.run())
+    beating = asyncio.create_task(_beat(pulse, ready))
     try:
         await server.start()
         yield
@@ -178,11 +176,11 @@ def _application(pulse: Pulse, registry: CollectorRegistry) -> web.Application:
     collected = _Metrics(registry)
 
     async def healthz(_: web.Request) -> web.Response:
-        dead = pulse.dead
+        dead = pulse.dead(time.monotonic())
         return web.Response(text=f"the event loop {dead}\n" if dead else "ok\n", status=503 if dead else 200)
 
     async def readyz(_: web.Request) -> web.Response:
-        checks = pulse.checks
+        checks = pulse.checks(time.monotonic())
         text = "".join(f"{name}: {missing or 'ok'}\n" for name, missing in checks.items())
         return web.Response(text=text, status=503 if any(checks.values()) else 200)
 

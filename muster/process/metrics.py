@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge, Metric, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -31,7 +30,7 @@ def new_registry(component: str) -> CollectorRegistry:
     return registry
 
 
-def unread(reflectors: Sequence[Reflector[Any]]) -> str:
+def unread(reflectors: Sequence[Reflector]) -> str:
     """Return the kinds that are not listed yet, for /readyz; "" for none."""
     names = sorted({one.resource.full_name for one in reflectors if not one.store.synced})
     return f"not yet: {', '.join(names)}" if names else ""
@@ -60,7 +59,7 @@ class LoopTurns(Collector):
 class Watches(Collector):
     """The state of the watches, read from their own statistics when Prometheus asks."""
 
-    def __init__(self, reflectors: Sequence[Reflector[Any]], registry: CollectorRegistry) -> None:
+    def __init__(self, reflectors: Sequence[Reflector], registry: CollectorRegistry) -> None:
         self._reflectors = reflectors
         registry.register(self)
 
@@ -71,7 +70,7 @@ class Watches(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics as they are now."""
         objects, absent, lists, watches, events, malformed, failures = families = tuple(self._families())
-        by_name: dict[str, list[Reflector[Any]]] = {}
+        by_name: dict[str, list[Reflector]] = {}
         for reflector in self._reflectors:
             by_name.setdefault(reflector.resource.full_name, []).append(reflector)
         for name, versions in by_name.items():

@@ -10,12 +10,12 @@ room holds up no gang in its queue, strict or not (see `muster.queueing.holdings
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from math import inf
+from typing import Any
 
-from muster.queueing.bypassed import BypassCandidates
 from muster.queueing.entries import Candidate, Claim, EndKind, EntryKey, Order
 from muster.queueing.holdings import NamespaceRoom
 from muster.queueing.queue_state import Holds, QueueState
@@ -39,6 +39,7 @@ class AdmissionPass:
     :ivar consumed: True once the result has been read.
     :ivar reclaimable: The room that can be reclaimed from others, now and after finite work has ended.
     :ivar turns: The share that each competing queue had at the turn of each gang below it that fits.
+    :ivar bypassed: Kept by `muster.queueing.bypassed` for as long as the pass holds.
     """
 
     shares: Shares
@@ -58,7 +59,7 @@ class AdmissionPass:
     reclaimable: tuple[Reclaimable, Reclaimable] | None = None
     more: bool = False
     turns: dict[str, dict[Order, float]] = field(default_factory=dict)
-    bypassed: dict[tuple[str, tuple[str, ...], str], BypassCandidates] = field(default_factory=dict)
+    bypassed: dict[Hashable, Any] = field(default_factory=dict)
 
     _least: dict[str, float] = field(default_factory=dict)
     # What `free` and `room` gave since something was last taken: thousands of lines ask of one queue.

@@ -14,15 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice, takewhile
 from math import inf
 from sys import maxsize
-from typing import TYPE_CHECKING
 
+from muster.queueing.admission_pass import AdmissionPass
 from muster.queueing.entries import EntryKey, GangKey, Order
 from muster.queueing.queue_state import Stage
 from muster.queueing.queue_view import ROOT
 from muster.queueing.waiting_line import WaitingLine
-
-if TYPE_CHECKING:
-    from muster.queueing.admission_pass import AdmissionPass
 
 _MayBePassed = Callable[[EntryKey], bool]
 _LAST = Order(maxsize, "", GangKey("", ""))

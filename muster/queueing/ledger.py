@@ -56,7 +56,7 @@ class Ledger:
         self._tree = QueueTree()
         self._shares = Shares(self._tree)
         self._holdings = Holdings(self._tree)
-        self._passes = PassCache(self._tree, self._run_pass)
+        self._passes = PassCache(self._tree)
         self._states: dict[str, QueueState] = {}
         self._queue_of: dict[EntryKey, str] = {}
 
@@ -67,7 +67,7 @@ class Ledger:
         other._shares, other._holdings = Shares(tree), self._holdings.copy(tree)
         other._states = {queue: state.copy() for queue, state in self._states.items()}
         other._queue_of = dict(self._queue_of)
-        other._passes = PassCache(tree, other._run_pass)
+        other._passes = PassCache(tree)
         other._passes.together = self._passes.together
         other._passes.regroup(other._states)
         return other
@@ -263,7 +263,7 @@ class Ledger:
         candidate = self.candidate(key)
         if candidate is None:
             return None
-        return self._position(candidate, self._passes.of(candidate.queue, now))
+        return self._position(candidate, self.outcome(candidate.queue, now))
 
     def claims(self, queue: str) -> dict[EntryKey, Claim]:
         """The claims of a queue's own gangs, without the queues below it."""
@@ -287,7 +287,7 @@ class Ledger:
     def soft(self, key: EntryKey, now: float) -> bool:
         """True if a part of the gang's claim does not count."""
         claim = self.claim(key)
-        return claim is not None and self._passes.of(claim.queue, now).is_soft(claim)
+        return claim is not None and self.outcome(claim.queue, now).is_soft(claim)
 
     def competing(self, queue: str) -> set[str]:
         """The queues of the same subtree in which any gang holds or waits."""
@@ -311,14 +311,14 @@ class Ledger:
         They may start in any order: one decision lets all of them start. The next are known when half of these hold
         what they waited for.
         """
-        return list(self._passes.of(queue, now).fits)
+        return list(self.outcome(queue, now).fits)
 
     def newly_startable(self, queue: str, now: float) -> list[EntryKey] | None:
         """As `startable`, or None where nothing has changed since the last call for the same subtree.
 
         Nothing is different when those start that may.
         """
-        outcome = self._passes.of(queue, now)
+        outcome = self.outcome(queue, now)
         if outcome.consumed:
             return None
         outcome.consumed = True
@@ -333,7 +333,7 @@ class Ledger:
         never = self.refusal(candidate, now)
         if never is not None or place is None:
             return never
-        outcome = self._passes.of(candidate.queue, now)
+        outcome = self.outcome(candidate.queue, now)
         if key in outcome.fits:
             message = f'{describe(candidate.need)} of queue "{candidate.queue}"'
             return Decision(fits=True, state=GangState.ADMITTED, message=message)
@@ -362,7 +362,7 @@ class Ledger:
         if queue is None:
             return []
         going = claim or self._states[queue].waits(key)
-        outcome = self._passes.of(queue, now)
+        outcome = self.outcome(queue, now)
         firsts = first_bypassed(
             outcome,
             queue,
@@ -396,15 +396,17 @@ class Ledger:
 
     def fits_more(self, growth: Growth, resources: Resources, now: float) -> bool:
         """True if the claim of an admitted gang may grow to this, with all that is held or may start now."""
-        return fits_more(self._passes.of(growth.queue, now), growth, resources)
+        return fits_more(self.outcome(growth.queue, now), growth, resources)
 
     def outcome(self, queue: str, now: float) -> AdmissionPass:
         """What is decided now of all gangs that compete with those of a queue; to be read only."""
-        return self._passes.of(queue, now)
-
-    def _run_pass(self, queues: Iterable[str], now: float) -> AdmissionPass:
-        states = {queue: self._states[queue] for queue in queues}
-        return run_admission_pass(self._shares, states, self._holdings.room(states), now=now, at_once=self._at_once)
+        known = self._passes.of(queue, now)
+        if known is None:
+            states = {one: self._states[one] for one in self._passes.competing(queue)}
+            room = self._holdings.room(states)
+            known = run_admission_pass(self._shares, states, room, now=now, at_once=self._at_once)
+            self._passes.keep(queue, known)
+        return known
 
     def _position(self, candidate: Candidate, outcome: AdmissionPass) -> tuple[int, int]:
         state = self._states[candidate.queue]

@@ -8,7 +8,7 @@ lets all of them start, in any order; and a waiting gang is passed for the first
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from math import inf
 
 from muster.queueing.admission_pass import AdmissionPass
@@ -19,15 +19,11 @@ from muster.queueing.reservations import Reservation
 
 
 class PassCache:
-    """By subtree; a subtree has the name of its highest queue.
+    """By subtree; a subtree has the name of its highest queue. With `together` all queues are one subtree."""
 
-    `run` decides for the queues of a subtree at a time. With `together` all queues are one subtree.
-    """
-
-    def __init__(self, tree: QueueTree, run: Callable[[Iterable[str], float], AdmissionPass]) -> None:
+    def __init__(self, tree: QueueTree) -> None:
         self.together = False
         self._tree = tree
-        self._run = run
         self._subtrees: dict[str, str] = {}
         self._queues: dict[str, set[str]] = {}
         self._passes: dict[str, AdmissionPass] = {}
@@ -88,13 +84,14 @@ class PassCache:
 
     # --- which pass holds ---------------------------------------------------------------------------------------------
 
-    def of(self, queue: str, now: float) -> AdmissionPass:
-        """The pass that holds now for the queue's subtree."""
-        subtree = self.subtree(queue)
-        known = self._passes.get(subtree)
-        if known is None or known.until <= now:
-            known = self._passes[subtree] = self._run(self._queues.get(subtree, ()), now)
-        return known
+    def of(self, queue: str, now: float) -> AdmissionPass | None:
+        """The pass that holds now for the queue's subtree; None if the last one holds no more."""
+        known = self._passes.get(self.subtree(queue))
+        return known if known is not None and known.until > now else None
+
+    def keep(self, queue: str, new: AdmissionPass) -> None:
+        """This is the pass of the queue's subtree from now on."""
+        self._passes[self.subtree(queue)] = new
 
     def forget(self, queue: str) -> None:
         """Something has changed in the queue's subtree."""

@@ -24,9 +24,9 @@ from muster.model.names import (
     SIBLINGS,
     UNPLACED_AFTER,
 )
-from muster.model.nearest import unread_keys
 from muster.model.objects import Queue
 from muster.model.selectors import NOTHING, InvalidSelectorError, Selector, parse_selector
+from muster.model.texts import unread_keys
 from muster.model.times import duration_of
 from muster.queueing.sources import FIELDS
 from muster.resources.amounts import Resources, parse_resources

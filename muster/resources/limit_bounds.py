@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from muster.model.pods import PodSpec
 from muster.resources.amounts import Resources
-from muster.resources.limit_ranges import LimitRange, LimitRangeItem, with_limit_ranges
+from muster.resources.pod_defaults import LimitRange, LimitRangeItem, with_limit_ranges
 from muster.resources.pod_requests import (
     container_limits,
     container_requests,

@@ -33,8 +33,8 @@ from muster.model.names import (
     TOPOLOGY_MODE_LABEL,
     TOPOLOGY_TIER_LABEL,
 )
-from muster.model.nearest import nearest_key
 from muster.model.objects import ObjectMeta
+from muster.model.texts import nearest_key
 from muster.queueing.queue_view import QueueView
 from muster.validation.context import Context
 from muster.workloads import PLAIN_POD, WATCHED_KINDS, Decoded, Kind

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from functools import reduce
 
 from muster.admitters import Admitter
-from muster.model.findings import Finding, Reason
-from muster.model.nearest import nearest
+from muster.model.findings import Finding, Reason, Validation
 from muster.model.objects import InvalidObjectError, PodGroup, Queue
-from muster.model.strictness import Validation
+from muster.model.texts import nearest
 from muster.queueing.queue_tree import QueueTree, exceeding
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import Resources, describe, is_requestable, largest, parse_resources, total

@@ -1,6 +1,6 @@
 """Findings in a workload at admission: it can never run, or will not do what its user may expect.
 
-`muster.model.strictness` decides between refusal and warning.
+`muster.model.findings` decides between refusal and warning.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from muster.gangs.intent import (
     is_managed,
 )
 from muster.gangs.roles import Gang
-from muster.model.findings import Finding, Reason, Severity
+from muster.model.findings import Finding, Reason, Severity, Validation
 from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
-from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError, ObjectMeta
-from muster.model.strictness import Validation
+from muster.model.texts import nearest
 from muster.queueing.queue_tree import Place
 from muster.validation.context import Context
 from muster.validation.ignored import idle_hold, ignored_managed, misspelled, unknown_admitter

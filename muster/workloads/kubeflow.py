@@ -11,12 +11,12 @@ import msgspec
 
 from muster.model.findings import Finding, Reason
 from muster.model.names import read_key
-from muster.model.nearest import did_you_mean
 from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, is_true
 from muster.model.pods import Container, Pod, PodTemplate, ResourceRequirements
+from muster.model.texts import did_you_mean
 from muster.model.times import seconds_of
 from muster.workloads.bounds import Bounded
-from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
+from muster.workloads.model import Autoscaling, Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
 
 _JOB_LABEL = read_key("training.kubeflow.org/job-name")
 _ROLE_LABEL = read_key("training.kubeflow.org/replica-type")
@@ -288,7 +288,7 @@ def _grown(role: RoleSpec, elastic: _ElasticPolicy) -> RoleSpec:
     """Return the workers with the bounds of the autoscaler that the operator makes if metrics are set for it."""
     if role.name != "worker" or not elastic.metrics or elastic.max_replicas is None:
         return role
-    return replace(role, growth=Growth(elastic.max_replicas, "spec.elasticPolicy.maxReplicas"))
+    return replace(role, growth=Autoscaling(elastic.max_replicas, "spec.elasticPolicy.maxReplicas"))
 
 
 def _needs(spec: _Spec, roles: tuple[RoleSpec, ...], kind: str) -> int:

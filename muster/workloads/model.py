@@ -37,7 +37,7 @@ class Decoded(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class Autoscaling:
     """The bounds of an autoscaler for the pods of a role, and the path of the field that sets them."""
 
     most: int
@@ -86,7 +86,7 @@ class RoleSpec:
     """True if its pods, which come in a later wave, start together or not at all."""
     grows: bool = False
     """True if an autoscaler adds pods to it."""
-    growth: Growth | None = None
+    growth: Autoscaling | None = None
     """The bounds of that autoscaler, where it has any."""
     made_first: int = 0
     """The number of pods that are made first; the others follow when these have nodes. 0 if all are made at once."""

@@ -12,7 +12,7 @@ from muster.model.names import read_key
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
 from muster.model.pods import Container, Pod, PodTemplate, ResourceRequirements
 from muster.workloads.bounds import Bounded
-from muster.workloads.model import Growth, Kind, RoleSpec, SchedulingPolicy, Unit, Workload
+from muster.workloads.model import Autoscaling, Kind, RoleSpec, SchedulingPolicy, Unit, Workload
 
 _HEAD = "headgroup"
 _CLUSTER_LABEL = read_key("ray.io/cluster")
@@ -220,10 +220,10 @@ def _workers(group: _WorkerGroup, spec: ClusterSpec, path: str) -> RoleSpec:
     )
 
 
-def _growth(group: _WorkerGroup, path: str) -> Growth | None:
+def _growth(group: _WorkerGroup, path: str) -> Autoscaling | None:
     if group.suspend or group.max_replicas >= _UNBOUNDED:
         return None
-    return Growth(group.max_replicas * group.num_of_hosts, f"{path}.maxReplicas")
+    return Autoscaling(group.max_replicas * group.num_of_hosts, f"{path}.maxReplicas")
 
 
 def _replicas(group: _WorkerGroup, path: str) -> tuple[int, int]:

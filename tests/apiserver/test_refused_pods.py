@@ -10,8 +10,7 @@ import pytest
 from hack.testbed import TestbedError, wait_for
 from hack.testbed.api import Answer, Api
 from muster.model.findings import Reason
-from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import PodDefaults
+from muster.resources.pod_defaults import LimitRange, PodDefaults
 from muster.resources.resource_quotas import ResourceQuota
 from muster.validation.context import Context
 from tests.support.cases import cases

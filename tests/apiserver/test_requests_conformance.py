@@ -20,8 +20,7 @@ from hack.testbed.waiting import wait_for
 from muster.model.objects import convert
 from muster.model.pods import Pod, PodSpec
 from muster.resources.amounts import Resources, as_text, parse_resources, total
-from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import PodDefaults, RuntimeClass
+from muster.resources.pod_defaults import LimitRange, PodDefaults, RuntimeClass
 from muster.resources.pod_requests import pod_requests
 from muster.resources.quantity import ZERO, Quantity, parse_quantity
 from tests.support.cluster.desk import PATIENCE, wait_for_class

@@ -7,7 +7,7 @@ import tracemalloc
 from hack.bench.many import worker_pod
 from hack.testbed import Testbed, wait_for
 from muster.kube.client import Client
-from muster.kube.reflector import Reflector
+from muster.kube.reflector import Reflector, Watched
 from muster.kube.store import Store
 from muster.model.pods import Pod
 from muster.model.resource import PODS
@@ -26,7 +26,7 @@ async def test_five_thousand_pods_of_eleven_kilobytes_take_sixty_megabytes(clust
         size = len(await client.list_page(PODS, namespace=things.namespace, limit=1))
         assert size > 11_000
         store: Store[Pod] = Store()
-        reflector = Reflector(client, PODS, Pod, store, namespace=things.namespace)
+        reflector = Reflector(client, Watched(PODS, Pod, store, namespace=things.namespace))
         gc.collect()
         tracemalloc.start()
         try:

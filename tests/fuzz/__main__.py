@@ -30,7 +30,7 @@ _DECISION = (
     *("muster/gangs/*.py", "muster/validation/*.py", "muster/queueing/queue_tree.py", "muster/queueing/queue_view.py"),
     *(
         f"muster/model/{name}.py"
-        for name in ("findings", "modes", "names", "objects", "selectors", "strictness", "texts", "times", "topology")
+        for name in ("findings", "modes", "names", "objects", "selectors", "texts", "times", "topology")
     ),
     *(f"muster/resources/{name}.py" for name in ("amounts", "pod_requests", "quantity")),
     "muster/schedulers/*.py",

@@ -8,9 +8,9 @@ from typing import Any
 
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError, Unreachable
+from muster.model.findings import read_validation
 from muster.model.modes import GateMode
 from muster.model.objects import InvalidObjectError, Namespace, PodGroup, Queue
-from muster.model.strictness import read_validation
 from muster.schedulers import SCHEDULERS
 from muster.workloads import SOURCES, WATCHED_KINDS, kind_of
 from tests.fuzz.growth import grown

@@ -11,9 +11,8 @@ import asyncio
 import datetime as dt
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 from cryptography.x509 import Certificate
@@ -60,7 +59,7 @@ class _Secret(LocalObject, frozen=True):
 
 
 class CertificateManager(CertificateSource):
-    """Keeps Secret, served certificate and caBundles in step; `clock` is monotonic, in seconds."""
+    """Keeps the Secret of `events`, the served certificate and the caBundles in step."""
 
     def __init__(
         self,
@@ -68,26 +67,20 @@ class CertificateManager(CertificateSource):
         events: CertificateEvents,
         configuration: str,
         *,
-        namespace: str,
-        secret: str,
         names: Sequence[str],
         timing: RotationTiming,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(client, events, configuration)
-        self._namespace = namespace
-        self._secret = secret
         self._names = names
         self._timing = timing
-        self._clock = clock
         self._present = _SeenSince()
         self._unneeded = _SeenSince()
         self._first_install: bool | None = None
         self._last: tuple[dict[str, str], Certificates] | None = None
 
-    def reflectors(self) -> list[Reflector[Any]]:
+    def reflectors(self) -> list[Reflector]:
         """The watches that report changes at once; each must run for as long as the process."""
-        return [self._watch(SECRETS, self._secret, self._namespace), *super().reflectors()]
+        return [self._watch(SECRETS, self._events.secret, self._events.namespace), *super().reflectors()]
 
     async def run(self) -> None:
         """Reconcile for the life of the process."""
@@ -95,7 +88,7 @@ class CertificateManager(CertificateSource):
             delay = _RETRY_SECONDS
             self._changed.clear()
             try:
-                delay = await self.reconcile()
+                delay = await self.reconcile(time.monotonic())
             except ApiError as error:
                 logger.warning("cannot look after the certificates: %s", error, extra={"event": "certificate.failed"})
             except Exception:
@@ -108,12 +101,15 @@ class CertificateManager(CertificateSource):
             except TimeoutError:
                 continue
 
-    async def reconcile(self) -> float:
-        """Check everything, take a step if one is due, and return the seconds until the next check."""
+    async def reconcile(self, now: float) -> float:
+        """Check everything, take a step if one is due, and return the seconds until the next check.
+
+        `now` is in seconds of a monotonic clock.
+        """
         secret, raw = await self._read_secret()
         configurations = await self._bundles.read()
         found = None if secret is None else await self._certificates(secret)
-        self._observe(found, configurations)
+        self._observe(found, configurations, now)
         stepped = False
         if secret is not None:
             stepped, found = await self._step(secret, raw, found)
@@ -131,11 +127,11 @@ class CertificateManager(CertificateSource):
 
     async def _read_secret(self) -> tuple[_Secret | None, bytes]:
         try:
-            raw = await self._client.get(SECRETS, self._secret, self._namespace)
+            raw = await self._client.get(SECRETS, self._events.secret, self._events.namespace)
         except ApiError as error:
             if not error.not_found:
                 raise
-            note = f"secret {self._secret} does not exist, and muster may not create it: `helm upgrade` does"
+            note = f"secret {self._events.secret} does not exist, and muster may not create it: `helm upgrade` does"
             await self._events.warning("SecretMissing", f"{note}. The loaded certificate is still served")
             return None, b""
         secret = decode(raw, _Secret)
@@ -151,11 +147,12 @@ class CertificateManager(CertificateSource):
             return found
         except InvalidCertificateError as error:
             if secret.data:
-                await self._events.warning("CertificateInvalid", f"secret {self._secret} cannot be used: {error}")
+                await self._events.warning(
+                    "CertificateInvalid", f"secret {self._events.secret} cannot be used: {error}"
+                )
             return None
 
-    def _observe(self, found: Certificates | None, configurations: list[Configuration]) -> None:
-        now = self._clock()
+    def _observe(self, found: Certificates | None, configurations: list[Configuration], now: float) -> None:
         everywhere = in_all(configurations)
         if everywhere is None:
             # Without a configuration no apiserver calls; a new one is written before it is called much.
@@ -187,17 +184,17 @@ class CertificateManager(CertificateSource):
         if step.fulfils_request:
             whole["metadata"].get("annotations", {}).pop(ROTATE, None)
         try:
-            await self._client.replace(SECRETS, self._secret, whole, self._namespace)
+            await self._client.replace(SECRETS, self._events.secret, whole, self._events.namespace)
         except ApiError as error:
             # On a conflict another replica was faster: its step is as good, and is read next.
             if not error.conflict:
                 logger.warning(
-                    "cannot write secret %s: %s", self._secret, error, extra={"event": "certificate.not_written"}
+                    "cannot write secret %s: %s", self._events.secret, error, extra={"event": "certificate.not_written"}
                 )
                 if error.refused:
                     await self._events.warning("SecretNotWritten", f"{step.reason}, but cannot write it: {error}")
             return True, found
-        await self._events.normal("CertificateRotated", f"secret {self._secret}: {step.reason}")
+        await self._events.normal("CertificateRotated", f"secret {self._events.secret}: {step.reason}")
         return True, step.certificates
 
     async def _requested_rotation(self, secret: _Secret) -> RotationStep | None:

@@ -216,14 +216,16 @@ class WebhookActivation:
 class CertificateEvents:
     """Events about the certificates, on their Secret; the same one at most once an hour from all replicas together.
 
+    :ivar namespace: the Secret's namespace
+    :ivar secret: the Secret's name
     :ivar secret_uid: UID of the Secret, once it has been read
     """
 
     def __init__(self, client: Client, namespace: str, secret: str, instance: str) -> None:
         self._client = client
         self._source = EventSource(REPORTING_CONTROLLER, instance, "ManageCertificates")
-        self._namespace = namespace
-        self._secret = secret
+        self.namespace = namespace
+        self.secret = secret
         self._reported: set[str] = set()
         self._hour = 0
         self.secret_uid = ""
@@ -239,7 +241,7 @@ class CertificateEvents:
     async def probe(self) -> None:
         """Have the apiserver review an event that is never stored. Raises ApiError if it reaches no replica."""
         event = self._event("Reached", "is never kept", warning=False, suffix="reached")
-        await self._client.create(EVENTS, event, self._namespace, dry_run=True, deadline=2.0)
+        await self._client.create(EVENTS, event, self.namespace, dry_run=True, deadline=2.0)
 
     async def _report(self, reason: str, note: str, *, warning: bool) -> None:
         hour = int(self._client.now().timestamp() // _HOUR)
@@ -256,17 +258,17 @@ class CertificateEvents:
         event = self._event(reason, note, warning=warning, suffix=suffix)
         try:
             # A short deadline: an event must not delay a renewal.
-            await self._client.create(EVENTS, event, self._namespace, deadline=2.0)
+            await self._client.create(EVENTS, event, self.namespace, deadline=2.0)
         except ApiError as error:
             if not error.already_exists:
                 logger.warning(
                     "cannot write an event about secret %s: %s",
-                    self._secret,
+                    self.secret,
                     error,
                     extra={"event": "certificate.event"},
                 )
 
     def _event(self, reason: str, note: str, *, warning: bool, suffix: str) -> dict[str, Any]:
-        about = Regarding(SECRETS.api_version, SECRETS.kind, self._namespace, self._secret, self.secret_uid)
+        about = Regarding(SECRETS.api_version, SECRETS.kind, self.namespace, self.secret, self.secret_uid)
         seconds = self._client.now().timestamp()
         return self._source.event(about, reason, note, warning=warning, seconds=seconds, suffix=suffix)

@@ -13,13 +13,12 @@ import logging
 import ssl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from cryptography.x509 import Certificate
 
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.kube.reflector import Reflector
+from muster.kube.reflector import Reflector, Watched
 from muster.kube.store import Store
 from muster.model.objects import PartialObjectMetadata
 from muster.model.resource import Resource
@@ -99,18 +98,16 @@ class CertificateSource:
         """Keep the certificate up to date for the life of the process."""
         raise NotImplementedError
 
-    def reflectors(self) -> list[Reflector[Any]]:
+    def reflectors(self) -> list[Reflector]:
         """The watches that report changes at once; each must run for as long as the process."""
         return [self._watch(kind, self._configuration) for kind in CONFIGURATIONS]
 
-    def _watch(self, resource: Resource, name: str, namespace: str | None = None) -> Reflector[PartialObjectMetadata]:
+    def _watch(self, resource: Resource, name: str, namespace: str | None = None) -> Reflector:
         """A watch of one object by its name, which needs no right but for that object."""
         store: Store[PartialObjectMetadata] = Store()
         store.subscribe(lambda _: self._changed.set())
         field = f"metadata.name={name}"
-        return Reflector(
-            self._client, resource, PartialObjectMetadata, store, namespace=namespace, field_selector=field
-        )
+        return Reflector(self._client, Watched(resource, PartialObjectMetadata, store, field, namespace=namespace))
 
     @property
     def ready(self) -> bool:

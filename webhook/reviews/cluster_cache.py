@@ -83,9 +83,9 @@ class ClusterCache(ClusterStores):
         self.templates: Memo[GangTemplate | AdmissionResponse | None] = Memo()
         self.queues.subscribe(self._queue_changed)
 
-    def reflectors(self) -> list[Reflector[Any]]:
+    def reflectors(self) -> list[Reflector]:
         """The watches that keep the stores up to date; each must run for as long as the process."""
-        return [one.reflector(self.client) for one in self.common(Keep.READ)]
+        return [Reflector(self.client, one) for one in self.common(Keep.READ)]
 
     def workload_type(self, kind: Kind) -> type[Any]:
         """The type as which workloads are decoded; of a kind without a gang only the metadata."""

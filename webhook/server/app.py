@@ -17,7 +17,7 @@ from aiohttp import web
 from muster.kube.errors import ApiError
 from muster.model.objects import InvalidObjectError
 from muster.process.logs import review_uid
-from webhook.metrics import Metrics, Reviews
+from webhook.metrics import ReviewMetrics, Reviews
 from webhook.reviews.cluster_cache import ClusterCache
 from webhook.reviews.cluster_reader import ClusterReader
 from webhook.reviews.codec import (
@@ -51,7 +51,7 @@ _QUIET_SECONDS = 10.0
 
 
 def make_handler(
-    cache: ClusterCache, metrics: Metrics, limits: ReviewLimits
+    cache: ClusterCache, metrics: ReviewMetrics, limits: ReviewLimits
 ) -> Callable[[web.BaseRequest], Awaitable[web.Response]]:
     """The handler of the paths that the chart's webhook configurations call; it answers 404 to others.
 

@@ -17,10 +17,9 @@ from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
 from muster.model.keep import Keep
-from muster.model.pods import Pod
 from muster.model.resource import PODS
 from muster.process.lifecycle import tune_gc
-from webhook.metrics import Metrics
+from webhook.metrics import ReviewMetrics
 from webhook.reviews.cluster_cache import ClusterCache
 from webhook.server.app import make_handler
 from webhook.server.limits import Limits, ReviewLimits
@@ -50,7 +49,7 @@ async def _serve(context: ssl.SSLContext, kubeconfig: str) -> None:
             group.create_task(reflector.run())
         for reflector in reflectors:
             await reflector.wait_synced(_SECONDS)
-        handler = make_handler(cache, Metrics(CollectorRegistry()), ReviewLimits(Limits()))
+        handler = make_handler(cache, ReviewMetrics(CollectorRegistry()), ReviewLimits(Limits()))
         listener = Listener(handler, lambda: context)
         _, port = await listener.start("127.0.0.1", 0)
         print(port, flush=True)
@@ -58,10 +57,10 @@ async def _serve(context: ssl.SSLContext, kubeconfig: str) -> None:
             await relisting.wait()
             for watched in cache.common(Keep.READ):
                 if watched.resource is PODS and len(watched.store):
-                    await _list_again(watched.reflector(client))
+                    await _list_again(Reflector(client, watched))
 
 
-async def _list_again(reflector: Reflector[Pod]) -> None:
+async def _list_again(reflector: Reflector) -> None:
     running = asyncio.create_task(reflector.run())
     await reflector.wait_synced(_SECONDS)
     running.cancel()

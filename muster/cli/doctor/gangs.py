@@ -21,9 +21,9 @@ from muster.model.names import (
     SCHEDULER,
     STATE,
 )
-from muster.model.nearest import unread_keys
 from muster.model.objects import Namespace, ObjectMeta
 from muster.model.pods import Pod
+from muster.model.texts import unread_keys
 from muster.model.times import seconds_of
 from muster.schedulers import gang_name
 

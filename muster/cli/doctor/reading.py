@@ -23,8 +23,8 @@ from muster.cli.doctor.installed import (
 from muster.cli.doctor.operators import is_kueue
 from muster.cli.doctor.sight import DryRun, GroupSeen, Sight
 from muster.cli.doctor.webhooks import POD, answer_of
-from muster.kube.burst import burst
 from muster.kube.client import Client
+from muster.kube.concurrency import burst
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.listing import list_all
 from muster.model.names import GANG, MANAGED, NAMESPACE_NAME

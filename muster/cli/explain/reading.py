@@ -9,10 +9,11 @@ from __future__ import annotations
 from muster.admitters import Admitter
 from muster.cli.explain.subjects import Subject
 from muster.cli.snapshot import ClusterSnapshot, load_namespace, load_store
-from muster.cluster.stores import KUEUE_WORKLOADS, Watched
+from muster.cluster.stores import KUEUE_WORKLOADS
 from muster.gangs.intent import find_intent
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
+from muster.kube.reflector import Watched
 from muster.model.names import GANG
 from muster.model.objects import InvalidObjectError, decode
 from muster.schedulers import GangScheduler

@@ -23,12 +23,11 @@ from muster.gangs.intent import Defaults, is_managed
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
-from muster.model.findings import Finding, Reason
+from muster.model.findings import Finding, Reason, Validation, read_validation
 from muster.model.gang_states import GangState
 from muster.model.names import GANG, STATE
 from muster.model.objects import InvalidObjectError, ObjectMeta, PartialObjectMetadata, PodGroup, decode
 from muster.model.resource import POD_GROUPS, PRIORITY_CLASSES, Resource
-from muster.model.strictness import Validation, read_validation
 from muster.model.texts import printable
 from muster.queueing.queue_tree import QueueTree, exceeding, labels_of
 from muster.queueing.sources import QUEUE_SOURCES

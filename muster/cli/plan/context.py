@@ -14,15 +14,14 @@ from muster.cli.plan.schemas import Schemas
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, IntentScope
 from muster.model.findings import Finding, Reason
-from muster.model.nearest import nearest
 from muster.model.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
+from muster.model.texts import nearest
 from muster.queueing.queue_tree import QueueTree, labels_of
 from muster.queueing.queue_view import read_queue
 from muster.queueing.sources import QUEUE_SOURCES, GangQueue, QueueSource
 from muster.resources.amounts import parse_resources
 from muster.resources.elastic_quotas import ElasticQuota, NamespaceLimits, limit_of
-from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import PodDefaults, RuntimeClass
+from muster.resources.pod_defaults import LimitRange, PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
 from muster.resources.resource_quotas import limits as limits_of
 from muster.validation.context import Context

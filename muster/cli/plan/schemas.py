@@ -16,7 +16,7 @@ import msgspec
 from muster.cli.parsing import InputError
 from muster.cli.plan.manifests import Document
 from muster.model.findings import Finding, Reason
-from muster.model.nearest import did_you_mean
+from muster.model.texts import did_you_mean
 from muster.workloads import SchedulingPolicy, kind_of
 
 JSON = Any

@@ -33,7 +33,7 @@ from muster.validation.workload import Verdict
 _PART, _SHORTEST = 0.1, 60.0
 
 
-class Change(NamedTuple):
+class StartChange(NamedTuple):
     """A gang whose expected start changes; None for a start that is not known, or a gang that is not there."""
 
     gang: EntryKey
@@ -87,7 +87,7 @@ async def _look(arguments: argparse.Namespace) -> tuple[LedgerSnapshot, ClusterS
 
 
 def _apply(arguments: argparse.Namespace, ledger: Ledger, nodes: Resources | None) -> None:
-    """Change the ledger as the options ask. Raises InputError."""
+    """StartChange the ledger as the options ask. Raises InputError."""
     ledger.bound(nodes)
     if arguments.reserves:
         for each in list(ledger.tree):
@@ -118,20 +118,22 @@ def expected_starts(ledger: Ledger, now: float) -> dict[EntryKey, float]:
     return {start.key: start.at for start in forecast(ledger, now)}
 
 
-def changes(before: Mapping[EntryKey, float], after: Mapping[EntryKey, float], now: float) -> list[Change]:
+def changes(before: Mapping[EntryKey, float], after: Mapping[EntryKey, float], now: float) -> list[StartChange]:
     """The gangs whose start changes by more than a tenth of their wait, in the order in which they would start."""
-    found = (Change(key, before.get(key), after.get(key)) for key in {**after, **before})
+    found = (StartChange(key, before.get(key), after.get(key)) for key in {**after, **before})
     return [one for one in found if _differs(one, now)]
 
 
-def _differs(change: Change, now: float) -> bool:
+def _differs(change: StartChange, now: float) -> bool:
     if change.before is None or change.after is None:
         return True
     wait = max(change.before - now, _SHORTEST)
     return abs(change.after - change.before) > _PART * wait
 
 
-def _data(before: Mapping[EntryKey, float], after: Mapping[EntryKey, float], found: Sequence[Change]) -> dict[str, Any]:
+def _data(
+    before: Mapping[EntryKey, float], after: Mapping[EntryKey, float], found: Sequence[StartChange]
+) -> dict[str, Any]:
     def starts(of: Mapping[EntryKey, float]) -> list[dict[str, Any]]:
         return [{"gang": str(key), "start": stamp_of(at)} for key, at in of.items()]
 
@@ -142,7 +144,7 @@ def _data(before: Mapping[EntryKey, float], after: Mapping[EntryKey, float], fou
     return {"before": starts(before), "after": starts(after), "changed": changed}
 
 
-def _lines(found: Sequence[Change], new: set[GangKey], now: float) -> list[str]:
+def _lines(found: Sequence[StartChange], new: set[GangKey], now: float) -> list[str]:
     if not found:
         return ["no start would change"]
     rows = [
@@ -156,7 +158,7 @@ def _time(at: float | None, now: float) -> str:
     return "not known" if at is None else "at once" if at <= now else minute_of(at)
 
 
-def _words(change: Change, new: set[GangKey]) -> str:
+def _words(change: StartChange, new: set[GangKey]) -> str:
     if change.gang in new:
         return "comes"
     if change.before is None or change.after is None:

@@ -21,8 +21,8 @@ from muster.cli.release.pod_groups import make_missing
 from muster.cli.settings import any_scheduler
 from muster.cli.ui import asks, confirmed, counted, print_line
 from muster.gangs.pod_patch import opening
-from muster.kube.burst import burst
 from muster.kube.client import Client
+from muster.kube.concurrency import burst
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, GATE, label_value

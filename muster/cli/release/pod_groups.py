@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from muster.cli.ui import print_line
-from muster.kube.burst import burst
 from muster.kube.client import Client
+from muster.kube.concurrency import burst
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, GROUP_NAME, MANAGED_BY, MUSTER, TASK_SPEC, WORKLOAD, queue_named

@@ -17,7 +17,8 @@ from controller.events import Announcer
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
 from controller.term import Clock, Term
-from muster.admitters import Admitter, KueueWorkload
+from muster.admitters import Admitter
+from muster.admitters.kueue import KueueWorkload
 from muster.gangs.history import History
 from muster.kube.errors import ApiError
 from muster.kube.events import Regarding

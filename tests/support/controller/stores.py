@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable
 
-from muster.admitters import Admitter, KueueWorkload
+from muster.admitters import Admitter
+from muster.admitters.kueue import KueueWorkload
 from muster.cluster.cluster import Cluster
 from muster.cluster.stores import Added, UnmanagedPods
 from muster.kube.store import Store
@@ -10,8 +11,7 @@ from muster.model.names import GANG
 from muster.model.objects import Namespace, PriorityClass, Queue
 from muster.model.pods import Pod
 from muster.resources.elastic_quotas import ElasticQuota
-from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import RuntimeClass
+from muster.resources.pod_defaults import LimitRange, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
 from muster.schedulers import SCHEDULERS, GangScheduler
 from muster.workloads import SOURCES, Decoded, Kind, kind_of

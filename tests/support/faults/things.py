@@ -8,10 +8,9 @@ from typing import Any
 
 from hack.testbed import Testbed
 from hack.testbed.api import Api
-from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.config import Connection
-from muster.kube.reflector import Reflector
+from muster.kube.reflector import Reflector, Watched, WatchTimes
 from muster.kube.store import Change, Store
 from muster.model.objects import LocalObject, ObjectMeta
 from muster.model.resource import Resource
@@ -80,10 +79,10 @@ class Things(Verbs):
 
 
 @dataclass(slots=True)
-class Watched:
+class Watching:
     """A reflector at work, and every change that it told."""
 
-    reflector: Reflector[Thing]
+    reflector: Reflector
     changes: list[tuple[str, str]] = field(default_factory=list)
 
     def note(self, change: Change[Thing]) -> None:
@@ -104,22 +103,16 @@ async def watching(
     page: int = 500,
     watch_seconds: float = 300,
     silence: float = 90,
-) -> AsyncIterator[Watched]:
+) -> AsyncIterator[Watching]:
     """Keep a store of the namespace's Things, with short delays, until the test is over."""
     store: Store[Thing] = Store()
     reflector = Reflector(
         client,
-        THINGS,
-        Thing,
-        store,
-        namespace=things.namespace,
+        Watched(THINGS, Thing, store, namespace=things.namespace),
+        times=WatchTimes(watch=(watch_seconds, watch_seconds), silence=silence, absent=0.2, retry=(0.05, 0.5)),
         page=page,
-        watch_seconds=(watch_seconds, watch_seconds),
-        silence=silence,
-        absent_retry=0.2,
-        backoff=Backoff(0.05, 0.5),
     )
-    watched = Watched(reflector)
+    watched = Watching(reflector)
     store.subscribe(watched.note)
     running = asyncio.create_task(reflector.run())
     try:

@@ -16,8 +16,7 @@ from muster.model.objects import Queue
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView, read_queue
 from muster.resources.elastic_quotas import Ceiling, NamespaceLimit
-from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import PodDefaults, RuntimeClass
+from muster.resources.pod_defaults import LimitRange, PodDefaults, RuntimeClass
 from muster.resources.resource_quotas import ResourceQuota
 from muster.schedulers import named
 from muster.validation.context import Context

@@ -11,8 +11,7 @@ from muster.cluster.cluster import Cluster
 from muster.process.event_loop import Turns
 from muster.process.metrics import LoopTurns, Watches
 from webhook.certificates.authority import CertificateManager
-from webhook.metrics import CertificateDates, show_load
-from webhook.metrics import Metrics as WebhookMetrics
+from webhook.metrics import CertificateDates, ReviewMetrics, show_load
 
 BEFORE = "## Metrics\n"
 AFTER = "## Events of the log\n"
@@ -79,7 +78,7 @@ def _registries() -> dict[str, CollectorRegistry]:
     LoopTurns(Turns(), registries["both"])
     Metrics(registries["controller"])
     TermMetrics(cluster, "", lambda: True, registries["controller"])
-    WebhookMetrics(registries["webhook"])
+    ReviewMetrics(registries["webhook"])
     show_load(int, int, registries["webhook"])
     CertificateDates(cast("CertificateManager", SimpleNamespace(expirations={}, trusted=True)), registries["webhook"])
     return registries

@@ -196,10 +196,7 @@ def trust(places: Places, timing: RotationTiming | None = None, **more: Any) -> 
         client,
         CertificateEvents(client, "muster-system", SECRET, "pod"),
         "muster",
-        namespace="muster-system",
-        secret=SECRET,
         timing=timing or RotationTiming(),
-        clock=lambda: places.time.monotonic,
         **{"names": NAMES, **more},
     )
 
@@ -231,7 +228,7 @@ async def rounds(places: Places, *replicas: CertificateManager, count: int = 6, 
     for _ in range(count):
         for one in replicas:
             with suppress(ApiError):
-                await one.reconcile()
+                await one.reconcile(places.time.monotonic)
         places.time.passes(seconds=seconds)
 
 

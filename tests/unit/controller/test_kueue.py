@@ -3,7 +3,7 @@
 import pytest
 
 from controller.apiserver import LiveReader
-from muster.admitters import KueueWorkload
+from muster.admitters.kueue import KueueWorkload
 from muster.model.names import ADMITTED, ADMITTER, GATE, MESSAGE, STATE
 from muster.model.times import seconds_of
 from tests.support.cases import cases

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from muster.model.objects import PriorityClass, convert
-from muster.resources.limit_ranges import LimitRange
+from muster.resources.pod_defaults import LimitRange
 from tests.support.calls import Calls, most_calls
 from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import (

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from muster.kube.slices import in_slices
+from muster.kube.concurrency import in_slices
 from muster.model.names import PATIENCE, REQUEUE_AFTER, STATE
 from muster.model.objects import PriorityClass
 from muster.queueing.ledger import GangKey

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from tests.support.cases import cases
 from tests.support.webhook.admission_reviews import knowing
 from tests.unit.webhook.server.test_listener import QUICK, SOON, head, house
-from webhook.metrics import Metrics
+from webhook.metrics import ReviewMetrics
 from webhook.server.app import make_handler
 from webhook.server.limits import Limits, ReviewLimits
 
@@ -60,7 +60,7 @@ class Line(asyncio.Transport):
 async def test_who_goes_away_before_its_body_is_waited_for_holds_no_place() -> None:
     registry = CollectorRegistry()
     intake = ReviewLimits(Limits())
-    connection = web.Server(make_handler(knowing().cache, Metrics(registry), intake))()
+    connection = web.Server(make_handler(knowing().cache, ReviewMetrics(registry), intake))()
     connection.connection_made(Line())
     await asyncio.sleep(0)
     connection.data_received(head(100))

@@ -3,8 +3,7 @@
 import pytest
 
 from muster.gangs.intent import Defaults
-from muster.model.findings import Severity
-from muster.model.strictness import Validation
+from muster.model.findings import Severity, Validation
 from muster.workloads import KINDS, Kind, kind_of
 from tests.support.cases import cases
 from tests.support.manifests.families import FAMILIES

@@ -27,7 +27,7 @@ from tests.support.manifests.observed import (
     template,
 )
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, patch_of, request, review
-from webhook.metrics import Metrics
+from webhook.metrics import ReviewMetrics
 from webhook.reviews.cluster_reader import ClusterReader
 from webhook.reviews.codec import AdmissionRequest, AdmissionResponse, decode_review
 from webhook.reviews.pods import review_pod
@@ -286,7 +286,7 @@ async def test_nobody_learns_what_a_closed_queue_uses(queues: list[JSON], told: 
 async def test_no_caller_can_make_up_a_label_of_a_metric() -> None:
     """Each would be a series of its own in memory, for ever."""
     registry = CollectorRegistry()
-    reviews = Metrics(registry).of("workloads")
+    reviews = ReviewMetrics(registry).of("workloads")
 
     async def series_after(names: list[str]) -> int:
         for name in names:

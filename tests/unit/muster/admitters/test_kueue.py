@@ -1,6 +1,6 @@
 """What Kueue says by its Workloads; the states were seen with Kueue 0.19.2."""
 
-from muster.admitters import KueueAnswer, KueueWorkload, answer_of, newest
+from muster.admitters.kueue import KueueAnswer, KueueWorkload, answer_of, newest
 from muster.model.times import seconds_of
 from tests.support.cases import cases
 from tests.support.manifests.kueue import ADMITTED, EVICTED, FINISHED, PENDING, RESERVED, kueue_workload

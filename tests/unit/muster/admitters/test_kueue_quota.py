@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.admitters import KueueWorkload
+from muster.admitters.kueue import KueueWorkload
 from muster.admitters.kueue_quota import ClusterQueue, needs_of, never_fits
 from tests.support.cases import cases
 from tests.support.examples import examples

@@ -13,11 +13,10 @@ from muster.cli.plan.audit import Audit, print_audit
 from muster.cli.plan.manifests import Document
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
-from muster.model.findings import Severity
+from muster.model.findings import Severity, Validation, read_validation
 from muster.model.names import GROUP_NAME, STATE
 from muster.model.resource import PRIORITY_CLASSES, QUEUES
 from muster.model.selectors import Selector, parse_selector
-from muster.model.strictness import Validation, read_validation
 from muster.schedulers import PRODUCTS
 from muster.workloads import kind_of
 from muster.workloads.ray import RAY_CLUSTER

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from muster.cli.plan.what_if import Change, changes, expected_starts
+from muster.cli.plan.what_if import StartChange, changes, expected_starts
 from muster.queueing.entries import Claim, EntryKey
 from muster.queueing.ledger import Candidate, EndKind, GangKey, Ledger, Run
 from muster.queueing.queue_view import QueueView
@@ -55,7 +55,7 @@ def test_a_smaller_queue_leaves_no_start_known() -> None:
 def test_less_than_a_tenth_of_the_wait_is_no_change() -> None:
     before: dict[EntryKey, float] = {NEXT: NOW + 1000, LAST: NOW + 1000}
     after: dict[EntryKey, float] = {NEXT: NOW + 1099, LAST: NOW + 1101}
-    assert changes(before, after, NOW) == [Change(LAST, NOW + 1000, NOW + 1101)]
+    assert changes(before, after, NOW) == [StartChange(LAST, NOW + 1000, NOW + 1101)]
 
 
 def test_what_stands_behind_all_others_moves_none_of_them() -> None:

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from muster.admitters import Admitter, KueueAnswer, KueueWorkload
+from muster.admitters import Admitter
+from muster.admitters.kueue import KueueAnswer, KueueWorkload
 from muster.admitters.kueue_quota import ClusterQueue, LocalQueue
 from muster.cluster.cluster import Cluster
 from muster.cluster.observe import observe

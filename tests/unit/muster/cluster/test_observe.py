@@ -11,8 +11,7 @@ from muster.model.pods import Pod
 from muster.planning.expectations import Expectations
 from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
-from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import RuntimeClass
+from muster.resources.pod_defaults import LimitRange, RuntimeClass
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TrainingRuntime
 from tests.support.cases import cases

@@ -1,8 +1,7 @@
 """What the cluster adds to pods, as the watches show it."""
 
 from muster.cluster.stores import Added
-from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import NOTHING_ADDED, RuntimeClass
+from muster.resources.pod_defaults import NOTHING_ADDED, LimitRange, RuntimeClass
 from tests.support.controller.stores import fill_added
 from tests.support.manifests.observed import limit_range, made, runtime_class
 

@@ -11,8 +11,7 @@ from muster.gangs.intent import find_intent
 from muster.gangs.roles import Gang
 from muster.model.objects import InvalidObjectError, PriorityClass
 from muster.resources.amounts import as_text, total
-from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import PodDefaults
+from muster.resources.pod_defaults import LimitRange, PodDefaults
 from tests.support.cases import cases
 from tests.support.manifests.observed import (
     DEFAULTS,

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from controller.apiserver import Writer
-from muster.kube.backoff import Backoff
-from muster.kube.burst import burst
 from muster.kube.client import ApiError, Client, Unreachable, WatchIdle
+from muster.kube.concurrency import burst
 from muster.kube.config import Connection
-from muster.kube.reflector import Reflector
+from muster.kube.reflector import Reflector, Watched, WatchTimes
 from muster.kube.store import Store
 from muster.model.pods import Pod
 from muster.model.resource import PODS
@@ -120,7 +119,7 @@ async def test_a_failed_write_of_a_leader_leaves_nothing(server: FaultyApiserver
 async def test_half_a_list_is_not_kept_until_the_next_one_is_whole(server: FaultyApiserver, client: Client) -> None:
     """It may be most of a cluster, and the next attempt lists it once more."""
     server.on("LIST", reply(listing(5, manifest("half-a-list", 1), continue_="c")), failure(403, "Forbidden"))
-    reflector: Reflector[Pod] = Reflector(client, PODS, Pod, Store(), backoff=Backoff(600, 600))
+    reflector = Reflector(client, Watched(PODS, Pod, Store()), times=WatchTimes(retry=(600, 600)))
     running = asyncio.create_task(reflector.run())
     try:
         await eventually(lambda: reflector.fault is not None)

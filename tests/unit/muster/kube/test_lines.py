@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.kube.errors import OversizedLine
-from muster.kube.lines import LineSplitter
+from muster.kube.transport import LineSplitter
 
 
 @given(

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.config import Connection
-from muster.kube.reflector import Reflector
+from muster.kube.reflector import Reflector, Watched, WatchTimes
 from muster.kube.store import Store
 from muster.model.pods import Pod
 from muster.model.resource import PODS
@@ -52,21 +51,15 @@ async def running(
     client: Client,
     *,
     silence: float = 30.0,
-    absent_retry: float = 0.05,
-    backoff: Backoff | None = None,
+    absent: float = 0.05,
+    retry: tuple[float, float] = (0.01, 0.1),
     selectors: tuple[str, str] = ("", ""),
-) -> AsyncIterator[Reflector[Pod]]:
+) -> AsyncIterator[Reflector]:
     """Run a reflector of pods with short intervals until the test is over."""
     reflector = Reflector(
         client,
-        PODS,
-        Pod,
-        Store(),
-        silence=silence,
-        absent_retry=absent_retry,
-        backoff=backoff or Backoff(0.01, 0.1),
-        label_selector=selectors[0],
-        field_selector=selectors[1],
+        Watched(PODS, Pod, Store(), label_selector=selectors[0], field_selector=selectors[1]),
+        times=WatchTimes(silence=silence, absent=absent, retry=retry),
     )
     task = asyncio.create_task(reflector.run())
     try:
@@ -77,7 +70,7 @@ async def running(
         await asyncio.wait({task})
 
 
-def names(reflector: Reflector[Pod]) -> set[str]:
+def names(reflector: Reflector) -> set[str]:
     return {pod.metadata.name for pod in reflector.store}
 
 
@@ -214,12 +207,12 @@ async def test_an_expiry_after_an_outage_is_listed_at_once(
     expired = late(clock, seconds, failure(410, "Expired"))
     server.on("LIST", reply(listing(5)))
     server.on("WATCH", html(502), expired, expired, FOREVER)
-    async with running(client, backoff=Backoff(500, 500, jitter=0.0)) as reflector:
+    async with running(client, retry=(500, 500)) as reflector:
         await eventually(lambda: reflector.statistics().failures == 1)
-        clock.forward(500)
+        clock.forward(750)
         # The first of the expired ones makes it wait for nothing.
         await eventually(lambda: reflector.statistics().failures == 3)
-        clock.forward(500)
+        clock.forward(750)
         await eventually(lambda: len(server.seen("WATCH")) == 4)
     _, first, second, third = server.seen("WATCH")
     assert second.at - first.at < 500 <= third.at - second.at

@@ -8,10 +8,9 @@ import logging
 import pytest
 from aiohttp import web
 
-from muster.kube.backoff import Backoff
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.kube.reflector import Reflector
+from muster.kube.reflector import Reflector, Watched, WatchTimes
 from muster.kube.store import Store
 from muster.model.objects import LocalObject, ObjectMeta
 from muster.model.resource import SECRETS
@@ -68,7 +67,9 @@ async def test_of_a_watched_secret(
     caplog.set_level(logging.DEBUG)
     server.on("LIST", lists)
     server.on("WATCH", watches)
-    reflector = Reflector(client, SECRETS, _Secret, Store(), namespace="ns", backoff=Backoff(0.01, 0.1))
+    reflector = Reflector(
+        client, Watched(SECRETS, _Secret, Store(), namespace="ns"), times=WatchTimes(retry=(0.01, 0.1))
+    )
     task = asyncio.create_task(reflector.run())
     await eventually(lambda: any(record.levelno >= logging.WARNING for record in caplog.records))
     task.cancel()

@@ -1,7 +1,6 @@
 """Several stores that are read as one."""
 
-from muster.kube.store import Change
-from muster.kube.stores import Stores
+from muster.kube.store import Change, Stores
 from muster.model.pods import Pod
 from tests.support.manifests.observed import made, pod
 

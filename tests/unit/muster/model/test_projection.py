@@ -18,8 +18,7 @@ import pytest
 import muster
 from muster.admitters import Admitter
 from muster.cluster.cluster import Cluster
-from muster.cluster.stores import Watched
-from muster.kube.reflector import Reflector
+from muster.kube.reflector import Reflector, Watched
 from muster.kube.store import Store
 from muster.model.keep import Keep, copied
 from muster.model.large_objects import MOST_CONTAINERS
@@ -247,7 +246,7 @@ async def test_an_event_of_the_largest_object_takes_little_time_and_room(
 
     def take() -> Store[Any]:
         store: Store[Any] = Store()
-        Reflector(None, PODS, type_, store, keep=keep)._take(line)  # type: ignore[arg-type] # it asks for nothing
+        Reflector(None, Watched(PODS, type_, store, keep=keep))._take(line)  # type: ignore[arg-type] # it asks for nothing
         return store
 
     take()
@@ -259,7 +258,7 @@ async def test_an_event_of_the_largest_object_takes_little_time_and_room(
     tracemalloc.stop()
     assert len(kept) == 1
     assert taken < MOST_BYTES
-    reflector = Reflector(None, PODS, type_, Store(), keep=keep)  # type: ignore[arg-type] # as above
+    reflector = Reflector(None, Watched(PODS, type_, Store(), keep=keep))  # type: ignore[arg-type] # as above
     reflector._take(line)
     assert _seconds(lambda: reflector._take(line)) < _allowed(line)
 

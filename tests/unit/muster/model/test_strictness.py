@@ -3,8 +3,7 @@
 import pytest
 
 from muster.gangs.intent import Defaults
-from muster.model.findings import ABOUT, Finding, Reason, Severity
-from muster.model.strictness import Validation, read_validation
+from muster.model.findings import ABOUT, Finding, Reason, Severity, Validation, read_validation
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.validation.context import Context

@@ -167,15 +167,13 @@ async def test_of_too_many_connections_the_oldest_go_and_a_probe_is_answered() -
 
 def test_a_loop_that_stands_still_is_first_not_ready_and_then_dead() -> None:
     """A probe that anything answers would keep a process that answers nobody."""
-    now = 100.0
-    pulse = Pulse(lambda: {"a": ""}, clock=lambda: now)
-    assert (pulse.dead, pulse.checks) == ("", {"a": ""})
-    now = 106.0
-    assert (pulse.dead, pulse.checks) == ("", {"a": "", "event loop": "has not turned for 6 s"})
-    now = 111.0
-    assert pulse.dead == "has not turned for 11 s"
-    pulse.beat()
-    assert (pulse.dead, pulse.checks) == ("", {"a": ""})
+    pulse = Pulse()
+    pulse.beat(100.0, {"a": ""})
+    assert (pulse.dead(100.0), pulse.checks(100.0)) == ("", {"a": ""})
+    assert (pulse.dead(106.0), pulse.checks(106.0)) == ("", {"a": "", "event loop": "has not turned for 6 s"})
+    assert pulse.dead(111.0) == "has not turned for 11 s"
+    pulse.beat(111.0, {"a": ""})
+    assert (pulse.dead(111.0), pulse.checks(111.0)) == ("", {"a": ""})
 
 
 async def test_what_is_ready_is_as_the_loop_said_it_last() -> None:

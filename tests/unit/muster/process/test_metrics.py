@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 import muster
 from hack.testbed.ports import free_port
-from muster.kube.reflector import Reflector
+from muster.kube.reflector import Reflector, Watched
 from muster.kube.store import Store
 from muster.model.objects import Queue
 from muster.model.resource import QUEUES
@@ -43,7 +43,7 @@ class OneList:
 async def test_watches_are_read_from_their_own_statistics() -> None:
     """Also what was skipped as malformed, which nobody would notice otherwise."""
     registry = CollectorRegistry()
-    reflector = Reflector(as_client(OneList()), QUEUES, Queue, Store())
+    reflector = Reflector(as_client(OneList()), Watched(QUEUES, Queue, Store()))
     Watches([reflector], registry)
     running = asyncio.create_task(reflector.run())
     await reflector.wait_synced(10)
@@ -74,6 +74,8 @@ def test_two_versions_of_a_kind_are_one_resource() -> None:
     """Prometheus refuses a page with the same series twice; a cluster serves one version of MPIJob."""
     registry = CollectorRegistry()
     kinds = (MPI_JOB, MPI_JOB_V1)
-    Watches([Reflector(as_client(OneList()), kind.resource, kind.decoded, Store()) for kind in kinds], registry)
+    Watches(
+        [Reflector(as_client(OneList()), Watched(kind.resource, kind.decoded, Store())) for kind in kinds], registry
+    )
     text = generate_latest(registry).decode()
     assert text.count('muster_watch_objects{resource="mpijobs.kubeflow.org"}') == 1

@@ -145,7 +145,7 @@ def test_a_pass_that_is_over_is_gone_at_once() -> None:
     ledger = filled(0, 1000)
     for key in ledger.startable("a", NOW):
         ledger.passed_by(key, NOW)
-    over = weakref.ref(ledger._passes.of("a", NOW).usage)
+    over = weakref.ref(ledger.outcome("a", NOW).usage)
     gc.disable()
     try:
         ledger.bound(amounts(cpu="50"))

@@ -121,7 +121,7 @@ def test_a_start_behind_a_reservation_moves_it_no_later() -> None:
 
 
 def reservations(ledger: Ledger) -> list[Reservation]:
-    passes = (ledger._passes.of(queue, NOW) for queue in LEAVES)
+    passes = (ledger.outcome(queue, NOW) for queue in LEAVES)
     return [one for outcome in passes for one in outcome.reservations.made if not one.nothing_passes]
 
 
@@ -210,7 +210,7 @@ class _History:
                     assert self.now <= by
                     self.kept += 1
                 self._comes_before(waits.order)
-        for one in (one for queue in LEAVES for one in self.ledger._passes.of(queue, self.now).reservations.made):
+        for one in (one for queue in LEAVES for one in self.ledger.outcome(queue, self.now).reservations.made):
             if not one.nothing_passes:
                 if one.order.key not in self.told:
                     self._comes_before(one.order)

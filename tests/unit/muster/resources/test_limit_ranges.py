@@ -7,7 +7,7 @@ import pytest
 from muster.model.objects import InvalidObjectError, convert
 from muster.model.pods import PodSpec
 from muster.resources.amounts import as_text
-from muster.resources.limit_ranges import LimitRange, with_limit_ranges
+from muster.resources.pod_defaults import LimitRange, with_limit_ranges
 from muster.resources.pod_requests import pod_requests
 from tests.support.cases import cases
 

@@ -5,8 +5,7 @@ from typing import Any
 from muster.model.objects import convert
 from muster.model.pods import PodSpec
 from muster.resources.amounts import as_text
-from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import PodDefaults, RuntimeClass
+from muster.resources.pod_defaults import LimitRange, PodDefaults, RuntimeClass
 from muster.validation.context import Context
 from muster.validation.workload import judge
 from muster.workloads.ray import RAY_CLUSTER, RayCluster

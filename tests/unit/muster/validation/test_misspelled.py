@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from muster.gangs.intent import Defaults
-from muster.model.findings import Reason, Severity
+from muster.model.findings import Reason, Severity, Validation
 from muster.model.names import GANG, GANG_SIZE, KUEUE_QUEUE, MANAGED, QUEUE_LABEL, REQUEUE_AFTER
-from muster.model.strictness import Validation
 from muster.validation.context import Context
 from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, ray_cluster, template

@@ -4,8 +4,7 @@ tests/apiserver/test_refused_pods.py asks the real apiserver about many pods.
 """
 
 from muster.model.findings import Finding, Reason
-from muster.resources.limit_ranges import LimitRange
-from muster.resources.pod_defaults import PodDefaults
+from muster.resources.pod_defaults import LimitRange, PodDefaults
 from muster.resources.resource_quotas import ResourceQuota
 from muster.validation.context import Context
 from tests.support.cases import cases

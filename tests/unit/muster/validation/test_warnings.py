@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from muster.gangs.intent import Defaults
-from muster.model.findings import Reason, Severity
+from muster.model.findings import Reason, Severity, Validation
 from muster.model.modes import GateMode
 from muster.model.names import TOPOLOGY_MODE_LABEL
-from muster.model.strictness import Validation
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.schedulers import named

@@ -42,7 +42,7 @@ async def test_the_empty_secret_is_filled_served_and_trusted() -> None:
     places = Places.as_installed()
     one = trust(places)
     assert not one.ready
-    await one.reconcile()
+    await one.reconcile(places.time.monotonic)
     assert places.held.pair == served(one)
     assert held_and_trusted(places)
     assert one.ready
@@ -75,7 +75,7 @@ async def test_first_start_race_of_two_replicas(caplog: pytest.LogCaptureFixture
     one, other = trust(places), trust(places)
     secret, raw = await one._read_secret()
     assert secret is not None
-    await other.reconcile()
+    await other.reconcile(places.time.monotonic)
     winner = places.held
     # It read the Secret before the other one wrote.
     assert await one._step(secret, raw, None) == (True, None)
@@ -102,7 +102,7 @@ async def test_a_running_replica_goes_on_with_what_it_has_while_the_secret_is_re
     one = await started(places)
     before = served(one)
     places.set_data(data)
-    await one.reconcile()
+    await one.reconcile(places.time.monotonic)
     assert served(one) == before == places.held.pair
     assert len(places.held.authorities) == 2
     assert held_and_trusted(places)
@@ -120,7 +120,7 @@ async def test_a_restarted_replica_that_finds_garbage_does_not_break_the_one_tha
     other = trust(places)
     ready = []
     for _ in range(2):
-        await other.reconcile()
+        await other.reconcile(places.time.monotonic)
         ready.append(other.ready)
         places.time.passes(seconds=6)
     assert ready == [False, True], "at first an apiserver may not have heard yet"
@@ -141,7 +141,7 @@ async def test_a_deleted_secret_is_said_and_what_was_loaded_is_served() -> None:
     assert all(one._serving.issuer in bundle for bundle in places.bundles())
     assert len(places.notes("SecretMissing")) == 1
     places.objects["secrets"] = {**secret, "data": {}}
-    await one.reconcile()
+    await one.reconcile(places.time.monotonic)
     assert served(one) == places.held.pair
 
 
@@ -152,7 +152,7 @@ async def test_an_overwritten_bundle_is_written_again(overwritten: str | None) -
     one = await started(places)
     places.objects[BOTH[0]] = configuration(overwritten, overwritten)
     places.objects[BOTH[1]] = configuration(overwritten)
-    await one.reconcile()
+    await one.reconcile(places.time.monotonic)
     assert places.bundles() == [set(places.held.authorities)] * 3
 
 
@@ -162,7 +162,7 @@ async def test_an_authority_of_somebody_else_goes_after_the_overlap() -> None:
     one = await started(places, RotationTiming(overlap=600))
     foreign = base64.b64encode(_foreign_authority()).decode()
     places.objects[BOTH[1]] = configuration(foreign)
-    await one.reconcile()
+    await one.reconcile(places.time.monotonic)
     assert held_and_trusted(places)
     assert {len(bundle) for bundle in places.bundles()} == {2}
     await rounds(places, one, count=60)
@@ -181,7 +181,7 @@ async def test_a_configuration_that_was_taken_away_stops_nothing(gone: tuple[str
     assert set(places.objects) == {"secrets", *BOTH} - set(gone)
     for plural in gone:
         places.objects[plural] = configuration(None)
-    await one.reconcile()
+    await one.reconcile(places.time.monotonic)
     assert held_and_trusted(places)
 
 
@@ -234,7 +234,7 @@ async def test_a_certificate_that_nobody_can_renew_is_said_before_it_ends() -> N
     places.fails["replace"] = [ApiError(403, "Forbidden", "no") for _ in range(900)]
     for _ in range(70):
         with suppress(ApiError):
-            await one.reconcile()
+            await one.reconcile(places.time.monotonic)
         places.time.passes(days=1)
     assert "cannot write it: 403 Forbidden: no" in places.notes("SecretNotWritten")[0]
     assert "the serving certificate ends" in places.notes("CertificateExpiring")[0]
@@ -319,7 +319,7 @@ async def test_an_idle_replica_looks_every_ten_seconds() -> None:
     await rounds(places, one, count=2, seconds=10)
     waits = []
     for _ in range(5):
-        waits.append(await one.reconcile())
+        waits.append(await one.reconcile(places.time.monotonic))
         places.time.passes(seconds=waits[-1])
     assert waits == [10.0, 10.0, 0.5, 10.0, 10.0]
 

@@ -41,7 +41,7 @@ def entrance(places: Places) -> WebhookActivation:
 async def test_what_is_trusted_and_reached_is_called(places: Places) -> None:
     """The caBundles first, the other conditions as they were."""
     one = trust(places)
-    await one.reconcile()
+    await one.reconcile(places.time.monotonic)
     assert conditions(places) == [[_OTHER]] * 3
     assert one.trusted
     assert places.writes == ["secrets", *BOTH, *BOTH]
@@ -51,9 +51,9 @@ async def test_what_is_trusted_and_reached_is_called(places: Places) -> None:
 async def test_what_is_not_reached_is_not_called_and_asked_again_in_a_second(places: Places) -> None:
     places.fails["ask"] = unreachable(1)
     one = trust(places)
-    assert await one.reconcile() == 1.0
+    assert await one.reconcile(places.time.monotonic) == 1.0
     assert all(CLOSED in str(found) for found in conditions(places))
-    await one.reconcile()
+    await one.reconcile(places.time.monotonic)
     assert conditions(places) == [[_OTHER]] * 3
 
 

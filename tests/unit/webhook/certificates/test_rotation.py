@@ -64,7 +64,7 @@ async def test_an_authority_changes_in_order() -> None:
     one = await started(places, RotationTiming(trust_delay=30, overlap=600))
     old, pair = places.held.authorities[0], places.held.pair
     places.ask("authority")
-    await one.reconcile()
+    await one.reconcile(places.time.monotonic)
     new = places.held.authorities[0]
     assert list(places.held.authorities) == [new, old]
     assert held_and_trusted(places)
@@ -129,7 +129,7 @@ async def test_renewal_in_time(days: int, certificates: int, authorities: int) -
     one = await started(places)
     pairs, firsts = {served(one)}, {places.held.authorities[0]}
     for _ in range(days):
-        await one.reconcile()
+        await one.reconcile(places.time.monotonic)
         assert one._serving.valid(places.time.now)
         assert all(one._serving.issuer in bundle for bundle in places.bundles())
         pairs.add(served(one))
@@ -229,7 +229,7 @@ async def _take(
 ) -> None:
     word, _, rest = step.partition(" ")
     if word == "turn":
-        await replicas[int(rest)].reconcile()
+        await replicas[int(rest)].reconcile(places.time.monotonic)
     elif rest == "s":
         if float(word) > 60:
             # None may be behind by more than the overlap.
@@ -244,7 +244,7 @@ async def _take(
         for _ in range(int(word) // 5):
             places.time.passes(days=5)
             for one in [*replicas, *replicas]:
-                await one.reconcile()
+                await one.reconcile(places.time.monotonic)
     else:
         places.set_data({"empty": None, "corrupt": GARBAGE, "backup": backup}[word])
 

@@ -301,7 +301,7 @@ def _watches(source: CertificateSource) -> list[tuple[object, ...]]:
         source._changed.clear()
         one.store.apply("added", decoded(Namespace, {"metadata": {"name": "any"}}))
         assert source._changed.is_set()
-    return [(one.resource, one._field_selector, one._namespace) for one in found]
+    return [(one.resource, one._selection["field_selector"], one._selection["namespace"]) for one in found]
 
 
 async def test_each_object_has_a_watch_by_its_name_that_wakes_the_source() -> None:

@@ -7,9 +7,8 @@ import pytest
 
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError, Unreachable
-from muster.model.findings import Reason, Severity
+from muster.model.findings import Reason, Severity, Validation
 from muster.model.objects import InvalidObjectError
-from muster.model.strictness import Validation
 from tests.support.cases import cases
 from tests.support.manifests.observed import (
     JSON,

@@ -8,9 +8,8 @@ import pytest
 from muster.admitters import Admitter
 from muster.gangs.intent import Defaults
 from muster.kube.errors import ApiError
-from muster.model.findings import Reason, Severity
+from muster.model.findings import Reason, Severity, Validation
 from muster.model.names import HOLD, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
-from muster.model.strictness import Validation
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import named
 from tests.support.cases import cases

@@ -18,7 +18,7 @@ from tests.support.cases import cases
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.manifests.observed import JSON, as_json, pod, ray_cluster, ray_owner
 from tests.support.webhook.admission_reviews import Reader, knowing, review
-from webhook.metrics import Metrics
+from webhook.metrics import ReviewMetrics
 from webhook.server.app import make_handler
 from webhook.server.limits import Limits, ReviewLimits
 
@@ -54,7 +54,7 @@ def registry() -> CollectorRegistry:
 
 def serving(reader: Reader, registry: CollectorRegistry, limits: Limits) -> Http:
     """A client of a server, both started by `async with`; its content type is JSON unless it says otherwise."""
-    handler = make_handler(knowing(reader).cache, Metrics(registry), ReviewLimits(limits))
+    handler = make_handler(knowing(reader).cache, ReviewMetrics(registry), ReviewLimits(limits))
     return TestClient(RawTestServer(handler), headers={"Content-Type": "application/json"})
 
 

@@ -22,7 +22,7 @@ from tests.support.faults.apiserver import eventually
 from tests.support.faults.loop_clock import LoopClock
 from tests.support.manifests.observed import JSON, as_json, pod, ray_cluster, ray_owner
 from tests.support.webhook.admission_reviews import Reader, knowing, review
-from webhook.metrics import Metrics
+from webhook.metrics import ReviewMetrics
 from webhook.server.app import make_handler
 from webhook.server.limits import Limits, ReviewLimits
 from webhook.server.listener import Listener, Patience
@@ -136,7 +136,7 @@ async def house(
     reader = reader or Reader()
     reader.objects["rayclusters/demo"] = ray_cluster()
     reviews = ReviewLimits(limits or LIMITS)
-    handler = make_handler(knowing(reader).cache, Metrics(CollectorRegistry()), reviews)
+    handler = make_handler(knowing(reader).cache, ReviewMetrics(CollectorRegistry()), reviews)
     context = server_context(CERTIFICATES.pair)
     listener = Listener(handler, lambda: context, connections=connections, patience=patience or PATIENCE)
     _, port = await listener.start("127.0.0.1", 0)

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 
-from muster.kube.slices import SLICE, Turns, in_slices
+from muster.kube.concurrency import SLICE, TimeSlice, in_slices
 
 
 async def test_others_have_their_turn_whenever_a_slice_is_used_up() -> None:
@@ -38,11 +38,11 @@ async def test_whoever_has_used_less_than_a_slice_keeps_the_turn() -> None:
             await asyncio.sleep(0)
 
     task = asyncio.create_task(other())
-    turns = Turns(lambda: used)
+    slice_ = TimeSlice(lambda: used)
     had = []
     for _ in range(6):
         used += 0.4 * SLICE
-        await turns.give()
+        await slice_.rest()
         had.append(others)
     task.cancel()
     assert had == [0, 0, 1, 1, 1, 2]
@@ -52,12 +52,12 @@ async def test_those_who_share_a_slice_use_no_more_than_one_in_a_turn() -> None:
     """Sixteen workers may each have a gang to look at."""
     used, turn = 0.0, 0
     in_turn: dict[int, int] = {}
-    turns = Turns(lambda: used)
+    slice_ = TimeSlice(lambda: used)
 
     async def worker() -> None:
         nonlocal used
         for _ in range(3):
-            await turns.give()
+            await slice_.rest()
             in_turn[turn] = in_turn.get(turn, 0) + 1
             used += 0.6 * SLICE
             await asyncio.sleep(0)
