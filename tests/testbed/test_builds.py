@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hack.testbed import TestbedError, build, ports, toolchain
-from hack.testbed.part import Part
+from hack.testbed import TestbedError, build, toolchain
 from hack.testbed.parts import PARTS, select
-from hack.testbed.ports import check_free, free_port
+from hack.testbed.ports import check_free
 
 pytestmark = pytest.mark.long
 
@@ -29,25 +28,13 @@ def _ignore(_line: str) -> None:
     pass
 
 
-def test_finished_binary_is_trusted(tmp_path: Path) -> None:
-    assert build.is_finished(_finished(tmp_path))
-
-
-def test_binary_without_its_record_is_built_again(tmp_path: Path) -> None:
+def test_a_binary_is_trusted_only_whole(tmp_path: Path) -> None:
     binary = _finished(tmp_path)
-    binary.with_name("program.json").unlink()
-    assert not build.is_finished(binary)
-
-
-def test_truncated_binary_is_built_again(tmp_path: Path) -> None:
-    binary = _finished(tmp_path)
-    binary.write_bytes(b"prog")
-    assert not build.is_finished(binary)
-
-
-def test_binary_of_the_right_size_and_other_bytes_is_built_again(tmp_path: Path) -> None:
-    binary = _finished(tmp_path)
-    binary.write_bytes(b"pr0gram")
+    assert build.is_finished(binary)
+    for content in (b"prog", b"pr0gram"):
+        _finished(tmp_path).write_bytes(content)
+        assert not build.is_finished(binary)
+    _finished(tmp_path).with_name("program.json").unlink()
     assert not build.is_finished(binary)
 
 
@@ -56,13 +43,6 @@ def test_what_changes_a_binary_changes_its_place(tmp_path: Path) -> None:
     apiserver = build.binary_path(PARTS["kube-apiserver"], go)
     assert apiserver != build.binary_path(PARTS["kube-apiserver"], toolchain.Go("1.26.7", tmp_path))
     assert apiserver.parent != build.binary_path(PARTS["etcd"], go).parent, "other ldflags, other folder"
-
-
-def test_program_that_does_not_compile_names_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MUSTER_CACHE", str(tmp_path))
-    part = Part(name="nonsense", family="helm", package="helm.sh/helm/v4/cmd/nonsense")
-    with pytest.raises(TestbedError, match=r"nonsense does not compile; log: .*build-nonsense\.log"):
-        build.binaries([part], _ignore)
 
 
 def test_full_disk_is_told_before_the_compiler_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,17 +77,6 @@ def test_taken_port_is_named_with_its_user() -> None:
         port = server.getsockname()[1]
         with pytest.raises(TestbedError, match=f"^port {port} of 127.0.0.1 is taken, etcd needs it: stop .*$"):
             check_free(port, "etcd")
-
-
-def test_port_is_not_given_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MUSTER_CACHE", str(tmp_path))
-    given = [free_port() for _ in range(30)]
-    assert len(set(given)) == 30
-    assert all(ports.service_range(port).startswith("127.") for port in given)
-
-
-def test_addon_brings_what_it_needs() -> None:
-    assert [part.name for part in select(["trainer"]) if part.addon] == ["jobset", "trainer"]
 
 
 @pytest.mark.parametrize("other", ["training", "mpi"])

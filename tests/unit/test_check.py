@@ -1,20 +1,15 @@
 """`make test` runs every test, and its end says which failed and what was left out."""
 
-import json
-import os
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from hack.check import LEFT_OUT, SMOKE, lanes, main, parts, quick, run, unbuilt
+from hack.check import LEFT_OUT, SMOKE, main, parts, quick, run, unbuilt
 from hack.part import Part
 from hack.testbed.build import binary_path, finish
-from hack.testbed.costs import COSTS, START
-from hack.testbed.parts import PARTS, select
+from hack.testbed.parts import select
 from hack.testbed.toolchain import find_go
-from tests.support.examples import examples
 
 _ROOT = Path(__file__).parents[2]
 _SOME = """
@@ -75,30 +70,6 @@ def test_a_part_without_any_test_has_failed(capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out.splitlines()[-1].startswith("== empty failed (5) in ")
 
 
-def test_all_passed_when_each_part_has(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run([Part("good", [], [_written("good", "def test_passes(): ...")])])
-    assert capsys.readouterr().out.splitlines()[-1].startswith("== good passed in ")
-
-
-def test_what_is_left_to_test_all_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    file = _written("some", "def test_passes(): ...\ndef test_long(): ...\ndef test_long_too(): ...\n")
-    assert run([Part("good", ["-k", "not long"], [file]), Part("all", [], [file])])
-    said = "== left to `make test-all`: 2 tests, marked `long` or of programs that are not built"
-    assert said in capsys.readouterr().out.splitlines()
-
-
-def test_the_table_shows_what_was_spent_on_what(capsys: pytest.CaptureFixture[str]) -> None:
-    lines = [["etcd", 2], ["kube-apiserver", 30], ["kwok", 1], ["kuberay", 4], ["volcano-scheduler", 5]]
-    lines += [["muster-controller-1", 6], [START, 0], [START, 0]]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    file = _written("some", f"import os, pathlib\ndef test(): pathlib.Path(os.environ[{COSTS!r}]).write_text({text!r})")
-    assert run([Part("good", [], [file])])
-    heading, row, *_ = [line.split() for line in capsys.readouterr().out.splitlines()][-5:]
-    found = dict(zip([word for word in heading if word != "s"], row, strict=True))
-    spent = {"etcd": "2", "apiserver": "30", "kubernetes": "1", "operators": "9", "muster": "6", "starts": "2"}
-    assert {name: found[name] for name in spent} == spent
-
-
 @pytest.fixture
 def _checkout(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(_ROOT)
@@ -125,58 +96,6 @@ def test_long_tests_alone_are_left_to_test_all() -> None:
 
 
 @pytest.mark.usefixtures("_checkout")
-@pytest.mark.parametrize(
-    ("what", "said", "drawn"),
-    [("quick", None, 25), ("quick", "few", 25), ("quick", "all", 100), ("test", None, 25), ("all", None, 100)],
-)
-def test_what_one_runs_all_day_draws_a_quarter_of_the_examples(
-    monkeypatch: pytest.MonkeyPatch, what: str, said: str | None, drawn: int
-) -> None:
-    # So that what the command sets is taken back.
-    monkeypatch.setenv("MUSTER_EXAMPLES", said or "")
-    if said is None:
-        monkeypatch.delenv("MUSTER_EXAMPLES")
-    monkeypatch.setattr("sys.argv", ["check", what])
-    monkeypatch.delenv("MUSTER_WITHOUT_NODE", raising=False)
-    monkeypatch.setattr("hack.check.unbuilt", list)
-    for name in ("binaries", "schemas"):
-        monkeypatch.setattr(f"hack.check.{name}", lambda *_: None)
-    seen: list[int] = []
-
-    def pass_all(_: Sequence[Part]) -> bool:
-        seen.extend([examples(100), examples(1)])
-        return True
-
-    monkeypatch.setattr("hack.check.run", pass_all)
-    with pytest.raises(SystemExit):
-        main()
-    assert seen == [drawn, 1]
-
-
-@pytest.mark.parametrize(("target", "drawn"), [("check", "unsaid"), ("test", "unsaid"), ("test-all", "all")])
-def test_make_says_how_many_examples_are_drawn(tmp_path: Path, target: str, drawn: str) -> None:
-    """With another Python, which does nothing but say what it was asked for."""
-    python = tmp_path / "python"
-    python.write_text('#!/bin/sh\n[ "$2 $3" = "hack.check quick" ] && echo "${MUSTER_EXAMPLES-unsaid}"; exit 0\n')
-    python.chmod(0o755)
-    (tmp_path / "site").mkdir()
-    for name in ("pip", "site/bin"):
-        (tmp_path / name).symlink_to(tmp_path if name.endswith("bin") else python)
-    asked = ["make", "--silent", target, f"BIN={tmp_path}", f"VENV={tmp_path}", f"PYTHON={python}"]
-    environment = {name: text for name, text in os.environ.items() if name not in ("MUSTER_EXAMPLES", "MAKEFLAGS")}
-    done = subprocess.run(asked, cwd=_ROOT, env=environment, capture_output=True, text=True, check=True)
-    assert [line for line in done.stdout.splitlines() if not line.startswith("== ")] == [drawn]
-
-
-@pytest.mark.usefixtures("_checkout")
-def test_the_port_of_the_mpi_operator_is_wanted_once_at_a_time() -> None:
-    """Parts of one lane run one after another, and each part is in one lane."""
-    found = [[part.name for part in lane] for lane in lanes(parts())]
-    assert ["operators", "conformance"] in found
-    assert sorted(name for lane in found for name in lane) == sorted(part.name for part in parts())
-
-
-@pytest.mark.usefixtures("_checkout")
 def test_the_real_node_alone_can_be_left_out() -> None:
     """By no pytest without paths, which would run every test there is."""
     assert all(part.paths for part in parts(node=False))
@@ -193,14 +112,6 @@ def _build_all() -> None:
         partial = binary.with_name("partial")
         partial.touch()
         finish(partial, binary)
-
-
-def test_both_ways_to_start_the_training_operator_share_a_program() -> None:
-    """Nothing builds one for `training-mpi` alone, but a test that adds it."""
-    go = find_go()
-    assert binary_path(PARTS["training-mpi"], go) == binary_path(PARTS["training"], go)
-    facts = [(part.family, part.package, part.ldflags) for part in (PARTS["training-mpi"], PARTS["training"])]
-    assert facts[0] == facts[1]
 
 
 def test_what_is_not_built_is_known_by_its_programs() -> None:

@@ -49,20 +49,6 @@ def test_a_block_ends_with_a_judgement(record: Record, judge: Judge) -> None:
         _too_much(record)
 
 
-def test_a_block_that_fails_says_why_and_no_more(record: Record, judge: Judge) -> None:
-    with pytest.raises(ValueError, match="its own"), judge.on_duty():
-        _fails(record)
-
-
-def test_what_a_fixture_has_opened_is_judged_with_the_test_and_not_when_it_is_closed(
-    record: Record, judge: Judge
-) -> None:
-    with judge.on_duty():
-        with pytest.raises(AssertionError, match=ABOVE), judged_with_the_test():
-            _too_much(record)
-        _too_much(record, "later")
-
-
 def test_what_one_test_has_done_does_not_fail_the_next_one_with_the_same_scene(record: Record, judge: Judge) -> None:
     with judge.on_duty():
         with pytest.raises(AssertionError, match=ABOVE), judged_with_the_test():

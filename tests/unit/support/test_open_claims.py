@@ -9,7 +9,6 @@ import pytest
 from muster.model.names import (
     ADMITTED,
     ADMITTED_FOR,
-    ADMITTER,
     GANG,
     GANG_SPEC,
     GATE,
@@ -166,20 +165,6 @@ def test_a_queue_above_has_a_limit_too() -> None:
     assert opened_above(record.states)[0] == ['at version 10 b opened: cpu 5 of the 4 that queue "parent" has']
 
 
-@pytest.mark.parametrize("how", ["gone", "succeeded"])
-def test_a_workload_that_has_ended_holds_what_still_runs(how: str) -> None:
-    record = Record()
-    started(record, "a", 4)
-    if how == "gone":
-        record.gone(RAY_CLUSTERS, "a")
-    else:
-        record.workload("a", conditions=[{"type": "Succeeded", "status": "True"}])
-    started(record, "b", 3)
-    assert opened_above(record.states) == ([], 2)
-    started(record, "c", 1)
-    assert opened_above(record.states)[0] == ['at version 13 c opened: cpu 5 of the 4 that queue "q" has']
-
-
 @pytest.mark.parametrize(
     ("said", "seconds", "found"),
     [
@@ -199,38 +184,6 @@ def test_who_finds_no_node_is_soft_after_as_long_as_its_queue_says(
     assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == found
 
 
-def test_above_its_own_queue_nothing_open_is_soft() -> None:
-    record = Record(capability=9)
-    record.queue(9, "q", "parent")
-    record.queue(4, "parent")
-    started(record, "a", 3, node="")
-    record.passes(310)
-    started(record, "b", 2)
-    assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == [
-        'cpu 5 of the 4 that queue "parent" has'
-    ]
-
-
-def test_a_pod_that_is_being_deleted_counts_until_it_is_gone_but_for_those_that_come_in_its_place() -> None:
-    record = Record(capability=2)
-    started(record, "a", 1)
-    record.pod("a", 1, held=True)
-    record.pod("a", 1)
-    record.pod("a", 1, deleted=True)
-    record.pod("a", 2, held=True)
-    record.pod("a", 2)
-    record.pod("a", 2, deleted=True)
-    assert opened_above(record.states)[0] == []
-    started(record, "b", 1)
-    assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == [
-        'cpu 4 of the 2 that queue "q" has'
-    ]
-    record.gone(PODS, "a-1")
-    record.gone(PODS, "a-2")
-    started(record, "c", 1)
-    assert len(opened_above(record.states)[0]) == 2
-
-
 @pytest.mark.parametrize(
     ("said", "priority", "finds"), [("lower-priority", 5, 0), ("lower-priority", 0, 1), ("", 5, 1)]
 )
@@ -243,31 +196,12 @@ def test_lower_priorities_are_left_out_where_the_queue_says_so(said: str, priori
     assert len(opened_above(record.states)[0]) == finds
 
 
-@pytest.mark.parametrize(("seconds", "finds"), [(2, 0), (20, 1)])
-def test_a_queue_that_was_lowered_counts_when_muster_must_have_heard(seconds: int, finds: int) -> None:
-    record = Record(capability=8)
-    started(record, "a", 3)
-    record.queue(4)
-    record.passes(seconds)
-    started(record, "b", 2)
-    assert len(opened_above(record.states)[0]) == finds
-
-
 def test_an_owner_that_is_not_on_record_is_no_acquittal() -> None:
     record = Record()
     record.pod("a", held=True)
     record.group("a", 3)
     with pytest.raises(AssertionError, match="the owner of a is not on record"):
         opened_above([seen for seen in record.states if seen.resource != RAY_CLUSTERS])
-
-
-def test_what_pods_really_ask_for_is_claimed_when_they_have_crashed() -> None:
-    record = Record()
-    record.workload("a")
-    record.pod("a", held=True)
-    record.group("a", 2, needs=3)
-    started(record, "b", 2)
-    assert opened_above(record.states)[0] == ['at version 7 b opened: cpu 5 of the 4 that queue "q" has']
 
 
 @pytest.mark.parametrize(("minimum", "other", "finds"), [(3, 2, 1), (2, 2, 0)])
@@ -307,21 +241,6 @@ def test_a_pod_group_of_coscheduling_asks_for_its_resources_itself() -> None:
     assert opened_above(record.states) == (['at version 5 a opened: cpu 5 of the 4 that queue "its-own" has'], 1)
 
 
-def test_where_the_scheduler_bounds_no_queue_a_claim_stays_hard() -> None:
-    record = Record()
-    record.workload("a")
-    record.pod("a", held=True)
-    record.native_group("a", 3)
-    record.pod("a", node="")
-    record.passes(310)
-    record.workload("b")
-    record.pod("b", held=True)
-    record.native_group("b", 2)
-    assert [words.partition("opened: ")[2] for words in opened_above(record.states)[0]] == [
-        'cpu 5 of the 4 that queue "q" has'
-    ]
-
-
 @pytest.mark.parametrize(("said", "priority", "finds"), [({}, 5, 1), ({"preemption": "lower-priority"}, 5, 0)])
 def test_a_queue_of_musters_own_says_in_fields_what_volcanos_says_in_annotations(
     said: dict[str, str], priority: int, finds: int
@@ -336,18 +255,6 @@ def test_a_queue_of_musters_own_says_in_fields_what_volcanos_says_in_annotations
     assert len(opened_above(record.states)[0]) == finds
 
 
-@pytest.mark.parametrize(("native", "policy"), [(True, "PreemptLowerPriority"), (False, "Never")])
-def test_claims_are_left_out_only_for_a_gang_for_which_volcano_evicts_others(policy: str, *, native: bool) -> None:
-    record = Record()
-    record.states.clear()
-    record.gang_queue(4, preemption="lower-priority")
-    started(record, "a", 3)
-    record.workload("b")
-    record.pod("b", held=True, priority=5, preemptionPolicy=policy)
-    (record.native_group if native else record.group)("b", 2)
-    assert len(opened_above(record.states)[0]) == 1
-
-
 @pytest.mark.parametrize(("mode", "acts"), [("queue", 2), ("assemble", 0), ("off", 0)])
 @pytest.mark.parametrize("own", [True, False])
 def test_where_nobody_waits_for_room_what_is_opened_is_no_act(mode: str, acts: int, *, own: bool) -> None:
@@ -359,18 +266,6 @@ def test_where_nobody_waits_for_room_what_is_opened_is_no_act(mode: str, acts: i
     started(record, "b", 2)
     above, judged = opened_above(record.states)
     assert (len(above), judged) == (acts // 2, acts)
-
-
-def test_what_kueue_has_admitted_is_no_act_and_counts_for_the_others() -> None:
-    record = Record()
-    record.workload("a")
-    record.pod("a", held=True)
-    record.group("a", 5)
-    record.states[-1].object["metadata"]["annotations"][ADMITTER] = "kueue"
-    record.pod("a")
-    assert opened_above(record.states) == ([], 0)
-    started(record, "b", 1)
-    assert opened_above(record.states)[0] == ['at version 8 b opened: cpu 6 of the 4 that queue "q" has']
 
 
 def test_a_pod_group_that_is_not_on_record_is_no_acquittal() -> None:

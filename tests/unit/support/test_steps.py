@@ -27,22 +27,6 @@ def test_ten_times_the_usual_work_is_too_much(work: Work, usual: Work | None, sa
     assert too_much(work, usual) == said
 
 
-@cases(
-    "work, waited, said",
-    ("a few seconds more", Work(3, 28), Work(5, 5), ""),
-    ("others changed something forty times", Work(3, 60), Work(5, 40), ""),
-    ("calls, which nobody's changes explain", Work(60, 3), Work(5, 60), "60 calls where 3 are usual"),
-    ("ten looks a second", Work(3, 100), Work(10, 20), "100 looks where 3 are usual"),
-)
-def test_what_grows_with_the_time_that_was_waited_is_no_more_work(work: Work, waited: Work, said: str) -> None:
-    assert too_much(work, Work(3, 3), waited) == said
-
-
-def test_a_count_that_starts_over_is_taken_as_it_is() -> None:
-    """As that of an apiserver that was restarted."""
-    assert Work(5, 30).since(Work(100, 20)) == Work(5, 10)
-
-
 class _Counts:
     """The API of a testbed whose apiserver counts as many calls of muster's as the test says."""
 
