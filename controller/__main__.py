@@ -6,18 +6,18 @@ import argparse
 import asyncio
 import logging
 import sys
-import time
 import uuid
 from dataclasses import dataclass
 from functools import partial
 
 import muster
 from controller.apiserver import LiveReader, Writer
-from controller.events import Announcer, maker_of_job
+from controller.delays import Clock
+from controller.events import Announcer
 from controller.history import HistoryStore
 from controller.metrics import Metrics, TermMetrics
 from controller.reconciler import Reconciler
-from controller.term import Clock, Term
+from controller.term import Term
 from muster.cluster.cluster import Cluster
 from muster.cluster.nodes import NodeWatch
 from muster.gangs.intent import Defaults
@@ -196,7 +196,8 @@ async def _lead(parts: _Parts) -> None:
     logger.info("started leading", extra={"event": "controller.leading"})
     cluster = parts.cluster
     writer = Writer(parts.client, parts.elector.alone_for)
-    announcer = Announcer(writer, parts.instance, partial(maker_of_job, parts.client))
+    reads = LiveReader(parts.client)
+    announcer = Announcer(writer, reads, parts.instance)
     store = HistoryStore(
         parts.client, writer, namespace=parts.namespace, name=parts.history, starts=parts.metrics.start_errors
     )
@@ -205,10 +206,10 @@ async def _lead(parts: _Parts) -> None:
         cluster,
         parts.queue,
         writer,
-        LiveReader(parts.client),
+        reads,
         announcer,
         parts.metrics,
-        Clock(time.monotonic, time.time),
+        Clock(),
         parts.defaults,
         store.history,
     )

@@ -145,7 +145,8 @@ async def open_gates(term: Term, work: Work, *, tried: bool = False) -> None:
             return
         if len(opens.members) > 1 and not tried:
             await try_gates(term, opens.members, expects)
-        term.evictions.opened(work.key, await take_off(term, opens.members, expects))
+        opened = await take_off(term, opens.members, expects)
+        term.evictions.opened(work.key, opened, term.clock.now())
         if expects.units:
             snapshot = work.snapshot
             seen = (

@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from controller.delays import Clock
 from muster.admitters import Admitter
 from muster.cluster.stores import view_of
 from muster.kube.concurrency import in_slices
@@ -222,15 +223,15 @@ class AdmissionQueue:
     """The gangs that hold and those that wait; every gang that a change may concern is added to the work queue.
 
     Gangs that may start or grow are reconciled at once; for the others only the message changes, and their turn comes
-    later. `now` gives the time of day in seconds, without leaps.
+    later.
     """
 
-    def __init__(self, queue: WorkQueue[GangKey], sweeps: Sweeps, now: Callable[[], float]) -> None:
+    def __init__(self, queue: WorkQueue[GangKey], sweeps: Sweeps, clock: Clock) -> None:
         self.ledger = Ledger()
         self.lost = LostGangs(queue, sweeps)
         self._queue = queue
         self._sweeps = sweeps
-        self._now = now
+        self._clock = clock
         self._growing = GrowthQueue()
         # Gangs that are reconciled because they may grow: the queue that changed, and the places that had their turn.
         self._turns_to_grow: dict[GangKey, tuple[str, Mapping[str, Order]]] = {}
@@ -258,7 +259,7 @@ class AdmissionQueue:
 
     def enter(self, snapshot: GangSnapshot, expects: Expectations, *, may_grow: bool = True) -> GangPlan:
         """Enter the gang as it stands, without waking other gangs."""
-        plan = plan_gang(snapshot, self.ledger, expects, now=self._now(), may_grow=may_grow)
+        plan = plan_gang(snapshot, self.ledger, expects, now=self._clock.now(), may_grow=may_grow)
         self._growing.enter(snapshot.key, plan.growth)
         self.lost.note(snapshot.key, queue_held(snapshot) if plan.lost else None)
         return plan
@@ -310,7 +311,7 @@ class AdmissionQueue:
             return queue_not_found(snapshot.intent.queue)
         if snapshot.admitter is not Admitter.LEDGER and not scheduler_of(snapshot).enforces_limits:
             return None
-        return self.ledger.refusal(candidate(snapshot, snapshot.record), self._now())
+        return self.ledger.refusal(candidate(snapshot, snapshot.record), self._clock.now())
 
     def leave(self, key: GangKey) -> None:
         """Remove the gang, and wake the gangs that waited with it."""
@@ -332,7 +333,7 @@ class AdmissionQueue:
         with _for_its_own_gangs(queue):
             competing = self.ledger.competing(queue)
             self._status_updates.touch(competing)
-            startable = self.ledger.newly_startable(queue, self._now())
+            startable = self.ledger.newly_startable(queue, self._clock.now())
             if startable is None:
                 return
             for gang in dict.fromkeys(key.gang for key in startable):
@@ -342,7 +343,7 @@ class AdmissionQueue:
 
     def _let_grow(self, queue: str, passed: Mapping[str, Order] | None = None, *, but: GangKey | None = None) -> None:
         """Reconcile the first gang that may grow now; what it leaves the next one gets when it has been looked at."""
-        turn = self._growing.first(self.ledger.outcome(queue, self._now()), passed=passed, but=but)
+        turn = self._growing.first(self.ledger.outcome(queue, self._clock.now()), passed=passed, but=but)
         if turn is not None:
             self._turns_to_grow[turn.gang] = queue, turn.passed
             self._queue.add(turn.gang)
@@ -352,7 +353,7 @@ class AdmissionQueue:
         self._sweeps.add(self.wake_all, self._wake_each())
 
     def _wake_each(self) -> Iterator[None]:
-        for queue in self.ledger.changed_subtrees(self._now()):
+        for queue in self.ledger.changed_subtrees(self._clock.now()):
             self.wake(queue)
             yield
 
@@ -365,7 +366,7 @@ class AdmissionQueue:
 
         Called about every second: a gang may run longer than was expected, and others may start for that.
         """
-        if self.ledger.next_moment() <= self._now():
+        if self.ledger.next_moment() <= self._clock.now():
             self.wake_all()
         for key in self._status_updates.due(self.ledger.next_waiting):
             # A wave has no words of its own.

@@ -17,8 +17,18 @@ from muster.cluster.alive import has_living_owner
 from muster.cluster.stores import KUEUE_WORKLOADS
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.kube.listing import list_all
-from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, decode, is_true
+from muster.kube.events import Regarding
+from muster.kube.listing import list_all, list_objects
+from muster.model.objects import (
+    Condition,
+    InvalidObjectError,
+    Job,
+    LocalObject,
+    ObjectMeta,
+    OwnerReference,
+    decode,
+    is_true,
+)
 from muster.model.resource import JOBS, Resource
 
 _LONGEST_WRITE = 10.0
@@ -148,6 +158,12 @@ class LiveReader:
             deadline=_SECONDS,
         )
         return found.items
+
+    async def maker_of_job(self, job: Regarding) -> OwnerReference | None:
+        """Return the controller of a Job, a CronJob for example; None where it has none, or is gone."""
+        named = f"metadata.name={job.name}"
+        found = await list_objects(self._client, JOBS, Job, namespace=job.namespace, field_selector=named)
+        return next((one.metadata.controller for one in found if one.metadata.uid == job.uid), None)
 
     async def still_admitted(self, workload: KueueWorkload) -> bool:
         """Return whether Kueue still admits the Workload.

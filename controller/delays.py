@@ -1,4 +1,4 @@
-"""Delays: of the reconcile of a gang that has changed, and of the replacements of evicted pods.
+"""The clock, and the delays of reconciles of a gang that has changed and of replacements of evicted pods.
 
 To look at a gang takes as long as it has pods, and each of its pods changes some times on its way: a gang of 4,000
 would be looked at 20,000 times, for minutes of a core. So a large one is left alone for a moment after each look,
@@ -14,7 +14,8 @@ as they are there (`Evictions`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -24,6 +25,26 @@ from muster.model.names import GANG, GROUP_NAME
 from muster.model.pods import Pod
 from muster.planning.snapshot import Pause
 from muster.queueing.ledger import GangKey
+
+
+class Clock:
+    """The time, in seconds."""
+
+    def __init__(self) -> None:
+        self._begin = self.wall() - self.monotonic()
+
+    def now(self) -> float:
+        """Return the time of day as the term began, carried on by a clock that never leaps."""
+        return self._begin + self.monotonic()
+
+    def monotonic(self) -> float:
+        """Return the time of a clock that never leaps."""
+        return time.monotonic()
+
+    def wall(self) -> float:
+        """Return the time of day, with which times that others have written are compared."""
+        return time.time()
+
 
 # Pods of a gang that is looked at whenever something changes.
 _SMALL = 50
@@ -41,11 +62,10 @@ class _Looked(NamedTuple):
 
 
 class Pace:
-    """For how long changes of gangs can wait; `clock` never goes back."""
+    """For how long changes of gangs can wait; `now` never goes back."""
 
-    def __init__(self, cluster: Cluster, clock: Callable[[], float]) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._clock = clock
         self._looked: dict[GangKey, _Looked] = {}
         # When each would be at rest, had its looks come one by one.
         self._at_rest: dict[GangKey, float] = {}
@@ -55,9 +75,8 @@ class Pace:
         """Of how many large gangs something is remembered."""
         return len(self._looked)
 
-    def record(self, key: GangKey, pods: int, *, needed: int = 0) -> None:
+    def record(self, key: GangKey, pods: int, now: float, *, needed: int = 0) -> None:
         """Note a look at a gang with so many pods; `needed` is how many it waits for, 0 where it waits for none."""
-        now = self._clock()
         if len(self._at_rest) >= _REMEMBERED:
             self._at_rest = {one: rest for one, rest in self._at_rest.items() if rest > now}
         self._at_rest[key] = max(self._at_rest.get(key, now), now) + _BETWEEN
@@ -66,9 +85,9 @@ class Pace:
         else:
             self._looked[key] = _Looked(now + min(pods * _EACH, _LONGEST), needed)
 
-    def delay(self, key: GangKey) -> float:
+    def delay(self, key: GangKey, now: float) -> float:
         """The seconds for which a change of the gang can wait."""
-        now, last = self._clock(), self._looked.get(key)
+        last = self._looked.get(key)
         busy = self._at_rest.get(key, now) - now - _BETWEEN * _IN_A_ROW
         if last is None or (last.needed and len(self._cluster.pods_of(key)) >= last.needed):
             return max(0.0, busy)
@@ -106,10 +125,9 @@ class _Evicted:
 
 
 class Evictions:
-    """The gangs that have just lost pods to the scheduler; `clock` never goes back, in seconds."""
+    """The gangs that have just lost pods to the scheduler; `now` never goes back, in seconds."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._gangs: dict[GangKey, _Evicted] = {}
         self._unplaced: set[GangKey] = set()
 
@@ -122,12 +140,12 @@ class Evictions:
         """Note whether an admitted gang waits for its first node: the room may have been made for it."""
         (self._unplaced.add if waits else self._unplaced.discard)(key)
 
-    def note(self, change: Change[Pod]) -> None:
+    def note(self, change: Change[Pod], now: float) -> None:
         """See a pod come, change or go."""
         pod = change.object
         if GANG not in pod.metadata.labels:
             return
-        uid, now = pod.metadata.uid, self._clock()
+        uid = pod.metadata.uid
         if not _evicted(pod):
             if change.new is None and (of := self._gangs.get(_gang(pod))) is not None:
                 # However long a gang is never calm, of pods that are gone nothing is kept.
@@ -151,27 +169,26 @@ class Evictions:
             known.since = now
         known.until = now + known.wait
 
-    def wait(self, key: GangKey) -> float:
+    def wait(self, key: GangKey, now: float) -> float:
         """Seconds for which the gang's new members are to wait, as far as that is known now; 0 for not at all."""
         known = self._gangs.get(key)
         if known is None:
             return 0.0
-        now = self._clock()
         waits = known.leaving and now < known.since + _LONGEST_FOR_LEAVING
         left = known.wait if waits else known.until - now
         if -_LONGEST_FOR_OTHERS < left <= 0 and any(other != key for other in self._unplaced):
             return _LOOK_AGAIN
         return max(0.0, left)
 
-    def pause(self, key: GangKey) -> Pause:
+    def pause(self, key: GangKey, now: float) -> Pause:
         """The new members of the gang that are to wait now."""
-        if self.wait(key) <= 0:
+        if self.wait(key, now) <= 0:
             return Pause.NONE
         return Pause.ALL if self._gangs[key].again else Pause.SURPLUS
 
-    def opened(self, key: GangKey, uids: Iterable[str]) -> None:
+    def opened(self, key: GangKey, uids: Iterable[str], now: float) -> None:
         """Note which members of the gang have just been opened: during a pause these are the ones that did not wait."""
-        if self.pause(key) is not Pause.NONE:
+        if self.pause(key, now) is not Pause.NONE:
             self._gangs[key].hurried.update(uids)
 
     def forget(self, key: GangKey) -> None:

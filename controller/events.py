@@ -11,16 +11,12 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
-from controller.apiserver import NotLeaderError, Writer
+from controller.apiserver import LiveReader, NotLeaderError, Writer
 from muster.cluster.owners import tellable
-from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.events import EventSource, Regarding
-from muster.kube.listing import list_objects
-from muster.model.objects import Job, OwnerReference
 from muster.model.resource import EVENTS, JOBS
 
 logger = logging.getLogger(__name__)
@@ -77,12 +73,6 @@ class Budgets:
         return not self._budgets.setdefault(uid, Budget(GANG_PER_SECOND, GANG_AT_ONCE)).take(now)
 
 
-async def maker_of_job(client: Client, job: Regarding) -> OwnerReference | None:
-    """The controller of a Job, a CronJob for example; None where it has none, or is gone. Raises ApiError."""
-    found = await list_objects(client, JOBS, Job, namespace=job.namespace, field_selector=f"metadata.name={job.name}")
-    return next((one.metadata.controller for one in found if one.metadata.uid == job.uid), None)
-
-
 @dataclass(frozen=True, slots=True)
 class _Saying:
     """An event that is to be written: about what, when it was said (seconds since 1970), and what.
@@ -102,15 +92,13 @@ class _Saying:
 class Announcer:
     """Events on their way; `instance` names this process in them.
 
-    `maker_of` finds the controller of a Job, and raises ApiError: its user wrote a CronJob.
+    `reads` finds the controller of a Job: its user wrote a CronJob.
     """
 
-    def __init__(
-        self, writer: Writer, instance: str, maker_of: Callable[[Regarding], Awaitable[OwnerReference | None]]
-    ) -> None:
+    def __init__(self, writer: Writer, reads: LiveReader, instance: str) -> None:
         self._writer = writer
+        self._reads = reads
         self._source = EventSource(REPORTING_CONTROLLER, instance, "GangScheduling")
-        self._maker_of = maker_of
         # By namespace: each has its turn, so that one with many events does not delay those of others.
         self._pending: OrderedDict[str, deque[_Saying]] = OrderedDict()
         self._budget = Budget(_PER_SECOND, _AT_ONCE)
@@ -187,7 +175,7 @@ class Announcer:
         """Tell the owner of a Job, too."""
         job = saying.regarding
         try:
-            maker = await self._maker_of(job)
+            maker = await self._reads.maker_of_job(job)
         except ApiError as error:
             logger.warning(
                 "cannot find the maker of Job %s/%s: %s", job.namespace, job.name, error, extra={"event": "event.maker"}

@@ -48,7 +48,7 @@ class Reconciler:
         self._touches = Touches(term)
         self._assembling = Assembling(term, self._touches)
         self._set_aside = SetAside(term)
-        self._pace = Pace(term.cluster, term.clock.now)
+        self._pace = Pace(term.cluster)
         self._counted = term.clock.now()
         self._held: dict[tuple[str, str], float] = {}
 
@@ -57,7 +57,7 @@ class Reconciler:
     def subscribe(self) -> None:
         """Hear of all changes of the cluster from now on."""
         cluster = self.term.cluster
-        cluster.pods.subscribe(self.term.evictions.note)
+        cluster.pods.subscribe(lambda change: self.term.evictions.note(change, self.term.clock.now()))
         cluster.elastic_quotas.subscribe(self._namespace_limited)
         cluster.namespaces.subscribe(self._namespace_changed)
         cluster.queues.subscribe(self.queue_changed)
@@ -71,7 +71,7 @@ class Reconciler:
     def gang_changed(self, key: GangKey) -> None:
         """Reconcile a gang that has changed."""
         self._takeover.touched(key)
-        self.term.workqueue.add_after(key, self._pace.delay(key))
+        self.term.workqueue.add_after(key, self._pace.delay(key, self.term.clock.now()))
 
     def gangs_changed(self, which: Hashable, keys: Iterable[GangKey | None]) -> None:
         """Reconcile all of these gangs, soon; None stands for one that is not concerned. `which` names them."""
@@ -218,7 +218,7 @@ class Reconciler:
         assembling = phase is Phase.ASSEMBLING
         needed = snapshot.gang.min_member if assembling and snapshot.gang is not None else 0
         pods = term.cluster.pods_of(work.key)
-        self._pace.record(work.key, len(pods) + len(snapshot.unmanaged_pods), needed=needed)
+        self._pace.record(work.key, len(pods) + len(snapshot.unmanaged_pods), term.clock.now(), needed=needed)
         if not assembling:
             self._assembling.over(work.key, expects)
         if not work.admitted:
@@ -246,7 +246,7 @@ class Reconciler:
         """Request a reconcile for when a wait is over: after evictions, or for a write that was refused."""
         term = self.term
         term.evictions.unplaced(work.key, waits=waits_for_a_node(work.snapshot, work.plan))
-        evicted = term.evictions.wait(work.key)
+        evicted = term.evictions.wait(work.key, term.clock.now())
         if evicted > 0 or work.snapshot.pause is not Pause.NONE:
             # The pause that the plan goes by may have ended since it was made.
             work.again(evicted)

@@ -14,7 +14,7 @@ from math import inf
 
 from controller.admission_queue import AdmissionQueue, Sweeps
 from controller.apiserver import LiveReader, Writer
-from controller.delays import Evictions
+from controller.delays import Clock, Evictions
 from controller.events import Announcer
 from controller.history import RunTimes
 from controller.metrics import Metrics
@@ -27,7 +27,6 @@ from muster.gangs.history import History
 from muster.gangs.intent import Defaults
 from muster.kube.workqueue import WorkQueue
 from muster.model.objects import PodGroup
-from muster.model.times import steady
 from muster.planning.candidate import queue_held
 from muster.planning.expectations import Expectations, ExpectationsByGang
 from muster.planning.phase import Phase
@@ -79,18 +78,6 @@ class Work:
         self.snapshot = replace(self.snapshot, pod_group=self.expects.written)
 
 
-class Clock:
-    """The time, in seconds.
-
-    :ivar now: gives the time of day as the term began, carried on by a clock that never leaps.
-    :ivar wall: gives the time of day, with which times that others have written are compared.
-    """
-
-    def __init__(self, monotonic: Callable[[], float], wall: Callable[[], float]) -> None:
-        self.now = steady(monotonic, wall)
-        self.wall = wall
-
-
 @dataclass(slots=True)
 class Term:
     """One leader's term."""
@@ -108,7 +95,7 @@ class Term:
     metrics: Metrics
     """The metrics of the process."""
     clock: Clock
-    """The time."""
+    """The clock."""
     defaults: Defaults
     """The settings of the installation."""
     history: History | None = None
@@ -131,10 +118,10 @@ class Term:
     """True while all gangs enter the ledger; nothing is decided before."""
 
     def __post_init__(self) -> None:
-        self.evictions = Evictions(self.clock.now)
+        self.evictions = Evictions()
         self.reporter = Reporter(self.writer, self.announcer, self.cluster)
         self.run_times = RunTimes(self.cluster, self.history)
-        self.admission = AdmissionQueue(self.workqueue, self.sweeps, self.clock.now)
+        self.admission = AdmissionQueue(self.workqueue, self.sweeps, self.clock)
         self.quota_use = QuotaUse(self.cluster, self.ledger)
 
     @property
@@ -155,7 +142,7 @@ def observe_gang(term: Term, key: GangKey) -> GangSnapshot:
         expects,
         now=term.clock.wall(),
         believed=believed,
-        pause=term.evictions.pause(key),
+        pause=term.evictions.pause(key, term.clock.now()),
     )
 
 

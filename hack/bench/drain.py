@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from controller.delays import Clock
 from hack.bench.harness import options
 from hack.bench.many import Client, Leader, filled, leader, queue
 from muster.kube.store import Change
@@ -163,13 +164,22 @@ class _Client(Client):
         return await super().list_page(*given, **more)
 
 
+class _LoopClock(Clock):
+    """The virtual time of the loop."""
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def wall(self) -> float:
+        return _STARTS + self.monotonic()
+
+
 async def _by_muster(terms: Terms) -> tuple[float, Counter[str]]:
-    loop = asyncio.get_running_loop()
     pods = [_pod(gang, member) for gang in range(terms.waiting) for member in range(_SIZE)]
     cluster = filled([], [queue("q", str(terms.slots * _SIZE))], pods)
     apiserver = _Apiserver(terms)
     client = _Client(cluster, apiserver)
-    world = leader(cluster, client, clock=loop.time, wall=lambda: _STARTS + loop.time())
+    world = leader(cluster, client, clock=_LoopClock())
     for _ in world.reconciler.prime():
         pass
     async with asyncio.TaskGroup() as group:

@@ -1,6 +1,5 @@
 """Clusters of many gangs in stores that are filled already, and a leader without an apiserver."""
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +8,12 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from controller.apiserver import LiveReader, Writer
+from controller.delays import Clock
 from controller.events import Announcer
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
 from controller.reports import LEDGER_MANAGER
-from controller.term import Clock, Term
+from controller.term import Term
 from muster.cluster.cluster import Cluster
 from muster.gangs.intent import Defaults
 from muster.kube.store import Store
@@ -271,26 +271,21 @@ def leader(
     cluster: Cluster,
     client: Client,
     *,
-    clock: Callable[[], float] = time.monotonic,
-    wall: Callable[[], float] = time.time,
+    clock: Clock | None = None,
 ) -> Leader:
     """A leader that has not looked at its cluster yet (`Reconciler.prime`)."""
-
-    async def unasked(*_: object) -> Any:  # noqa: ANN401 - never called
-        raise AssertionError
-
     as_client: Any = client
-    writer = Writer(as_client, lambda: 60.0)
+    writer, reads = Writer(as_client, lambda: 60.0), LiveReader(as_client)
     work: WorkQueue[GangKey] = WorkQueue()
-    announcer = Announcer(writer, "bench", unasked)
+    announcer = Announcer(writer, reads, "bench")
     term = Term(
         cluster,
         work,
         writer,
-        LiveReader(as_client),
+        reads,
         announcer,
         Metrics(CollectorRegistry()),
-        Clock(clock, wall),
+        clock or Clock(),
         Defaults(),
     )
     reconciler = Reconciler(term)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from muster.admitters import Admitter
-from muster.cluster.running_pods import RunningPods
+from muster.cluster.running_pods import PodRequests, RunningPods
 from muster.cluster.stores import (
     ClusterStores,
     KueueObjects,
@@ -32,8 +32,7 @@ from muster.planning.snapshot import Member
 from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
 from muster.queueing.sources import QUEUE_SOURCES, QueueSource
-from muster.resources.amounts import Resources, shared
-from muster.resources.pod_requests import pod_requests
+from muster.resources.amounts import Resources
 from muster.schedulers import SCHEDULERS, GangScheduler
 from muster.workloads import GANG_KINDS, WATCHED_KINDS, Decoded, Kind
 from muster.workloads.owners import OwnerWalk
@@ -75,12 +74,12 @@ class Cluster(ClusterStores):
         self.pod_groups.index("gang", lambda group: (gang_of_group(group),))
         self.pods.index("node", lambda pod: (pod.spec.node_name,) if pod.spec.node_name else ())
         self.pods.index("job", job_of_pod if self._asks_kueue else lambda _: ())
-        self._requests: dict[str, tuple[Pod, Resources]] = {}
+        self.requests = PodRequests()
         # By UID what `observe` has read of a living pod, for a workload of this kind and UID; good for one version of
         # the pod.
         self.members: dict[str, tuple[Kind, str, Member]] = {}
         self.pods.subscribe(self._forget_pod)
-        self.running_pods = RunningPods(self.pods, self.asked_by, begin=elastic_quotas)
+        self.running_pods = RunningPods(self.pods, self.requests, begin=elastic_quotas)
         self.nodes.subscribe(self._node_changed)
 
     def watched(self) -> list[Watched]:
@@ -154,16 +153,7 @@ class Cluster(ClusterStores):
 
         Counted once for each version: a gang of a thousand is looked at for every pod of it that comes or changes.
         """
-        return {} if self.on_no_node(pod) else self.asked_by(pod)
-
-    def asked_by(self, pod: Pod) -> Resources:
-        """The requests of a pod of the store, wherever it is; raises InvalidObjectError."""
-        known = self._requests.get(pod.metadata.uid)
-        if known is not None and known[0] is pod:
-            return known[1]
-        requests = shared(pod_requests(pod.spec, status=pod.status))
-        self._requests[pod.metadata.uid] = pod, requests
-        return requests
+        return {} if self.on_no_node(pod) else self.requests.of(pod)
 
     def on_no_node(self, pod: Pod) -> bool:
         """True if the pod names a node that does not exist: any pod may name any node. Unknown until listed."""
@@ -180,7 +170,7 @@ class Cluster(ClusterStores):
 
     def _forget_pod(self, change: Change[Pod]) -> None:
         if change.old is not None:
-            self._requests.pop(change.old.metadata.uid, None)
+            self.requests.forget(change.old)
             self.members.pop(change.old.metadata.uid, None)
 
     def _node_changed(self, change: Change[Node]) -> None:

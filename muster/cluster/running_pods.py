@@ -1,8 +1,8 @@
-"""The requests of the running pods of gangs, kept up by the events of pods: else each would have to be looked at."""
+"""The requests of pods, each counted once, and the sums of the running pods of gangs, kept up by events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
@@ -12,19 +12,40 @@ from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey
 from muster.queueing.usage import Amounts, amounts_of
-from muster.resources.amounts import Resources
+from muster.resources.amounts import Resources, shared
+from muster.resources.pod_requests import pod_requests
 from muster.resources.quantity import Quantity
 
 
+class PodRequests:
+    """The requests of the pods of the stores, each counted once for each version of the pod."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Pod, Resources]] = {}
+
+    def of(self, pod: Pod) -> Resources:
+        """The requests of a pod of a store, wherever it is; raises InvalidObjectError."""
+        known = self._known.get(pod.metadata.uid)
+        if known is not None and known[0] is pod:
+            return known[1]
+        requests = shared(pod_requests(pod.spec, status=pod.status))
+        self._known[pod.metadata.uid] = pod, requests
+        return requests
+
+    def forget(self, pod: Pod) -> None:
+        """Drop the requests of a pod that has changed, or is gone."""
+        self._known.pop(pod.metadata.uid, None)
+
+
 class RunningPods:
-    """The running pods of each gang, by namespace; `asked_by` gives what a pod asks for.
+    """The running pods of each gang, by namespace.
 
     Where nothing is known of `pods` yet it begins with the first question about a namespace, and a look at all of them.
     """
 
-    def __init__(self, pods: Stores[Pod], asked_by: Callable[[Pod], Resources], *, begin: bool) -> None:
+    def __init__(self, pods: Stores[Pod], requests: PodRequests, *, begin: bool) -> None:
         """With `begin` all namespaces are followed from now on, while there are no pods."""
-        self._asked_by = asked_by
+        self._requests = requests
         self._store = pods
         self._everywhere = begin
         self._followed: set[str] = set()
@@ -43,7 +64,7 @@ class RunningPods:
         pod = change.new
         if pod is not None and pod.running:
             with suppress(InvalidObjectError):
-                now = tuple(gangs_of_pod(pod)), amounts_of(self._asked_by(pod))
+                now = tuple(gangs_of_pod(pod)), amounts_of(self._requests.of(pod))
                 self._pods[pod.metadata.uid] = now
                 self._add(*now)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from math import ceil
 from operator import le
@@ -63,9 +62,3 @@ def durations_of(text: str) -> tuple[float, ...]:
     """Return the seconds of durations between spaces, none shorter than the one before; () for any other text."""
     found = [duration_of(part) or 0.0 for part in text.split(" ", _MOST_DURATIONS)]
     return tuple(found) if found[0] > 0 and all(map(le, found, found[1:])) else ()
-
-
-def steady(clock: Callable[[], float], wall: Callable[[], float]) -> Callable[[], float]:
-    """Return the time of day as of this call, carried on by `clock`: a leap of the wall clock is no waiting."""
-    begin = wall() - clock()
-    return lambda: begin + clock()

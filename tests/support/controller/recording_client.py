@@ -6,17 +6,18 @@ It knows nothing of Kubernetes but what the controller's own writes do to the fo
 import asyncio
 import copy
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry
 
 from controller.apiserver import LiveReader, Writer
+from controller.delays import Clock
 from controller.events import Announcer
 from controller.metrics import Metrics
 from controller.reconciler import Reconciler
-from controller.term import Clock, Term
+from controller.term import Term
 from muster.admitters import Admitter
 from muster.admitters.kueue import KueueWorkload
 from muster.gangs.history import History
@@ -215,10 +216,16 @@ def _fields(said: JSON) -> JSON:
     }
 
 
-async def nobody(job: Regarding) -> OwnerReference | None:
-    """Nobody controls any Job."""
-    del job
-    return None
+class Makers(LiveReader):
+    """Controllers of Jobs, by this function; without it no Job has one."""
+
+    def __init__(self, maker_of: Callable[[Regarding], Awaitable[OwnerReference | None]] | None = None) -> None:
+        super().__init__(as_client(RecordingClient()))
+        self._maker_of = maker_of
+
+    async def maker_of_job(self, job: Regarding) -> OwnerReference | None:
+        """The controller of the Job."""
+        return await self._maker_of(job) if self._maker_of is not None else None
 
 
 class Harness:
@@ -287,7 +294,8 @@ class Harness:
         """
         self.queue: WorkQueue[GangKey] = WorkQueue()
         writer = Writer(as_client(self.client), lambda: self.budget)
-        self.announcer = Announcer(writer, "muster-controller-0", self._maker_of)
+        reads = _Reads(self)
+        self.announcer = Announcer(writer, reads, "muster-controller-0")
         self.registry = CollectorRegistry()
         settings = replace(
             DEFAULTS,
@@ -295,10 +303,9 @@ class Harness:
             schedulers={self.scheduler.name: self.scheduler},
             elastic_quotas=True,
         )
-        clock = Clock(lambda: self.now, lambda: self.now + self.leap)
-        reads, self.metrics = _Reads(self), Metrics(self.registry)
+        self.metrics = Metrics(self.registry)
         self.term = Term(
-            self.cluster, self.queue, writer, reads, self.announcer, self.metrics, clock, settings, self.history
+            self.cluster, self.queue, writer, reads, self.announcer, self.metrics, _Clock(self), settings, self.history
         )
         self.reconciler = Reconciler(self.term)
         self.reconciler.subscribe()
@@ -307,9 +314,6 @@ class Harness:
     def _groups(self) -> list[PodGroup]:
         of_scheduler = self.scheduler.pod_groups
         return [made(of_scheduler, self.client.versioned(item)) for item in self.client.groups.values()]
-
-    async def _maker_of(self, job: Regarding) -> OwnerReference | None:
-        return self.makers.get(job.name)
 
     async def work(self) -> list[str]:
         """Work on everything that is ready, without a watch in between; gives what was written, in words."""
@@ -411,6 +415,20 @@ def _versioned(manifest: JSON) -> JSON:
     return {**manifest, "metadata": {**manifest["metadata"], "resourceVersion": str(version)}}
 
 
+class _Clock(Clock):
+    """The clock of a harness."""
+
+    def __init__(self, harness: Harness) -> None:
+        self._harness = harness
+        super().__init__()
+
+    def monotonic(self) -> float:
+        return self._harness.now
+
+    def wall(self) -> float:
+        return self._harness.now + self._harness.leap
+
+
 class _Reads(LiveReader):
     """What a harness says that the apiserver shows now."""
 
@@ -424,6 +442,9 @@ class _Reads(LiveReader):
     async def short_jobs(self, namespace: str, selector: str) -> list[ObjectMeta]:
         names = self._harness.short_jobs.get(selector, ())
         return [ObjectMeta(name=name, namespace=namespace, uid=f"uid-{name}") for name in names]
+
+    async def maker_of_job(self, job: Regarding) -> OwnerReference | None:
+        return self._harness.makers.get(job.name)
 
     async def still_admitted(self, workload: KueueWorkload) -> bool:
         return workload.metadata.uid not in self._harness.revoked

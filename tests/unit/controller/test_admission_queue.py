@@ -3,6 +3,7 @@
 import pytest
 
 from controller.admission_queue import AdmissionQueue, Sweeps
+from controller.delays import Clock
 from muster.cluster.observe import observe
 from muster.model.names import QUEUE_LABEL
 from muster.model.objects import Queue
@@ -26,7 +27,7 @@ def test_when_many_start_at_once_each_is_woken_once_and_not_for_every_start_of_a
     views = [observe(GangKey("team", f"ray-{name}-pg"), cluster, DEFAULTS) for name in NAMES]
     work, sweeps = RecordedQueue(), Sweeps()
     woken = work.added_keys
-    line = AdmissionQueue(work, sweeps, lambda: 0.0)
+    line = AdmissionQueue(work, sweeps, Clock())
     line.set_queue(made(Queue, queue(cpu="0.5")))
     for view in views:
         line.enter_and_wake(view, Expectations())
@@ -54,7 +55,7 @@ def test_an_error_in_one_queue_keeps_no_gang_of_another_from_its_turn(
     )
     work, sweeps = RecordedQueue(), Sweeps()
     woken = work.added_keys
-    line = AdmissionQueue(work, sweeps, lambda: 0.0)
+    line = AdmissionQueue(work, sweeps, Clock())
     views = [observe(GangKey("team", f"ray-{name}-pg"), cluster, DEFAULTS) for name in queues]
     for name, view in zip(queues, views, strict=True):
         line.set_queue(made(Queue, queue(name, cpu="0.5")))

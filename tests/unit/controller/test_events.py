@@ -9,7 +9,7 @@ from muster.kube.events import Regarding
 from muster.model.names import MESSAGE
 from muster.model.resource import POD_GROUPS, Resource
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness, RecordingClient, nobody
+from tests.support.controller.recording_client import Harness, Makers, RecordingClient
 from tests.support.controller.two_gangs import demo
 from tests.support.manifests.observed import GROUP, JSON, as_client, pod_group, queue
 
@@ -106,7 +106,7 @@ ABOUT = Regarding("ray.io/v1", "RayCluster", "team", "demo", "uid-demo")
 
 
 def announcer(client: RecordingClient) -> Announcer:
-    return Announcer(Writer(as_client(client), lambda: 60.0), "muster-controller-0", nobody)
+    return Announcer(Writer(as_client(client), lambda: 60.0), Makers(), "muster-controller-0")
 
 
 async def test_an_apiserver_that_takes_no_events_holds_nobody_up() -> None:
@@ -212,7 +212,7 @@ class Counting(Announcer):
 
 async def test_who_has_nothing_left_to_write_rests() -> None:
     """Until something is said again."""
-    events = Counting(Writer(as_client(RecordingClient()), lambda: 60.0), "muster-controller-0", nobody)
+    events = Counting(Writer(as_client(RecordingClient()), lambda: 60.0), Makers(), "muster-controller-0")
     running = asyncio.create_task(events.run())
     for said in (1, 2):
         events.say(ABOUT, "Admitted", f"note {said}", warning=False)

@@ -19,7 +19,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.now = 100.0
-        self.evictions = Evictions(lambda: self.now)
+        self.evictions = Evictions()
 
     def sees(self, name: str = "w", *, deleted: bool = False, gone: bool = False, **condition: str) -> None:
         """A pod as it is now."""
@@ -28,7 +28,7 @@ class Watch:
         if deleted:
             seen["metadata"]["deletionTimestamp"] = "2026-11-21T12:00:00Z"
         pod = made(Pod, seen)
-        self.evictions.note(Change("deleted", pod, None) if gone else Change("modified", pod, pod))
+        self.evictions.note(Change("deleted", pod, None) if gone else Change("modified", pod, pod), self.now)
 
     def evicts(self, name: str = "w") -> None:
         """All that happens to a pod."""
@@ -39,7 +39,7 @@ class Watch:
     @property
     def wait(self) -> float:
         """For how long new ones wait."""
-        return self.evictions.wait(KEY)
+        return self.evictions.wait(KEY, self.now)
 
 
 def test_new_ones_wait_from_the_mark_until_five_seconds_after_the_last_has_gone() -> None:
@@ -119,7 +119,7 @@ def test_of_replacements_that_are_gone_nothing_is_kept(status: str) -> None:
     watch = Watch()
     for life in range(5):
         watch.evicts()
-        watch.evictions.opened(KEY, [f"uid-next-{life}"])
+        watch.evictions.opened(KEY, [f"uid-next-{life}"], watch.now)
         watch.sees(f"next-{life}", gone=True, status=status)
         watch.now += 330
     assert watch.evictions._gangs[KEY].hurried == set()
@@ -180,7 +180,7 @@ async def test_a_pause_that_ends_while_the_gang_is_looked_at_is_not_waited_for_f
     world = await replaced()
     assert world.open_pods() == ["h", "w-0"], "the pause is on"
     waits = iter([0.001])
-    monkeypatch.setattr(world.term.evictions, "wait", lambda _: next(waits, 0.0))
+    monkeypatch.setattr(world.term.evictions, "wait", lambda *_: next(waits, 0.0))
     world.queue.add(KEY)
     await world.settle()
     assert world.open_pods() == ["h", "w-0", "w-2"]

@@ -18,7 +18,7 @@ from muster.schedulers import SCHEDULERS
 from muster.workloads.kubeflow import PYTORCH_JOB
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, gang, harness, running
-from tests.support.controller.recording_client import Harness, RecordingClient, nobody
+from tests.support.controller.recording_client import Harness, Makers, RecordingClient
 from tests.support.controller.stores import filled, workload_store
 from tests.support.controller.two_gangs import members
 from tests.support.manifests.observed import (
@@ -136,7 +136,7 @@ def test_who_only_waits_to_lead_counts_no_gangs(cluster: Cluster, registry: Coll
 async def test_the_work_queue_has_the_names_of_client_go(cluster: Cluster, registry: CollectorRegistry) -> None:
     metrics, term = Metrics(registry), TermMetrics(cluster, "lease", lambda: True, registry)
     work: WorkQueue[GangKey] = WorkQueue(waited=metrics.queue_wait.observe)
-    announcer = Announcer(Writer(as_client(RecordingClient()), lambda: 1.0), "c", nobody)
+    announcer = Announcer(Writer(as_client(RecordingClient()), lambda: 1.0), Makers(), "c")
     term.begins(work, announcer, lambda: {"ledger": 7})
     for name in ("a", "b", "b"):
         work.add(GangKey("team", name))

@@ -18,7 +18,7 @@ class Paced:
     def __init__(self) -> None:
         self.now, self.pods = 100.0, 0
         cluster: Any = self
-        self.pace = Pace(cluster, lambda: self.now)
+        self.pace = Pace(cluster)
 
     def pods_of(self, _: GangKey) -> list[None]:
         """As many pods as are set here."""
@@ -27,7 +27,7 @@ class Paced:
     def waits(self, after: float) -> float:
         """For how long a change waits that comes so many seconds after the last look."""
         self.now += after
-        return round(self.pace.delay(KEY), 6)
+        return round(self.pace.delay(KEY, self.now), 6)
 
 
 @pytest.mark.parametrize(
@@ -35,16 +35,16 @@ class Paced:
 )
 def test_a_large_gang_is_left_alone_for_a_moment(pods: int, seconds: float) -> None:
     paced = Paced()
-    paced.pace.record(KEY, pods)
+    paced.pace.record(KEY, pods, paced.now)
     assert paced.waits(0.0) == seconds
-    assert paced.pace.delay(OTHER) == 0.0
+    assert paced.pace.delay(OTHER, paced.now) == 0.0
     assert paced.waits(seconds / 4) == round(0.75 * seconds, 6)
     assert paced.waits(seconds) == 0.0
 
 
 def test_the_pod_that_makes_it_complete_waits_for_nothing() -> None:
     paced = Paced()
-    paced.pace.record(KEY, 300, needed=500)
+    paced.pace.record(KEY, 300, paced.now, needed=500)
     paced.pods = 499
     assert paced.waits(0.0) == 0.06
     paced.pods = 500
@@ -53,10 +53,10 @@ def test_the_pod_that_makes_it_complete_waits_for_nothing() -> None:
 
 def test_a_gang_that_is_small_by_now_or_gone_leaves_nothing() -> None:
     paced = Paced()
-    paced.pace.record(KEY, 500)
-    paced.pace.record(OTHER, 0, needed=500)
+    paced.pace.record(KEY, 500, paced.now)
+    paced.pace.record(OTHER, 0, paced.now, needed=500)
     assert paced.pace.gangs == 2
-    paced.pace.record(KEY, 3)
+    paced.pace.record(KEY, 3, paced.now)
     paced.pace.forget(OTHER)
     assert (paced.pace.gangs, paced.waits(0.0)) == (0, 0.0)
 
@@ -68,24 +68,24 @@ def test_a_gang_of_which_something_changes_without_end_is_looked_at_at_a_pace() 
     while paced.now < end:
         wait = paced.waits(0.001)
         paced.now += wait
-        paced.pace.record(KEY, 3)
+        paced.pace.record(KEY, 3, paced.now)
         looks += 1
     assert looks <= 100 + 60 * 5 + 1
-    assert paced.pace.delay(OTHER) == 0.0
+    assert paced.pace.delay(OTHER, paced.now) == 0.0
     assert paced.waits(60) == 0.0
 
 
 def test_what_a_gang_of_usual_size_changes_on_its_way_waits_for_nothing() -> None:
     paced = Paced()
     for _ in range(90):
-        paced.pace.record(KEY, 30)
+        paced.pace.record(KEY, 30, paced.now)
         assert paced.waits(0.0) == 0.0
 
 
 def test_of_gangs_that_rest_nothing_is_remembered() -> None:
     paced = Paced()
     for number in range(5_000):
-        paced.pace.record(GangKey("team", f"g{number}"), 3)
+        paced.pace.record(GangKey("team", f"g{number}"), 3, paced.now)
         paced.now += 0.01
     assert len(paced.pace._at_rest) <= 1_000
 

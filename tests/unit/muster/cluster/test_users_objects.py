@@ -11,7 +11,7 @@ from muster.kube.errors import ApiError
 from muster.kube.events import Regarding
 from muster.model.objects import OwnerReference
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness, RecordingClient
+from tests.support.controller.recording_client import Harness, Makers, RecordingClient
 from tests.support.controller.two_gangs import demo, members
 from tests.support.manifests.observed import JSON, NAMESPACE, as_client, pod, queue, ray_cluster
 from tests.support.manifests.owner_chains import owned
@@ -126,7 +126,7 @@ async def test_jobs_that_claim_to_have_made_each_other_are_told_once() -> None:
     async def another(job: Regarding) -> OwnerReference:
         return OwnerReference(api_version="batch/v1", kind="Job", name=f"{job.name}-x", uid=f"{job.uid}-x")
 
-    events = Announcer(Writer(as_client(client), lambda: 60.0), "c", another)
+    events = Announcer(Writer(as_client(client), lambda: 60.0), Makers(another), "c")
     events.say_to_maker(JOB, "Admitted", "note", warning=False)
     await events.flush()
     assert [write.body["regarding"]["name"] for write in client.writes] == ["job", "job-x"]
@@ -138,7 +138,7 @@ async def test_a_job_that_cannot_be_read_is_told_all_the_same() -> None:
     async def unreadable(job: Regarding) -> None:
         raise ApiError(403, "Forbidden", f"no {job.kind} here")
 
-    events = Announcer(Writer(as_client(client), lambda: 60.0), "c", unreadable)
+    events = Announcer(Writer(as_client(client), lambda: 60.0), Makers(unreadable), "c")
     for note in ("first", "second"):
         events.say_to_maker(JOB, "Admitted", note, warning=False)
     await events.flush()
