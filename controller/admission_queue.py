@@ -311,7 +311,8 @@ class AdmissionQueue:
             return queue_not_found(snapshot.intent.queue)
         if snapshot.admitter is not Admitter.LEDGER and not scheduler_of(snapshot).enforces_limits:
             return None
-        return self.ledger.refusal(candidate(snapshot, snapshot.record), self._clock.now())
+        waits = self.ledger.candidate(snapshot.key) or candidate(snapshot, snapshot.record)
+        return self.ledger.refusal(waits, self._clock.now())
 
     def leave(self, key: GangKey) -> None:
         """Remove the gang, and wake the gangs that waited with it."""

@@ -28,8 +28,7 @@ from muster.model.objects import Namespace, PodGroup, Queue
 from muster.planning import messages
 from muster.planning.candidate import queue_held
 from muster.planning.expectations import DOUBLINGS, ready_in, too_long
-from muster.planning.phase import Phase, given_back
-from muster.planning.plan import waits_for_a_node
+from muster.planning.phase import Phase
 from muster.planning.pod_group import RESERVING, desired, relaxed_pod_group, shown, unreserved
 from muster.planning.record import without_units
 from muster.planning.snapshot import AdmissionRecord, Pause
@@ -245,7 +244,7 @@ class Reconciler:
     def _wait(self, work: Work) -> None:
         """Request a reconcile for when a wait is over: after evictions, or for a write that was refused."""
         term = self.term
-        term.evictions.unplaced(work.key, waits=waits_for_a_node(work.snapshot, work.plan))
+        term.evictions.unplaced(work.key, waits=work.plan.awaits_node)
         evicted = term.evictions.wait(work.key, term.clock.now())
         if evicted > 0 or work.snapshot.pause is not Pause.NONE:
             # The pause that the plan goes by may have ended since it was made.
@@ -317,8 +316,7 @@ class Reconciler:
                 if await admission.decide(term, work):
                     await open_gates(term, work, tried=True)
             case Phase.REQUEUED:
-                since = work.snapshot.record.requeued_at or expects.record.requeued_at
-                await delete_unplaced(term.writer, given_back(work.snapshot, since))
+                await delete_unplaced(term.writer, work.plan.deletes)
             case Phase.ADMITTED if requeues is not None and requeues <= term.clock.now():
                 await self._requeue(work)
             case _ if opening is None or not opening.members or await still_admits(term, work.snapshot):
@@ -361,8 +359,7 @@ class Reconciler:
         expects.record = record
         work.has_written()
         term.reporter.report(work.snapshot, GangState.REQUEUED, message, term.clock.now())
-        plan_and_enter(term, work.snapshot)
-        await delete_unplaced(term.writer, given_back(work.snapshot, record.requeued_at))
+        await delete_unplaced(term.writer, plan_and_enter(term, work.snapshot).deletes)
 
     async def _queue_again(self, work: Work) -> None:
         """Take the mark off a gang that has outgrown it: without that it waits, for what it asks for now."""

@@ -7,7 +7,7 @@ before the gang: its whole length bounds the run, and the claim ends no later th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import reduce
 from itertools import filterfalse
@@ -192,7 +192,7 @@ def candidate(snapshot: GangSnapshot, record: AdmissionRecord) -> Candidate:
         queue=intent.queue,
         priority=priority_value(intent.priority_class, snapshot.priorities),
         since=waiting_since(snapshot, snapshot.record.requeued_at or record.requeued_at),
-        need=largest(gang.min_resources, total(requested(snapshot).values())),
+        need=needed(gang, requested(snapshot)),
         passed_since=seconds_of(since),
         drain_after=duration_of(drain_after),
         deadline=snapshot.workload.deadline.ends if snapshot.workload and snapshot.workload.deadline else None,
@@ -203,6 +203,11 @@ def candidate(snapshot: GangSnapshot, record: AdmissionRecord) -> Candidate:
         preempts=may_preempt and _evicts_for(snapshot),
         reclaims=may_preempt and scheduler_of(snapshot).reclaims,
     )
+
+
+def needed(gang: Gang, requests: Mapping[str, Resources]) -> Resources:
+    """What the gang needs to start, where its pods request so much by role (`requested`)."""
+    return largest(gang.min_resources, total(requests.values()))
 
 
 def requested(snapshot: GangSnapshot) -> dict[str, Resources]:

@@ -20,7 +20,7 @@ from muster.model.names import MESSAGE, STATE
 from muster.model.objects import OwnerReference, PodGroup, PodGroupSpec
 from muster.model.pods import Pod
 from muster.model.times import seconds_of, text_of
-from muster.planning.candidate import candidate, gang_and_intent, passed_since, requested
+from muster.planning.candidate import gang_and_intent, needed, passed_since, requested
 from muster.planning.opening import being_opened
 from muster.planning.pod_group import newer
 from muster.planning.record import admitted_for, units_of, with_need, without_units
@@ -216,8 +216,9 @@ class Expectations:
         """Remember that a gang that waits is admitted now (wall clock), and for what; gives the snapshot with that."""
         if self.terms is not None:
             # It has room for what left it before, too.
-            need = total((candidate(snapshot, self.record).need, snapshot.left))
-            self.terms = with_need(self.terms, need, requested(snapshot), gang_and_intent(snapshot)[0].roles)
+            gang, requests = gang_and_intent(snapshot)[0], requested(snapshot)
+            need = total((needed(gang, requests), snapshot.left))
+            self.terms = with_need(self.terms, need, requests, gang.roles)
         by, self.yielded = _by(snapshot), False
         self.record = AdmissionRecord(snapshot.uid, text_of(now), admitted_for=admitted_for(self.terms), admitter=by)
         self.reported = ("", "")

@@ -34,10 +34,10 @@ from muster.planning.candidate import (
 from muster.planning.claim import Grant, asked_by_others, departed, grant_of, left_over, spare, still_leaving, unplaced
 from muster.planning.expectations import DOUBLINGS, NOTHING_WRITTEN, Expectations
 from muster.planning.opening import Opening, plan_opening, plan_pause, rest_of_units
-from muster.planning.phase import Phase, PhaseInQueue, gate_in, held_back, lost_in, on_hold_itself, phase_of
+from muster.planning.phase import Phase, PhaseInQueue, gate_in, given_back, held_back, lost_in, on_hold_itself, phase_of
 from muster.planning.pod_group import Wanted, scheduler_of
 from muster.planning.record import units_of
-from muster.planning.snapshot import GangSnapshot, Pause
+from muster.planning.snapshot import GangSnapshot, Member, Pause
 from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, Growth
 from muster.queueing.ledger import Ledger
 from muster.queueing.usage import Amounts, amounts_of
@@ -77,6 +77,10 @@ class GangPlan:
     """The reason why nothing more of it may start, whatever is free; None where it, and its queue, may go on."""
     wave: Candidate | None = None
     """The next wave of an admitted gang, where that waits for room."""
+    deletes: tuple[Member, ...] = ()
+    """The pods to delete of a gang that gave its place back."""
+    awaits_node: bool = False
+    """True if the scheduler may place the gang and has placed nothing of it, and others may not pass it yet."""
     yields: bool = False
     """True if it holds what is open of it and nothing more, after the rest could not be opened."""
 
@@ -241,11 +245,6 @@ def _shut_out(snapshot: GangSnapshot, ledger: Ledger) -> bool:
     return not ledger.tree.open_to(snapshot.pod_group.queue, snapshot.namespace)
 
 
-def waits_for_a_node(snapshot: GangSnapshot, plan: GangPlan) -> bool:
-    """True if the scheduler may place the gang and has placed nothing of it, and others may not pass it yet."""
-    return plan.phase is Phase.ADMITTED and not plan.soft and bool(snapshot.open) and snapshot.placed_nowhere
-
-
 def _put(ledger: Ledger, key: EntryKey, entry: Claim | Candidate | None) -> bool:
     """Let the ledger keep this under the key, and nothing else; True when that changed anything for others."""
     if entry is None:
@@ -290,7 +289,11 @@ def _outlook(snapshot: GangSnapshot, place: PhaseInQueue, ledger: Ledger, moment
     stays = place.phase in _STAYING and lasts(snapshot)
     queue, priority = _queue_counted(snapshot, ledger), priority_held(snapshot)
     entry = Claim(snapshot.key, queue, claim, priority, lasts=stays, running=NOTHING) if claim else None
-    return _Outlook(GangPlan(place.phase, lost=place.phase is Phase.FOREIGN and _shut_out(snapshot, ledger)), entry)
+    lost = place.phase is Phase.FOREIGN and _shut_out(snapshot, ledger)
+    deletes: tuple[Member, ...] = ()
+    if place.phase is Phase.REQUEUED:
+        deletes = given_back(snapshot, snapshot.record.requeued_at or moment.expects.record.requeued_at)
+    return _Outlook(GangPlan(place.phase, lost=lost, deletes=deletes), entry)
 
 
 def _left_alone(snapshot: GangSnapshot, place: PhaseInQueue, ledger: Ledger, moment: _Moment) -> _Outlook:
@@ -371,6 +374,7 @@ def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlo
         requeues=None if useless is None or after is None else useless + after,
         wanted=wanted,
         on_hold=hold,
+        awaits_node=not unused.wholly and bool(snapshot.open) and snapshot.placed_nowhere,
         yields=yields,
     )
     waits = gate is GateMode.QUEUE and not lost and not moment.writes_rejected and not on_hold_itself(snapshot, hold)

@@ -10,7 +10,7 @@ from muster.model.times import text_of
 from muster.planning.candidate import GONE_IN, candidate
 from muster.planning.expectations import Expectations
 from muster.planning.phase import Phase
-from muster.planning.plan import GangPlan, plan_gang, waits_for_a_node
+from muster.planning.plan import GangPlan, plan_gang
 from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.queueing.entries import End, EndKind
 from muster.queueing.ledger import Candidate, Ledger
@@ -425,7 +425,7 @@ def test_an_admitted_gang_keeps_the_priority_it_was_admitted_with() -> None:
 def test_who_waits_for_a_node(pods: list[JSON], admitted: str, waits: bool) -> None:
     view = seen(ray_cluster(), pods, pod_group(admitted=admitted))
     standing = plan_gang(view, a_ledger(cpu="9"), now=view.since or NOW)
-    assert waits_for_a_node(view, standing) is waits
+    assert standing.awaits_node is waits
 
 
 def test_a_claim_has_the_end_of_its_gang_and_pods_that_are_deleted_have_their_own() -> None:
