@@ -34,8 +34,7 @@ from muster.queueing.queue_tree import labels_of
 from muster.queueing.sources import QUEUE_SOURCES, QueueSource
 from muster.resources.amounts import Resources
 from muster.schedulers import SCHEDULERS, GangScheduler
-from muster.workloads import GANG_KINDS, WATCHED_KINDS, Decoded, Kind
-from muster.workloads.owners import OwnerWalk
+from muster.workloads import GANG_KINDS, WATCHED_KINDS, Decoded, Kind, OwnerWalk
 
 
 class Cluster(ClusterStores):

@@ -21,8 +21,7 @@ from muster.model.objects import Namespace, Node, ObjectMeta, PodGroup
 from muster.model.pods import Pod
 from muster.model.resource import NODES
 from muster.queueing.ledger import GangKey
-from muster.workloads import GANG_KINDS, WATCHED_KINDS, Decoded, Kind, Reference, Source
-from muster.workloads.owners import MOST_OWNERS
+from muster.workloads import GANG_KINDS, MOST_OWNERS, WATCHED_KINDS, Decoded, Kind, Reference, Source
 
 Gangs = Callable[[Hashable, Iterable[GangKey | None]], None]
 

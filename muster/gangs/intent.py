@@ -9,32 +9,43 @@ for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from muster.admitters import Admitter, chosen_admitter, gate_by
-from muster.gangs.run_limits import RunLimit, run_limit_of
 from muster.model.findings import Validation
 from muster.model.modes import GateMode, gate_mode
 from muster.model.names import (
+    KUEUE_MOST_RUN,
     MANAGED,
     PRIORITY_CLASS_LABEL,
     QUEUE_ANNOTATION,
     QUEUE_LABEL,
     REQUEUE_AFTER,
     REQUIRED,
+    RUNS_AT_MOST,
     SCHEDULER,
     SCHEDULER_LABEL,
     UNNAMED_SCHEDULERS,
     queue_named,
 )
 from muster.model.objects import InvalidObjectError, ObjectMeta, WrittenMeta
-from muster.model.requeueing import requeue_after
 from muster.model.selectors import Selector
+from muster.model.times import duration_of
 from muster.model.topology import Topology, read_topology
 from muster.queueing.sources import QUEUE_SOURCES, QueueSource
 from muster.schedulers import SCHEDULERS, GangScheduler
 from muster.workloads import IntentSource, SchedulingPolicy, Workload
+
+_SHORTEST_RUN, LONGEST_RUN = 60.0, 60 * 24 * 3600.0
+_MOST_DIGITS = 9
+
+
+LEAST_REQUEUE = 5.0
+"""Least seconds that an admitted gang has, whatever its workload requests."""
+NOT_READY = "not-ready"
+"""The word after the duration and a comma by which pods that have nodes and are not ready count, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,25 @@ class IntentScope:
 
 
 _ALONE = IntentScope()
+
+
+class RunLimit(NamedTuple):
+    """The run time limit of a gang: seconds, and the path of the field that sets it."""
+
+    seconds: float
+    path: str
+    text: str
+
+
+class RequeueAfter(NamedTuple):
+    """The time after which a gang gives back a place that it cannot use (`muster.dev/requeue-after`).
+
+    :ivar seconds: the time
+    :ivar not_ready: True if pods that have nodes and are not ready count, too
+    """
+
+    seconds: float
+    not_ready: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,3 +324,57 @@ def _of_pods(workload: Workload) -> list[tuple[str, str]]:
     candidates = [(f"{role.path}.schedulerName", role.template.spec.scheduler_name) for role in workload.roles]
     named = [(path, "" if name in UNNAMED_SCHEDULERS else name) for path, name in candidates]
     return [*named, (f"{workload.policy_path}.schedulerName", workload.scheduler)]
+
+
+def requeue_after(text: str) -> RequeueAfter | None:
+    """Return the value of the annotation, such as `30m` or `30m,not-ready`; None if it cannot be read."""
+    duration, comma, word = (part.strip() for part in text.partition(","))
+    seconds = duration_of(duration)
+    if not seconds or word != (NOT_READY if comma else ""):
+        return None
+    return RequeueAfter(max(seconds, LEAST_REQUEUE), bool(comma))
+
+
+def run_limit_of(workload: Workload, sources: Sequence[IntentSource]) -> RunLimit | None:
+    """Return the limit of a workload, set by itself or by the `sources` that speak for it; None for none.
+
+    That is `muster.dev/runs-at-most` or Kueue's `max-exec-time-seconds`, each of the object nearest to the pods; the
+    shorter one of both counts. One that cannot be read sets no limit, and never stops the gang.
+    """
+    annotated = next(_annotated(workload, sources), None)
+    label = next(_labelled(workload, sources), None)
+    seconds = _whole(label[1]) if label is not None else None
+    found = [RunLimit(float(seconds), label[0], f"{seconds}s")] if label is not None and seconds else []
+    if annotated is not None and (most := _run(annotated[1])) is not None:
+        found.append(RunLimit(most, *annotated))
+    return min(found, default=None)
+
+
+def unreadable_limits(workload: Workload, sources: Sequence[IntentSource]) -> Iterator[tuple[str, str]]:
+    """Yield the paths at which the annotation is no valid duration, each with its value."""
+    return ((path, text) for path, text in _annotated(workload, sources) if _run(text) is None)
+
+
+def _run(text: str) -> float | None:
+    seconds = duration_of(text)
+    return seconds if seconds is not None and _SHORTEST_RUN <= seconds <= LONGEST_RUN else None
+
+
+def _whole(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
+
+
+def _annotated(workload: Workload, sources: Sequence[IntentSource]) -> Iterator[tuple[str, str]]:
+    if text := workload.metadata.annotations.get(RUNS_AT_MOST):
+        yield workload.annotation_path(RUNS_AT_MOST), text
+    for source in sources:
+        if text := source.annotations.get(RUNS_AT_MOST):
+            yield source.annotation_path(RUNS_AT_MOST), text
+
+
+def _labelled(workload: Workload, sources: Sequence[IntentSource]) -> Iterator[tuple[str, str]]:
+    if text := workload.metadata.labels.get(KUEUE_MOST_RUN):
+        yield workload.label_path(KUEUE_MOST_RUN), text
+    for source in sources:
+        if text := source.labels.get(KUEUE_MOST_RUN):
+            yield source.label_path(KUEUE_MOST_RUN), text

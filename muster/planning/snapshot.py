@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from muster.admitters import Admitter
 from muster.admitters.kueue import KueueAnswer
-from muster.gangs.intent import Intent
+from muster.gangs.intent import Intent, requeue_after
 from muster.gangs.pod_patch import is_free
 from muster.gangs.roles import Gang
 from muster.model.modes import GateMode
@@ -30,7 +30,6 @@ from muster.model.names import (
 )
 from muster.model.objects import OwnerReference, PodGroup, PodGroupSpec
 from muster.model.pods import Pod
-from muster.model.requeueing import requeue_after
 from muster.model.times import seconds_of
 from muster.queueing.ledger import GangKey
 from muster.resources.amounts import Resources

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from muster.gangs.intent import Intent, IntentScope
+from muster.gangs.intent import LEAST_REQUEUE, Intent, IntentScope, requeue_after, unreadable_limits
 from muster.gangs.roles import Gang, Role
-from muster.gangs.run_limits import unreadable_limits
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import KUEUE_MOST_RUN, QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL
 from muster.model.objects import ObjectMeta
 from muster.model.pods import Pod
-from muster.model.requeueing import LEAST_REQUEUE, requeue_after
 from muster.model.times import duration_of
 from muster.queueing.queue_tree import Place, QueueLevel
 from muster.queueing.verdicts import queue_on_hold

@@ -6,7 +6,7 @@ of gangs, and the kinds above them that may set their intent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 
@@ -37,6 +37,7 @@ __all__ = [
     "GANG_KINDS",
     "KINDS",
     "MAKERS",
+    "MOST_OWNERS",
     "PLAIN_POD",
     "SOURCES",
     "WATCHED_KINDS",
@@ -44,6 +45,7 @@ __all__ = [
     "IntentSource",
     "Kind",
     "Origin",
+    "OwnerWalk",
     "Reference",
     "RoleSpec",
     "SchedulingPolicy",
@@ -115,3 +117,31 @@ def owner_of(pod: Pod) -> OwnerReference | None:
 def _read_reference(text: str) -> OwnerReference:
     """Return a reference that the webhook wrote; all pods of a workload have the same."""
     return decode(text, OwnerReference)
+
+
+MOST_OWNERS = 4
+"""Most owners that are looked up on one walk. A pod of a TrainJob has three: a Job, a JobSet, the TrainJob."""
+
+
+class OwnerWalk:
+    """The owners of an object to look up, the nearest first; `step_to` continues.
+
+    One rule for the webhook, which reads objects that its watches have not shown, for the controller, which has its
+    stores, and for an audit of listed objects: they have to find the same owners.
+
+    It ends at an owner without a call of `step_to`, at an object that nothing controls, and after MOST_OWNERS.
+    """
+
+    def __init__(self, first: OwnerReference | None) -> None:
+        self._next = first
+
+    def __iter__(self) -> Iterator[OwnerReference]:
+        for _ in range(MOST_OWNERS):
+            owner, self._next = self._next, None
+            if owner is None:
+                return
+            yield owner
+
+    def step_to(self, controller: OwnerReference | None) -> None:
+        """Continue at the controller of the owner that was found."""
+        self._next = controller

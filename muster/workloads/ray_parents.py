@@ -189,9 +189,8 @@ def _read_job(job: RayJob) -> Workload:
     if spec is None:
         return _without_gang(job.api_version, meta, "spec.clusterSelector")
     # Once it has ended, its cluster is deleted or about to be.
-    workload = gang_of(
-        *(job.api_version, meta, spec, "spec.rayClusterSpec"), suspended=job.spec.suspend, finished=job.status.ended
-    )
+    suspended, finished = job.spec.suspend, job.status.ended
+    workload = gang_of(job.api_version, meta, spec, "spec.rayClusterSpec", suspended=suspended, finished=finished)
     submitters = _submitters(job.spec, "spec")
     limits, lasts = job.time_limits, job.spec.leaves_cluster
     return replace(workload, time_limits=limits, outside_gang=submitters, managed_by=job.spec.managed_by, lasts=lasts)

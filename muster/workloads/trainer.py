@@ -32,7 +32,7 @@ from muster.workloads.jobset import (
     wave_roles,
 )
 from muster.workloads.model import IntentSource, Kind, Origin, Reference, SchedulingPolicy, Source, TimeLimit, Workload
-from muster.workloads.trainer_changes import Changes, JobSetTemplate, Override, RuntimePatch
+from muster.workloads.trainer_changes import JobSetTemplate, Override, RuntimeChanges, RuntimePatch
 
 _GROUP, _VERSION = "trainer.kubeflow.org", "v1alpha1"
 _FINAL = ("Complete", "Failed")
@@ -90,9 +90,9 @@ class _Spec(Bounded, frozen=True):
         return amounts + overrides + sum(one.extra_entries() for one in self.runtime_patches)
 
     @property
-    def changes(self) -> Changes:
+    def changes(self) -> RuntimeChanges:
         """The changes to its runtime."""
-        return Changes(self.pod_template_overrides, self.runtime_patches)
+        return RuntimeChanges(self.pod_template_overrides, self.runtime_patches)
 
 
 class _Status(LocalObject, frozen=True):

@@ -79,7 +79,7 @@ class _Change(NamedTuple):
     gates: tuple[SchedulingGate, ...]
 
 
-class Changes:
+class RuntimeChanges:
     """All changes, in the order in which the Trainer makes them."""
 
     def __init__(self, overrides: Iterable[Override], patches: Iterable[RuntimePatch]) -> None:

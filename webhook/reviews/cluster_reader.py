@@ -32,10 +32,8 @@ from muster.queueing.queue_tree import Place, QueueTree, labels_of
 from muster.queueing.queue_view import ROOT
 from muster.resources.amounts import Resources
 from muster.validation.context import Context
-from muster.workloads import Decoded, Kind, kind_of_owner
-from muster.workloads.owners import OwnerWalk
-from webhook.reviews.cluster_cache import ClusterCache, GangTemplate, OwnerWorkload
-from webhook.reviews.live_reads import Found, try_again
+from muster.workloads import Decoded, Kind, OwnerWalk, kind_of_owner
+from webhook.reviews.cluster_cache import ClusterCache, Found, GangTemplate, OwnerWorkload, try_again
 from webhook.server.limits import ActiveReview
 
 T = TypeVar("T")

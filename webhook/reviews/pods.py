@@ -20,10 +20,9 @@ from muster.schedulers import GangScheduler
 from muster.validation.warnings import uncounted_claims
 from muster.workloads import PLAIN_POD
 from muster.workloads.plain import gang_of_run, runs
-from webhook.reviews.cluster_cache import GangTemplate, OwnerWorkload, version
+from webhook.reviews.cluster_cache import GangTemplate, OwnerWorkload, try_again, version
 from webhook.reviews.cluster_reader import ClusterReader
 from webhook.reviews.codec import AdmissionRequest, AdmissionResponse, InvalidReviewError, PodRequest, allow, deny
-from webhook.reviews.live_reads import try_again
 
 
 @dataclass(frozen=True, slots=True)

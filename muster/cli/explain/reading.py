@@ -17,8 +17,7 @@ from muster.kube.reflector import Watched
 from muster.model.names import GANG
 from muster.model.objects import InvalidObjectError, decode
 from muster.schedulers import GangScheduler
-from muster.workloads import GANG_KINDS, kind_of_owner
-from muster.workloads.owners import OwnerWalk
+from muster.workloads import GANG_KINDS, OwnerWalk, kind_of_owner
 
 
 async def load_gang(client: Client, subject: Subject, snapshot: ClusterSnapshot) -> None:

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from muster.cli.ui import counted, listed
+from muster.gangs.intent import LONGEST_RUN
 from muster.gangs.roles import Role
-from muster.gangs.run_limits import LONGEST_RUN
 from muster.model.names import RUNS_AT_MOST
 from muster.model.times import duration_text
 from muster.queueing.entries import Candidate, EndKind, EntryKey, Run

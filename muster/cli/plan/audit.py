@@ -36,8 +36,7 @@ from muster.schedulers import PRODUCTS, GangScheduler, gang_name
 from muster.validation.context import Context
 from muster.validation.queue import all_faults, kept_out
 from muster.validation.workload import is_judged, judge, no_way_in
-from muster.workloads import KINDS, PLAIN_POD, Kind, SchedulingPolicy, kind_of_owner
-from muster.workloads.owners import OwnerWalk
+from muster.workloads import KINDS, PLAIN_POD, Kind, OwnerWalk, SchedulingPolicy, kind_of_owner
 from muster.workloads.plain import PlainJob, PlainStatefulSet
 
 _REFUSED, _CANNOT_LOOK = 1, 2

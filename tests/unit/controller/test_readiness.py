@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from muster.gangs.intent import requeue_after
 from muster.gangs.pod_patch import membership
 from muster.model.names import ADMITTED, MESSAGE, REQUEUE_AFTER, STATE
-from muster.model.requeueing import requeue_after
 from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
 from tests.support.controller.two_gangs import again, demo, members

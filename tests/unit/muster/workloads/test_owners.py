@@ -1,7 +1,7 @@
 """One walk up the owners."""
 
 from muster.model.objects import OwnerReference
-from muster.workloads.owners import MOST_OWNERS, OwnerWalk
+from muster.workloads import MOST_OWNERS, OwnerWalk
 
 
 def reference(name: str) -> OwnerReference:

@@ -23,7 +23,7 @@ from tests.support.manifests.observed import (
     workers,
 )
 from tests.support.webhook.admission_reviews import Reader, knowing, request
-from webhook.reviews.live_reads import LiveReads
+from webhook.reviews.cluster_cache import LiveReads
 from webhook.reviews.pods import review_pod
 from webhook.server.limits import ActiveReview, Limits, Refused, ReviewClass
 
