@@ -17,7 +17,8 @@ from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
-from tests.support.queueing.world import Holder, World
+from tests.support.queueing.facts import Holder
+from tests.support.queueing.world import World
 
 NOW = 1_000_000.0
 NAMES = "abcdef"

@@ -16,7 +16,8 @@ from muster.resources.elastic_quotas import NamespaceLimit
 from muster.resources.quantity import ZERO
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
-from tests.support.queueing.world import Holder, World
+from tests.support.queueing.facts import Holder
+from tests.support.queueing.world import World
 from tests.unit.muster.queueing.test_ledger_histories import AnyHistory, sizes
 
 NOW = 1_000_000.0

@@ -15,7 +15,7 @@ from muster.resources.amounts import Resources, minus
 from tests.support.cases import cases
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts, made
-from tests.support.queueing.world import Holder
+from tests.support.queueing.facts import Holder
 from tests.unit.muster.queueing.test_ledger_histories import History
 
 NOW = 1_000_000.0

@@ -12,7 +12,8 @@ from muster.queueing.queue_view import DRAINS, ROOT, QueueView
 from muster.queueing.reservations import Reservation
 from tests.support.cases import cases
 from tests.support.manifests.observed import amounts
-from tests.support.queueing.world import Holder, World
+from tests.support.queueing.facts import Holder
+from tests.support.queueing.world import World
 
 NOW = 1_000_000.0
 LEAVES = ("a1", "a2", "b")

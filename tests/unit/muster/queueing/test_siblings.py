@@ -17,7 +17,8 @@ from muster.resources.amounts import Resources
 from tests.support.cases import cases
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
-from tests.support.queueing.world import Holder, World
+from tests.support.queueing.facts import Holder
+from tests.support.queueing.world import World
 
 NOW = 1_000_000.0
 # Two organisations of two teams, and one team by itself.
