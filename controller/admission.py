@@ -171,11 +171,11 @@ async def _mark_first(
     units = (expects.units or frozenset()) - units_of(snapshot.record, snapshot.uid)
     if snapshot.marked_for == snapshot.uid and not units:
         return True
-    said = GangState.ADMITTED, holds
+    outcome = GangState.ADMITTED, holds
     if snapshot.marked_for == snapshot.uid:
-        said = messages.admitted(snapshot, work.plan, holds, expects.notes)
+        outcome = messages.admitted(snapshot, work.plan, holds, expects.notes)
     try:
-        written = await pod_groups.write(term, work, record, *said)
+        written = await pod_groups.write(term, work, record, *outcome)
     except ApiError as error:
         # Otherwise it is not known whether the mark is there: the room stays taken until the next round writes it.
         expects.units = before if error.refused else expects.units

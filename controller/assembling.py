@@ -71,13 +71,13 @@ class Shortage:
     def words(self) -> str:
         """The shortage, and what to do about it."""
         short = describe({name: self.asks[name] for name in self.left})
-        said = (
+        refusal = (
             f'ResourceQuota "{self.quota}" refuses the next one, which needs {short}: it has {describe(self.left)} left'
         )
         if self.rival is None or self.rivals_share is None:
-            return f"{said}; have it raised, or end what else is charged to it"
+            return f"{refusal}; have it raised, or end what else is charged to it"
         return (
-            f'{said}; gang "{self.rival.name}" holds {describe(self.rivals_share)} of it and lacks pods as well: '
+            f'{refusal}; gang "{self.rival.name}" holds {describe(self.rivals_share)} of it and lacks pods as well: '
             "delete one of the two, or have it raised"
         )
 

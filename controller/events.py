@@ -28,7 +28,7 @@ _PER_SECOND, _AT_ONCE = 50.0, 200
 _PENDING = 2000
 # A gang that goes to and fro between states gets ten events in a row, and then one a minute; so does its maker.
 GANG_PER_SECOND, GANG_AT_ONCE = 1 / 60, 10
-# As many makers are remembered before those are forgotten of whom nothing was said for a while.
+# As many makers are remembered before those are forgotten that had no event for a while.
 _MAKERS = 1000
 
 
@@ -74,8 +74,8 @@ class Budgets:
 
 
 @dataclass(frozen=True, slots=True)
-class _Saying:
-    """An event that is to be written: about what, when it was said (seconds since 1970), and what.
+class _PendingEvent:
+    """An event that is to be written: its object, the time (seconds since 1970), and its text.
 
     One `to_maker` is on the maker of a workload; where it `climbs`, the maker of that Job gets one as well.
     """
@@ -100,38 +100,38 @@ class Announcer:
         self._reads = reads
         self._source = EventSource(REPORTING_CONTROLLER, instance, "GangScheduling")
         # By namespace: each has its turn, so that one with many events does not delay those of others.
-        self._pending: OrderedDict[str, deque[_Saying]] = OrderedDict()
+        self._pending: OrderedDict[str, deque[_PendingEvent]] = OrderedDict()
         self._budget = Budget(_PER_SECOND, _AT_ONCE)
         self._makers = Budgets()
         self._something = asyncio.Event()
         self.written = self.dropped = 0
 
-    def say(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
+    def add(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
         """Queue an event."""
-        self._add(_Saying(regarding, reason, note, warning, time.time()))
+        self._enqueue(_PendingEvent(regarding, reason, note, warning, time.time()))
 
-    def say_to_maker(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
-        """As `say`, on an object that made the workload, and that may have made many: it has a budget of its own."""
+    def add_for_maker(self, regarding: Regarding, reason: str, note: str, *, warning: bool) -> None:
+        """As `add`, on an object that made the workload, and that may have made many: it has a budget of its own."""
         climbs = (regarding.api_version, regarding.kind) == _JOB
-        self._add(_Saying(regarding, reason, note, warning, time.time(), to_maker=True, climbs=climbs))
+        self._enqueue(_PendingEvent(regarding, reason, note, warning, time.time(), to_maker=True, climbs=climbs))
 
-    def _add(self, saying: _Saying) -> None:
+    def _enqueue(self, event: _PendingEvent) -> None:
         if sum(map(len, self._pending.values())) >= _PENDING:
             max(self._pending.values(), key=len).popleft()
             self.dropped += 1
-        self._pending.setdefault(saying.regarding.namespace, deque()).append(saying)
+        self._pending.setdefault(event.regarding.namespace, deque()).append(event)
         self._something.set()
 
-    def _next(self) -> _Saying:
+    def _next(self) -> _PendingEvent:
         """The oldest of the namespace whose turn it is."""
-        namespace, sayings = self._pending.popitem(last=False)
-        saying = sayings.popleft()
-        if sayings:
-            self._pending[namespace] = sayings
-        return saying
+        namespace, events = self._pending.popitem(last=False)
+        event = events.popleft()
+        if events:
+            self._pending[namespace] = events
+        return event
 
     async def run(self) -> None:
-        """Write what is said, until cancelled."""
+        """Write what is queued, until cancelled."""
         while True:
             await self._something.wait()
             await self.flush()
@@ -144,20 +144,20 @@ class Announcer:
             if wait:
                 await asyncio.sleep(wait)
                 continue
-            saying = self._next()
-            if saying.to_maker and not self._makers.take(saying.regarding.uid, loop.time()):
+            event = self._next()
+            if event.to_maker and not self._makers.take(event.regarding.uid, loop.time()):
                 self.dropped += 1
                 continue
-            await self._write(saying)
-            if saying.climbs:
-                await self._climb(saying)
+            await self._write(event)
+            if event.climbs:
+                await self._climb(event)
         self._something.clear()
 
-    async def _write(self, saying: _Saying) -> None:
-        about = saying.regarding
-        event = self._source.event(about, saying.reason, saying.note, warning=saying.warning, seconds=saying.seconds)
+    async def _write(self, event: _PendingEvent) -> None:
+        about = event.regarding
+        body = self._source.event(about, event.reason, event.note, warning=event.warning, seconds=event.seconds)
         try:
-            await self._writer.create(EVENTS, event)
+            await self._writer.create(EVENTS, body)
         except (ApiError, NotLeaderError) as error:
             self.dropped += 1
             logger.warning(
@@ -171,9 +171,9 @@ class Announcer:
         else:
             self.written += 1
 
-    async def _climb(self, saying: _Saying) -> None:
+    async def _climb(self, event: _PendingEvent) -> None:
         """Tell the owner of a Job, too."""
-        job = saying.regarding
+        job = event.regarding
         try:
             maker = await self._reads.maker_of_job(job)
         except ApiError as error:
@@ -183,4 +183,4 @@ class Announcer:
             return
         if maker is not None and tellable(maker):
             above = Regarding(maker.api_version, maker.kind, job.namespace, maker.name, maker.uid)
-            self._pending.setdefault(job.namespace, deque()).appendleft(replace(saying, regarding=above, climbs=False))
+            self._pending.setdefault(job.namespace, deque()).appendleft(replace(event, regarding=above, climbs=False))

@@ -21,7 +21,7 @@ from muster.model.objects import PodGroup, decode
 from muster.model.pods import Pod
 from muster.model.times import duration_text, text_of
 from muster.planning import messages
-from muster.planning.candidate import said_end
+from muster.planning.candidate import requested_end
 from muster.planning.messages import taken_back
 from muster.planning.phase import Phase
 from muster.planning.pod_group import (
@@ -77,8 +77,8 @@ def check_kueue(term: Term, work: Work) -> None:
 
 
 def check_run(term: Term, work: Work) -> None:
-    """Report once that an admitted gang runs longer than its user said; nothing ends it."""
-    end, now = said_end(work.snapshot, work.expects.record), term.clock.wall()
+    """Report once that an admitted gang runs longer than its user expected; nothing ends it."""
+    end, now = requested_end(work.snapshot, work.expects.record), term.clock.wall()
     if end is None:
         return
     # A program that is told to stop then has a moment for that.

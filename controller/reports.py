@@ -1,7 +1,7 @@
 """Reports: the gang's state as annotations of its PodGroup, and events on the workload where people look first.
 
 What its user wrote may be another object, from which the workload was made: that gets the events as well. The same
-words are never said twice; the same state with other numbers is said less and less often.
+message is never repeated; the same state with other numbers is reported less and less often.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _OF_OTHERS = frozenset({GangState.EXTERNAL, GangState.NOT_MANAGED})
 
 
 @dataclass(slots=True)
-class _Said:
+class _LastReport:
     """The last event on a gang: when, and how long the same state stays unsaid."""
 
     state: str = ""
@@ -67,7 +67,7 @@ class _Said:
     budget: Budget = field(default_factory=lambda: Budget(GANG_PER_SECOND, GANG_AT_ONCE))
 
     def due(self, state: GangState, message: str, now: float) -> float | None:
-        """The seconds until this may be said: 0.0 for now, which counts as said; None where it was said last."""
+        """The seconds until this may be reported: 0.0 for now, which counts as done; None if it was the last."""
         if self.state == state:
             if self.message == message:
                 return None
@@ -86,12 +86,12 @@ def annotations_of(record: AdmissionRecord, state: GangState, message: str) -> d
 
 
 def annotations_match(snapshot: GangSnapshot, record: AdmissionRecord, state: GangState, message: str) -> bool:
-    """True if the gang's PodGroup says what was decided, and why."""
+    """True if the gang's PodGroup records this decision, and its reason."""
     group = snapshot.pod_group
     if group is None or group.metadata.labels.get(STATE) != state:
         return False
-    said = group.metadata.annotations
-    return snapshot.record == record and (said.get(STATE), said.get(MESSAGE)) == (str(state), message)
+    annotations = group.metadata.annotations
+    return snapshot.record == record and (annotations.get(STATE), annotations.get(MESSAGE)) == (str(state), message)
 
 
 class Reporter:
@@ -101,7 +101,7 @@ class Reporter:
         self._writer = writer
         self._announcer = announcer
         self._cluster = cluster
-        self._said: dict[str, _Said] = {}
+        self._last: dict[str, _LastReport] = {}
         self._shut_out: set[GangKey] = set()
         self._rivals: dict[GangKey, dict[str, tuple[Kind, ObjectMeta]]] = {}
         # By gang, and by the UID of its workload: queue and state of the gangs whose state is on no PodGroup; and
@@ -111,8 +111,8 @@ class Reporter:
 
     @property
     def reported(self) -> int:
-        """Of how many objects it is known what was said last."""
-        return len(self._said)
+        """Of how many objects the last report is known."""
+        return len(self._last)
 
     def groupless(self) -> Mapping[tuple[str, str], int]:
         """The number of gangs with their state in events alone, by queue and state; any thread may ask."""
@@ -142,10 +142,10 @@ class Reporter:
         group = snapshot.pod_group
         if group is None:
             raise ValueError(f"{snapshot.key} has no PodGroup to mark")
-        resource, said = scheduler_of_group(group).resource, annotations_of(record, state, message)
+        resource, annotations = scheduler_of_group(group).resource, annotations_of(record, state, message)
         owned = group.metadata.applied_by(LEDGER_MANAGER).metadata.get("f:annotations") or {}
         # An apply takes away what its manager owns; a mark of another manager is made empty.
-        gone = [key for key in snapshot.record.annotations if key not in said] if owned else []
+        gone = [key for key in snapshot.record.annotations if key not in annotations] if owned else []
         others = {key: "" for key in gone if f"f:{key}" not in owned}
         body: dict[str, Any] = {
             "apiVersion": resource.api_version,
@@ -157,7 +157,7 @@ class Reporter:
                 "uid": group.metadata.uid,
                 # By labels alone `kubectl get podgroups` selects; muster's own may have been taken off.
                 "labels": {MANAGED_BY: MUSTER, STATE: str(state)},
-                "annotations": {**others, **said},
+                "annotations": {**others, **annotations},
             },
         }
         return decode(await self._writer.apply(resource, body, field_manager=LEDGER_MANAGER), type(group))
@@ -203,7 +203,7 @@ class Reporter:
             )
             about = _regarding(group)
             message = f'queue "{queue}" does not exist; name an existing queue: no room is kept for this PodGroup'
-            self._announcer.say(about, str(GangState.QUEUE_NOT_FOUND), message, warning=True)
+            self._announcer.add(about, str(GangState.QUEUE_NOT_FOUND), message, warning=True)
 
     def report_notes(self, snapshot: GangSnapshot, expects: Expectations, unready: Mapping[str, str]) -> bool:
         """Report once what is to be known in addition to the state; True if the gang's message changes with it.
@@ -228,13 +228,13 @@ class Reporter:
         return expects.notes != before
 
     def forget(self, uid: str) -> None:
-        """Drop what was said of a workload that is gone."""
-        self._said.pop(uid, None)
+        """Drop the last report on a workload that is gone."""
+        self._last.pop(uid, None)
 
     def report(self, snapshot: GangSnapshot, state: GangState, message: str, now: float) -> float | None:
         """Report it on the workload, its PodGroup and its makers, unless it was reported before.
 
-        `now` is of a monotonic clock. Gives the seconds until it may be said where that is later, else None.
+        `now` is of a monotonic clock. Returns the seconds until it may be reported where that is later, else None.
         """
         if snapshot.decoded is None or snapshot.kind is None:
             return None
@@ -242,13 +242,15 @@ class Reporter:
         found = self._found.get(snapshot.key)
         if found is not None and (group is None or not snapshot.ours) and state not in _OF_OTHERS:
             found[meta.uid] = (snapshot.intent.queue if snapshot.intent is not None else "", str(state))
-        said = self._said.get(meta.uid)
-        if said is None:
-            # After a restart the annotations remember what was said before; the same state with other numbers waits.
+        last = self._last.get(meta.uid)
+        if last is None:
+            # After a restart the annotations have the last report; the same state with other numbers waits.
             before = group.metadata.annotations if group is not None else {}
             known = before.get(STATE) == str(state)
-            said = self._said[meta.uid] = _Said(str(state), before.get(MESSAGE, ""), now) if known else _Said()
-        due = said.due(state, message, now)
+            last = self._last[meta.uid] = (
+                _LastReport(str(state), before.get(MESSAGE, ""), now) if known else _LastReport()
+            )
+        due = last.due(state, message, now)
         if due == 0.0:
             self.emit(snapshot, state, message)
         return due or None
@@ -265,10 +267,10 @@ class Reporter:
             about.append(_regarding(group))
         warning = state in _WARNINGS
         for one in about:
-            self._announcer.say(one, str(state), message, warning=warning)
+            self._announcer.add(one, str(state), message, warning=warning)
         for maker in snapshot.above.makers:
             one = Regarding(maker.api_version, maker.kind, snapshot.key.namespace, maker.name, maker.uid)
-            self._announcer.say_to_maker(one, str(state), to_a_maker(snapshot, message), warning=warning)
+            self._announcer.add_for_maker(one, str(state), to_a_maker(snapshot, message), warning=warning)
 
 
 def _regarding(group: PodGroup) -> Regarding:

@@ -176,17 +176,17 @@ class Touches:
         term = self._term
         logger.info("%s lacks pods; nudging its operator", snapshot.key, extra={"event": "nudge.sent"})
         try:
-            said = {NUDGE: text_of(term.clock.wall())}
+            nudge = {NUDGE: text_of(term.clock.wall())}
             meta: ObjectMeta = snapshot.decoded.metadata
-            await term.writer.annotate(snapshot.kind.resource, meta, said)
+            await term.writer.annotate(snapshot.kind.resource, meta, nudge)
             if snapshot.kind.pods_of_jobs:
                 selector = f"{snapshot.kind.pod_label}={meta.name}"
-                await self._touch_jobs(await term.reads.short_jobs(meta.namespace, selector), said)
+                await self._touch_jobs(await term.reads.short_jobs(meta.namespace, selector), nudge)
         except ApiError as error:
             # The operator tries again by itself, later.
             logger.warning("%s: failed to nudge its operator: %s", snapshot.key, error, extra={"event": "nudge.failed"})
 
-    async def _touch_jobs(self, jobs: Sequence[ObjectMeta], said: Mapping[str, str]) -> None:
+    async def _touch_jobs(self, jobs: Sequence[ObjectMeta], nudge: Mapping[str, str]) -> None:
         """Touch some of the Jobs; one that cannot be, for it is gone perhaps, keeps the others from nothing.
 
         Where the write is not served, as without a webhook of Jobs, that holds for the others: they have their turn
@@ -195,7 +195,7 @@ class Touches:
         errors = []
         for job in jobs[:MOST_JOBS]:
             try:
-                await self._term.writer.annotate(JOBS, job, said)
+                await self._term.writer.annotate(JOBS, job, nudge)
             except ApiError as error:
                 errors.append(f"{job.namespace}/{job.name}: {error}")
                 if not error.refused:
@@ -214,8 +214,8 @@ class Touches:
             return False
         logger.info("%s has pods without a node; asking its scheduler again", work.key, extra={"event": "wake.sent"})
         try:
-            said = {NUDGE: text_of(clock.wall())}
-            await self._term.writer.annotate(scheduler_of_group(group).resource, group.metadata, said)
+            nudge = {NUDGE: text_of(clock.wall())}
+            await self._term.writer.annotate(scheduler_of_group(group).resource, group.metadata, nudge)
         except ApiError as error:
             logger.warning("%s: cannot ask its scheduler: %s", work.key, error, extra={"event": "wake.failed"})
         work.again(self.wakes.wait(work.key, clock.now()))

@@ -34,10 +34,10 @@ def with_kueue(
     if kind is PLAIN_POD:
         pods = [member.pod for member in snapshot.members]
         return replace(snapshot, kueue=_of_pods(pods, cluster, defaults.kueues_timeout))
-    return replace(snapshot, kueue=_said(kind, decoded, cluster, defaults.kueues_timeout))
+    return replace(snapshot, kueue=_of_workload(kind, decoded, cluster, defaults.kueues_timeout))
 
 
-def _said(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> KueueAnswer:
+def _of_workload(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> KueueAnswer:
     chain = [(kind, decoded), *_makers(decoded, cluster)]
     # Kueue takes an empty label for none.
     labelled = any(one.metadata.labels.get(KUEUE_QUEUE) for _, one in chain)

@@ -205,7 +205,7 @@ def _read(
         first = sorted(snapshot.members, key=lambda member: age(member.pod))[: gang.min_member]
         # They need not be alike: what those ask for that are there says more than one of them; of those that crashed
         # it says nothing, and their places are kept.
-        kept = granted(said) if (said := terms_of(snapshot)) else {}
+        kept = granted(terms) if (terms := terms_of(snapshot)) else {}
         gang = replace(gang, min_resources=largest(total(member.requests for member in first), kept))
         try:
             check_few(gang.min_resources, "its pods")
@@ -300,7 +300,7 @@ def last_asked(
     the workload itself names another queue: then the gang waits in that queue.
     """
     pods = [member.pod for member in snapshot.members if member.held]
-    said = named_queue(workload, scope)
+    own = named_queue(workload, scope)
     of_group = snapshot.pod_group.spec.queue if snapshot.pod_group else ""
     of_pods = next(filter(None, (queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in pods)), "")
     classes = {pod.spec.priority_class_name for pod in pods}
@@ -309,9 +309,9 @@ def last_asked(
     return Intent(
         scheduler=scheduler,
         gang_scheduler=defaults.schedulers[scheduler],
-        queue=(said[1] if said else "") or of_group or of_pods or defaults.queue,
+        queue=(own[1] if own else "") or of_group or of_pods or defaults.queue,
         priority_class=min(classes, key=lambda name: (priority_value(name, priorities), name), default=""),
-        paths={"queue": said[0]} if said else {},
+        paths={"queue": own[0]} if own else {},
         prioritise_pods=True,
         topology=workload.topology,
     )

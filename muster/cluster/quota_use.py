@@ -71,7 +71,7 @@ class QuotaUse:
             if counts:
                 latest = largest(counts.pop(), latest)
             counts.append(latest)
-            self._tell(namespace)
+            self._update_ledger(namespace)
 
     def _count(self, namespace: str) -> bool:
         counts = self._counts_of(namespace)
@@ -79,12 +79,12 @@ class QuotaUse:
         self._uncounted.discard(namespace)
         if len(counts) == _COUNTS and all(count == counts[-1] for count in counts):
             self._changed.discard(namespace)
-        return self._tell(namespace)
+        return self._update_ledger(namespace)
 
     def _counts_of(self, namespace: str) -> deque[Resources]:
         return self._counted.setdefault(namespace, deque(maxlen=_COUNTS))
 
-    def _tell(self, namespace: str) -> bool:
+    def _update_ledger(self, namespace: str) -> bool:
         others: Resources = {}
         for count in self._counts_of(namespace):
             others = largest(others, count)

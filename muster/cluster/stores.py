@@ -107,7 +107,7 @@ class ElasticQuotas:
         self.store: Store[ElasticQuota] = Store()
         self.store.index("namespace", lambda one: (one.metadata.namespace,))
         self.limits = NamespaceLimits()
-        self._told: list[Callable[[str], None]] = []
+        self._subscribers: list[Callable[[str], None]] = []
         self.store.subscribe(self._changed)
 
     def subscribe(self, namespace: Callable[[str], None]) -> None:
@@ -115,7 +115,7 @@ class ElasticQuotas:
 
         The scheduler's controller writes what is used into each quota again and again; that changes no limit.
         """
-        self._told.append(namespace)
+        self._subscribers.append(namespace)
 
     def _changed(self, change: Change[ElasticQuota]) -> None:
         if change.new is not None:
@@ -123,8 +123,8 @@ class ElasticQuotas:
         namespace = change.object.metadata.namespace
         limit = limit_of(one for one in self.store.by_index("namespace", namespace) if not _fault(one))
         if self.limits.put(namespace, limit):
-            for told in self._told:
-                told(namespace)
+            for notify in self._subscribers:
+                notify(namespace)
 
 
 def _fault(quota: ElasticQuota) -> str:
@@ -220,7 +220,7 @@ class UnmanagedPods:
         """Tell `gang` of every gang that a change concerns."""
 
         def changed(change: Change[Pod]) -> None:
-            before, now = (_says(pod) for pod in (change.old, change.new))
+            before, now = (_membership(pod) for pod in (change.old, change.new))
             if before != now:
                 # What a kubelet says of it again and again tells nothing about its gang.
                 for key in {*before[0], *now[0]}:
@@ -245,7 +245,7 @@ def _gangs(pod: Pod) -> set[GangKey]:
     }
 
 
-def _says(pod: Pod | None) -> tuple[set[GangKey], object]:
+def _membership(pod: Pod | None) -> tuple[set[GangKey], object]:
     """The gangs that would have it as a member, and all that counts of it there."""
     if pod is None or not (keys := _gangs(pod)):
         return set(), None

@@ -50,11 +50,11 @@ class GangTriggers:
         cluster.nodes.subscribe(self._node_changed)
         cluster.nodes.when_synced(lambda: self._gangs(NODES, cluster.gangs_on_no_node()))
         for kind in GANG_KINDS:
-            self._cluster.workloads[kind].subscribe(self._workload_told(kind))
+            self._cluster.workloads[kind].subscribe(self._workload_changed(kind))
             self._cluster.workloads[kind].subscribe(self._successor_changed)
         for kind in WATCHED_KINDS:
             if kind not in GANG_KINDS:
-                self._cluster.workloads[kind].subscribe(self._maker_told(kind))
+                self._cluster.workloads[kind].subscribe(self._maker_changed(kind))
                 self._cluster.workloads[kind].subscribe(self._hold_changed)
                 self._cluster.workloads[kind].subscribe(self._settings_changed)
         cluster.kueue.workloads.subscribe(self._kueue_changed)
@@ -62,7 +62,7 @@ class GangTriggers:
             if kind.origin is not None:
                 self._cluster.workloads[kind.origin.makes].subscribe(self._making_changed)
         for source, found in self._cluster.sources.items():
-            found.subscribe(self._source_told(source))
+            found.subscribe(self._source_changed(source))
 
     # --- pods, PodGroups, nodes, namespaces ---------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class GangTriggers:
 
     # --- workloads, and what they are made by and from ----------------------------------------------------------------
 
-    def _workload_told(self, kind: Kind) -> Callable[[Change[Decoded]], None]:
+    def _workload_changed(self, kind: Kind) -> Callable[[Change[Decoded]], None]:
         def changed(change: Change[Decoded]) -> None:
             if not _reads_the_same(change):
                 for key in gang_of_workload(kind)(change.object):
@@ -111,7 +111,7 @@ class GangTriggers:
             for name in kind.carried_on_by(maker):
                 self._gang(GangKey(meta.namespace, kind.pod_group_name(name)))
 
-    def _maker_told(self, kind: Kind) -> Callable[[Change[Decoded]], None]:
+    def _maker_changed(self, kind: Kind) -> Callable[[Change[Decoded]], None]:
         """The gangs of what carries on the work: which of them does may have changed."""
 
         def changed(change: Change[Decoded]) -> None:
@@ -130,8 +130,8 @@ class GangTriggers:
             self._counted_again(change.object.metadata.namespace)
 
     def _settings_changed(self, change: Change[Decoded]) -> None:
-        """The gangs of what a maker has made, when it says something else: its words are theirs, too."""
-        before, now = (_said(one.metadata) if one is not None else ({}, "") for one in (change.old, change.new))
+        """The gangs of what a maker has made, when its own settings change: they are theirs, too."""
+        before, now = map(_settings_of_maker, (change.old, change.new))
         if before != now:
             for key in self._made_by(change.object.metadata, MOST_OWNERS):
                 self._gang(key)
@@ -163,7 +163,7 @@ class GangTriggers:
                 for one in (*store.by_index("uid", uid), *store.by_index("maker", uid)):
                     self._gang(GangKey(one.metadata.namespace, kind.pod_group_name(one.metadata.name)))
 
-    def _source_told(self, source: Source) -> Callable[[Change[Any]], None]:
+    def _source_changed(self, source: Source) -> Callable[[Change[Any]], None]:
         """The gangs of the workloads that are made from what has changed."""
 
         def changed(change: Change[Any]) -> None:
@@ -182,9 +182,10 @@ class GangTriggers:
                     yield GangKey(meta.namespace, kind.pod_group_name(meta.name)) if made else None
 
 
-def _said(maker: ObjectMeta) -> tuple[object, ...]:
-    """The settings that the maker of a workload has for its gang."""
-    return maker.labels, maker.annotations.get(QUEUE_ANNOTATION, "")
+def _settings_of_maker(maker: Decoded | None) -> tuple[object, ...]:
+    """The settings that the maker of a workload has for its gang; none where it is gone."""
+    meta = maker.metadata if maker is not None else ObjectMeta()
+    return meta.labels, meta.annotations.get(QUEUE_ANNOTATION, "")
 
 
 def _reads_the_same(change: Change[Decoded]) -> bool:

@@ -56,7 +56,7 @@ def _begun(limit: TimeLimit, snapshot: GangSnapshot) -> TimeLimit:
 def run_of(snapshot: GangSnapshot, record: AdmissionRecord) -> Run | None:
     """The run time of the gang from its start; None where nothing is known, and for what does not end by itself.
 
-    `record` is what this leader has decided; the estimates that the PodGroup says already go before.
+    `record` is what this leader has decided; estimates on the PodGroup go before.
     """
     if lasts(snapshot):
         return None
@@ -75,10 +75,10 @@ def end_of(snapshot: GangSnapshot, record: AdmissionRecord, now: float) -> End |
     return min(ends, key=lambda end: (end.start + end.seconds <= now, end.start + end.seconds, end.kind))
 
 
-def said_end(snapshot: GangSnapshot, record: AdmissionRecord) -> End | None:
-    """The end that its user said of an admitted gang; None where nothing is said."""
-    start, said = _start(snapshot, record), snapshot.intent.run_limit if snapshot.intent is not None else None
-    return None if start is None or said is None or lasts(snapshot) else End(start, said.seconds, EndKind.SAID)
+def requested_end(snapshot: GangSnapshot, record: AdmissionRecord) -> End | None:
+    """The end of an admitted gang by the run time that its user gave; None where none is given."""
+    start, limit = _start(snapshot, record), snapshot.intent.run_limit if snapshot.intent is not None else None
+    return None if start is None or limit is None or lasts(snapshot) else End(start, limit.seconds, EndKind.SAID)
 
 
 def _start(snapshot: GangSnapshot, record: AdmissionRecord) -> float | None:
@@ -137,7 +137,7 @@ _HELD, _MADE = attrgetter("held"), attrgetter("pod.metadata.creation_timestamp",
 
 
 def queue_held(snapshot: GangSnapshot) -> str:
-    """The queue of the gang's existing PodGroup or pods, whatever its workload says by now; "" where none exist."""
+    """The queue of the gang's existing PodGroup or pods, whatever its workload names by now; "" where none exist."""
     if snapshot.pod_group is not None:
         return snapshot.pod_group.queue
     pods = (member.pod.metadata for member in snapshot.members)

@@ -57,28 +57,28 @@ def _until_recorded(snapshot: GangSnapshot, grant: Grant) -> Grant:
 
     It may become larger again, and the next leader has nothing but the PodGroup to know for what it was admitted.
     """
-    said = recorded_terms(snapshot)
-    return grant if said is None else replace(grant, claim=largest(grant.claim, granted(said)))
+    recorded = recorded_terms(snapshot)
+    return grant if recorded is None else replace(grant, claim=largest(grant.claim, granted(recorded)))
 
 
-def _granted_by(snapshot: GangSnapshot, said: PodGroupSpec | None) -> Grant:
-    """The grant that muster wrote into the PodGroup (`said`), or the workload's own where muster wrote none yet."""
+def _granted_by(snapshot: GangSnapshot, terms: PodGroupSpec | None) -> Grant:
+    """The grant that muster wrote into the PodGroup (`terms`), or the workload's own where muster wrote none yet."""
     gang, intent = gang_and_intent(snapshot)
-    if said is None:
+    if terms is None:
         return Grant(intent.queue, gang.min_resources, intent.priority_class, gang.roles)
-    roles = tuple(as_admitted(role, said) for role in gang.roles)
-    return Grant(said.queue, granted(said), said.priority_class_name, roles)
+    roles = tuple(as_admitted(role, terms) for role in gang.roles)
+    return Grant(terms.queue, granted(terms), terms.priority_class_name, roles)
 
 
 def left_over(snapshot: GangSnapshot, phase: Phase, marked: str) -> Resources:
     """What is held by the pods of a gang that neither waits nor is admitted, and kept for others of it."""
-    group, said = snapshot.pod_group, terms_of(snapshot)
+    group, terms = snapshot.pod_group, terms_of(snapshot)
     running = total(member.requests for member in snapshot.open)
     # Pods outlive a workload that is gone, suspended or ended until they are deleted, and use their requests.
     if not _keeps_its_place(snapshot, phase, marked):
         return running
-    if said is not None:
-        return largest(granted(said), running)
+    if terms is not None:
+        return largest(granted(terms), running)
     return largest(own_claim(group), running) if group is not None and snapshot.ours else running
 
 

@@ -152,9 +152,9 @@ class Expectations:
 
         `muster release` opens a gang that waits pod by pod: by the first of them it would be admitted as a gang of one.
         """
-        said = snapshot.pod_group.metadata.annotations.get(STATE) if snapshot.pod_group is not None else None
+        state = snapshot.pod_group.metadata.annotations.get(STATE) if snapshot.pod_group is not None else None
         open_ = len(snapshot.open)
-        waited = said in BEFORE_ADMISSION and snapshot.uid not in (snapshot.marked_for, self.record.admitted)
+        waited = state in BEFORE_ADMISSION and snapshot.uid not in (snapshot.marked_for, self.record.admitted)
         if not waited or not 0 < open_ < len(snapshot.members):
             self.opened_elsewhere = (0, 0.0)
             return 0.0
@@ -314,12 +314,12 @@ class ExpectationsByGang:
     def begin(self, key: GangKey, group: PodGroup) -> None:
         """Start with the PodGroup as it was listed, the younger one of two; the watch may be behind it.
 
-        What it says stays said: thousands of gangs whose numbers have changed are told so in their turn.
+        What it says stays annotations: thousands of gangs whose numbers have changed are told so in their turn.
         """
         if newer(self.seen(key).written, group) is not group:
             return
-        said = group.metadata.annotations
-        self._of[key] = Expectations(written=group, reported=(said.get(STATE, ""), said.get(MESSAGE, "")))
+        annotations = group.metadata.annotations
+        self._of[key] = Expectations(written=group, reported=(annotations.get(STATE, ""), annotations.get(MESSAGE, "")))
 
     def record_bypass(self, key: GangKey, queue: str, now: float, drain_after: str) -> None:
         """Note that a smaller gang passed this one in the queue, `now` of the wall clock; the first time counts.

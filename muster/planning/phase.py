@@ -99,15 +99,15 @@ def _comes_back_larger(snapshot: GangSnapshot) -> bool:
     """
     if snapshot.pod_group is None or not snapshot.members or not all(member.held for member in snapshot.members):
         return False
-    said = snapshot.terms or desired(snapshot, admitted=True).group.spec
-    return outgrown(snapshot, said) or _from_another_wave(snapshot, said)
+    spec = snapshot.terms or desired(snapshot, admitted=True).group.spec
+    return outgrown(snapshot, spec) or _from_another_wave(snapshot, spec)
 
 
-def _from_another_wave(snapshot: GangSnapshot, said: PodGroupSpec) -> bool:
+def _from_another_wave(snapshot: GangSnapshot, spec: PodGroupSpec) -> bool:
     """True if the wave that starts now has roles for which the gang was not admitted."""
     if snapshot.gang is None or snapshot.kind is None or not snapshot.kind.in_waves:
         return False
-    return not snapshot.gang.min_task_member.keys() <= said.min_task_member.keys()
+    return not snapshot.gang.min_task_member.keys() <= spec.min_task_member.keys()
 
 
 def _phase_outside_queue(snapshot: GangSnapshot) -> Phase | None:

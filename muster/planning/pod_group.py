@@ -152,10 +152,10 @@ def while_assembling(snapshot: GangSnapshot, wanted: Wanted) -> Wanted:
     """
     if snapshot.pod_group is None or snapshot.kind is None or snapshot.kind.owns_pod_group:
         return wanted
-    spec, said = wanted.manifest["spec"], snapshot.pod_group.spec.min_resources
-    if not said or "minResources" not in spec:
+    spec, present = wanted.manifest["spec"], snapshot.pod_group.spec.min_resources
+    if not present or "minResources" not in spec:
         return wanted
-    return _wanted(scheduler_of(snapshot), {**wanted.manifest, "spec": {**spec, "minResources": dict(said)}})
+    return _wanted(scheduler_of(snapshot), {**wanted.manifest, "spec": {**spec, "minResources": dict(present)}})
 
 
 def deferred(snapshot: GangSnapshot) -> str:
@@ -238,26 +238,26 @@ def up_to_date(group: PodGroup, wanted: Wanted) -> bool:
     )
 
 
-def _beyond(owned: Mapping[str, Any], said: Mapping[str, Any]) -> bool:
-    """True if something is owned that is not said; `.` in FieldsV1 is the thing itself, `k:` an item of a list."""
+def _beyond(owned: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
+    """True if something is owned that the manifest does not set; `.` in FieldsV1 is the thing itself, `k:` an item of a list."""
     for path, inner in owned.items():
         if not path.startswith("f:"):
             continue
-        value = said.get(path[2:])
+        value = manifest.get(path[2:])
         if value is None or (inner and isinstance(value, dict) and _beyond(inner, value)):
             return True
     return False
 
 
-def outgrown(snapshot: GangSnapshot, said: PodGroupSpec) -> bool:
+def outgrown(snapshot: GangSnapshot, spec: PodGroupSpec) -> bool:
     """True if the templates ask for more by now, for as many pods, than the gang was admitted for.
 
     What a user wrote in place of that (`schedulingPolicy.minResources`) is believed.
     """
     if snapshot.gang is None or snapshot.workload is None or snapshot.workload.policy.min_resources is not None:
         return False
-    claim = claim_of(said)
-    needs = _least(snapshot.gang, said.min_task_member)
+    claim = claim_of(spec)
+    needs = _least(snapshot.gang, spec.min_task_member)
     return any(amount > claim.get(name, ZERO) for name, amount in needs.items())
 
 

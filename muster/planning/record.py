@@ -60,8 +60,8 @@ def with_need(
     spec: PodGroupSpec, need: Resources, requested: Mapping[str, Resources], roles: Iterable[Role]
 ) -> AdmittedTerms:
     """The terms of a gang that is admitted now and needs these resources; its roles have so much `requested`."""
-    said = _claim(spec.min_resources)
-    more = any(amount > said.get(name, ZERO) for name, amount in need.items())
+    declared = _claim(spec.min_resources)
+    more = any(amount > declared.get(name, ZERO) for name, amount in need.items())
     beyond: dict[str, ResourceList] = {
         role.name: {**as_text(requested[role.name])}
         for role in roles
@@ -77,9 +77,9 @@ def carried(spec: PodGroupSpec, before: PodGroupSpec | None) -> PodGroupSpec:
     """
     if not isinstance(before, AdmittedTerms) or not (before.needs or before.requests):
         return spec
-    said, now = _claim(before.min_resources), _claim(spec.min_resources)
+    declared, now = _claim(before.min_resources), _claim(spec.min_resources)
     owed, owed_now = before.min_task_member, spec.min_task_member
-    more = positive(minus(_claim(before.needs), said))
+    more = positive(minus(_claim(before.needs), declared))
     beyond = part_of(more, sum(owed_now.values()), max(1, sum(owed.values())))
     kept: dict[str, ResourceList] = {
         role: {**as_text(part_of(_claim(one), owed_now.get(role, 0), owed.get(role, 0)))}
@@ -88,18 +88,18 @@ def carried(spec: PodGroupSpec, before: PodGroupSpec | None) -> PodGroupSpec:
     return _terms(spec, total((now, beyond)) if before.needs else {}, kept)
 
 
-def as_admitted(role: Role, said: PodGroupSpec) -> Role:
+def as_admitted(role: Role, terms: PodGroupSpec) -> Role:
     """The role with the minimum with which its gang was admitted, and with what its pods requested then if recorded."""
-    owed = said.min_task_member.get(role.name, 0)
-    least, found = min(role.minimum, owed), said.requests.get(role.name) if isinstance(said, AdmittedTerms) else None
+    owed = terms.min_task_member.get(role.name, 0)
+    least, found = min(role.minimum, owed), terms.requests.get(role.name) if isinstance(terms, AdmittedTerms) else None
     if found is None:
         return replace(role, minimum=least)
     return replace(role, minimum=least, granted=part_of(_claim(found), least + role.reserved, owed + role.reserved))
 
 
-def granted(said: PodGroupSpec) -> Resources:
+def granted(terms: PodGroupSpec) -> Resources:
     """The resources that a gang was admitted for: what its workload declares, or what its pods request."""
-    return largest(_claim(said.min_resources), _claim(said.needs) if isinstance(said, AdmittedTerms) else {})
+    return largest(_claim(terms.min_resources), _claim(terms.needs) if isinstance(terms, AdmittedTerms) else {})
 
 
 def _terms(spec: PodGroupSpec, needs: Resources, requests: dict[str, ResourceList]) -> AdmittedTerms:
@@ -107,9 +107,9 @@ def _terms(spec: PodGroupSpec, needs: Resources, requests: dict[str, ResourceLis
     return AdmittedTerms(**fields, needs={**as_text(needs)}, requests=requests)
 
 
-def _claim(said: ResourceList) -> Resources:
+def _claim(amounts: ResourceList) -> Resources:
     try:
-        return parse_resources(said, path="needs")
+        return parse_resources(amounts, path="needs")
     except InvalidObjectError:
         return {}
 
@@ -160,9 +160,9 @@ def terms_of(snapshot: GangSnapshot) -> PodGroupSpec | None:
 
 def recorded_queue(group: PodGroup | None) -> str:
     """The queue for which the gang of a PodGroup was admitted, whatever its workload was; "" where no mark tells."""
-    said = group.metadata.annotations.get(ADMITTED_FOR, "") if group is not None else ""
+    text = group.metadata.annotations.get(ADMITTED_FOR, "") if group is not None else ""
     try:
-        return decode(said, _Written).queue if said else ""
+        return decode(text, _Written).queue if text else ""
     except InvalidObjectError:
         return ""
 

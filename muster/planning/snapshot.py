@@ -75,7 +75,7 @@ class AdmissionRecord:
     @property
     def annotations(self) -> dict[str, str]:
         """As annotations of the PodGroup."""
-        said = {
+        values = {
             ADMITTED: self.admitted,
             ADMITTED_AT: self.admitted_at,
             PASSED_SINCE: self.passed_since,
@@ -86,7 +86,7 @@ class AdmissionRecord:
             DRAIN_AFTER: self.drain_after,
             RUNS_ABOUT: self.runs_about,
         }
-        return {name: text for name, text in said.items() if text}
+        return {name: text for name, text in values.items() if text}
 
 
 class Member(NamedTuple):
@@ -244,15 +244,15 @@ class GangSnapshot:
     @property
     def record(self) -> AdmissionRecord:
         """The decisions that stand on the PodGroup."""
-        said = self.pod_group.metadata.annotations if self.pod_group else {}
+        annotations = self.pod_group.metadata.annotations if self.pod_group else {}
         names = (ADMITTED, ADMITTED_AT, PASSED_SINCE, PASSED_IN, REQUEUED_AT, ADMITTED_FOR, ADMITTER)
-        return AdmissionRecord(*(said.get(name, "") for name in (*names, DRAIN_AFTER, RUNS_ABOUT)))
+        return AdmissionRecord(*(annotations.get(name, "") for name in (*names, DRAIN_AFTER, RUNS_ABOUT)))
 
     @property
     def marked_for(self) -> str:
         """The UID of the workload that the PodGroup says is admitted; "" where that is not believed."""
-        said = self.pod_group.metadata.annotations.get(ADMITTED, "") if self.pod_group else ""
-        return said if said and (self.believed or not all(map(_HELD, self.members))) else ""
+        uid = self.pod_group.metadata.annotations.get(ADMITTED, "") if self.pod_group else ""
+        return uid if uid and (self.believed or not all(map(_HELD, self.members))) else ""
 
     @property
     def holds(self) -> bool:
@@ -308,8 +308,10 @@ class GangSnapshot:
         """True if pods count for that which have nodes and are not ready, as the workload and all of its pods say."""
         if self.give_back_after is None or self.intent is None or not self.intent.requeue_after:
             return False
-        said = (one.pod.metadata.annotations.get(REQUEUE_AFTER, "") for one in self.members if one.pod.spec.node_name)
-        return all(asked is not None and asked.not_ready for asked in map(requeue_after, said))
+        requested = (
+            one.pod.metadata.annotations.get(REQUEUE_AFTER, "") for one in self.members if one.pod.spec.node_name
+        )
+        return all(asked is not None and asked.not_ready for asked in map(requeue_after, requested))
 
     @property
     def short(self) -> bool:

@@ -114,7 +114,7 @@ async def test_an_apiserver_that_takes_no_events_holds_nobody_up() -> None:
     silent = announcer(SilentClient())
     running = asyncio.create_task(silent.run())
     for number in range(5000):
-        silent.say(ABOUT, "Admitted", f"note {number}", warning=False)
+        silent.add(ABOUT, "Admitted", f"note {number}", warning=False)
         if number % 1000 == 0:
             await asyncio.sleep(0)
     assert silent.dropped == 5000 - 2000 - 1
@@ -131,7 +131,7 @@ async def test_what_cannot_be_written_is_given_up_and_the_next_is_tried(error: E
     client = RecordingClient(fails={"create Event": [error]})
     events = announcer(client)
     for note in ("first", "second"):
-        events.say(ABOUT, "Admitted", note, warning=False)
+        events.add(ABOUT, "Admitted", note, warning=False)
     await events.flush()
     assert [write.body["note"] for write in client.writes] == ["first", "second"]
     assert (events.written, events.dropped) == (1, 1)
@@ -140,7 +140,7 @@ async def test_what_cannot_be_written_is_given_up_and_the_next_is_tried(error: E
 async def test_a_note_is_no_longer_than_the_apiserver_takes() -> None:
     client = RecordingClient()
     events = announcer(client)
-    events.say(ABOUT, "Admitted", "é" * 1000, warning=False)
+    events.add(ABOUT, "Admitted", "é" * 1000, warning=False)
     await events.flush()
     note = client.writes[0].body["note"]
     assert note == "é" * 512
@@ -215,7 +215,7 @@ async def test_who_has_nothing_left_to_write_rests() -> None:
     events = Counting(Writer(as_client(RecordingClient()), lambda: 60.0), Makers(), "muster-controller-0")
     running = asyncio.create_task(events.run())
     for said in (1, 2):
-        events.say(ABOUT, "Admitted", f"note {said}", warning=False)
+        events.add(ABOUT, "Admitted", f"note {said}", warning=False)
         for _ in range(20):
             await asyncio.sleep(0)
         assert (events.written, events.flushes) == (said, said)
@@ -226,8 +226,8 @@ async def test_a_namespace_of_which_much_is_said_keeps_no_other_from_being_told(
     client = RecordingClient()
     events = announcer(client)
     for number in range(100):
-        events.say(Regarding("v1", "Pod", "many", f"p{number}", f"u{number}"), "Admitted", "much", warning=False)
-    events.say(Regarding("v1", "Pod", "few", "p", "u"), "Admitted", "little", warning=False)
+        events.add(Regarding("v1", "Pod", "many", f"p{number}", f"u{number}"), "Admitted", "much", warning=False)
+    events.add(Regarding("v1", "Pod", "few", "p", "u"), "Admitted", "little", warning=False)
     await events.flush()
     assert [write.body["note"] for write in client.writes].index("little") <= 1
 
@@ -235,9 +235,9 @@ async def test_a_namespace_of_which_much_is_said_keeps_no_other_from_being_told(
 async def test_of_too_much_that_waits_the_namespace_that_has_most_loses() -> None:
     client = RecordingClient()
     events = announcer(client)
-    events.say(Regarding("v1", "Pod", "few", "p", "u"), "Admitted", "little", warning=False)
+    events.add(Regarding("v1", "Pod", "few", "p", "u"), "Admitted", "little", warning=False)
     for number in range(3_000):
-        events.say(Regarding("v1", "Pod", "many", f"p{number}", f"u{number}"), "Admitted", "much", warning=False)
+        events.add(Regarding("v1", "Pod", "many", f"p{number}", f"u{number}"), "Admitted", "much", warning=False)
     assert events.dropped == 1_001
     writing = asyncio.create_task(events.flush())
     for _ in range(20):

@@ -247,4 +247,4 @@ async def test_of_a_gang_that_is_gone_nothing_is_remembered() -> None:
     harness.drop_workload(manifest)
     await harness.catch_up()
     assert list(harness.term.expectations._of) == []
-    assert harness.term.reporter._said == {}
+    assert harness.term.reporter._last == {}

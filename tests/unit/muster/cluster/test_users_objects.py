@@ -127,7 +127,7 @@ async def test_jobs_that_claim_to_have_made_each_other_are_told_once() -> None:
         return OwnerReference(api_version="batch/v1", kind="Job", name=f"{job.name}-x", uid=f"{job.uid}-x")
 
     events = Announcer(Writer(as_client(client), lambda: 60.0), Makers(another), "c")
-    events.say_to_maker(JOB, "Admitted", "note", warning=False)
+    events.add_for_maker(JOB, "Admitted", "note", warning=False)
     await events.flush()
     assert [write.body["regarding"]["name"] for write in client.writes] == ["job", "job-x"]
 
@@ -140,7 +140,7 @@ async def test_a_job_that_cannot_be_read_is_told_all_the_same() -> None:
 
     events = Announcer(Writer(as_client(client), lambda: 60.0), Makers(unreadable), "c")
     for note in ("first", "second"):
-        events.say_to_maker(JOB, "Admitted", note, warning=False)
+        events.add_for_maker(JOB, "Admitted", note, warning=False)
     await events.flush()
     assert [write.body["note"] for write in client.writes] == ["first", "second"]
 
