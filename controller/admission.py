@@ -150,7 +150,7 @@ async def open_gates(term: Term, work: Work, *, tried: bool = False) -> None:
         if expects.units:
             snapshot = work.snapshot
             seen = (
-                one._replace(held=one.held and one.pod.metadata.uid not in expects.opened) for one in snapshot.members
+                one._replace(gated=one.gated and one.pod.metadata.uid not in expects.opened) for one in snapshot.members
             )
             expects.record_open_units(replace(snapshot, members=tuple(seen)), frozenset())
             expects.record_running(snapshot, work.plan.wave, now)
@@ -194,7 +194,7 @@ async def try_gates(term: Term, members: Sequence[Member], expects: Expectations
 
     If a pod of a role was refused before, that pod is tried.
     """
-    refused = expects.refused.about
+    refused = expects.rejected.about
     again = [one for one in members if one.pod.metadata.uid == refused] if refused else []
     ordered = [*reversed(members), *again]
     first = dict(zip(map(_ROLE, ordered), ordered, strict=True))
@@ -215,7 +215,7 @@ async def take_off(term: Term, members: Sequence[Member], expects: Expectations)
     if opened:
         term.metrics.opened(len(opened), now - started)
     _note(failures, expects, now)
-    expects.refused.taken(WrittenPart.GATE)
+    expects.rejected.taken(WrittenPart.GATE)
     return opened
 
 
@@ -232,7 +232,7 @@ def _note(failures: Sequence[Failure], expects: Expectations, now: float) -> Non
         return
     first = next((one for one in failures if one.error.refused), failures[0])
     words = messages.shut([one.member.pod for one in failures], first.error)
-    expects.refused.note(WrittenPart.GATE, first.member.pod.metadata.uid, words, first.error, now)
+    expects.rejected.note(WrittenPart.GATE, first.member.pod.metadata.uid, words, first.error, now)
     raise first.error
 
 
@@ -311,11 +311,11 @@ def _note_start(term: Term, work: Work, now: float) -> None:
 async def _admit(term: Term, work: Work, message: str, now: float) -> None:
     """Count the gang as admitted, and those that it bypasses as bypassed; then write the mark, and try its gates."""
     expects, metrics = work.expects, term.metrics
-    passed = bypassed_by(term, work.key, now)
+    bypassed = bypassed_by(term, work.key, now)
     # From here on it counts as admitted, so that no other decision takes the same room while this one is written.
     before, work.snapshot = expects.record, expects.record_admission(work.snapshot, now)
     work.plan = plan_and_enter(term, work.snapshot)
-    count_bypass(term, passed, now)
+    count_bypass(term, bypassed, now)
     # Both at once: where a gate is refused, which is rare, the mark is taken off again.
     tried, marked = await asyncio.gather(
         try_gates(term, work.plan.opening.members if work.plan.opening is not None else (), expects),
@@ -325,14 +325,14 @@ async def _admit(term: Term, work: Work, message: str, now: float) -> None:
     if isinstance(marked, ApiError) and not marked.refused:
         # It is not known whether the mark is there: the room stays taken until the next round writes it.
         expects.unanswered = term.clock.now()
-        record_bypass(term, passed, now)
+        record_bypass(term, bypassed, now)
         raise marked
     if failed := marked or tried:
         expects.record = before
         plan_and_enter(term, observe_gang(term, work.key))
-        enter_again(term, passed)
+        enter_again(term, bypassed)
         raise failed
-    record_bypass(term, passed, now)
+    record_bypass(term, bypassed, now)
     term.reporter.report(work.snapshot, GangState.ADMITTED, message, term.clock.now())
     if expects.planned is not None:
         metrics.started(expects.planned, now)

@@ -146,7 +146,7 @@ def _missing(snapshot: GangSnapshot, pod_defaults: PodDefaults) -> tuple[list[tu
 
 
 def requeued_at(snapshot: GangSnapshot, now: float) -> str:
-    """The time at which the gang gives its place back, for its mark: never before one of its pods was made.
+    """The time at which the gang gives its claim back, for its mark: never before one of its pods was made.
 
     By that time its replacements are known, and the clocks of the operator and of muster may differ.
     """
@@ -234,7 +234,7 @@ class Assembling:
     async def _give_back(self, work: Work, shortage: Shortage) -> None:
         """Delete the gang's pods when it is time, and have those made that the other gang lacks."""
         term, snapshot, expects = self._term, work.snapshot, work.expects
-        now, after = term.clock.now(), snapshot.give_back_after or 0.0
+        now, after = term.clock.now(), snapshot.requeue_delay or 0.0
         given = self._given.setdefault(snapshot.key, _Given(next=now + after - expects.assembling_for(now)))
         if given.next > now:
             work.again(given.next - now)
@@ -263,4 +263,4 @@ def _gives(snapshot: GangSnapshot) -> bool:
     To a Job a pod that is deleted is one that failed.
     """
     again = snapshot.kind is not None and snapshot.kind is not PLAIN_POD and not snapshot.kind.pods_of_jobs
-    return again and snapshot.give_back_after is not None
+    return again and snapshot.requeue_delay is not None

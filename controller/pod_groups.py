@@ -125,9 +125,9 @@ async def keep(term: Term, work: Work) -> bool:
                 return False
         else:
             words = messages.without_pod_group(snapshot, error)
-            expects.refused.note(WrittenPart.POD_GROUP, manifest_of(snapshot), words, error, term.clock.now())
+            expects.rejected.note(WrittenPart.POD_GROUP, manifest_of(snapshot), words, error, term.clock.now())
         raise
-    expects.refused.taken(WrittenPart.POD_GROUP)
+    expects.rejected.taken(WrittenPart.POD_GROUP)
     return work.snapshot.pod_group is not None
 
 
@@ -189,9 +189,9 @@ async def write_record(term: Term, work: Work, record: AdmissionRecord, state: G
         expects.written = await term.reporter.record(snapshot, record, state, message)
     except ApiError as error:
         about, words = version_of(snapshot.pod_group), messages.unmarked(snapshot, error)
-        expects.refused.note(WrittenPart.MARK, about, words, error, term.clock.now())
+        expects.rejected.note(WrittenPart.MARK, about, words, error, term.clock.now())
         raise
-    expects.refused.taken(WrittenPart.MARK)
+    expects.rejected.taken(WrittenPart.MARK)
 
 
 async def delete(term: Term, work: Work, *, gone: bool = False) -> None:
@@ -276,9 +276,9 @@ class SetAside:
         if (doubt := expects.yield_room(snapshot, term.clock.now())) > 0:
             work.again(doubt)
             return
-        if expects.refused.fails:
+        if expects.rejected.fails:
             self._failing.add(snapshot.key)
-        state, message = GangState.INVALID, messages.set_aside(snapshot, expects.refused.words)
+        state, message = GangState.INVALID, messages.set_aside(snapshot, expects.rejected.words)
         record = snapshot.record if snapshot.open else expects.record
         plan_and_enter(term, snapshot)
         if (
@@ -290,8 +290,8 @@ class SetAside:
             # It may be the very write that is not taken.
             with suppress(ApiError):
                 expects.written = await term.reporter.record(snapshot, record, state, message)
-                if expects.refused.part is WrittenPart.MARK:
-                    expects.refused.about = version_of(expects.written)
+                if expects.rejected.part is WrittenPart.MARK:
+                    expects.rejected.about = version_of(expects.written)
                 plan_and_enter(term, observe_gang(term, snapshot.key))
         term.reporter.report(snapshot, state, message, term.clock.now())
 
@@ -301,7 +301,7 @@ class SetAside:
         back = (key, *self._failing)
         self._failing.clear()
         for one in back:
-            self._term.expectations.of(one).refused.come_back()
+            self._term.expectations.of(one).rejected.come_back()
             enter(self._term, one)
         for one in back:
             self._term.workqueue.add(one)

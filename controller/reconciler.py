@@ -249,7 +249,7 @@ class Reconciler:
         if evicted > 0 or work.snapshot.pause is not Pause.NONE:
             # The pause that the plan goes by may have ended since it was made.
             work.again(evicted)
-        work.again(work.expects.refused.wait(term.clock.now()) or None)
+        work.again(work.expects.rejected.wait(term.clock.now()) or None)
 
     def _observe_again(self, work: Work) -> None:
         """Observe and plan again if the gang has changed: a touch takes up to ten seconds where a webhook is away."""
@@ -281,22 +281,22 @@ class Reconciler:
     async def _advance(self, work: Work) -> None:
         """Take the step of a gang that is to run, or, where a write is not taken, give its room to others."""
         term, expects = self.term, work.expects
-        refused, out = expects.refused, expects.refused.out(term.clock.now())
-        if refused.wait(term.clock.now()) > 0:
+        rejected, out = expects.rejected, expects.rejected.out(term.clock.now())
+        if rejected.wait(term.clock.now()) > 0:
             await self._set_aside.keep(work, write=not expects.yielded)
             return
         try:
-            if out and refused.part is WrittenPart.GATE:
-                await try_gates(term, [member for member in work.snapshot.members if member.held], expects)
-                refused.come_back()
+            if out and rejected.part is WrittenPart.GATE:
+                await try_gates(term, [member for member in work.snapshot.members if member.gated], expects)
+                rejected.come_back()
             else:
                 await self._take_step(work)
         except ApiError:
-            if refused.wait(term.clock.now()) > 0:
+            if rejected.wait(term.clock.now()) > 0:
                 work.snapshot = observe_gang(term, work.key)
                 await self._set_aside.keep(work, write=True)
             raise
-        if out and not refused.out(term.clock.now()):
+        if out and not rejected.out(term.clock.now()):
             self._set_aside.come_back(work.key)
 
     async def _take_step(self, work: Work) -> None:
@@ -325,8 +325,8 @@ class Reconciler:
     async def _release(self, work: Work) -> None:
         """Leave a workload alone: its PodGroup asks for nothing, and pods that are held go as there is room."""
         term, snapshot, expects, opening = self.term, work.snapshot, work.expects, work.plan.opening
-        refused, now = expects.refused, term.clock.now()
-        if refused.out(now) and refused.wait(now) <= 0:
+        rejected, now = expects.rejected, term.clock.now()
+        if rejected.out(now) and rejected.wait(now) <= 0:
             self._set_aside.come_back(work.key)
             return
         record = expects.record_unmanaged(snapshot)
@@ -339,7 +339,7 @@ class Reconciler:
                 if opening.members:
                     await take_off(term, opening.members, expects)
                 message += messages.beyond(opening, {}, work.plan.on_hold)
-            message += f"; {refused.words}" if refused.words else ""
+            message += f"; {rejected.words}" if rejected.words else ""
         # A workload that asks for nothing, and has nothing of muster's, is left alone.
         if work.snapshot.pod_group is not None or snapshot.gang is not None or work.plan.lost:
             await pod_groups.report(term, work, record, state, message)

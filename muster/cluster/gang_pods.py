@@ -194,7 +194,7 @@ def read_members(
                 continue
             cluster.members[pod.metadata.uid] = known
         member = known[2]
-        members.append(member._replace(held=False) if member.held and pod.metadata.uid in opened else member)
+        members.append(member._replace(gated=False) if member.gated and pod.metadata.uid in opened else member)
     members.sort(key=_NAME)
     return members, others, error
 

@@ -161,7 +161,7 @@ def _seen(
         on_hold_by=on_hold_by(cluster, kind, decoded, (member.pod.metadata for member in members)),
     )
     speaks, scope = _speaker(snapshot, decoded), cluster.scope_of(kind, decoded)
-    asks = is_managed(speaks.metadata, kind.policy(speaks), scope) or snapshot.holds
+    asks = is_managed(speaks.metadata, kind.policy(speaks), scope) or snapshot.has_gated_members
     unmanaged: Iterable[Pod] = ()
     # Of a workload that is none of muster's business thousands of pods may come and go.
     if (asks or group is not None) and may_have_unmanaged_pods(decoded.metadata, cluster.namespace(key.namespace)):
@@ -187,7 +187,7 @@ def _read(
         workload = _from_here(kind.read(cluster.whole(kind, speaks)), snapshot)
         workload = with_limits(_rest_of_job(workload, snapshot, cluster), snapshot)
         intent = find_intent(workload, defaults, scope)
-        if intent is None and snapshot.holds:
+        if intent is None and snapshot.has_gated_members:
             intent = last_asked(snapshot, workload, scope, cluster.priorities(), defaults)
             snapshot = replace(snapshot, withdrawn=True)
         gang = None
@@ -253,7 +253,7 @@ def _from_here(workload: Workload, snapshot: GangSnapshot) -> Workload:
         if from_new_pods or not wave or not workload.kind.in_waves or snapshot.marked_for != snapshot.uid:
             return workload
         return replace(workload, roles=_of_wave(workload.roles, wave))
-    if snapshot.marked_for != snapshot.uid and all(member.held for member in snapshot.members):
+    if snapshot.marked_for != snapshot.uid and all(member.gated for member in snapshot.members):
         return replace(workload, roles=workload.remaining_roles)
     left = {role.name: role.replicas for role in workload.remaining_roles}
     roles = [replace(role, done=role.replicas - left[role.name]) for role in workload.roles]
@@ -299,7 +299,7 @@ def last_asked(
     The pods name scheduler and class, which cannot be changed there. The queue is the queue of the PodGroup, unless
     the workload itself names another queue: then the gang waits in that queue.
     """
-    pods = [member.pod for member in snapshot.members if member.held]
+    pods = [member.pod for member in snapshot.members if member.gated]
     own = named_queue(workload, scope)
     of_group = snapshot.pod_group.spec.queue if snapshot.pod_group else ""
     of_pods = next(filter(None, (queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in pods)), "")
@@ -329,12 +329,12 @@ def of_its_scheduler(intent: Intent, snapshot: GangSnapshot, defaults: Defaults)
         if kept is not None and intent.gang_scheduler.product != product:
             intent = replace(intent, scheduler=kept.name, gang_scheduler=kept)
     others = sorted({member.pod.spec.scheduler_name for member in snapshot.members} - {intent.scheduler})
-    if others and snapshot.holds:
+    if others and snapshot.has_gated_members:
         problem = f"pods of the gang are for {others[0]}, and others for {intent.scheduler}; delete its pods"
         raise InvalidObjectError("spec.schedulerName", problem)
     scheduler = intent.gang_scheduler
     if scheduler.counts_living and any(
-        member.held and not scheduler.bound_to(member.pod) for member in snapshot.members
+        member.gated and not scheduler.bound_to(member.pod) for member in snapshot.members
     ):
         problem = "the apiserver dropped it: it needs the feature gate GenericWorkload and scheduling.k8s.io/v1beta1"
         raise InvalidObjectError("spec.schedulingGroup", problem)

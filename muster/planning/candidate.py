@@ -133,7 +133,7 @@ def lasts(snapshot: GangSnapshot) -> bool:
 
 
 # A gang may have thousands of members.
-_HELD, _MADE = attrgetter("held"), attrgetter("pod.metadata.creation_timestamp", "pod.metadata.name")
+_GATED, _MADE = attrgetter("gated"), attrgetter("pod.metadata.creation_timestamp", "pod.metadata.name")
 
 
 def queue_held(snapshot: GangSnapshot) -> str:
@@ -151,7 +151,7 @@ def queue_counted(snapshot: GangSnapshot) -> str:
     """
     if queue := recorded_queue(snapshot.pod_group):
         return queue
-    oldest = min(filterfalse(_HELD, snapshot.members), key=_MADE, default=None)
+    oldest = min(filterfalse(_GATED, snapshot.members), key=_MADE, default=None)
     made_for = oldest.pod.metadata if oldest is not None else None
     return (queue_named(made_for.labels, made_for.annotations) if made_for else "") or queue_held(snapshot)
 

@@ -7,6 +7,7 @@ hold beyond the minimums for which the gang was admitted, for an elastic gang ru
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -21,7 +22,8 @@ from muster.planning.phase import Phase
 from muster.planning.pod_group import Wanted, claim_of, desired, of_what_is_open, own_claim
 from muster.planning.record import as_admitted, carried, granted, recorded_terms, terms_of
 from muster.planning.snapshot import GangSnapshot, Member
-from muster.resources.amounts import Resources, largest, minus, positive, times, total
+from muster.queueing.entries import Claim, End, EndKind, EntryKey
+from muster.resources.amounts import Resources, largest, minus, positive, smallest, times, total
 
 # Phases in which Volcano keeps room for a group that is not muster's.
 _HOLDING = frozenset({"Inqueue", "Running", "Unknown"})
@@ -198,10 +200,10 @@ def unplaced(
     due = {
         member.pod.metadata.uid: waiting[member.pod.metadata.uid] + grace
         for member in snapshot.members
-        if not member.held and not member.pod.spec.node_name and member.pod.metadata.uid in waiting
+        if not member.gated and not member.pod.spec.node_name and member.pod.metadata.uid in waiting
     }
     late = {uid for uid, moment in due.items() if moment <= now}
-    used = (member for member in snapshot.members if not member.held and member.pod.metadata.uid not in late)
+    used = (member for member in snapshot.members if not member.gated and member.pod.metadata.uid not in late)
     kept = total((snapshot.left, *(member.requests for member in (*used, *plan.members, *plan.reserved))))
     unused = minus(plan.claim, largest(base, kept))
     soft_part = {name: amount for name, amount in unused.items() if amount.nano}
@@ -216,3 +218,31 @@ def _placed_nowhere_since(snapshot: GangSnapshot, expects: Expectations, now: fl
         return None
     seen = nowhere_since(snapshot, now) if expects.units is None else expects.unplaced_since
     return max(admitted_at, seen)
+
+
+def claim_of_pods(
+    key: EntryKey, queue: str, resources: Resources, priority: int = 0, until: float | None = None
+) -> Claim | None:
+    """The claim of pods under a key of their own; None where they request nothing. `until` is when all are gone."""
+    end = End(until, 0.0, EndKind.ENFORCED) if until is not None else None
+    return Claim(key, queue, resources, priority, end=end) if resources else None
+
+
+def with_running(claim: Claim | None, running: Resources) -> tuple[Claim | None, Resources]:
+    """The claim with as much of what runs as it has resources, and the rest of that."""
+    if claim is None:
+        return None, running
+    part = smallest(running, claim.resources)
+    return replace(claim, running=part), minus(running, part)
+
+
+def minimum_placed(snapshot: GangSnapshot, roles: tuple[Role, ...]) -> bool:
+    """True if as many pods of each role as the gang needs have nodes, or have finished.
+
+    What has succeeded is known from its workload, too: the pods of a former wave need not be kept.
+    """
+    placed, ended = (
+        Counter(member.role for member in snapshot.members if member.pod.spec.node_name),
+        Counter(snapshot.ended),
+    )
+    return all(placed[role.name] + max(ended[role.name], role.done) >= role.minimum for role in roles)

@@ -25,7 +25,7 @@ from muster.planning.opening import being_opened
 from muster.planning.pod_group import newer
 from muster.planning.record import admitted_for, units_of, with_need, without_units
 from muster.planning.snapshot import AdmissionRecord, GangSnapshot, Member
-from muster.planning.writes import RefusedWrite, Repairs
+from muster.planning.writes import RejectedWrite, Repairs
 from muster.queueing.ledger import Candidate, GangKey
 from muster.resources.amounts import total
 from muster.workloads import Decoded
@@ -39,7 +39,7 @@ _OPENING = 5.0
 SILENCE = 5.0
 """Seconds for which a gang may lack pods before it is reported."""
 DOUBLINGS = 6
-"""The number of doublings of the time after which a gang without nodes gives its place back."""
+"""The number of doublings of the time after which a gang without nodes gives its claim back."""
 
 
 class Runs(NamedTuple):
@@ -111,10 +111,10 @@ class Expectations:
     """Its pods that have nodes and are not ready, by UID (`muster.planning.expectations`)."""
     not_ready: str = ""
     """The note that its user got on them."""
-    refused: RefusedWrite = field(default_factory=RefusedWrite)
+    rejected: RejectedWrite = field(default_factory=RejectedWrite)
     """A write that the apiserver does not take."""
     requeues: int = 0
-    """How often the gang gave its place back since its pods last had nodes, as far as it matters (`DOUBLINGS`)."""
+    """How often the gang gave its claim back since its pods last had nodes, as far as it matters (`DOUBLINGS`)."""
     yielded: bool = False
     """True if it gave back the room of what cannot be opened, and has none for it again yet."""
     planned: PlannedStart | None = None
@@ -187,8 +187,8 @@ class Expectations:
         first = self.units is None
         if self.units is None:
             self.units = units_of(snapshot.record, snapshot.uid)
-        self.refused.shown(snapshot)
-        open_ = (member.pod for member in snapshot.members if not member.held and not member.pod.spec.node_name)
+        self.rejected.shown(snapshot)
+        open_ = (member.pod for member in snapshot.members if not member.gated and not member.pod.spec.node_name)
         self.waiting = {pod.metadata.uid: self.waiting.get(pod.metadata.uid, now) for pod in open_}
         self.unready = follow_unready(snapshot.members, self.unready, now)
         self.written = None if snapshot.pod_group is not self.written else self.written
@@ -199,7 +199,7 @@ class Expectations:
         if snapshot.decoded is not None and self.workload != snapshot.decoded.metadata.uid:
             if self.workload:
                 self.record, self.reported, self.unplaced_since, self.runs_about = AdmissionRecord(), ("", ""), 0.0, ""
-                self.refused, self.yielded, self.planned = RefusedWrite(), False, None
+                self.rejected, self.yielded, self.planned = RejectedWrite(), False, None
                 if snapshot.kind is None or snapshot.kind.owns_pod_group:
                     # Not of plain pods: another of them is the oldest now, and the gang is the same.
                     self.terms, self.assembling_since, self.warned_of = None, None, None

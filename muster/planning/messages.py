@@ -136,9 +136,9 @@ def notes(snapshot: GangSnapshot) -> str:
     if snapshot.next_run:
         named = _named(snapshot.next_run)
         words += f"; another Job of the same gang waits until it has ended ({named}): give each Job a gang of its own"
-    if snapshot.holds and snapshot.left:
+    if snapshot.has_gated_members and snapshot.left:
         words += f"; pods that left it, or take long to end, still hold {describe(snapshot.left)}"
-    if snapshot.holds and snapshot.unmanaged_pods and not snapshot.left_alone:
+    if snapshot.has_gated_members and snapshot.unmanaged_pods and not snapshot.left_alone:
         words += f"; pods that came without muster open nothing ({_named(snapshot.unmanaged_pods)})"
     return words
 
@@ -148,7 +148,7 @@ def kept_class(snapshot: GangSnapshot) -> str:
     if not snapshot.asked_class or snapshot.gang is None:
         return ""
     roles = {role.name for role in snapshot.gang.roles if not role.priority_class}
-    held = (member.pod.spec.priority_class_name for member in snapshot.members if member.held and member.role in roles)
+    held = (member.pod.spec.priority_class_name for member in snapshot.members if member.gated and member.role in roles)
     kept = next((name for name in held if name != snapshot.asked_class), None)
     if kept is None:
         return ""
@@ -169,7 +169,7 @@ def not_ready(snapshot: GangSnapshot, reasons: Mapping[str, str]) -> str:
 
 
 def given_back(snapshot: GangSnapshot, after: str, reasons: Mapping[str, str]) -> str:
-    """Why a gang gives its place back `after` so long; `reasons` as for `not_ready`."""
+    """Why a gang gives its claim back `after` so long; `reasons` as for `not_ready`."""
     if snapshot.placed_nowhere:
         return f"no pod found a node within {after}, so that the place is given back; {of_the_scheduler(snapshot)}"
     return f"{not_ready(snapshot, reasons)} after {after}, so that the place is given back and its pods are deleted"
@@ -177,7 +177,7 @@ def given_back(snapshot: GangSnapshot, after: str, reasons: Mapping[str, str]) -
 
 def still_held(snapshot: GangSnapshot) -> str:
     """The note for an owner of held pods that takes back what they were made for."""
-    count = sum(member.held for member in snapshot.members)
+    count = sum(member.gated for member in snapshot.members)
     queue = snapshot.intent.queue if snapshot.intent else ""
     stays = f'what is held ({count} pods) stays in queue "{queue}" as last asked for'
     return (

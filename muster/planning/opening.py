@@ -36,17 +36,17 @@ def being_opened(members: Sequence[Member], roles: Iterable[Role], granted: Coll
     for member in members if units else ():
         if name := unit_of(member, units.get(member.role)):
             hosts.setdefault((member.role, name), []).append(member)
-    begun = ((mark_of_unit(one), one) for one in hosts.values() if any(host.held for host in one))
+    begun = ((mark_of_unit(one), one) for one in hosts.values() if any(host.gated for host in one))
     return {record: one for record, one in begun if record in granted}
 
 
 def rest_of_units(members: Sequence[Member], roles: Iterable[Role], granted: Collection[str]) -> list[Member]:
     """The held hosts of units that were `granted` room."""
     units = being_opened(members, roles, granted)
-    return [host for record in sorted(units) for host in units[record] if host.held]
+    return [host for record in sorted(units) for host in units[record] if host.gated]
 
 
-_OPEN_FIRST = attrgetter("held", "pod.metadata.name")
+_OPEN_FIRST = attrgetter("gated", "pod.metadata.name")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +92,16 @@ def _in_order(members: Sequence[Member], role: Role) -> list[Member]:
 def _by_units(members: Sequence[Member], unit: Unit) -> Callable[[Member], tuple[Any, ...]]:
     """Open members first, then those of units that have begun, then whole units, by name."""
     there = Counter(unit_of(member, unit) for member in members)
-    begun = {unit_of(member, unit) for member in members if not member.held}
+    begun = {unit_of(member, unit) for member in members if not member.gated}
 
     def order(member: Member) -> tuple[Any, ...]:
         name = unit_of(member, unit)
-        return member.held, name not in begun, there[name] < unit.pods, name, member.pod.metadata.name
+        return member.gated, name not in begun, there[name] < unit.pods, name, member.pod.metadata.name
 
     return order
 
 
-class Places:
+class KeptRoom:
     """The room that an admitted gang keeps for pods that it lacks: those that were lost, and those still to come.
 
     Of each role no more than its pods were admitted with (`Role.granted`), less what its open pods request; where
@@ -118,14 +118,14 @@ class Places:
         """The room that is kept for all of them together."""
         there, gone = Counter([member.role for member in members]), Counter(ended)
         begun = _begun(roles, there, gone)
-        places = {role.name: _places(role, there, gone, begun) for role in roles}
-        self._lacking = {name: count - there[name] for name, count in places.items() if count > there[name]}
+        expected = {role.name: _expected(role, there, gone, begun) for role in roles}
+        self._lacking = {name: count - there[name] for name, count in expected.items() if count > there[name]}
         if not self._lacking:
             # So it is in nearly every look.
             return
         taken, limit = [left], [base]
         for role in roles:
-            count, whole = places[role.name], role.minimum + role.reserved
+            count, whole = expected[role.name], role.minimum + role.reserved
             used = total([member.requests for member in members if member.role == role.name]) if count else {}
             pool = times(role.requests, count) if role.granted is None else part_of(role.granted, count, whole)
             # What open pods request beyond it was given room.
@@ -149,11 +149,11 @@ class Places:
         return minus(self.rest, smallest(self._roles[member.role], member.requests)) if lacks else self.rest
 
     def hand_out(self, members: Sequence[Member], roles: Iterable[Role], but: Collection[str]) -> list[Member]:
-        """The held members that are opened in places that are kept for them, without the pods with these UIDs."""
+        """The members whose gates open because room is kept for them, without the pods with these UIDs."""
         given = []
         for role in roles if self._lacking else ():
             for member in _in_order(members, role) if role.name in self._lacking else ():
-                if member.held and member.pod.metadata.uid not in but and self.covers(member):
+                if member.gated and member.pod.metadata.uid not in but and self.covers(member):
                     self.give(member)
                     given.append(member)
         return given
@@ -166,7 +166,7 @@ class Places:
             self._lacking[member.role] -= 1
 
 
-def _places(role: Role, there: Counter[str], gone: Counter[str], begun: Collection[int]) -> int:
+def _expected(role: Role, there: Counter[str], gone: Counter[str], begun: Collection[int]) -> int:
     """The number of pods of the role that are there, or come; `gone` have ended, `begun` are the groups that run."""
     if role.made_first and there[role.name]:
         return max(role.replicas - gone[role.name], 0)
@@ -193,30 +193,30 @@ def plan_opening(
 ) -> Opening:
     """Plan the pods to open of an admitted gang; pods of the roles `ended` have finished, others have `left` it.
 
-    A member of a role that lacks pods is opened at once where the gang keeps a place for it (`Places`), whatever more
+    A member of a role that lacks pods is opened at once where the gang keeps a place for it (`KeptRoom`), whatever more
     is open. Further members, and those that request more than is kept for them, are opened while all opened ones stay
     within the claim, `base` at least, or while `may_hold` allows the claim to grow: one by one, unit by unit, or all of
     a role that starts together. They leave alone what is kept for others. Held members that were `granted` room before
     are opened at once.
     """
-    open_already = [member for member in members if not member.held]
+    open_already = [member for member in members if not member.gated]
     if len(open_already) == len(members):
         # So it is in nearly every look at a gang that runs.
         running = total(member.requests for member in members)
-        places = Places(members, roles, base, ended, left)
-        return Opening((), largest(base, total((running, left, places.rest))), ())
+        kept_room = KeptRoom(members, roles, base, ended, left)
+        return Opening((), largest(base, total((running, left, kept_room.rest))), ())
     due = {member.pod.metadata.uid: member for member in granted}
-    places = Places((*open_already, *granted), roles, base, ended, left)
-    due |= {one.pod.metadata.uid: one for one in places.hand_out(members, roles, due)}
+    kept_room = KeptRoom((*open_already, *granted), roles, base, ended, left)
+    due |= {one.pod.metadata.uid: one for one in kept_room.hand_out(members, roles, due)}
     first = list(due.values())
     entitled = total([left, *[member.requests for member in (*open_already, *first)]])
-    claim = before = largest(base, total((entitled, places.rest)))
+    claim = before = largest(base, total((entitled, kept_room.rest)))
     opening, surplus = list(first), []
     begun = {*ended, *[member.role for member in open_already]}
     groups = _begun(roles, begun, ())
     whole = {one.name: one for one in roles if one.together and one.name not in begun and one.group not in groups}
     units = {role.name: role.unit for role in roles if role.unit}
-    wanted = (one for one in (*minimum_of(members, roles), *members) if one.held and one.pod.metadata.uid not in due)
+    wanted = (one for one in (*minimum_of(members, roles), *members) if one.gated and one.pod.metadata.uid not in due)
     batches = _batches(wanted, whole, units, [*open_already, *first])
     lacking: dict[str, int] = {}
     started: set[str] = set()
@@ -231,14 +231,14 @@ def plan_opening(
         later = _coming(batch, whole)
         asked = minus(entitled, expected.get(role, {}))
         together = total((asked, *(member.requests for member in batch), *later.values()))
-        rest = places.without(batch[0]) if len(batch) == 1 else places.rest
+        rest = kept_room.without(batch[0]) if len(batch) == 1 else kept_room.rest
         grown = largest(claim, total((together, rest)))
         if grown == claim or may_hold(grown):
             growth = growth or (grown != claim and role not in whole)
             claim, entitled = grown, together
             opening += batch
             if len(batch) == 1:
-                places.give(batch[0])
+                kept_room.give(batch[0])
             expected |= {name: one for name, one in later.items() if name != role}
             whole = {name: one for name, one in whole.items() if name not in later}
             started |= {mark_of_unit(batch)} if role in units and least > 1 else set()
@@ -299,25 +299,25 @@ def plan_pause(
     room before keep it.
     """
     kept = {member.pod.metadata.uid for member in granted}
-    there = [one for one in members if not one.held or one.pod.metadata.uid in kept]
-    places = Places(there, keeps, base, ended, left)
+    there = [one for one in members if not one.gated or one.pod.metadata.uid in kept]
+    kept_room = KeptRoom(there, keeps, base, ended, left)
     running = total((left, *(one.requests for one in there)))
-    claim, first = largest(base, total((running, places.rest))), []
+    claim, first = largest(base, total((running, kept_room.rest))), []
     chosen = set()
     for role in roles:
         due = _due(role)
         for member in _in_order(members, role):
-            if due > 0 and member.held and member.pod.metadata.uid not in kept:
-                together, rest = total((running, member.requests)), places.without(member)
+            if due > 0 and member.gated and member.pod.metadata.uid not in kept:
+                together, rest = total((running, member.requests)), kept_room.without(member)
                 grown = largest(claim, total((together, rest)))
-                if not (places.covers(member) or grown == claim or may_hold(grown)):
+                if not (kept_room.covers(member) or grown == claim or may_hold(grown)):
                     continue
-                places.give(member)
+                kept_room.give(member)
                 running, claim = together, largest(claim, total((together, rest)))
-            if due > 0 and member.held:
+            if due > 0 and member.gated:
                 first.append(member)
                 chosen.add(member.pod.metadata.uid)
             due -= 1
-    surplus = tuple(member for member in members if member.held and member.pod.metadata.uid not in chosen)
+    surplus = tuple(member for member in members if member.gated and member.pod.metadata.uid not in chosen)
     reserved = tuple(member for member in surplus if member.pod.metadata.uid in kept)
     return Opening(tuple(first), claim, surplus, reserved=reserved)

@@ -36,7 +36,7 @@ class Phase(Enum):
     WAITING = auto()  # they are there, and it waits to be admitted
     ADMITTED = auto()  # it holds a claim, and its gates open as the claim allows
     OUTGROWN = auto()  # all its pods were replaced, and ask for more than it was admitted for: it queues again
-    REQUEUED = auto()  # it gave its place back, and its unplaced pods are to be replaced
+    REQUEUED = auto()  # it gave its claim back, and its unplaced pods are to be replaced
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def lost_in(snapshot: GangSnapshot, tree: QueueTree, queue: str) -> bool:
 def _phase_of_active(snapshot: GangSnapshot, record: AdmissionRecord, gate: GateMode) -> Phase:
     if snapshot.uid and snapshot.uid in (snapshot.marked_for, record.admitted):
         return Phase.OUTGROWN if _comes_back_larger(snapshot) else Phase.ADMITTED
-    if given_back(snapshot, snapshot.record.requeued_at or record.requeued_at):
+    if requeued_members(snapshot, snapshot.record.requeued_at or record.requeued_at):
         return Phase.REQUEUED
     # A member that runs, or may run, proves admission better than a mark: muster writes a lost mark again. A member
     # that is never held, like a launcher that comes when the others run, proves nothing.
@@ -97,7 +97,7 @@ def _comes_back_larger(snapshot: GangSnapshot) -> bool:
     So it is with a RayCluster whose upgrade strategy is Recreate, and with a JobSet that was admitted for a later wave
     and restarts from its first one. It starts as a whole or not at all, as any gang does.
     """
-    if snapshot.pod_group is None or not snapshot.members or not all(member.held for member in snapshot.members):
+    if snapshot.pod_group is None or not snapshot.members or not all(member.gated for member in snapshot.members):
         return False
     spec = snapshot.terms or desired(snapshot, admitted=True).group.spec
     return outgrown(snapshot, spec) or _from_another_wave(snapshot, spec)
@@ -128,10 +128,10 @@ def _phase_outside_queue(snapshot: GangSnapshot) -> Phase | None:
     return Phase.NOT_MANAGED if snapshot.left_alone else None
 
 
-def given_back(snapshot: GangSnapshot, requeued_at: str) -> tuple[Member, ...]:
-    """The open members of a gang that gave its place back at that time (RFC 3339); none as soon as one has a node.
+def requeued_members(snapshot: GangSnapshot, requeued_at: str) -> tuple[Member, ...]:
+    """The open members of a gang that gave its claim back at that time (RFC 3339); none as soon as one has a node.
 
-    Unless it may give its place back for pods that have nodes and are not ready: then all of them. Members made since
+    Unless it may give its claim back for pods that have nodes and are not ready: then all of them. Members made since
     are not among them: they were opened on purpose.
     """
     since = seconds_of(requeued_at)
@@ -140,7 +140,7 @@ def given_back(snapshot: GangSnapshot, requeued_at: str) -> tuple[Member, ...]:
     return tuple(
         member
         for member in snapshot.members
-        if not member.held and (seconds_of(member.pod.metadata.creation_timestamp) or 0.0) <= since
+        if not member.gated and (seconds_of(member.pod.metadata.creation_timestamp) or 0.0) <= since
     )
 
 

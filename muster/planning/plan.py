@@ -7,7 +7,6 @@ all gangs at the beginning of a leader's term.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,6 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from muster.gangs.gang import priority_value
-from muster.gangs.roles import Role
 from muster.model.modes import GateMode
 from muster.model.pods import RUNNING
 from muster.model.times import duration_of, seconds_of
@@ -31,20 +29,41 @@ from muster.planning.candidate import (
     run_of,
     waiting_since,
 )
-from muster.planning.claim import Grant, asked_by_others, departed, grant_of, left_over, spare, still_leaving, unplaced
+from muster.planning.claim import (
+    Grant,
+    asked_by_others,
+    claim_of_pods,
+    departed,
+    grant_of,
+    left_over,
+    minimum_placed,
+    spare,
+    still_leaving,
+    unplaced,
+    with_running,
+)
 from muster.planning.expectations import DOUBLINGS, NOTHING_WRITTEN, Expectations
 from muster.planning.opening import Opening, plan_opening, plan_pause, rest_of_units
-from muster.planning.phase import Phase, PhaseInQueue, gate_in, given_back, held_back, lost_in, on_hold_itself, phase_of
+from muster.planning.phase import (
+    Phase,
+    PhaseInQueue,
+    gate_in,
+    held_back,
+    lost_in,
+    on_hold_itself,
+    phase_of,
+    requeued_members,
+)
 from muster.planning.pod_group import Wanted, scheduler_of
 from muster.planning.record import units_of
 from muster.planning.snapshot import GangSnapshot, Member, Pause
-from muster.queueing.entries import Candidate, Claim, End, EndKind, EntryKey, Growth
+from muster.queueing.entries import Candidate, Claim, EntryKey, Growth
 from muster.queueing.ledger import Ledger
 from muster.queueing.usage import Amounts, amounts_of
 from muster.queueing.verdicts import Decision
-from muster.resources.amounts import NOTHING, Resources, largest, minus, smallest, total
+from muster.resources.amounts import NOTHING, Resources, largest, minus, total
 
-_HELD = attrgetter("held")
+_GATED = attrgetter("gated")
 _STAYING = frozenset({Phase.FOREIGN, Phase.RELEASED, Phase.NOT_MANAGED, Phase.INVALID})
 
 
@@ -64,7 +83,7 @@ class GangPlan:
     stuck: Resources = field(default_factory=dict)
     """The part of its claim that is soft while some of its pods have nodes."""
     requeues: float | None = None
-    """The time to give its place back (seconds of the wall clock); None where its user does not ask for it."""
+    """The time to give its claim back (seconds of the wall clock); None where its user does not ask for it."""
     gate: GateMode = GateMode.QUEUE
     """The gate mode, which holds it back while it waits."""
     lost: bool = False
@@ -78,7 +97,7 @@ class GangPlan:
     wave: Candidate | None = None
     """The next wave of an admitted gang, where that waits for room."""
     deletes: tuple[Member, ...] = ()
-    """The pods to delete of a gang that gave its place back."""
+    """The pods to delete of a gang that gave its claim back."""
     awaits_node: bool = False
     """True if the scheduler may place the gang and has placed nothing of it, and others may not pass it yet."""
     yields: bool = False
@@ -99,7 +118,7 @@ class _Moment:
     @property
     def writes_rejected(self) -> bool:
         """True if the apiserver does not take a write for the gang: it waits in no line, and keeps none behind it."""
-        return self.expects.refused.out(self.now)
+        return self.expects.rejected.out(self.now)
 
 
 class _Outlook(NamedTuple):
@@ -108,20 +127,20 @@ class _Outlook(NamedTuple):
     plan: GangPlan
     entry: Claim | Candidate | None = None
     next_claim: Resources | None = None
-    refused: Collection[Resources] = ()
+    no_room: Collection[Resources] = ()
 
 
 class _Limit:
     """Gives whether the gang may hold so much of a queue; what its pods that are being deleted hold is its own.
 
     It may hold nothing more where it is `stopped`: its queue is not there, or one of the two is on hold.
-    `refused` are the claims for which it lacks room.
+    `no_room` are the claims for which it lacks room.
     """
 
     def __init__(
         self, snapshot: GangSnapshot, queue: str, gate: GateMode, ledger: Ledger, moment: _Moment, *, stopped: bool
     ) -> None:
-        self.refused: dict[Amounts, Resources] = {}
+        self.no_room: dict[Amounts, Resources] = {}
         self._growth = Growth(snapshot.key, queue, limited=limited(snapshot))
         self._gate = gate
         self._ledger = ledger
@@ -135,11 +154,11 @@ class _Limit:
             return True
         # Pods are alike: while a gang is looked at nothing changes, and what was refused stays so.
         amounts = amounts_of(claim)
-        if amounts in self.refused:
+        if amounts in self.no_room:
             return False
         if self._moment.may_grow and self._ledger.fits_more(self._growth, claim, self._moment.now):
             return True
-        self.refused[amounts] = claim
+        self.no_room[amounts] = claim
         return False
 
 
@@ -158,30 +177,30 @@ def plan_gang(
     """
     moment = _Moment(expects, now, may_grow=may_grow)
     key = snapshot.key
-    place, held_in = phase_of(snapshot, ledger.tree, moment.expects.decided), _held_in(snapshot, ledger)
+    in_queue, held_in = phase_of(snapshot, ledger.tree, moment.expects.decided), _held_in(snapshot, ledger)
     queue = held_in or queue_counted(snapshot)
     was_in = ledger.queue_of(key.former) or held_in or snapshot.former_queue or queue
     goes_from = ledger.queue_of(key.leaving) or held_in or snapshot.leaving_queue or queue
     # Of an admitted gang it is a part of its claim.
-    left = snapshot.left if place.phase is Phase.ADMITTED else {}
+    left = snapshot.left if in_queue.phase is Phase.ADMITTED else {}
     others = snapshot.former if left else total((snapshot.former, snapshot.left))
-    former = _unless_empty(key.former, was_in, others, until=snapshot.former_until)
+    former = claim_of_pods(key.former, was_in, others, until=snapshot.former_until)
     # Each entry has as much of what runs, of pods that are no members, as it claims.
-    former, running = _with_running(former, snapshot.running)
+    former, running = with_running(former, snapshot.running)
     changed = _put(ledger, key.former, former)
-    bound, running = _with_running(_by_others(snapshot, ledger, queue), running)
+    bound, running = with_running(_by_others(snapshot, ledger, queue), running)
     changed |= _put(ledger, key.bound, bound)
     if not snapshot.leaving:
         # What they held is free by now.
         changed |= ledger.forget(key.leaving)
-    plan, entry, next_claim, refused = _outlook(snapshot, place, ledger, moment)
+    plan, entry, next_claim, no_room = _outlook(snapshot, in_queue, ledger, moment)
     held = entry if isinstance(entry, Claim) else None
     elsewhere = held is not None and held.queue != goes_from
     rest = (
         snapshot.leaving if elsewhere else still_leaving(snapshot, plan.opening, left, held.resources if held else {})
     )
-    last = _unless_empty(key.leaving, goes_from, rest, priority_held(snapshot), until=snapshot.leaving_until)
-    last, running = _with_running(last, running)
+    last = claim_of_pods(key.leaving, goes_from, rest, priority_held(snapshot), until=snapshot.leaving_until)
+    last, running = with_running(last, running)
     if held:
         members = [one.requests for one in snapshot.members if one.pod.status.phase == RUNNING]
         entry = replace(held, running=total((running, *members)))
@@ -208,9 +227,9 @@ def plan_gang(
     changed |= _put(ledger, key.leaving, last)
     changed |= _put(ledger, key.wave, next_wave)
     growth = None
-    if held and refused:
+    if held and no_room:
         has = held.resources if elsewhere else total((held.resources, rest))
-        more = tuple((claim, amounts_of(minus(claim, has))) for claim in refused)
+        more = tuple((claim, amounts_of(minus(claim, has))) for claim in no_room)
         growth = Growth(key, held.queue, held.priority, held.since, limited(snapshot), more)
     return replace(plan, changed=plan.changed or changed, growth=growth, wave=next_wave)
 
@@ -228,7 +247,7 @@ def _queue_counted(snapshot: GangSnapshot, ledger: Ledger) -> str:
 def _by_others(snapshot: GangSnapshot, ledger: Ledger, queue: str) -> Claim | None:
     """What pods hold that others bound to the PodGroup, and what a PodGroup of others reserves in its own queue."""
     if snapshot.pod_group is None or snapshot.ours:
-        return _unless_empty(snapshot.key.bound, queue, snapshot.placed)
+        return claim_of_pods(snapshot.key.bound, queue, snapshot.placed)
     asked = {} if _shut_out(snapshot, ledger) else asked_by_others(snapshot, snapshot.pod_group)
     if not (snapshot.placed or asked):
         return None
@@ -252,60 +271,45 @@ def _put(ledger: Ledger, key: EntryKey, entry: Claim | Candidate | None) -> bool
     return ledger.wait(entry) if isinstance(entry, Candidate) else ledger.hold(entry)
 
 
-def _unless_empty(
-    key: EntryKey, queue: str, resources: Resources, priority: int = 0, until: float | None = None
-) -> Claim | None:
-    end = End(until, 0.0, EndKind.ENFORCED) if until is not None else None
-    return Claim(key, queue, resources, priority, end=end) if resources else None
-
-
-def _with_running(claim: Claim | None, running: Resources) -> tuple[Claim | None, Resources]:
-    """The claim with as much of what runs as it has resources, and the rest of that."""
-    if claim is None:
-        return None, running
-    part = smallest(running, claim.resources)
-    return replace(claim, running=part), minus(running, part)
-
-
-def _outlook(snapshot: GangSnapshot, place: PhaseInQueue, ledger: Ledger, moment: _Moment) -> _Outlook:
+def _outlook(snapshot: GangSnapshot, in_queue: PhaseInQueue, ledger: Ledger, moment: _Moment) -> _Outlook:
     """What the gang is, and what the ledger is to keep of it."""
-    match place.phase:
+    match in_queue.phase:
         case Phase.ADMITTED:
             return _admitted(snapshot, ledger, moment)
         case Phase.WAITING:
             # Only gangs that wait for quota, and could get some now, become candidates.
             queue = snapshot.intent.queue if snapshot.intent else ""
-            hold = held_back(snapshot, ledger.tree, queue, place.gate, lost=place.lost)
-            stopped = place.lost or moment.writes_rejected or on_hold_itself(snapshot, hold)
-            queues = place.gate is GateMode.QUEUE and not stopped
+            hold = held_back(snapshot, ledger.tree, queue, in_queue.gate, lost=in_queue.lost)
+            stopped = in_queue.lost or moment.writes_rejected or on_hold_itself(snapshot, hold)
+            queues = in_queue.gate is GateMode.QUEUE and not stopped
             waits = candidate(snapshot, moment.expects.decided) if queues else None
-            return _Outlook(GangPlan(place.phase, gate=place.gate, lost=place.lost, on_hold=hold), waits)
-        case Phase.NOT_MANAGED if snapshot.holds:
-            return _left_alone(snapshot, place, ledger, moment)
-        case Phase.ASSEMBLING if place.lost:
-            return _Outlook(GangPlan(place.phase, lost=True))
-    claim = left_over(snapshot, place.phase, moment.expects.decided.admitted)
+            return _Outlook(GangPlan(in_queue.phase, gate=in_queue.gate, lost=in_queue.lost, on_hold=hold), waits)
+        case Phase.NOT_MANAGED if snapshot.has_gated_members:
+            return _left_alone(snapshot, in_queue, ledger, moment)
+        case Phase.ASSEMBLING if in_queue.lost:
+            return _Outlook(GangPlan(in_queue.phase, lost=True))
+    claim = left_over(snapshot, in_queue.phase, moment.expects.decided.admitted)
     # The last pods of a workload that is gone, or has ended, are on their way out.
-    stays = place.phase in _STAYING and lasts(snapshot)
+    stays = in_queue.phase in _STAYING and lasts(snapshot)
     queue, priority = _queue_counted(snapshot, ledger), priority_held(snapshot)
     entry = Claim(snapshot.key, queue, claim, priority, lasts=stays, running=NOTHING) if claim else None
-    lost = place.phase is Phase.FOREIGN and _shut_out(snapshot, ledger)
+    lost = in_queue.phase is Phase.FOREIGN and _shut_out(snapshot, ledger)
     deletes: tuple[Member, ...] = ()
-    if place.phase is Phase.REQUEUED:
-        deletes = given_back(snapshot, snapshot.record.requeued_at or moment.expects.record.requeued_at)
-    return _Outlook(GangPlan(place.phase, lost=lost, deletes=deletes), entry)
+    if in_queue.phase is Phase.REQUEUED:
+        deletes = requeued_members(snapshot, snapshot.record.requeued_at or moment.expects.record.requeued_at)
+    return _Outlook(GangPlan(in_queue.phase, lost=lost, deletes=deletes), entry)
 
 
-def _left_alone(snapshot: GangSnapshot, place: PhaseInQueue, ledger: Ledger, moment: _Moment) -> _Outlook:
+def _left_alone(snapshot: GangSnapshot, in_queue: PhaseInQueue, ledger: Ledger, moment: _Moment) -> _Outlook:
     """A workload that ran before it was muster's, and has held pods all the same.
 
     They were made before the webhook had seen the others. They are no gang any more and do not wait for each other; but
     they go into the queue for which they are bound, and take no more of it than there is.
     """
-    if place.lost and not snapshot.open:
-        return _Outlook(GangPlan(place.phase, lost=True))
+    if in_queue.lost and not snapshot.open:
+        return _Outlook(GangPlan(in_queue.phase, lost=True))
     running = total(member.requests for member in snapshot.open)
-    base = largest(left_over(snapshot, place.phase, moment.expects.decided.admitted), running)
+    base = largest(left_over(snapshot, in_queue.phase, moment.expects.decided.admitted), running)
     queue, end = _queue_counted(snapshot, ledger), end_of(snapshot, moment.expects.decided, moment.now)
     entry = Claim(
         snapshot.key,
@@ -319,12 +323,12 @@ def _left_alone(snapshot: GangSnapshot, place: PhaseInQueue, ledger: Ledger, mom
     )
     # First what it has: as one that waits it would be in its own way.
     changed = _put(ledger, snapshot.key, entry)
-    hold = held_back(snapshot, ledger.tree, entry.queue, place.gate, lost=place.lost)
-    stopped = place.lost or moment.writes_rejected or hold is not None
-    limit = _Limit(snapshot, entry.queue, place.gate, ledger, moment, stopped=stopped)
+    hold = held_back(snapshot, ledger.tree, entry.queue, in_queue.gate, lost=in_queue.lost)
+    stopped = in_queue.lost or moment.writes_rejected or hold is not None
+    limit = _Limit(snapshot, entry.queue, in_queue.gate, ledger, moment, stopped=stopped)
     opening = plan_opening(snapshot.members, (), base, limit)
-    plan = GangPlan(place.phase, changed, opening, gate=place.gate, on_hold=hold)
-    return _Outlook(plan, replace(entry, resources=opening.claim), refused=limit.refused.values())
+    plan = GangPlan(in_queue.phase, changed, opening, gate=in_queue.gate, on_hold=hold)
+    return _Outlook(plan, replace(entry, resources=opening.claim), no_room=limit.no_room.values())
 
 
 def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlook:
@@ -341,7 +345,7 @@ def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlo
     yields = expects.yielded and (moment.writes_rejected or not limit(opening.claim))
     if yields:
         running = total((departed(snapshot, grant.claim), *(member.requests for member in snapshot.open)))
-        opening = Opening((), running, tuple(filter(_HELD, snapshot.members)))
+        opening = Opening((), running, tuple(filter(_GATED, snapshot.members)))
     base = opening.claim if yields else grant.claim
     grace = ledger.tree.settings(grant.queue).unplaced_after
     unused = unplaced(snapshot, opening, base, expects, grace=grace, now=moment.now)
@@ -361,9 +365,7 @@ def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlo
         end=end_of(snapshot, expects.decided, moment.now),
     )
     # A gang that finds no node again and again would otherwise have its pods deleted and made without end.
-    after = (
-        None if snapshot.give_back_after is None else snapshot.give_back_after * 2 ** min(expects.requeues, DOUBLINGS)
-    )
+    after = None if snapshot.requeue_delay is None else snapshot.requeue_delay * 2 ** min(expects.requeues, DOUBLINGS)
     useless = unused.since if expects.unready_since is None or not snapshot.requeues_unready else expects.unready_since
     plan = GangPlan(
         Phase.ADMITTED,
@@ -379,7 +381,7 @@ def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlo
     )
     waits = gate is GateMode.QUEUE and not lost and not moment.writes_rejected and not on_hold_itself(snapshot, hold)
     next_claim = opening.next_claim if waits else None
-    return _Outlook(plan, entry, next_claim, limit.refused.values())
+    return _Outlook(plan, entry, next_claim, limit.no_room.values())
 
 
 def _opening(
@@ -396,7 +398,7 @@ def _opening(
     `units` beyond the minimum keep the room that they were given, and so do the pods that a write has `tried` to open:
     any of them may be open.
     """
-    again = [member for member in snapshot.members if member.held and member.pod.metadata.uid in tried]
+    again = [member for member in snapshot.members if member.gated and member.pod.metadata.uid in tried]
     rest, left = [*rest_of_units(snapshot.members, grant.roles, units), *again], departed(snapshot, grant.claim)
     if snapshot.kueue is not None and not snapshot.kueue.admitted:
         return plan_pause(snapshot.members, (), grant.claim, may_hold, granted=rest, left=left)
@@ -407,7 +409,7 @@ def _opening(
         return plan_pause(
             snapshot.members, roles, grant.claim, may_hold, snapshot.ended, granted=rest, keeps=later, left=left
         )
-    if not scheduler_of(snapshot).role_minimums and not _minimum_placed(snapshot, grant.roles):
+    if not scheduler_of(snapshot).role_minimums and not minimum_placed(snapshot, grant.roles):
         # With more pods than its minimum before it, the scheduler would take any of them: workers without their head.
         plan = plan_pause(
             snapshot.members,
@@ -424,18 +426,6 @@ def _opening(
     if gate is GateMode.OFF:
         roles, rest = tuple(replace(role, together=False, unit=None) for role in roles), again
     return plan_opening(snapshot.members, roles, grant.claim, may_hold, snapshot.ended, granted=rest, left=left)
-
-
-def _minimum_placed(snapshot: GangSnapshot, roles: tuple[Role, ...]) -> bool:
-    """True if as many pods of each role as the gang needs have nodes, or have finished.
-
-    What has succeeded is known from its workload, too: the pods of a former wave need not be kept.
-    """
-    placed, ended = (
-        Counter(member.role for member in snapshot.members if member.pod.spec.node_name),
-        Counter(snapshot.ended),
-    )
-    return all(placed[role.name] + max(ended[role.name], role.done) >= role.minimum for role in roles)
 
 
 def _unmarked(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment, queue: str) -> bool:

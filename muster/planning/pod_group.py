@@ -239,7 +239,7 @@ def up_to_date(group: PodGroup, wanted: Wanted) -> bool:
 
 
 def _beyond(owned: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
-    """True if something is owned that the manifest does not set; `.` in FieldsV1 is the thing itself, `k:` an item of a list."""
+    """True if fields are owned that the manifest does not set; in FieldsV1 `.` is the object, `k:` a list item."""
     for path, inner in owned.items():
         if not path.startswith("f:"):
             continue

@@ -38,7 +38,7 @@ from muster.workloads.model import TimeLimit
 from muster.workloads.plain import run_of
 
 # A gang may have thousands of members, and is looked at for each of them.
-_HELD = attrgetter("held")
+_GATED = attrgetter("gated")
 
 
 class Pause(enum.Enum):
@@ -62,7 +62,7 @@ class AdmissionRecord:
     passed_in: str = ""
     """The queue in which it was passed."""
     requeued_at: str = ""
-    """The time at which it last gave its place back (RFC 3339)."""
+    """The time at which it last gave its claim back (RFC 3339)."""
     admitted_for: str = ""
     """With which minimums, and in which queue, it was admitted (`muster.planning.record`)."""
     admitter: str = ""
@@ -97,7 +97,7 @@ class Member(NamedTuple):
     """The role of the workload to which the pod belongs."""
     requests: Resources
     """The requests of the pod, as the scheduler counts them."""
-    held: bool
+    gated: bool
     """True if muster's gate is on it."""
     unready: str = ""
     """The reason why it has a node and is not ready (`muster.planning.expectations`); "" for any other."""
@@ -252,22 +252,22 @@ class GangSnapshot:
     def marked_for(self) -> str:
         """The UID of the workload that the PodGroup says is admitted; "" where that is not believed."""
         uid = self.pod_group.metadata.annotations.get(ADMITTED, "") if self.pod_group else ""
-        return uid if uid and (self.believed or not all(map(_HELD, self.members))) else ""
+        return uid if uid and (self.believed or not all(map(_GATED, self.members))) else ""
 
     @property
-    def holds(self) -> bool:
-        """True if a member is held."""
-        return any(map(_HELD, self.members))
+    def has_gated_members(self) -> bool:
+        """True if muster's gate is on a member."""
+        return any(map(_GATED, self.members))
 
     @property
     def open(self) -> tuple[Member, ...]:
         """The members that no gate of muster's holds."""
-        return tuple([member for member in self.members if not member.held])
+        return tuple([member for member in self.members if not member.gated])
 
     @property
     def unplaced(self) -> bool:
         """True if a member that no gate of muster's holds has no node."""
-        return any(not member.held and not member.pod.spec.node_name for member in self.members)
+        return any(not member.gated and not member.pod.spec.node_name for member in self.members)
 
     @property
     def left_alone(self) -> bool:
@@ -275,7 +275,7 @@ class GangSnapshot:
 
         Where members are held, only older pods count: otherwise one more pod would release all of them.
         """
-        return bool(self.unmanaged_pods and (not self.holds or _came_first(self)))
+        return bool(self.unmanaged_pods and (not self.has_gated_members or _came_first(self)))
 
     @property
     def placed_nowhere(self) -> bool:
@@ -289,7 +289,7 @@ class GangSnapshot:
         return min((moment for moment in created if moment is not None), default=None)
 
     @property
-    def give_back_after(self) -> float | None:
+    def requeue_delay(self) -> float | None:
         """The seconds after which the user wants a gang without nodes to queue again; None where the user sets none.
 
         Also None where batch Jobs make the pods: a Job counts each deleted pod as failed; and where Kueue admits, which
@@ -306,7 +306,7 @@ class GangSnapshot:
     @property
     def requeues_unready(self) -> bool:
         """True if pods count for that which have nodes and are not ready, as the workload and all of its pods say."""
-        if self.give_back_after is None or self.intent is None or not self.intent.requeue_after:
+        if self.requeue_delay is None or self.intent is None or not self.intent.requeue_after:
             return False
         requested = (
             one.pod.metadata.annotations.get(REQUEUE_AFTER, "") for one in self.members if one.pod.spec.node_name

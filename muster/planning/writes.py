@@ -28,7 +28,7 @@ class WrittenPart(Enum):
 
 
 @dataclass(slots=True)
-class RefusedWrite:
+class RejectedWrite:
     """The last write that was not taken, until it is; times are monotonic.
 
     `about` is what it was refused for: with another PodGroup, or without that pod, the next attempt may succeed.

@@ -85,7 +85,7 @@ def test_members_are_the_living_pods_of_the_workload_by_name() -> None:
 
 def test_a_member_is_held_until_its_gate_is_open_or_was_opened_by_us() -> None:
     view = seen(ray_pod("w-0"), ray_pod("w-1", held=False), ray_pod("w-2"), opened=("uid-w-2",))
-    assert [member.held for member in view.members] == [True, False, False]
+    assert [member.gated for member in view.members] == [True, False, False]
 
 
 def test_requests_are_those_of_the_pod_not_of_the_template() -> None:
@@ -112,7 +112,7 @@ def test_without_a_workload_only_the_group_and_the_pods_it_left_behind_are_known
     view = seen(HEAD, ray_pod("w-0", held=False), workloads=[], groups=[pod_group()])
     assert (view.decoded, view.gang, view.uid) == (None, None, "")
     assert view.pod_group is not None
-    assert [(member.role, member.held) for member in view.members] == [("", True), ("", False)]
+    assert [(member.role, member.gated) for member in view.members] == [("", True), ("", False)]
 
 
 def test_a_workload_of_the_same_name_and_another_uid_is_another() -> None:

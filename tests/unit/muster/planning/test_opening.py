@@ -252,7 +252,7 @@ def test_every_member_is_open_to_be_opened_or_surplus_and_the_claim_covers_what_
     members: list[Member], base: int, room: int
 ) -> None:
     plan = plan_opening(members, ROLES, amounts(cpu=str(base)), lambda claim: within(claim, amounts(cpu=str(room))))
-    already = [one for one in members if not one.held]
+    already = [one for one in members if not one.gated]
     assert sorted(names([*already, *plan.members, *plan.waiting])) == sorted(names(members))
     used = total(one.requests for one in (*already, *plan.members))
     assert within(used, plan.claim)
@@ -261,7 +261,7 @@ def test_every_member_is_open_to_be_opened_or_surplus_and_the_claim_covers_what_
 
 @given(members_of_any_kind, st.integers(0, 8))
 def test_whatever_comes_changes_nothing_of_the_claim_without_permission(members: list[Member], base: int) -> None:
-    already = [one for one in members if not one.held]
+    already = [one for one in members if not one.gated]
     before, after = (plan_opening(some, ROLES, amounts(cpu=str(base)), never) for some in (already, members))
     assert after.claim == before.claim
 

@@ -23,7 +23,7 @@ def member(
     manifest["status"] = {"phase": phase}
     if preemptable:
         manifest["metadata"]["annotations"][PREEMPTABLE] = preemptable
-    return Member(made(Pod, manifest), role, amounts(cpu=cpu), held=False)
+    return Member(made(Pod, manifest), role, amounts(cpu=cpu), gated=False)
 
 
 def view(*members: Member) -> GangSnapshot:
