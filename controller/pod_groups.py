@@ -33,7 +33,7 @@ from muster.planning.pod_group import (
     up_to_date,
     while_assembling,
 )
-from muster.planning.record import carried, terms_of
+from muster.planning.record import carried, written_spec_of
 from muster.planning.snapshot import AdmissionRecord
 from muster.planning.writes import WrittenPart, manifest_of, version_of
 from muster.queueing.ledger import GangKey
@@ -111,10 +111,10 @@ async def keep(term: Term, work: Work) -> bool:
         wanted = work.plan.wanted or desired(snapshot, admitted=work.admitted)
         if work.plan.phase is Phase.ASSEMBLING:
             wanted = while_assembling(snapshot, wanted)
-        expects.terms = carried(wanted.group.spec, terms_of(snapshot) if work.admitted else None)
+        expects.written_spec = carried(wanted.group.spec, written_spec_of(snapshot) if work.admitted else None)
         if work.plan.soft or work.plan.lost or expects.lacks_pods(term.clock.now()):
             wanted = unreserved(snapshot, wanted)
-        work.snapshot = replace(snapshot, terms=expects.terms)
+        work.snapshot = replace(snapshot, written_spec=expects.written_spec)
         await ensure(term, work, wanted)
     except ApiError as error:
         if error.conflict:

@@ -49,7 +49,7 @@ from muster.model.pods import Pod
 from muster.planning.candidate import with_limits
 from muster.planning.expectations import NOTHING_WRITTEN, Expectations
 from muster.planning.pod_group import newer
-from muster.planning.record import granted, terms_of
+from muster.planning.record import granted, written_spec_of
 from muster.planning.snapshot import GangSnapshot, Pause
 from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import labels_of
@@ -87,7 +87,7 @@ def observe(
     return replace(
         snapshot,
         gang=_with_done(snapshot, finished),
-        terms=expects.terms_for(snapshot.decoded),
+        written_spec=expects.written_spec_for(snapshot.decoded),
         pause=pause,
         priorities=cluster.priorities(),
         namespace=labels_of(cluster.namespace(key.namespace)),
@@ -205,7 +205,7 @@ def _read(
         first = sorted(snapshot.members, key=lambda member: age(member.pod))[: gang.min_member]
         # They need not be alike: what those ask for that are there says more than one of them; of those that crashed
         # it says nothing, and their places are kept.
-        kept = granted(terms) if (terms := terms_of(snapshot)) else {}
+        kept = granted(terms) if (terms := written_spec_of(snapshot)) else {}
         gang = replace(gang, min_resources=largest(total(member.requests for member in first), kept))
         try:
             check_few(gang.min_resources, "its pods")

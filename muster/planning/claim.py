@@ -20,7 +20,7 @@ from muster.planning.expectations import Expectations, nowhere_since
 from muster.planning.opening import Opening
 from muster.planning.phase import Phase
 from muster.planning.pod_group import Wanted, claim_of, desired, of_what_is_open, own_claim
-from muster.planning.record import as_admitted, carried, granted, recorded_terms, terms_of
+from muster.planning.record import as_admitted, carried, granted, recorded_terms, written_spec_of
 from muster.planning.snapshot import GangSnapshot, Member
 from muster.queueing.entries import Claim, End, EndKind, EntryKey
 from muster.resources.amounts import Resources, largest, minus, positive, smallest, times, total
@@ -47,11 +47,13 @@ def grant_of(snapshot: GangSnapshot, *, unmarked: bool, queue: str) -> tuple[Gra
     gang that is `unmarked` nothing tells that it was admitted: it was, in `queue`, for the pods that are open.
     """
     if unmarked:
-        snapshot = replace(snapshot, terms=of_what_is_open(snapshot, queue))
-    if not unmarked and (snapshot.terms is not None or snapshot.pod_group is None):
-        return _until_recorded(snapshot, _granted_by(snapshot, snapshot.terms)), None
+        snapshot = replace(snapshot, written_spec=of_what_is_open(snapshot, queue))
+    if not unmarked and (snapshot.written_spec is not None or snapshot.pod_group is None):
+        return _until_recorded(snapshot, _granted_by(snapshot, snapshot.written_spec)), None
     wanted = desired(snapshot, admitted=True)
-    return _until_recorded(snapshot, _granted_by(snapshot, carried(wanted.group.spec, terms_of(snapshot)))), wanted
+    return _until_recorded(
+        snapshot, _granted_by(snapshot, carried(wanted.group.spec, written_spec_of(snapshot)))
+    ), wanted
 
 
 def _until_recorded(snapshot: GangSnapshot, grant: Grant) -> Grant:
@@ -74,7 +76,7 @@ def _granted_by(snapshot: GangSnapshot, terms: PodGroupSpec | None) -> Grant:
 
 def left_over(snapshot: GangSnapshot, phase: Phase, marked: str) -> Resources:
     """What is held by the pods of a gang that neither waits nor is admitted, and kept for others of it."""
-    group, terms = snapshot.pod_group, terms_of(snapshot)
+    group, terms = snapshot.pod_group, written_spec_of(snapshot)
     running = total(member.requests for member in snapshot.open)
     # Pods outlive a workload that is gone, suspended or ended until they are deleted, and use their requests.
     if not _keeps_its_place(snapshot, phase, marked):

@@ -73,7 +73,7 @@ class Expectations:
     """The decision."""
     written: PodGroup | None = None
     """The PodGroup as the last write left it; None where the watch has caught up."""
-    terms: PodGroupSpec | None = None
+    written_spec: PodGroupSpec | None = None
     """The spec that muster wrote last into the PodGroup."""
     units: frozenset[str] | None = None
     """The units beyond its minimum that are being opened (`muster.planning.opening`); None before the first look."""
@@ -172,9 +172,9 @@ class Expectations:
         """Since when a member that has a node has not been ready; None where there is none."""
         return min((one.since for one in self.unready.values()), default=None)
 
-    def terms_for(self, decoded: Decoded | None) -> PodGroupSpec | None:
+    def written_spec_for(self, decoded: Decoded | None) -> PodGroupSpec | None:
         """The spec that muster wrote last into the PodGroup of this workload; None for another one."""
-        return self.terms if decoded is not None and decoded.metadata.uid == self.workload else None
+        return self.written_spec if decoded is not None and decoded.metadata.uid == self.workload else None
 
     def update(self, snapshot: GangSnapshot, gated: AbstractSet[str], now: float) -> str:
         """Forget what the watch shows by now, and what was decided for a former workload of the name.
@@ -202,7 +202,7 @@ class Expectations:
                 self.rejected, self.yielded, self.planned = RejectedWrite(), False, None
                 if snapshot.kind is None or snapshot.kind.owns_pod_group:
                     # Not of plain pods: another of them is the oldest now, and the gang is the same.
-                    self.terms, self.assembling_since, self.warned_of = None, None, None
+                    self.written_spec, self.assembling_since, self.warned_of = None, None, None
             former, self.workload = self.workload, snapshot.decoded.metadata.uid
         if not snapshot.placed_nowhere:
             self.unplaced_since = float("inf")
@@ -214,15 +214,17 @@ class Expectations:
 
     def record_admission(self, snapshot: GangSnapshot, now: float) -> GangSnapshot:
         """Remember that a gang that waits is admitted now (wall clock), and for what; gives the snapshot with that."""
-        if self.terms is not None:
+        if self.written_spec is not None:
             # It has room for what left it before, too.
             gang, requests = gang_and_intent(snapshot)[0], requested(snapshot)
             need = total((needed(gang, requests), snapshot.left))
-            self.terms = with_need(self.terms, need, requests, gang.roles)
+            self.written_spec = with_need(self.written_spec, need, requests, gang.roles)
         by, self.yielded = _by(snapshot), False
-        self.record = AdmissionRecord(snapshot.uid, text_of(now), admitted_for=admitted_for(self.terms), admitter=by)
+        self.record = AdmissionRecord(
+            snapshot.uid, text_of(now), admitted_for=admitted_for(self.written_spec), admitter=by
+        )
         self.reported = ("", "")
-        return replace(snapshot, terms=self.terms, believed=True)
+        return replace(snapshot, written_spec=self.written_spec, believed=True)
 
     def record_running(self, snapshot: GangSnapshot, wave: Candidate | None, now: float) -> AdmissionRecord:
         """Record an admitted gang, `now` of the wall clock, and return the record.
@@ -239,7 +241,7 @@ class Expectations:
         # Without a time that can be read its minute would never be over: it begins now, and the next words say so.
         known = (snapshot.record.admitted_at, self.record.admitted_at)
         at = next((text for text in known if seconds_of(text) is not None), text_of(now))
-        terms = admitted_for(self.terms, self.units or ())
+        terms = admitted_for(self.written_spec, self.units or ())
         passed = {"passed_since": since, "passed_in": where, "drain_after": drain_after}
         self.record = replace(before, admitted_at=at, admitted_for=terms, **passed)
         return self.record
@@ -273,7 +275,7 @@ class Expectations:
             next((record for record in marks if record.admitted == snapshot.uid), AdmissionRecord())
         )
         if self.record == AdmissionRecord():
-            self.terms = None
+            self.written_spec = None
         return self.record
 
     def record_waiting(self, snapshot: GangSnapshot) -> AdmissionRecord:

@@ -99,7 +99,7 @@ def _comes_back_larger(snapshot: GangSnapshot) -> bool:
     """
     if snapshot.pod_group is None or not snapshot.members or not all(member.gated for member in snapshot.members):
         return False
-    spec = snapshot.terms or desired(snapshot, admitted=True).group.spec
+    spec = snapshot.written_spec or desired(snapshot, admitted=True).group.spec
     return outgrown(snapshot, spec) or _from_another_wave(snapshot, spec)
 
 

@@ -11,7 +11,7 @@ from msgspec import structs
 from muster.gangs.roles import Gang
 from muster.model.names import MANAGED_BY, MUSTER, queue_named
 from muster.model.objects import InvalidObjectError, PodGroup, PodGroupSpec, convert
-from muster.planning.record import terms_of
+from muster.planning.record import written_spec_of
 from muster.planning.snapshot import GangSnapshot
 from muster.resources.amounts import Resources, as_text, parse_resources, times, total
 from muster.resources.quantity import ZERO
@@ -47,7 +47,7 @@ def desired(snapshot: GangSnapshot, *, admitted: bool) -> Wanted:
     if snapshot.gang is None or snapshot.intent is None or snapshot.workload is None:
         raise ValueError(f"{snapshot.key} has no gang to make a PodGroup for")
     scheduler, group, spec = snapshot.intent.gang_scheduler, snapshot.pod_group, asked(snapshot.gang, snapshot.intent)
-    terms = terms_of(snapshot)
+    terms = written_spec_of(snapshot)
     if admitted and terms is not None:
         spec = _frozen(spec, snapshot.gang, terms, {})
     # Without both it is a relaxed one, of a time in which the workload was left alone.

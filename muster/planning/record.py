@@ -150,12 +150,12 @@ def without_units(record: AdmissionRecord) -> AdmissionRecord:
     return replace(record, admitted_for=_text(msgspec.structs.replace(written, opening_units=())))
 
 
-def terms_of(snapshot: GangSnapshot) -> PodGroupSpec | None:
+def written_spec_of(snapshot: GangSnapshot) -> PodGroupSpec | None:
     """The spec that muster wrote into the gang's PodGroup: as this leader remembers it, else as the annotation has it.
 
     None where it is not known: the gang is not admitted, or was by a muster that wrote no annotation.
     """
-    return snapshot.terms if snapshot.terms is not None else recorded_terms(snapshot)
+    return snapshot.written_spec if snapshot.written_spec is not None else recorded_terms(snapshot)
 
 
 def recorded_queue(group: PodGroup | None) -> str:
@@ -168,7 +168,7 @@ def recorded_queue(group: PodGroup | None) -> str:
 
 
 def recorded_terms(snapshot: GangSnapshot) -> PodGroupSpec | None:
-    """As `terms_of`, by the annotation alone: it is behind what this leader knows until that is written."""
+    """As `written_spec_of`, by the annotation alone: it is behind what this leader knows until that is written."""
     if not snapshot.record.admitted_for or not snapshot.uid or snapshot.marked_for != snapshot.uid:
         return None
     try:

@@ -184,7 +184,7 @@ class GangSnapshot:
     """Other living workloads whose pods are bound to a PodGroup of this name."""
     next_run: tuple[Pod, ...] = ()
     """The held pods of other Jobs that name the same gang of plain pods, and wait until it has ended."""
-    terms: PodGroupSpec | None = None
+    written_spec: PodGroupSpec | None = None
     """The spec that this leader last wrote into the PodGroup, whatever others made of it; None before that."""
     pause: Pause = Pause.NONE
     """The new members that wait because the scheduler has just evicted others."""

@@ -41,11 +41,11 @@ def test_a_group_that_was_shown_meanwhile_is_believed_in_anew() -> None:
 def test_nothing_that_was_decided_of_a_former_workload_holds_for_the_next() -> None:
     expects = Expectations()
     assert expects.update(seen(), {"uid-w"}, NOW) == ""
-    expects.record, expects.terms = AdmissionRecord("uid-demo"), made(PodGroup, pod_group()).spec
-    assert expects.terms_for(seen().decoded) == expects.terms
+    expects.record, expects.written_spec = AdmissionRecord("uid-demo"), made(PodGroup, pod_group()).spec
+    assert expects.written_spec_for(seen().decoded) == expects.written_spec
     assert expects.update(seen(), {"uid-w"}, NOW) == ""
     assert expects.record == AdmissionRecord("uid-demo")
-    assert expects.terms_for(seen("uid-new").decoded) is None
+    assert expects.written_spec_for(seen("uid-new").decoded) is None
     assert expects.update(seen("uid-new"), {"uid-w"}, NOW) == "uid-demo"
     assert expects.record == AdmissionRecord()
 
@@ -82,9 +82,9 @@ def test_what_was_said_of_a_former_workload_is_nothing_for_its_successor() -> No
     """Else the second is held to the queue and the minMember of the first, where the gate is off."""
     expects = Expectations()
     expects.update(seen(), set(), NOW)
-    expects.terms = made(PodGroup, pod_group()).spec
+    expects.written_spec = made(PodGroup, pod_group()).spec
     expects.assembling_since = expects.warned_of = NOW
     expects.update(seen("uid-2"), set(), NOW)
-    after: list[object] = [expects.terms, expects.assembling_since, expects.warned_of]
+    after: list[object] = [expects.written_spec, expects.assembling_since, expects.warned_of]
     assert after == [None, None, None]
-    assert expects.terms_for(seen("uid-2").decoded) is None
+    assert expects.written_spec_for(seen("uid-2").decoded) is None

@@ -5,7 +5,7 @@ from dataclasses import replace
 from muster.cluster.observe import observe
 from muster.model.names import ADMITTED_FOR
 from muster.model.objects import PodGroup
-from muster.planning.record import admitted_for, terms_of, units_of, without_units
+from muster.planning.record import admitted_for, units_of, without_units, written_spec_of
 from muster.planning.snapshot import AdmissionRecord
 from tests.support.cases import cases
 from tests.support.controller.stores import filled
@@ -42,7 +42,7 @@ def test_what_no_annotation_can_hold_is_left_out() -> None:
 def test_they_are_believed_with_the_mark_of_this_workload(admitted: str, text: str, known: bool) -> None:
     group = pod_group(admitted=admitted, annotations={ADMITTED_FOR: text}, minMember=9)
     view = observe(KEY, filled(workloads=[ray_cluster()], groups=[group]), DEFAULTS)
-    said = terms_of(view)
+    said = written_spec_of(view)
     assert admitted_for(said) == (TEXT if known else "")
     assert (said is None) is not known
 
@@ -51,7 +51,7 @@ def test_what_this_leader_said_itself_comes_first() -> None:
     group = pod_group(admitted="uid-demo", annotations={ADMITTED_FOR: TEXT})
     view = observe(KEY, filled(workloads=[ray_cluster()], groups=[group]), DEFAULTS)
     said = made(PodGroup, pod_group(minMember=2)).spec
-    assert terms_of(replace(view, terms=said)) is said
+    assert written_spec_of(replace(view, written_spec=said)) is said
 
 
 def test_units_that_are_being_opened_stand_beside_the_terms() -> None:
