@@ -79,39 +79,6 @@ def lists(server: FaultyApiserver) -> int:
     return sum(request.query["limit"] != "1" for request in server.seen("LIST"))
 
 
-async def test_lists_in_pages_then_watches_from_there(server: FaultyApiserver, client: Client) -> None:
-    """All pages are one list, and the watch begins at its resource version."""
-    server.on("LIST", reply(listing(7, manifest("a", 1), continue_="more")), reply(listing(7, manifest("b", 2))))
-    server.on(
-        "WATCH",
-        stream(
-            event("ADDED", manifest("c", 8)),
-            event("MODIFIED", manifest("a", 9, status={"phase": "Running"})),
-            event("DELETED", manifest("b", 10)),
-            then=hang,
-        ),
-    )
-    async with running(client) as reflector:
-        await reflector.wait_synced(60)
-        await eventually(lambda: names(reflector) == {"a", "c"})
-        found = reflector.store.get("ns", "a")
-        assert found is not None
-        assert found.status.phase == "Running"
-    assert [request.query.get("continue") for request in server.seen("LIST")] == [None, "more"]
-    assert server.seen("WATCH")[0].query["resourceVersion"] == "7"
-    assert 300 <= int(server.seen("WATCH")[0].query["timeoutSeconds"]) <= 600
-
-
-async def test_not_synced_before_the_last_page(server: FaultyApiserver, client: Client) -> None:
-    """Half a list is no list."""
-    server.on("LIST", reply(listing(7, manifest("a", 1), continue_="more")), hang)
-    async with running(client) as reflector:
-        await eventually(lambda: len(server.requests) == 2)
-        with pytest.raises(TimeoutError):
-            await reflector.wait_synced(0.01)
-        assert not reflector.store.synced
-
-
 async def test_resumes_after_the_last_event_or_bookmark(server: FaultyApiserver, client: Client) -> None:
     """A broken watch goes on where it was, without another list."""
     server.on("LIST", reply(listing(5)), reply(listing(50)))
@@ -186,19 +153,6 @@ async def test_what_failed_is_known_until_a_watch_is_given_again(
 
 
 @SLOW
-async def test_a_resource_version_that_never_works_is_given_up(
-    server: FaultyApiserver, client: Client, seconds: float
-) -> None:
-    """Five times the same answer is enough."""
-    vain = late(LoopClock(), seconds, failure(504, "Timeout", "Too large resource version"))
-    server.on("LIST", reply(listing(50)), reply(listing(60)))
-    server.on("WATCH", *[vain] * 6, FOREVER)
-    async with running(client):
-        await eventually(lambda: len(server.seen("WATCH")) == 7)
-    assert [request.query["resourceVersion"] for request in server.seen("WATCH")] == ["50"] * 6 + ["60"]
-
-
-@SLOW
 async def test_an_expiry_after_an_outage_is_listed_at_once(
     server: FaultyApiserver, client: Client, seconds: float
 ) -> None:
@@ -218,14 +172,6 @@ async def test_an_expiry_after_an_outage_is_listed_at_once(
     assert second.at - first.at < 500 <= third.at - second.at
 
 
-async def test_a_silent_connection_is_noticed(server: FaultyApiserver, client: Client) -> None:
-    """Without a byte, not even a bookmark, the watch is opened anew."""
-    server.on("LIST", reply(listing(5)))
-    server.on("WATCH", FOREVER, stream(event("ADDED", manifest("a", 6)), then=hang))
-    async with running(client, silence=0.1) as reflector:
-        await eventually(lambda: names(reflector) == {"a"})
-
-
 async def test_a_silent_watch_of_the_future_is_listed_again(server: FaultyApiserver, client: Client) -> None:
     """After an etcd restore our version lies ahead of the cluster's, and the apiserver only keeps silent about it."""
     server.on("LIST", reply(listing(50, manifest("a", 40))), reply(listing(30)))
@@ -233,16 +179,6 @@ async def test_a_silent_watch_of_the_future_is_listed_again(server: FaultyApiser
     async with running(client, silence=0.1) as reflector:
         await eventually(lambda: reflector.store.synced and not names(reflector))
     assert [request.query["limit"] for request in server.seen("LIST")][:3] == ["500", "1", "25"]
-
-
-async def test_a_cluster_that_went_back_is_listed_again_at_once(server: FaultyApiserver, client: Client) -> None:
-    """A restored etcd comes with a restarted apiserver: whoever was cut off asks how far it is before it goes on."""
-    server.on("LIST", reply(listing(50, manifest("a", 40))), reply(listing(30)))
-    server.on("WATCH", html(502), FOREVER)
-    async with running(client) as reflector:
-        await eventually(lambda: len(server.seen("WATCH")) == 2)
-        assert names(reflector) == set()
-    assert [request.query["resourceVersion"] for request in server.seen("WATCH")] == ["50", "30"]
 
 
 async def test_it_asks_for_what_it_may_read_and_for_nothing_else(server: FaultyApiserver, client: Client) -> None:
@@ -298,33 +234,6 @@ async def test_a_relist_keeps_what_it_knows(server: FaultyApiserver, client: Cli
         assert reflector.store.get("ns", "a") is known
 
 
-async def test_a_kind_that_is_not_served_is_synced_and_empty(server: FaultyApiserver, client: Client) -> None:
-    """Without its CRD there are no objects; when it is installed they appear."""
-    server.on("LIST", failure(404, "NotFound"), failure(404, "NotFound"), reply(listing(5, manifest("a", 1))))
-    server.on("WATCH", FOREVER)
-    async with running(client) as reflector:
-        await reflector.wait_synced(60)
-        assert reflector.absent
-        assert len(reflector.store) == 0
-        await eventually(lambda: names(reflector) == {"a"})
-        assert not reflector.absent
-
-
-async def test_objects_are_forgotten_only_after_a_second_404(server: FaultyApiserver, client: Client) -> None:
-    """One confused answer does not empty a store; a CRD that is really gone does."""
-    server.on(
-        "LIST", reply(listing(5, manifest("a", 1))), reply(listing(6, manifest("a", 1))), failure(404, "NotFound")
-    )
-    server.on("WATCH", failure(404, "NotFound"), FOREVER)
-    async with running(client) as reflector:
-        await eventually(lambda: len(server.seen("WATCH")) == 2)
-        assert names(reflector) == {"a"}
-        server.on("WATCH", failure(404, "NotFound"))
-    async with running(client) as reflector:
-        await eventually(lambda: reflector.store.synced and not len(reflector.store))
-        assert reflector.absent
-
-
 async def test_a_malformed_object_stops_nobody(
     server: FaultyApiserver, client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -350,11 +259,3 @@ async def test_a_malformed_object_stops_nobody(
             assert reflector.statistics().malformed == 4
     assert "pods ns/b: skipped: status.phase" in caplog.text
     assert ("modified", "b") not in seen
-
-
-async def test_nulls_are_absent(server: FaultyApiserver, client: Client) -> None:
-    """Go writes `null` for empty lists and times."""
-    server.on("LIST", reply({"metadata": {"resourceVersion": "5"}, "items": None}))
-    server.on("WATCH", stream(event("ADDED", manifest("a", 6, spec={"schedulingGates": None})), then=hang))
-    async with running(client) as reflector:
-        await eventually(lambda: names(reflector) == {"a"})
