@@ -1,6 +1,6 @@
 """What the webhook does when it cannot know whose a pod is: one read, with an end; then it says so, and no pod is made.
 
-A member that passed ungated could never be gated afterwards, and its gang would start in part. docs/operations.md has
+A member that passed ungated could never be gated afterwards, and its gang would start in part. docs/limits.md has
 the cases.
 """
 

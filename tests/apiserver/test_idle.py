@@ -1,4 +1,4 @@
-"""What processes that have nothing to do ask of the apiserver, counted against docs/operations.md."""
+"""What processes that have nothing to do ask of the apiserver, counted against docs/limits.md."""
 
 import asyncio
 import re

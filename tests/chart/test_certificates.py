@@ -81,7 +81,7 @@ def test_without_an_issuer_of_ones_own_the_chain_ends_in_one_that_keeps_its_key(
 
 def test_what_cert_manager_leaves_after_an_uninstall_is_named(render: Render) -> None:
     """It deletes no Secret with its Certificate, and one of them has the key of the authority."""
-    stays = (Path(__file__).parents[2] / "docs" / "operations.md").read_text().partition("\nThese stay:\n")[2]
+    stays = (Path(__file__).parents[2] / "docs" / "runbook.md").read_text().partition("\nThese stay:\n")[2]
     made = [item["spec"]["secretName"] for item in render(CERT_MANAGER).documents if item["kind"] == "Certificate"]
     assert len(made) == 2
     assert all(f"`{name.replace('muster', '<release>', 1)}`" in stays for name in made)

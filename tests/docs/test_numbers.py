@@ -110,4 +110,4 @@ def test_the_watches_are_counted() -> None:
     client = cast("Client", None)
     webhook = len(ClusterCache(client, Defaults()).reflectors()) + 1 + len(CONFIGURATIONS)
     stated = f"A webhook has {webhook} watches, a controller {len(Cluster().reflectors(client))}."
-    assert stated in prose("docs/operations.md")
+    assert stated in prose("docs/limits.md")

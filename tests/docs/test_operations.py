@@ -1,4 +1,4 @@
-"""docs/operations.md: its tables are what the tests run, and so is each block of commands."""
+"""The pages for operators: their tables are what the tests run, and so is each block of commands."""
 
 import os
 import re
@@ -8,15 +8,14 @@ import pytest
 from hack.versions import rows, trials, written
 from muster.cli.doctor.schedulers import ADVISORIES
 from tests.docs.test_documents import CHECKOUT
-from tests.support.cluster.operations_guide import PAGE as NAME
-from tests.support.cluster.operations_guide import STEPS
+from tests.support.cluster.operations_guide import PAGES, STEPS
 from tests.support.pages.blocks import blocks, inline
 from tests.support.pages.disasters import SHOWN
 from tests.support.pages.versions import BEGIN, END, table
 
-PAGE = CHECKOUT / NAME
-_BROKEN = PAGE.read_text().partition("## When something breaks\n")[2].partition("\n## ")[0]
-_DISASTERS = re.findall(r"^\| (.+) \| .+ \| .* \|$", _BROKEN, re.MULTILINE)[1:]
+PAGE = CHECKOUT / "docs/operations.md"
+_RUNBOOK = (CHECKOUT / "docs/runbook.md").read_text()
+_DISASTERS = re.findall(r"^\| (?!what breaks)(.+) \| .+ \| .* \|$", _RUNBOOK, re.MULTILINE)
 _NAMED = sorted({tuple(test.split("::")) for tests in SHOWN.values() for test in tests})
 
 
@@ -32,7 +31,7 @@ def test_the_versions_are_those_that_the_tests_run() -> None:
     )
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/platforms.md", NAME])
+@pytest.mark.parametrize("page", ["README.md", "docs/install.md", "docs/platforms.md", "docs/operations.md"])
 def test_each_page_names_the_releases_of_volcano_that_doctor_takes_for_sound(page: str) -> None:
     text = (CHECKOUT / page).read_text()
     newest = [".".join(map(str, one.fixed[-1])) for one in ADVISORIES]
@@ -48,8 +47,9 @@ def test_every_other_version_has_its_row() -> None:
 
 def test_every_block_is_run_on_a_real_node() -> None:
     """tests/node/test_operations_guide.py runs them as they stand here; each has one step there."""
-    run = [step.text for step in STEPS if step.begins not in inline(NAME)]
-    assert sorted(run) == sorted(set(blocks(NAME)))
+    named = {command for page in PAGES for command in inline(page)}
+    run = [step.text for step in STEPS if step.begins not in named]
+    assert sorted(run) == sorted({text for page in PAGES for text in blocks(page)})
 
 
 @pytest.mark.parametrize(("path", "name"), _NAMED, ids=lambda word: word)
@@ -59,5 +59,12 @@ def test_what_is_said_of_a_disaster_is_shown_by_a_test(path: str, name: str) -> 
 
 
 def test_every_disaster_has_its_tests() -> None:
-    assert list(SHOWN) == _DISASTERS
+    assert sorted(SHOWN) == sorted(_DISASTERS)
     assert [what for what, tests in SHOWN.items() if not tests] == []
+
+
+def test_every_alert_has_its_heading() -> None:
+    """Its anchor, which the alert's `runbook_url` ends with, is its name in lower case."""
+    rules = (CHECKOUT / "charts/muster/files/alerts.yaml").read_text()
+    headings = re.findall(r"^### (Muster\w+)$", _RUNBOOK, re.MULTILINE)
+    assert headings == re.findall(r"^- alert: (\w+)$", rules, re.MULTILINE)

@@ -207,7 +207,7 @@ def test_an_operators_own_gang_while_muster_comes_and_its_flag_goes(
     scene.apply(ray_cluster("never").label(QUEUE_LABEL, queue).label(SCHEDULER_LABEL, "volcano").workers(12))
     reader = Shell.on(bare, {"REGISTRY": "registry.test"})
     with _deployed(scene):
-        adopt_on_bare(lambda: reader.obey(block("docs/image.md", "helm install muster")))
+        adopt_on_bare(lambda: reader.obey(block("docs/install.md", "helm install muster")))
         told = _words(reader.run(block("docs/choosing.md", "muster doctor")))
         assert f"KubeRay (Deployment {scene.namespace}/kuberay-operator) has --batch-scheduler=volcano: it" in told
         assert f"RayCluster {scene.namespace}/never refused (ExceedsCapability): " in told

@@ -1,4 +1,4 @@
-"""Every command of docs/operations.md, run as it stands there, on a cluster in which a kubelet runs muster's pods."""
+"""Every command of the pages for operators, as it stands there, on a cluster in which a kubelet runs muster's pods."""
 
 from collections.abc import Iterator
 

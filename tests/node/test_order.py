@@ -264,7 +264,9 @@ def test_an_image_that_is_nowhere_stops_nobody(real: Testbed, absent: Release) -
     assert "muster-uninstall not ready" in failed.stderr
     assert absent.pods("webhook")
     # Where the page sends its reader to look.
-    *_, describe = block("docs/operations.md", "kubectl -n muster-system logs -l").splitlines()
+    *_, describe = block(
+        "docs/runbook.md", "kubectl -n muster-system logs -l app.kubernetes.io/component=uninstall"
+    ).splitlines()
     assert "muster.test/muster:nowhere" in real.kubectl(*describe.split()[1:]).stdout
     absent.helm("rollback", "2")
     assert "STATUS: deployed" in absent.helm("status").stdout

@@ -34,7 +34,7 @@ def certificates(sight: Sight) -> Iterator[Diagnosis]:
     if isinstance(sight.secret, Unseen):
         yield unknown(sight.secret, f"the contents of {where}")
     elif sight.secret is None:
-        cure = installed.upgrade if installed.own_certificates else "create it: docs/operations.md, Certificates"
+        cure = installed.upgrade if installed.own_certificates else "create it: docs/certificates.md"
         yield problem(f"{where} is missing", cure)
     else:
         try:
@@ -128,7 +128,7 @@ def _authorities(bundle: str) -> frozenset[Certificate]:
 
 def _renew(installed: Installation) -> str:
     if not installed.own_certificates:
-        return "renew it: cert-manager or you manage this certificate (docs/operations.md, Certificates)"
+        return "renew it: cert-manager or you manage this certificate (docs/certificates.md)"
     return (
         "a running webhook renews it by itself; to request a renewal: "
         f"kubectl -n {installed.namespace} annotate secret {installed.secret} muster.dev/rotate=serving"

@@ -104,7 +104,7 @@ def webhooks(sight: Sight) -> Iterator[Diagnosis]:
         if found is None:
             yield problem(
                 f"{kind} {installed.name} is missing: objects are admitted without muster",
-                f"{installed.upgrade}, unless it was removed on purpose (docs/operations.md, Emergency)",
+                f"{installed.upgrade}, unless it was removed on purpose (docs/runbook.md, Emergency)",
             )
             continue
         faults = list(_faults(kind, found, installed))

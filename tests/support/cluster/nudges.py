@@ -11,7 +11,7 @@ from muster.model.resource import PODS, Resource
 from tests.support.cluster.recorder import Manifest
 from tests.support.cluster.scene import Scene
 
-# docs/operations.md says 5 seconds, which are two: the controller waits 2 between two, and an operator makes a pod in
+# docs/runbook.md says 5 seconds, which are two: the controller waits 2 between two, and an operator makes a pod in
 # less than one. These are for an operator that has to wait for a core, and far from what it would wait by itself.
 _SOON = 20
 # As controller/touches.py has it: after so long the first; the next when this share of the time has passed, in seconds.

@@ -1,6 +1,6 @@
-"""What each command of docs/operations.md is to do: run in this order, on a real node, by test_operations_guide.py.
+"""What each command of the pages for operators is to do: run in this order, on a real node.
 
-tests/docs/test_operations.py holds it against the page: no block is left out.
+tests/docs/test_operations.py holds it against the pages: no block is left out.
 """
 
 import json
@@ -20,11 +20,19 @@ from muster import __version__
 from muster.model.names import GANG, GANG_SIZE
 from tests.support.cluster.admission_stream import admitted
 from tests.support.cluster.helm_release import Release
-from tests.support.pages.blocks import block, inline, whole
+from tests.support.pages.blocks import block, blocks, inline, whole
 from webhook.certificates.bundles import CLOSED
 
 CHECKOUT = Path(__file__).parents[3]
-PAGE = str(whole("docs/operations.md").relative_to(CHECKOUT))
+PAGES = tuple(
+    str(path.relative_to(CHECKOUT))
+    for path in (
+        whole("docs/operations.md"),
+        whole("docs/runbook.md"),
+        whole("docs/certificates.md"),
+        whole("docs/security.md"),
+    )
+)
 _TEAM = "team-a"
 _CONFIGURATIONS = "mutatingwebhookconfiguration,validatingwebhookconfiguration"
 _SECRET = "/api/v1/namespaces/muster-system/secrets/muster-webhook-tls"  # noqa: S105 - a path
@@ -127,7 +135,7 @@ def _nothing(_cluster: Cluster) -> None:
 
 @dataclass(frozen=True)
 class Step:
-    """A command of the page: what must be so before, and what is so afterwards, of the cluster and of what it says."""
+    """A command of a page: what must be so before, and what is so afterwards, of the cluster and of what it says."""
 
     begins: str
     """A command in a sentence, whole; or how one block begins."""
@@ -137,7 +145,10 @@ class Step:
     @property
     def text(self) -> str:
         """What is run."""
-        return self.begins if self.begins in inline(PAGE) else block(PAGE, self.begins)
+        if any(self.begins in inline(page) for page in PAGES):
+            return self.begins
+        (page,) = (page for page in PAGES if any(text.startswith(self.begins) for text in blocks(page)))
+        return block(page, self.begins)
 
 
 def _prints(word: str) -> Callable[[Cluster, str], None]:
@@ -228,7 +239,7 @@ def _is_gone(cluster: Cluster, _said: str) -> None:
 
 STEPS = (
     Step("kubectl -n muster-system get pods", _prints("muster-webhook-")),
-    Step("kubectl -n muster-system get lease", _prints("muster-controller")),
+    Step("kubectl -n muster-system get pods\n", _prints("muster-webhook-")),
     Step("kubectl -n muster-system get lease muster", _prints("muster-controller-")),
     Step("muster queues", _prints("default")),
     Step("muster doctor", _prints("\n0 problems, ")),

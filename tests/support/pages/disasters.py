@@ -1,4 +1,4 @@
-"""Which tests show each row of docs/operations.md, "When something breaks"; paths are below tests/."""
+"""Which tests show each row of docs/runbook.md; paths are below tests/."""
 
 SHOWN: dict[str, tuple[str, ...]] = {
     "all webhooks": (

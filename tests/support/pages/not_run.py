@@ -12,6 +12,11 @@ BLOCKS: dict[str, dict[str, str]] = {
     "README.md": {
         "make image ": "for the reader's registry; docs/image.md and docs/releasing.md have the commands one by one",
     },
+    "docs/install.md": {
+        "make image": "for the reader's registry; tests/image/test_registries.py pushes what it makes",
+        "kubectl apply": "tests/e2e/test_tutorial.py runs both commands",
+        "make cli-wheel": "tests/unit/test_cli_wheel.py builds and installs it",
+    },
     "docs/comparison.md": {"$ python -m hack.bench.peers": _PEERS},
     "docs/gitops.md": {
         "helm template muster": "tests/chart/test_uninstall.py renders it",
