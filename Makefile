@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NODE := $(if $(MUSTER_WITHOUT_NODE),,$(COMMA)node)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup image cli-wheel demo check test test-all lint hooks test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed test-versions build build-all build-backends login publish verify keep-release fuzz mutate audit-dependencies docs lock clean
+.PHONY: help setup image cli-wheel demo check test test-all lint hooks test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed test-versions build build-all build-backends login push publish verify keep-release fuzz mutate audit-dependencies docs lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -38,6 +38,10 @@ build-backends: setup ## Build the schedulers and admitters beside Volcano and m
 
 image: setup ## Build the image into dist/image, without Docker or root (Debian 12); NAME=REPOSITORY names it
 	@$(BIN)/python -m hack.image $(if $(NAME),--name $(NAME))
+
+push: setup ## Push the image that `make image` has made to REGISTRY
+	@test -n "$(REGISTRY)" || { echo "say where: make push REGISTRY=HOST/FOLDER" >&2; exit 2; }
+	@$(BIN)/python -m hack.release push $(REGISTRY)
 
 # UNFINISHED=1 publishes a checkout with changes, ARCHITECTURES=amd64 for fewer machines; docs/releasing.md.
 publish: setup ## Push image, chart, SBOMs and provenance to REGISTRY, signed with KEY, and verify them there

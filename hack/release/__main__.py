@@ -1,4 +1,4 @@
-"""`make publish`, `make verify` and `make keep-release`."""
+"""`make push`, `make publish`, `make verify` and `make keep-release`."""
 
 import argparse
 import os
@@ -17,6 +17,7 @@ from hack.testbed.errors import TestbedError
 from muster import __version__
 
 _DIST = CHECKOUT / "dist" / "release"
+_LAYOUT = CHECKOUT / "dist" / "image" / "oci"
 
 
 def main(words: list[str] | None = None) -> int:
@@ -34,6 +35,10 @@ def parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
     whole = argparse.ArgumentParser(prog="python -m hack.release", description="Publish muster, and verify it.")
     commands = whole.add_subparsers(required=True)
+    one = commands.add_parser("push", help="push what `make image` has made, unsigned")
+    one.add_argument("registry", help="HOST[:PORT][/FOLDER]")
+    one.add_argument("--layout", type=Path, default=_LAYOUT, help="default: dist/image/oci")
+    one.set_defaults(run=_push)
     one = commands.add_parser("publish", help="build, push, sign and verify a release")
     one.add_argument("registry", help="HOST[:PORT][/FOLDER]")
     one.add_argument("--key", required=True, help="the private key: a file, or env://VARIABLE")
@@ -76,6 +81,14 @@ def _login(arguments: argparse.Namespace) -> None:
         raise ImageError(f"{error.args[0]} is not set: set it to log in to {host}") from error
     programs(_say).login(host, user, password)
     print(f"logged in to {host}")
+
+
+def _push(arguments: argparse.Namespace) -> None:
+    if not arguments.layout.is_dir():
+        raise ImageError(f"there is no image in {arguments.layout}: run make image first")
+    name = f"{_where(arguments)}/muster:{__version__}"
+    programs(_say, ("crane",)).crane("push", arguments.layout, name)
+    print(f"pushed {name}")
 
 
 def _publish(arguments: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,9 +47,9 @@ class Programs:
         return run([self.places[name], *words], env=os.environ, seconds=_SECONDS).decode()
 
 
-def programs(progress: Callable[[str], None]) -> Programs:
+def programs(progress: Callable[[str], None], names: Sequence[str] = _NAMES) -> Programs:
     """Return the programs, built where they are not there yet. Raises ImageError."""
-    return Programs(binaries([PARTS[name] for name in _NAMES], progress))
+    return Programs(binaries([PARTS[name] for name in names], progress))
 
 
 def is_loopback(registry: str) -> bool:

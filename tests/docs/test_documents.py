@@ -99,6 +99,25 @@ def test_no_page_says_that_muster_leaves_the_whole_workload_alone(document: Path
     assert _UNTOUCHED.findall(prose(str(document.relative_to(CHECKOUT)))) == []
 
 
+def test_the_figures_of_the_readme_are_those_of_the_measurements() -> None:
+    text = (CHECKOUT / "docs/comparison.md").read_text()
+    contenders = (("muster", "muster: both"), ("Kueue as shipped", "Kueue as shipped: manager"))
+    patterns = [
+        *(rf"^{name} .*  ([\d.]+) \([\d.-]+\)  [\d.]+ \([\d.-]+\)$" for name, _ in contenders),
+        *(rf"^{process} +7,650 +([\d.]+) " for _, process in contenders),
+    ]
+    opened, others_opened, cpu, others_cpu = (re.findall(pattern, text, re.MULTILINE)[0] for pattern in patterns)
+    assert (
+        f"1,000 pods in {opened} seconds, for {cpu} seconds of CPU (Kueue 0.19: {others_opened} and {others_cpu})"
+        in prose("README.md")
+    )
+    decision = re.search(r"50,000 gangs in 1,000 queues .* and ([\d.]+ ms)", prose("docs/operations.md"))
+    assert decision
+    assert f"50,000 gangs in 1,000 queues a decision takes {decision[1]}" in re.sub(
+        r"\[(.*?)\]\(.*?\)", r"\1", prose("README.md")
+    )
+
+
 def test_make_targets_named_in_documents_exist() -> None:
     """Whoever types a `make` command from the documents gets it."""
     known = set(re.findall(r"^([a-z0-9-]+):", (CHECKOUT / "Makefile").read_text(), flags=re.MULTILINE))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from hack.image.build import Built
+from hack.release.__main__ import main
 from hack.testbed import wait_for
 from hack.testbed.build import binaries
 from hack.testbed.parts import PARTS
@@ -62,6 +63,16 @@ def test_the_documented_push_brings_the_very_digest(crane: Path, dist: Path, reg
     run(crane, *words[1:], cwd=dist)
     assert run(crane, "digest", words[-1], cwd=dist).decode().strip() == image.image.digest
     run(crane, "validate", "--remote", words[-1], cwd=dist)
+
+
+def test_make_push_brings_the_very_digest(
+    crane: Path, dist: Path, registry: str, image: Built, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["push", f"{registry}/team", "--layout", str(dist / "nothing")]) == 1
+    assert "run make image first" in capsys.readouterr().err
+    assert main(["push", f"{registry}/team", "--layout", str(dist / "oci")]) == 0
+    _, name = capsys.readouterr().out.split("pushed ")
+    assert run(crane, "digest", name.strip(), cwd=dist).decode().strip() == image.image.digest
 
 
 def test_the_archive_is_one_that_docker_loads(crane: Path, dist: Path, registry: str, image: Built) -> None:
