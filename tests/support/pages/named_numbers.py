@@ -34,7 +34,6 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "autoscaler-cpu": "muster.workloads.ray:_AUTOSCALER.requests.cpu",
     "autoscaler-memory": "muster.workloads.ray:_AUTOSCALER.requests.memory",
     "backoff-factor": "muster.kube.backoff:Backoff.__init__.factor",
-    "backoff-jitter": "muster.kube.backoff:Backoff.__init__.jitter",
     "certificate-left": (
         "muster.process.certificates:Lives.certificate",
         r"text:muster/process/certificates.py /\(end - start\) \/ (\d+)/",
@@ -189,9 +188,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "opening": "muster.planning.expectations:_OPENING",
     "overlap-ends": "webhook.certificates.authority:RotationTiming.trust_delay",
     "owner-steps": "muster.workloads:MOST_OWNERS",
-    "pace-between": "controller.delays:_BETWEEN",
     "pace-each": "controller.delays:_EACH",
-    "pace-in-a-row": "controller.delays:_IN_A_ROW",
     "pace-longest": "controller.delays:_LONGEST",
     "pace-small": "controller.delays:_SMALL",
     "page-bytes": "muster.kube.client:MAX_PAGE_BYTES",
