@@ -38,6 +38,14 @@ def test_each_page_names_the_releases_of_volcano_that_doctor_takes_for_sound(pag
     assert [release for release in newest if release not in text] == []
 
 
+def test_the_readme_names_what_the_tests_run() -> None:
+    """Without etcd, kwok and helm, which are no choice of the reader's."""
+    tested = re.findall(r"^\| (?!etcd|kwok|helm)(.+) \| v(\S+) \|$", table(), re.MULTILINE)
+    assert len(tested) > 8
+    text = (CHECKOUT / "README.md").read_text()
+    assert [(name, version) for name, version in tested if version not in text] == []
+
+
 def test_every_other_version_has_its_row() -> None:
     """What came out of `make test-versions`, or that nobody has tried it yet."""
     text = PAGE.read_text()
