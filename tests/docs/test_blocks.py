@@ -76,7 +76,7 @@ def test_no_command_hides_in_a_block_of_another_kind(page: str) -> None:
 def test_who_asks_runs_it() -> None:
     """No test of the documents alone asks, but those that need no cluster for what they run."""
     asking = {one.test for one in _ASKED if one.test.startswith("tests/docs/")}
-    assert asking == {f"tests/docs/test_{name}.py" for name in ("cli_page", "documents", "transcripts")}
+    assert asking == {f"tests/docs/test_{name}.py" for name in ("cli_page", "documents")}
     assert {one.page for one in _ASKED} <= set(pages())
 
 
