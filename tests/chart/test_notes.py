@@ -46,3 +46,10 @@ def test_who_selects_namespaces_is_reminded(helm: Program, chart: Path, selector
     done = helm("install", "muster", str(chart), "--namespace", "muster-system", *pretend)
     assert not done.returncode, done.stderr
     assert ("only in the namespaces that the chart value namespaceSelector selects" in done.stdout) is told
+
+
+def test_without_volcano_the_default_queue_is_to_be_created(helm: Program, chart: Path) -> None:
+    pretend = ("--dry-run=client", "--set", "image.repository=own/muster")
+    own = ("--set", "schedulers={coscheduling}", "--set", "queues.source=muster", "--set", "defaultQueue=research")
+    shown = [helm("install", "muster", str(chart), *pretend, *options).stdout for options in ((), own)]
+    assert ["Create the GangQueue research" in text for text in shown] == [False, True]
