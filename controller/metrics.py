@@ -72,7 +72,7 @@ class Metrics:
         # client-go's names, so that the usual dashboards find them.
         self.queue_wait = Histogram(
             "workqueue_queue_duration_seconds",
-            "How long a gang that is to be looked at waits for that.",
+            "Time of a gang in the work queue until work on it begins.",
             ["name"],
             buckets=_TENFOLD,
             registry=registry,
@@ -217,16 +217,16 @@ class TermMetrics(Collector):
         )
         yield CounterMetricFamily(
             "muster_held_resource_seconds",
-            "What gangs held, times the seconds: of each resource that their queue or one above it limits.",
+            "Amount times seconds held by gangs, of each resource that their queue or one above it limits.",
             labels=["queue", "resource"],
         )
-        yield GaugeMetricFamily("workqueue_depth", "Gangs that are to be looked at now.", labels=["name"])
-        yield CounterMetricFamily("workqueue_adds", "Gangs that were to be looked at.", labels=["name"])
-        yield CounterMetricFamily("workqueue_retries", "Gangs looked at again after a failure.", labels=["name"])
+        yield GaugeMetricFamily("workqueue_depth", "Gangs in the work queue.", labels=["name"])
+        yield CounterMetricFamily("workqueue_adds", "Gangs added to the work queue.", labels=["name"])
+        yield CounterMetricFamily("workqueue_retries", "Gangs added again after a failure.", labels=["name"])
         yield CounterMetricFamily("muster_events_written", "Events written.")
         yield CounterMetricFamily("muster_events_dropped", "Events given up: too many at once, or refused.")
         yield GaugeMetricFamily(
             "muster_kept_entries",
-            "Entries that a part of the leader keeps of gangs; they go with the gangs.",
+            "Entries of gangs in a part of the leader; they are removed with the gangs.",
             labels=["part"],
         )

@@ -127,7 +127,7 @@ class CertificateDates(Collector):
             ),
             GaugeMetricFamily(
                 "muster_webhook_certificate_trusted",
-                "Whether the caBundle of every webhook configuration holds the authority of what is served.",
+                "1 if the caBundle of every webhook configuration has the authority of the served certificate, else 0.",
                 labels=[],
             ),
         ]

@@ -47,12 +47,12 @@ class LoopTurns(Collector):
         """Yield the metrics as they are now."""
         family = HistogramMetricFamily(
             "muster_event_loop_turn_seconds",
-            "Turns of the event loop: for so long no lease is renewed, no watch read and no review answered.",
+            "Duration of a turn of the event loop, in which no lease is renewed, no watch read, no review answered.",
         )
         buckets = list(zip((*map(str, BUCKETS), "+Inf"), accumulate(self._turns.counts), strict=True))
         family.add_metric([], buckets=buckets, sum_value=self._turns.seconds)
         yield family
-        tasks = "Tasks of the event loop that are not done; they do not grow with the gangs that have been."
+        tasks = "Unfinished tasks of the event loop; their number does not grow with past gangs."
         yield GaugeMetricFamily("muster_event_loop_tasks", tasks, value=self._turns.tasks())
 
 
@@ -96,7 +96,7 @@ class Watches(Collector):
         )
         yield CounterMetricFamily("muster_watch_lists", "Lists, at the start and after faults.", labels=labels)
         yield CounterMetricFamily("muster_watch_starts", "Watches opened; each lasts some minutes.", labels=labels)
-        yield CounterMetricFamily("muster_watch_events", "Events that the watches brought.", labels=labels)
+        yield CounterMetricFamily("muster_watch_events", "Events received from watches.", labels=labels)
         yield CounterMetricFamily(
             "muster_watch_malformed_objects", "Objects skipped because they could not be read.", labels=labels
         )

@@ -3,7 +3,9 @@
 from tests.support.cluster.scene import Scene, message, phase
 from tests.support.cluster.timeline import shown, timeline
 from tests.support.manifests.applied import PyTorchJob, pytorch_job
-from tests.support.pages.seeds import LEDGER, NO_PODS, Point, told
+from tests.support.pages.seeds import GATED, LEDGER, Point, told
+
+_OUTSIDE = "Volcano 1.14 lets no PodGroup in that its queue cannot hold next to the running ones"
 
 
 def _job(queue: str, priority: str = "") -> PyTorchJob:
@@ -62,8 +64,8 @@ def test_a1_priority_overtakes_age(scene: Scene, urgent: str) -> None:
             order,
         ),
         Point("PodGroup of J1, which has the job's name", "Running, minMember 6, running 6", runs),
-        Point("PodGroup of J2 while it waits", "Pending, minMember 6, running 0", waits),
-        Point("pods of J2 while it waits", "none", pods, NO_PODS),
+        Point("PodGroup of J2 while it waits", "Inqueue, minMember 6, running 0", waits, _OUTSIDE),
+        Point("pods of J2 while it waits", "not shown", pods, GATED),
         Point("why J2 waits", "Volcano's events on its PodGroup", f"event on job and PodGroup: {why}", LEDGER),
     )
 

@@ -15,7 +15,7 @@ from tests.support.cluster.recorder import Manifest
 from tests.support.cluster.scene import Scene, admitted, alive, gates, message, node_of, open_scene, phase
 from tests.support.cluster.timeline import shown, timeline
 from tests.support.manifests.applied import PyTorchJob, pytorch_job
-from tests.support.pages.seeds import GATED, NO_PODS, Point, told
+from tests.support.pages.seeds import GATED, Point, told
 
 _EIGHT = 8
 _CRASHES = (1, 2, 2)
@@ -75,7 +75,7 @@ def test_c1_a_tfjob_that_says_nothing_is_a_gang_where_its_namespace_is_opted_in(
                 "cpu 1, nvidia.com/gpu 1",
                 ", ".join(f"{name} {amount}" for name, amount in sorted(group["minResources"].items())),
             ),
-            Point("pods of J2 while it waits", "none", pods, NO_PODS),
+            Point("pods of J2 while it waits", "2 Pending", pods, GATED),
         )
 
 

@@ -78,9 +78,9 @@ def test_d3_a_cluster_that_fits_its_queue_runs_as_a_gang(scene: Scene, sample: t
         ),
         Point(
             "status of the queue",
-            "Open, allocated cpu 3 and memory 4Gi, running 1",
+            "Open, running 1",
             sums,
-            "Volcano 1.14 counts PodGroups in its metrics, not in the status",
+            "Volcano 1.14 has the sums in the status, and counts PodGroups in its metrics",
         ),
     )
     scene.assert_never_open_above()

@@ -20,7 +20,9 @@ from tests.support.cluster.objects import alive, gates, message, node_of
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, State
 from tests.support.cluster.reservation_story import reservation
+from tests.support.cluster.timeline import shown
 from tests.support.manifests.applied import pytorch_job, ray_cluster
+from tests.support.pages.seeds import GATED, LEDGER, Point, told
 
 SCHEDULER = "scheduler-plugins-scheduler"
 PAIR = {"schedulers": "{coscheduling}", "queues.source": "muster"}
@@ -71,14 +73,26 @@ def test_what_does_not_fit_waits_in_the_order_of_its_queue(scene: PairScene) -> 
     scene.await_running("ray-first-pg", 3)
     scene.apply(pytorch_job("second").policy(queue=queue).workers(1))
     group = scene.await_state("second", "WaitingForQuota")
-    assert f'queue "{queue}"' in message(group)
-    assert all(gates(pod) == [GATE] for pod in scene.pods("second"))
+    why = message(group).replace(queue, "test")
+    assert 'queue "test"' in why
+    waiting = scene.pods("second")
+    assert all(gates(pod) == [GATE] for pod in waiting)
+    pods, named_by = shown(scene, "second"), {pod["spec"]["schedulerName"] for pod in waiting}
     scene.apply(pytorch_job("small").policy(queue=queue))
     scene.await_running("small", 1)
     scene.delete(RAY_CLUSTERS, "first")
     scene.await_running("second", 2)
     scene.assert_started_together("second", 2)
     scene.assert_never_above({"cpu": "4"})
+    told(
+        "C2. Coscheduling as a second scheduler",
+        "A PyTorchJob of two pods without room in its queue, a GangQueue, and room later. The Training operator runs "
+        "without `--gang-scheduler-name`.",
+        Point("start when there is room", "both pods together", "both pods together"),
+        Point("schedulerName in the template", SCHEDULER, "none", f"muster's webhook writes {', '.join(named_by)}"),
+        Point("pods while they wait", "2 Pending", pods, GATED),
+        Point("why they wait", "not shown", f"event on job and PodGroup: {why}", LEDGER),
+    )
 
 
 @pytest.mark.long

@@ -38,6 +38,7 @@ from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, open_scene
 from tests.support.manifests.applied import pytorch_job, ray_cluster
 from tests.support.pages.recorded import keep_state
+from tests.support.pages.seeds import Point, told
 
 # A gang that Kueue has admitted is to be ready by then, on a busy machine, too.
 SECONDS = 120
@@ -121,11 +122,13 @@ def test_what_kueue_admits_runs_as_a_gang_and_what_it_does_not_waits_with_its_wo
 
 @pytest.mark.long
 def test_pods_that_come_before_kueues_yes_are_never_opened(scene: Scene) -> None:
-    """A queued PyTorchJob that its user resumes has all of its pods for some 100 ms."""
+    """A queued PyTorchJob that its user resumes has all of its pods for some 100 ms; admitted, it starts as a gang."""
     scene.apply(in_team("first"))
     scene.await_running("ray-first-pg", 3)
     scene.apply(pytorch_job("job").label(KUEUE_QUEUE, TEAM).label(SCHEDULER_LABEL, "volcano").workers(2))
     scene.await_event("job", "WaitingForKueue")
+    held = scene.recorder.now(PYTORCH_JOBS)[0]["spec"]["runPolicy"]["suspend"]
+    waits = f"{'suspended' if held else 'not suspended'}, {len(scene.pods('job'))} pods"
     for _ in range(5):
         seen = len(scene.recorder.history(PYTORCH_JOBS))
         scene.patch(PYTORCH_JOBS, "job", {"spec": {"runPolicy": {"suspend": False}}})
@@ -136,6 +139,19 @@ def test_pods_that_come_before_kueues_yes_are_never_opened(scene: Scene) -> None
     came = [seen.object for seen in scene.recorder.history(PODS) if gang_of(seen.object) == "job"]
     assert came
     assert all(gates(pod) == [GATE] for pod in came)
+    scene.delete(RAY_CLUSTERS, "first")
+    scene.await_running("job", 3)
+    scene.assert_started_together("job", 3)
+    told(
+        "C3. Kueue in front of the Training operator's jobs",
+        "A PyTorchJob of three pods with Kueue's label, in a namespace whose annotation `muster.dev/admitter` is "
+        "`kueue`; a RayCluster has the quota of its queue first. [kueue.md](kueue.md) describes the pair.",
+        Point("the job while it waits", "suspended, 0 pods", waits),
+        Point("its scheduler", "the cluster's own", "Volcano", "a label asks for it"),
+        Point(
+            "start after its admission", "pod by pod", "all pods together", "muster's gate holds them until all exist"
+        ),
+    )
 
 
 @pytest.mark.long

@@ -18,9 +18,6 @@ GATED = "muster's gate holds them"
 LEDGER = "muster's own ledger decides, and reports with numbers what is missing"
 """Why the reason for waiting is in another place."""
 
-NO_PODS = f"without the operator's gang flag they are created at once, and {GATED}"
-"""Why a Kubeflow job that waits has pods."""
-
 _SECTION = re.compile(r"^## (?P<title>.+)\n(?:(?!## ).*\n)*", re.MULTILINE)
 _WIDTH = 120
 
