@@ -21,8 +21,8 @@ this page) runs the real operators on all of their own sample manifests and on v
 minResources, queue, priorityClassName and networkTopology with `muster plan`. It fails for a difference that no rule
 predicts, and compares the requests that muster counts with the pods that the operators create.
 
-A table for each operator has a row for each combination of rules, with the number of manifests that differ by it, and
-the first of them: muster's value, then the operator's.
+A table for each operator has a row for each rule, with the number of manifests that differ by it and an example:
+muster's value, then the operator's.
 
 ## Rules
 
@@ -34,7 +34,7 @@ The last column says which result is right; *both* where two results answer two 
 _CASES = """
 Samples are in `{folder}` of `{module}`.
 
-| rules | manifests | example | what differs |
+| rule | manifests | example | what differs |
 |---|---|---|---|
 """
 
@@ -92,7 +92,7 @@ def render(rows: Sequence[Row]) -> str:
         differing = sum(bool(row.prediction.rules) for row in generated)
         parts.append(f"Of {len(generated)} random combinations of three variants, {differing} differ, as predicted.\n")
         parts.append(_CASES.format(folder=operator.folder, module=operator.module))
-        parts += _combinations(own)
+        parts += _by_rule(own)
     return "".join(parts)
 
 
@@ -105,23 +105,23 @@ def _right(row: Row) -> str:
     return MUSTER if MUSTER in rights else next(iter(rights), "")
 
 
-def _combinations(rows: Sequence[Row]) -> Iterator[str]:
-    """A line for each combination of rules."""
-    together: dict[tuple[str, ...], list[Row]] = {}
-    for one in rows:
-        if one.prediction.rules:
-            together.setdefault(tuple(one.prediction.rules), []).append(one)
-    for rules, found in together.items():
-        yield f"| {', '.join(rules)} | {len(found)} {example(found[0])}"
+def _by_rule(rows: Sequence[Row]) -> Iterator[str]:
+    """A line for each rule: how many cases differ by it, and the first of those that differ by the fewest others."""
+    for number in _RULES:
+        if found := [row for row in rows if number in row.prediction.rules]:
+            first = min(found, key=lambda row: len(row.prediction.rules))
+            others = ", ".join(other for other in first.prediction.rules if other != number)
+            yield f"| {number} | {len(found)} {example(first, others)}"
 
 
-def example(row: Row) -> str:
-    """The part of a line that shows a case and its differences."""
+def example(row: Row, others: str = "") -> str:
+    """The part of a line that shows a case, its differences and the other rules that have a part in them."""
     ours = row.prediction.muster.facts if isinstance(row.prediction.muster, Group) else None
     theirs = [row.seen] if isinstance(row.seen, str) else [group.facts for group in row.prediction.groups]
     other = next((one for one in theirs if isinstance(one, Facts)), None)
     differences = [_members(ours, theirs), *_resources(ours, theirs), *_others(ours, other)]
-    return f"| {row.case.title} ({row.case.kind}) | {'; '.join(filter(None, differences))} |\n"
+    also = f" (also {others})" if others else ""
+    return f"| {row.case.title} ({row.case.kind}) | {'; '.join(filter(None, differences))}{also} |\n"
 
 
 def _members(ours: Facts | None, theirs: Sequence[Facts | str]) -> str:
