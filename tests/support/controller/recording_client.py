@@ -8,7 +8,7 @@ import copy
 import zlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from prometheus_client import CollectorRegistry
 
@@ -354,6 +354,11 @@ class Harness:
             if not self.sweep():
                 return written
         raise AssertionError(f"never settles: {written[-20:]}")
+
+    async def settled(self) -> Self:
+        """The harness when nothing is left to do."""
+        await self.settle()
+        return self
 
     async def catch_up(self) -> list[str]:
         """Show the stores what the test has changed in the cluster, and settle."""

@@ -68,8 +68,7 @@ def relabelled(harness: Harness, **labels: str) -> None:
 async def test_a_gang_starts_in_queues_that_are_there_for_its_namespace(
     queues: Sequence[JSON], labels: dict[str, str], opened: Sequence[str]
 ) -> None:
-    harness = harness_of(*queues, labels=labels)
-    await harness.settle()
+    harness = await harness_of(*queues, labels=labels).settled()
     assert harness.open_pods() == opened
 
 
@@ -81,8 +80,7 @@ async def test_a_forbidden_queue_looks_like_a_missing_one(mode: str, groups: lis
     forbidden["metadata"]["annotations"]["muster.dev/gate"] = mode
     seen = []
     for queues in ([], [forbidden]):
-        harness = harness_of(*queues, groups=deepcopy(groups))
-        await harness.settle()
+        harness = await harness_of(*queues, groups=deepcopy(groups)).settled()
         assert harness.open_pods() == []
         assert ("Warning", "QueueNotFound", 'queue "q" does not exist') in harness.events()
         for write in harness.client.writes:
@@ -95,8 +93,7 @@ async def test_a_forbidden_queue_looks_like_a_missing_one(mode: str, groups: lis
 
 async def test_who_asks_for_one_missing_queue_after_another_reads_of_the_last() -> None:
     """In no queue nobody has turns to say other words."""
-    harness = harness_of(groups=[pod_group()])
-    await harness.settle()
+    harness = await harness_of(groups=[pod_group()]).settled()
     harness.set_workload(ray_cluster(labels={"volcano.sh/queue-name": "other"}))
     await harness.settle()
     assert harness.annotations(GROUP)[MESSAGE] == 'queue "other" does not exist'
@@ -107,8 +104,7 @@ async def test_a_namespaces_labels_act_on_who_waits_and_never_on_who_runs() -> N
     waiting = ray_cluster(name="other", uid="uid-other")
     pods = [*members(), *(ray_pod(f"other-{pod}", role, cluster="other", owner_uid="uid-other") for pod, role in ROLES)]
     tight = kept_for("team=ml", capability={"cpu": "4", "memory": "9Gi"})
-    harness = harness_of(tight, labels={"team": "ml"}, workloads=[ray_cluster(), waiting], pods=pods)
-    await harness.settle()
+    harness = await harness_of(tight, labels={"team": "ml"}, workloads=[ray_cluster(), waiting], pods=pods).settled()
     assert harness.open_pods() == OPENED
     assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
 
@@ -129,8 +125,7 @@ async def test_a_namespaces_labels_act_on_who_waits_and_never_on_who_runs() -> N
 
 async def test_a_running_gang_replaces_what_it_loses_and_does_not_grow() -> None:
     """What it was admitted for is its own; more is new work."""
-    harness = harness_of(kept_for("team=ml"), labels={"team": "ml"})
-    await harness.settle()
+    harness = await harness_of(kept_for("team=ml"), labels={"team": "ml"}).settled()
     relabelled(harness, team="web")
     del harness.client.pods["w-0"]
     harness.client.pods["w-2"] = ray_pod("w-2", "workers")
@@ -143,8 +138,7 @@ async def test_a_running_gang_replaces_what_it_loses_and_does_not_grow() -> None
 @pytest.mark.parametrize("held", ["q", "up"])
 async def test_who_runs_in_a_queue_that_was_closed_to_it_is_not_told_that_it_is_on_hold(held: str) -> None:
     """What is done with a queue that is not there is nobody's business; in a missing one the words are these."""
-    harness = harness_of(kept_for("team=ml"), labels={"team": "ml"})
-    await harness.settle()
+    harness = await harness_of(kept_for("team=ml"), labels={"team": "ml"}).settled()
     relabelled(harness, team="web")
     queues = [kept_for("team=ml", parent="up"), kept_for("team=ml", "up")]
     for one in queues:
@@ -159,8 +153,9 @@ async def test_who_runs_in_a_queue_that_was_closed_to_it_is_not_told_that_it_is_
 @cases("queues", ("missing", []), ("forbidden", [kept_for("team=ml")]))
 async def test_to_leave_musters_hands_is_no_way_into_a_forbidden_queue(queues: list[JSON]) -> None:
     """Let go, its pods would run where their PodGroup says."""
-    harness = harness_of(*queues, workloads=[ray_cluster(labels={MANAGED: "false"})], groups=[pod_group()])
-    await harness.settle()
+    harness = await harness_of(
+        *queues, workloads=[ray_cluster(labels={MANAGED: "false"})], groups=[pod_group()]
+    ).settled()
     assert harness.open_pods() == []
     assert harness.annotations(GROUP)[STATE] == "QueueNotFound"
     harness.set_queue(queue(cpu="8", memory="8Gi"))
@@ -170,8 +165,7 @@ async def test_to_leave_musters_hands_is_no_way_into_a_forbidden_queue(queues: l
 
 async def test_who_is_shut_out_stands_in_nobodys_line() -> None:
     """Nor does it count in what others are told."""
-    harness = harness_of(kept_for("team=ml", capability={"cpu": "1"}), labels={"team": "web"})
-    await harness.settle()
+    harness = await harness_of(kept_for("team=ml", capability={"cpu": "1"}), labels={"team": "web"}).settled()
     ledger = harness.term.ledger
     assert (ledger.waiting("q"), ledger.used("q")) == ([], {})
 
@@ -179,7 +173,7 @@ async def test_who_is_shut_out_stands_in_nobodys_line() -> None:
 async def test_who_is_first_is_decided_among_all_for_whom_a_queue_opens() -> None:
     """Not by which of them is looked at first."""
     urgent = {"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"}
-    harness = harness_of(
+    harness = await harness_of(
         kept_for("team=ml", capability={"cpu": "4", "memory": "4Gi"}),
         workloads=[ray_cluster(), ray_cluster(name="other", uid="uid-other", labels=urgent)],
         pods=[
@@ -187,8 +181,7 @@ async def test_who_is_first_is_decided_among_all_for_whom_a_queue_opens() -> Non
             *(ray_pod(f"other-{pod}", role, cluster="other", owner_uid="uid-other") for pod, role in ROLES),
         ],
         classes=[priority_class("high", 1000)],
-    )
-    await harness.settle()
+    ).settled()
     assert harness.open_pods() == []
     relabelled(harness, team="ml")
     await harness.settle()
@@ -199,8 +192,7 @@ async def test_a_claim_smaller_than_the_pods_is_no_way_past_the_capability() -> 
     """The job says that it needs 1 cpu; its pods ask for 3."""
     job = pytorch_job(policy={"queue": "q", "minResources": {"cpu": "1"}})
     pods = [pytorch_pod("train-master-0", "master"), pytorch_pod("train-worker-0"), pytorch_pod("train-worker-1")]
-    harness = harness_of(queue(cpu="2"), workloads=[job], pods=pods)
-    await harness.settle()
+    harness = await harness_of(queue(cpu="2"), workloads=[job], pods=pods).settled()
     assert harness.open_pods() == []
     assert harness.annotations("train")[STATE] == "ExceedsCapability"
     assert "needs cpu 3" in harness.annotations("train")[MESSAGE]
@@ -214,8 +206,7 @@ async def test_a_stranger_that_names_somebodys_gang_stays_held_and_changes_nothi
     """Any pod may carry the label; who is no member is never opened, nor counted towards the minimum."""
     stranger = {**ray_pod("stranger"), "metadata": {**ray_pod("stranger")["metadata"], "ownerReferences": []}}
     stranger["metadata"]["annotations"]["muster.dev/gang-size"] = "1"
-    harness = harness_of(queue(cpu="8"), pods=[*members()[:2], stranger], groups=[pod_group()])
-    await harness.settle()
+    harness = await harness_of(queue(cpu="8"), pods=[*members()[:2], stranger], groups=[pod_group()]).settled()
     assert harness.open_pods() == []
     assert harness.term.ledger.waiting("q") == []
 
@@ -223,8 +214,7 @@ async def test_a_stranger_that_names_somebodys_gang_stays_held_and_changes_nothi
 async def test_a_pod_that_binds_itself_to_a_gangs_group_takes_of_its_queue() -> None:
     """Without muster's label no webhook sees it; what it takes is taken, and given back when it ends."""
     asks = {**template("5")["spec"], "nodeName": "node-1", "schedulingGates": []}
-    harness = harness_of(queue(cpu="8", memory="64Gi"))
-    await harness.settle()
+    harness = await harness_of(queue(cpu="8", memory="64Gi")).settled()
     harness.client.pods["big"] = pod("big", annotations={"scheduling.k8s.io/group-name": GROUP}, **asks)
     await harness.catch_up()
     assert str(harness.term.ledger.used("q")["cpu"]) == "8"
@@ -240,8 +230,9 @@ async def test_a_podgroup_that_slipped_into_a_queue_of_others_gets_no_room_and_i
     """Its webhook fails open. What runs of it is counted: that room is gone."""
     slipped = pod_group("slipped", ours=False, phase="Inqueue", minResources={"cpu": "8"})
     slipped["metadata"]["ownerReferences"] = []
-    harness = harness_of(kept_for("team=ml"), labels={"team": "web"}, workloads=[], pods=[], groups=[slipped])
-    await harness.settle()
+    harness = await harness_of(
+        kept_for("team=ml"), labels={"team": "web"}, workloads=[], pods=[], groups=[slipped]
+    ).settled()
     ledger = harness.term.ledger
     assert ledger.used("q") == {}
     for key in harness.cluster.gangs():

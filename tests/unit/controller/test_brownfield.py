@@ -30,8 +30,7 @@ async def test_a_workload_older_than_muster_is_unmanaged_and_told_why() -> None:
 
 
 async def test_many_pods_are_counted_and_not_all_named() -> None:
-    harness = harness_of(*(old_pod(f"w-{n}") for n in range(9)))
-    await harness.settle()
+    harness = await harness_of(*(old_pod(f"w-{n}") for n in range(9))).settled()
     assert said(harness)[0][1].endswith(": w-0, w-1, w-2 and 6 more")
 
 
@@ -59,8 +58,7 @@ async def test_pods_that_volcano_bound_to_a_group_of_its_own_making_are_nobodys_
     theirs = {"schedulerName": "volcano"}
     old = old_pod("demo-head", "headgroup", **theirs)
     old["metadata"]["annotations"] = {GROUP_NAME: "podgroup-uid-demo"}
-    harness = harness_of(old)
-    await harness.settle()
+    harness = await harness_of(old).settled()
     assert [reason for reason, _ in said(harness)] == ["NotManaged"]
 
 
@@ -72,15 +70,13 @@ async def test_pods_that_volcano_bound_to_a_group_of_its_own_making_are_nobodys_
 )
 async def test_pods_that_are_on_their_way_out_do_not_count(gone: JSON) -> None:
     new = [ray_pod("new-head", "headgroup"), ray_pod("new-0"), ray_pod("new-1")]
-    harness = harness_of(*new, old_pod("old", **gone))
-    await harness.settle()
+    harness = await harness_of(*new, old_pod("old", **gone)).settled()
     assert harness.open_pods() == ["new-0", "new-1", "new-head", "old"]
     assert harness.annotations(GROUP)[STATE] == "Admitted"
 
 
 async def test_it_is_managed_when_all_of_its_pods_are_new() -> None:
-    harness = harness_of(*OLD)
-    await harness.settle()
+    harness = await harness_of(*OLD).settled()
     harness.client.pods.clear()
     await harness.catch_up()
     harness.client.pods.update({pod["metadata"]["name"]: pod for pod in members()})
@@ -96,8 +92,7 @@ def members() -> list[JSON]:
 
 async def test_held_pods_beside_old_ones_go_one_by_one_as_there_is_room() -> None:
     """The webhook had not seen the first pod yet: they are no gang that could wait for it."""
-    harness = harness_of(OLD[0], *members()[1:], queues=[queue(cpu="1")])
-    await harness.settle()
+    harness = await harness_of(OLD[0], *members()[1:], queues=[queue(cpu="1")]).settled()
     assert harness.open_pods() == ["demo-head", "demo-w-0"]
     harness.set_queue(queue(cpu="2"))
     await harness.settle()
@@ -108,8 +103,7 @@ async def test_held_pods_beside_old_ones_go_one_by_one_as_there_is_room() -> Non
 
 async def test_a_group_that_asks_for_the_whole_gang_does_not_keep_a_part_of_it() -> None:
     """Volcano starts no pod of a PodGroup whose minMember cannot come together."""
-    harness = harness_of(*members(), groups=[pod_group(admitted="uid-demo")], queues=[queue(cpu="9")])
-    await harness.settle()
+    harness = await harness_of(*members(), groups=[pod_group(admitted="uid-demo")], queues=[queue(cpu="9")]).settled()
     harness.client.pods["demo-w-1"] = old_pod("demo-w-1")
     await harness.catch_up()
     assert harness.client.groups[GROUP]["spec"] == {"minMember": 1, "queue": "q"}
@@ -117,8 +111,7 @@ async def test_a_group_that_asks_for_the_whole_gang_does_not_keep_a_part_of_it()
 
 async def test_its_numbers_and_its_mark_come_back_with_the_last_old_pod_gone() -> None:
     """One worker slipped past the webhook; the others run on, and count when it is replaced."""
-    harness = harness_of(*members(), queues=[queue(cpu="3")])
-    await harness.settle()
+    harness = await harness_of(*members(), queues=[queue(cpu="3")]).settled()
     whole = harness.client.groups[GROUP]["spec"]
     harness.client.pods["demo-w-1"] = old_pod("demo-w-1")
     await harness.catch_up()
@@ -136,8 +129,7 @@ async def test_what_was_admitted_before_does_not_count_for_pods_that_are_all_new
         ray_pod("other-head", "headgroup", cluster="other", owner_uid="uid-other"),
         ray_pod("other-w", cluster="other", owner_uid="uid-other"),
     ]
-    harness = harness_of(*members(), workloads=[ray_cluster(), other], queues=[queue(cpu="4")])
-    await harness.settle()
+    harness = await harness_of(*members(), workloads=[ray_cluster(), other], queues=[queue(cpu="4")]).settled()
     harness.client.pods.clear()
     harness.client.pods["demo-w-1"] = old_pod("demo-w-1")
     harness.client.pods.update({pod["metadata"]["name"]: pod for pod in rivals})
@@ -151,8 +143,7 @@ async def test_what_was_admitted_before_does_not_count_for_pods_that_are_all_new
 
 
 async def test_unlabelled_and_labelled_again_while_it_runs_it_is_as_before() -> None:
-    harness = harness_of(*members())
-    await harness.settle()
+    harness = await harness_of(*members()).settled()
     whole = harness.client.groups[GROUP]["spec"]
     harness.set_workload(ray_cluster(labels={}))
     await harness.settle()
@@ -169,8 +160,7 @@ async def test_what_held_pods_of_a_workload_left_alone_take_is_not_given_away() 
         ray_pod("other-head", "headgroup", cluster="other", owner_uid="uid-other"),
         *(ray_pod(f"other-{n}", cluster="other", owner_uid="uid-other") for n in range(2)),
     ]
-    harness = harness_of(OLD[0], *members()[1:], workloads=[ray_cluster(), other])
-    await harness.settle()
+    harness = await harness_of(OLD[0], *members()[1:], workloads=[ray_cluster(), other]).settled()
     harness.client.pods.update({pod["metadata"]["name"]: pod for pod in rivals})
     await harness.catch_up()
     assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"

@@ -142,8 +142,7 @@ async def test_what_is_written_on_the_maker_of_a_cluster_later_is_heard(*, betwe
     chain = [top, owned(maker(), top)] if between else [top]
     waiting = owned(ray_cluster(labels={MANAGED: "true"}, name="again", uid="uid-again"), chain[-1])
     queues = [queue("default", cpu="1"), queue(cpu="4")]
-    harness = Harness(workloads=[*chain, waiting], pods=members("again"), queues=queues)
-    await harness.settle()
+    harness = await Harness(workloads=[*chain, waiting], pods=members("again"), queues=queues).settled()
     assert harness.open_pods() == []
     harness.set_workload({**top, "metadata": {**top["metadata"], "labels": QUEUE_LABELS}})
     await harness.settle()

@@ -27,8 +27,7 @@ def place(world: Harness) -> None:
 
 
 async def running(cpus: int = 2, *, cpu: str = "4") -> Harness:
-    world = harness(gang("runs", cpus), cpu=cpu)
-    await world.settle()
+    world = await harness(gang("runs", cpus), cpu=cpu).settled()
     place(world)
     await world.settle()
     assert len(world.open_pods()) == cpus
@@ -92,15 +91,14 @@ async def test_as_many_are_replaced_as_were_lost() -> None:
 
 async def test_a_workload_that_moves_its_requests_between_its_roles_gets_no_more() -> None:
     """A head of 3 runs; the template then gives what it has to the workers, which are lost and come again."""
-    world = Harness(
+    world = await Harness(
         workloads=[cluster_of(workers(replicas=1), name="runs", uid="uid-runs", head=template("3"))],
         pods=[
             ray_pod("h", "headgroup", cluster="runs", owner_uid="uid-runs", **template("3")["spec"]),
             ray_pod("w", cluster="runs", owner_uid="uid-runs"),
         ],
         queues=[queue(cpu="4")],
-    )
-    await world.settle()
+    ).settled()
     place(world)
     await world.settle()
     moved = workers(replicas=1, template=template("3"))
@@ -261,8 +259,9 @@ def plain(name: str, cpu: str = "1", **meta: object) -> JSON:
 
 
 async def plain_gang(*cpus: str) -> Harness:
-    world = Harness(pods=[plain(f"p-{number}", cpu) for number, cpu in enumerate(cpus)], queues=[queue(cpu="4")])
-    await world.settle()
+    world = await Harness(
+        pods=[plain(f"p-{number}", cpu) for number, cpu in enumerate(cpus)], queues=[queue(cpu="4")]
+    ).settled()
     place(world)
     await world.settle()
     assert len(world.open_pods()) == len(cpus)

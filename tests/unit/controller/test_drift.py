@@ -30,9 +30,8 @@ from tests.support.manifests.observed import (
 
 async def running(**cluster: JSON) -> Harness:
     """A gang of 3 cpu that is admitted, in a queue of 4."""
-    harness = Harness(workloads=[ray_cluster(**cluster)], pods=members(), queues=[queue(cpu="4", memory="6Gi")])  # type: ignore[arg-type]
-    await harness.settle()
-    return harness
+    workload = ray_cluster(**cluster)  # type: ignore[arg-type]
+    return await Harness(workloads=[workload], pods=members(), queues=[queue(cpu="4", memory="6Gi")]).settled()
 
 
 async def settled(harness: Harness) -> list[str]:
@@ -311,8 +310,7 @@ def namesakes() -> Harness:
 
 
 async def test_a_workload_whose_group_is_anothers_is_told_so_and_waits() -> None:
-    harness = namesakes()
-    await harness.settle()
+    harness = await namesakes().settled()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
     told = [write.body for write in harness.client.writes if write.verb == "create"]
     said = [(event["regarding"]["kind"], event["note"]) for event in told if event["reason"] == "ForeignPodGroup"]
@@ -328,8 +326,7 @@ async def test_a_workload_whose_group_is_anothers_is_told_so_and_waits() -> None
 
 
 async def test_the_second_of_two_namesakes_runs_when_the_first_is_gone() -> None:
-    harness = namesakes()
-    await harness.settle()
+    harness = await namesakes().settled()
     harness.drop_workload(ray_cluster())
     for name in [name for name in harness.client.pods if name.startswith("demo")]:
         del harness.client.pods[name]

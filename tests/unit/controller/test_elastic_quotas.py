@@ -64,8 +64,7 @@ def run(world: Harness, name: str) -> None:
 
 
 async def test_a_namespace_holds_no_more_than_its_quota_in_all_queues_and_the_others_say_so() -> None:
-    world = two_queues()
-    await world.settle()
+    world = await two_queues().settled()
     assert world.annotations(LARGE)[STATE] == "Admitted"
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
     assert world.annotations(SMALL)[MESSAGE] == (
@@ -77,8 +76,7 @@ async def test_a_namespace_holds_no_more_than_its_quota_in_all_queues_and_the_ot
 @cases("grows", ("the quota grows", True), ("the other ends", False))
 async def test_the_next_starts_when_there_is_room(grows: bool) -> None:
     large, pods = gang("large", 3, "2026-11-21T10:00:00Z")
-    world = harness((large, pods), gang("small", 2, "2026-11-21T11:00:00Z", "r"))
-    await world.settle()
+    world = await harness((large, pods), gang("small", 2, "2026-11-21T11:00:00Z", "r")).settled()
     if grows:
         world.set_elastic_quota(quota("5"))
     else:
@@ -91,16 +89,14 @@ async def test_the_next_starts_when_there_is_room(grows: bool) -> None:
 
 
 async def test_a_new_leader_counts_what_was_admitted_before() -> None:
-    world = two_queues()
-    await world.settle()
+    world = await two_queues().settled()
     world.restart()
     await world.settle()
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
 
 
 async def test_a_gang_that_waits_when_its_quota_is_lowered_is_told_that_it_never_fits() -> None:
-    world = two_queues()
-    await world.settle()
+    world = await two_queues().settled()
     world.set_elastic_quota(quota("1"))
     await world.settle()
     message = 'needs cpu 2, ElasticQuota "elastic" has max cpu 1'
@@ -148,8 +144,7 @@ async def test_what_begins_to_run_hides_nothing_of_what_others_use() -> None:
 
 
 async def test_without_a_quota_nothing_is_limited() -> None:
-    world = two_queues()
-    await world.settle()
+    world = await two_queues().settled()
     world.drop_elastic_quota(quota("4"))
     await world.settle()
     assert world.annotations(SMALL)[STATE] == "Admitted"
@@ -157,8 +152,7 @@ async def test_without_a_quota_nothing_is_limited() -> None:
 
 async def test_an_elastic_gang_grows_no_further_than_its_quota() -> None:
     large, pods = gang("large", 3, "2026-11-21T10:00:00Z")
-    world = harness((large, pods), most="3")
-    await world.settle()
+    world = await harness((large, pods), most="3").settled()
     run(world, "large")
     more = gang("large", 4, "2026-11-21T10:00:00Z")[1][-1]
     world.client.pods[more["metadata"]["name"]] = more
@@ -171,6 +165,5 @@ async def test_an_elastic_gang_grows_no_further_than_its_quota() -> None:
 
 async def test_gangs_of_a_scheduler_that_heeds_no_quotas_are_not_limited() -> None:
     large = bypass_queue.gang("large", 3, created="2026-11-21T10:00:00Z")
-    world = Harness(workloads=[large[0]], pods=large[1], queues=[queue(cpu="4")], elastic=[quota("1")])
-    await world.settle()
+    world = await Harness(workloads=[large[0]], pods=large[1], queues=[queue(cpu="4")], elastic=[quota("1")]).settled()
     assert world.annotations(LARGE)[STATE] == "Admitted"

@@ -30,8 +30,7 @@ async def numbers_change(harness: Harness, cpu: str) -> None:
 
 async def test_the_workload_and_its_pod_group_get_the_same_event() -> None:
     """Whoever looks at either finds it; `kubectl describe` asks for the UID."""
-    harness = too_large()
-    await harness.settle()
+    harness = await too_large().settled()
     of_workload, of_group = harness.events_on("RayCluster"), harness.events_on("PodGroup")
     assert [event["note"] for event in of_workload] == [event["note"] for event in of_group] == notes(harness)
     assert of_workload[0]["regarding"] == {
@@ -51,16 +50,14 @@ async def test_the_workload_and_its_pod_group_get_the_same_event() -> None:
 
 
 async def test_somebody_elses_pod_group_gets_no_event() -> None:
-    harness = too_large(groups=[pod_group(ours=False)])
-    await harness.settle()
+    harness = await too_large(groups=[pod_group(ours=False)]).settled()
     assert len(harness.events_on("RayCluster")) == 1
     assert harness.events_on("PodGroup") == []
 
 
 async def test_the_same_state_with_other_numbers_is_said_less_and_less_often() -> None:
     """A gang that waits for a day must not leave thousands of events; the annotation has every number."""
-    harness = too_large()
-    await harness.settle()
+    harness = await too_large().settled()
     said_at = []
     start = harness.now
     for second in range(0, 3600, 10):
@@ -73,8 +70,7 @@ async def test_the_same_state_with_other_numbers_is_said_less_and_less_often() -
 
 
 async def test_a_gang_that_goes_to_and_fro_has_a_budget() -> None:
-    harness = too_large()
-    await harness.settle()
+    harness = await too_large().settled()
     for _ in range(30):
         harness.drop_queue(queue())
         await harness.settle()
@@ -154,8 +150,7 @@ async def test_a_refused_event_does_not_hinder_scheduling() -> None:
 
 
 async def test_the_same_words_are_said_once_and_other_numbers_not_at_once() -> None:
-    harness = too_large()
-    await harness.settle()
+    harness = await too_large().settled()
     harness.set_queue(queue(cpu="1"))
     await harness.settle()
     assert [note for _, _, note in harness.events()] == ['needs cpu 3, queue "q" has capability cpu 2']
@@ -167,16 +162,14 @@ async def test_the_same_words_are_said_once_and_other_numbers_not_at_once() -> N
 
 
 async def test_a_new_leader_does_not_repeat_what_was_said() -> None:
-    harness = too_large()
-    await harness.settle()
+    harness = await too_large().settled()
     harness.restart()
     assert await harness.settle() == []
 
 
 async def test_a_new_leader_does_not_repeat_a_state_for_other_numbers() -> None:
     """Of thousands that wait each would be an event more when a leader ends."""
-    harness = too_large()
-    await harness.settle()
+    harness = await too_large().settled()
     harness.restart()
     harness.set_queue(queue(cpu="1"))
     await harness.settle()
@@ -189,8 +182,7 @@ async def test_a_new_leader_does_not_repeat_a_state_for_other_numbers() -> None:
 
 
 async def test_an_event_names_this_process() -> None:
-    harness = demo()
-    await harness.settle()
+    harness = await demo().settled()
     event = next(write.body for write in harness.client.writes if write.verb == "create")
     assert (event["reportingController"], event["reportingInstance"]) == (
         "muster.dev/controller",

@@ -143,13 +143,12 @@ def elastic(created: int) -> JSON:
 
 async def replaced() -> Harness:
     """A gang of which the scheduler has evicted a worker, with the replacement that its operator made."""
-    world = Harness(
+    world = await Harness(
         workloads=[elastic(2)],
         pods=members("h", "w-0", "w-1"),
         groups=[pod_group(admitted="uid-demo")],
         queues=[queue(cpu="4")],
-    )
-    await world.settle()
+    ).settled()
     world.client.pods["w-1"]["status"] = {"phase": "Running", "conditions": [LEAVES]}
     world.watch()
     del world.client.pods["w-1"]

@@ -44,8 +44,7 @@ def place(harness: Harness) -> None:
 
 async def test_the_leaders_are_the_gang_and_the_followers_join_it() -> None:
     """JobSet lets no follower be made before its leader has a node, so that nobody may wait for one."""
-    harness = Harness(pods=leaders(), workloads=[exclusive()], queues=[queue(cpu="8")])
-    await harness.settle()
+    harness = await Harness(pods=leaders(), workloads=[exclusive()], queues=[queue(cpu="8")]).settled()
     assert harness.open_pods() == ["w-0-0", "w-1-0"]
     spec = harness.client.groups["set"]["spec"]
     assert (spec["minMember"], spec["minTaskMember"]) == (2, {"w": 2})
@@ -56,8 +55,7 @@ async def test_the_leaders_are_the_gang_and_the_followers_join_it() -> None:
 
 
 async def test_the_room_of_the_followers_is_there_before_their_leaders_start() -> None:
-    harness = Harness(pods=leaders(), workloads=[exclusive()], queues=[queue(cpu="7")])
-    await harness.settle()
+    harness = await Harness(pods=leaders(), workloads=[exclusive()], queues=[queue(cpu="7")]).settled()
     assert harness.open_pods() == []
     assert harness.annotations("set")[STATE] == "ExceedsCapability"
 
@@ -68,17 +66,15 @@ async def test_the_room_of_the_followers_is_kept_beside_what_their_leaders_reall
     pods = leaders()
     for pod in pods:
         pod["spec"]["containers"].append({"name": "sidecar", "resources": {"requests": {"cpu": "1"}}})
-    harness = Harness(pods=pods, workloads=[exclusive()], queues=[queue(cpu=cpu)])
-    await harness.settle()
+    harness = await Harness(pods=pods, workloads=[exclusive()], queues=[queue(cpu=cpu)]).settled()
     assert harness.annotations("set")[STATE] == state
 
 
 async def test_nobody_takes_the_room_of_followers_that_are_still_to_come() -> None:
     other = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 1, "template": template()}})
-    harness = Harness(
+    harness = await Harness(
         pods=[*leaders(), pytorch_pod("train-worker-0")], workloads=[exclusive(), other], queues=[queue(cpu="8")]
-    )
-    await harness.settle()
+    ).settled()
     assert harness.open_pods() == ["w-0-0", "w-1-0"]
     assert harness.annotations("train")[STATE] == "WaitingForQuota"
 
@@ -87,8 +83,9 @@ async def test_a_later_wave_starts_with_its_leaders_when_there_is_room_for_all_o
     """Its leaders hold the room of all, from the moment in which they start."""
     first = {"name": "first", "template": {"spec": {"template": template()}}}
     later = job("then", 1, dependsOn=[{"name": "first", "status": "Complete"}])
-    harness = Harness(pods=[of_wave("first", "first")], workloads=[exclusive(first, later)], queues=[queue(cpu="3")])
-    await harness.settle()
+    harness = await Harness(
+        pods=[of_wave("first", "first")], workloads=[exclusive(first, later)], queues=[queue(cpu="3")]
+    ).settled()
     await let_come(harness, *leaders("then", 1))
     assert harness.open_pods() == ["first"], "a leader without room for those who follow it"
     harness.set_queue(queue(cpu="5"))
@@ -105,10 +102,9 @@ async def test_nobody_takes_the_room_of_followers_while_their_gang_pauses_after_
     later = job("then", 1, dependsOn=[{"name": "first", "status": "Ready"}])
     other = pytorch_job(policy={"queue": "q"}, replicas={"Worker": {"replicas": 2, "template": template()}})
     waits = [pytorch_pod("train-worker-0"), pytorch_pod("train-worker-1")]
-    harness = Harness(
+    harness = await Harness(
         pods=[of_wave("first", "first")], workloads=[exclusive(first, later), other], queues=[queue(cpu="5")]
-    )
-    await harness.settle()
+    ).settled()
     await let_come(harness, *leaders("then", 1))
     place(harness)
     evicted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
@@ -133,8 +129,7 @@ async def test_the_leaders_of_a_later_wave_wait_for_each_other() -> None:
 @pytest.mark.parametrize(("placed", "nudges"), [(False, 0), (True, 1)])
 async def test_nobody_is_asked_for_followers_before_their_leaders_have_nodes(nudges: int, *, placed: bool) -> None:
     """They would be refused again, and each refusal makes the Job controller wait longer."""
-    harness = Harness(pods=leaders(), workloads=[exclusive()], queues=[queue(cpu="8")])
-    await harness.settle()
+    harness = await Harness(pods=leaders(), workloads=[exclusive()], queues=[queue(cpu="8")]).settled()
     if placed:
         place(harness)
         harness.watch()
@@ -148,8 +143,7 @@ async def test_nobody_is_asked_for_followers_before_their_leaders_have_nodes(nud
 
 async def test_a_job_set_that_starts_again_starts_with_its_leaders() -> None:
     """A restart makes all pods anew; its place is kept."""
-    harness = Harness(pods=leaders(), workloads=[exclusive()], queues=[queue(cpu="8")])
-    await harness.settle()
+    harness = await Harness(pods=leaders(), workloads=[exclusive()], queues=[queue(cpu="8")]).settled()
     place(harness)
     await let_come(harness, *(follower(number=number, of=of) for of in range(2) for number in range(1, 4)))
     harness.client.pods.clear()

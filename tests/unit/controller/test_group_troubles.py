@@ -26,8 +26,7 @@ async def test_a_group_that_is_being_deleted_is_not_deleted_again() -> None:
 
 async def test_the_mark_of_a_former_life_lets_nobody_through() -> None:
     """Also when the group was adopted by hand."""
-    harness = demo(groups=[pod_group(admitted="uid-old")], queues=[queue(cpu="1")])
-    await harness.settle()
+    harness = await demo(groups=[pod_group(admitted="uid-old")], queues=[queue(cpu="1")]).settled()
     assert harness.open_pods() == []
     assert ADMITTED not in harness.annotations(GROUP)
 
@@ -62,8 +61,7 @@ async def test_a_foreign_group_without_our_pods_is_nobodys_business() -> None:
 
 
 async def test_beside_a_foreign_group_a_gang_whose_pods_came_without_muster_is_told_so() -> None:
-    harness = demo(pods=[old_pod("demo-head", "headgroup")], groups=[pod_group(ours=False)])
-    await harness.settle()
+    harness = await demo(pods=[old_pod("demo-head", "headgroup")], groups=[pod_group(ours=False)]).settled()
     assert [reason for _, reason, _ in harness.events()] == ["NotManaged"]
 
 
@@ -74,8 +72,7 @@ async def test_a_foreign_group_is_no_business_of_a_workload_that_asks_for_nothin
 
 async def test_a_scaled_up_workload_keeps_the_numbers_of_its_group() -> None:
     """Volcano blocks the replacement of a crashed member when minMember rises above what runs."""
-    harness = demo()
-    await harness.settle()
+    harness = await demo().settled()
     workload_store(harness.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(workers(replicas=5))))
     await harness.settle()
     assert harness.client.groups[GROUP]["spec"]["minMember"] == 3
@@ -84,8 +81,7 @@ async def test_a_scaled_up_workload_keeps_the_numbers_of_its_group() -> None:
 
 
 async def test_an_invalid_edit_is_said_and_changes_nothing_else() -> None:
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     broken = made(RayCluster, ray_cluster(workers(minReplicas=3, maxReplicas=1)))
     workload_store(harness.cluster, RAY_CLUSTER).apply("modified", broken)
     await harness.settle()
@@ -94,8 +90,7 @@ async def test_an_invalid_edit_is_said_and_changes_nothing_else() -> None:
 
 
 async def test_what_drifted_is_put_right() -> None:
-    harness = demo()
-    await harness.settle()
+    harness = await demo().settled()
     harness.client.groups[GROUP]["spec"]["queue"] = "q"
     harness.client.groups[GROUP]["spec"]["minResources"] = {"cpu": "1"}
     harness.client.groups[GROUP]["spec"]["minMember"] = 9
@@ -104,8 +99,7 @@ async def test_what_drifted_is_put_right() -> None:
 
 
 async def test_a_deleted_group_of_a_running_gang_comes_back_with_its_mark() -> None:
-    harness = demo()
-    await harness.settle()
+    harness = await demo().settled()
     harness.client.groups.clear()
     harness.client.applied.clear()
     written = await harness.catch_up()
@@ -140,8 +134,7 @@ async def test_a_pod_group_refused_for_its_queue_says_so_and_starts_when_the_que
 async def test_no_pod_group_is_made_in_a_queue_with_others_below_it() -> None:
     """Where that is only warned of: one PodGroup there stops the whole cluster under Volcano's capacity plugin."""
     below = {"metadata": {"name": "below"}, "spec": {"parent": "q"}, "status": {"state": "Open"}}
-    harness = demo(queues=[SMALL, below])
-    await harness.settle()
+    harness = await demo(queues=[SMALL, below]).settled()
     assert harness.client.groups == {}
     assert harness.events() == [("Warning", "QueueNotLeaf", 'queue "q" has queues below it and takes no gangs itself')]
     harness.drop_queue(below)
@@ -151,8 +144,7 @@ async def test_no_pod_group_is_made_in_a_queue_with_others_below_it() -> None:
 
 async def test_the_pod_group_of_a_running_gang_that_is_refused_is_said_and_its_place_kept() -> None:
     """Somebody deleted it, and the queue has been closed since."""
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     del harness.client.groups[GROUP]
     harness.set_queue(queue(cpu="4", state="Closing"))
     harness.client.fails = {f"muster {GROUP}": [ApiError(400, "", "can only submit PodGroup to open queues")] * 9}

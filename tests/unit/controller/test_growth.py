@@ -85,16 +85,14 @@ class _Full(Harness):
 
 async def test_too_little_room_for_anybody_has_nobody_looked_at() -> None:
     """Else each end of a small gang would cost as much as all that want to grow."""
-    harness = _Full(["100m", "200m"])
-    await harness.settle()
+    harness = await _Full(["100m", "200m"]).settled()
     assert await harness.ends("ending-0") == ["ending-0"]
     assert await harness.ends("ending-1") == ["ending-1"]
     assert harness.grown() == []
 
 
 async def test_room_goes_to_the_first_in_order_and_no_more_are_looked_at_than_grow() -> None:
-    harness = _Full(["3500m"])
-    await harness.settle()
+    harness = await _Full(["3500m"]).settled()
     looked = await harness.ends("ending-0")
     assert harness.grown() == ELASTIC[:3]
     assert looked == ["ending-0", *ELASTIC[:3]]
@@ -105,15 +103,13 @@ async def test_room_goes_to_the_first_in_order_and_no_more_are_looked_at_than_gr
 )
 async def test_room_goes_to_the_queue_that_has_least_of_its_share(root: dict[str, str], first: list[str]) -> None:
     """However many want to grow in the other, and are older. The queue above may say that age alone counts."""
-    harness = _Full(["3500m"], root)
-    await harness.settle()
+    harness = await _Full(["3500m"], root).settled()
     assert await harness.ends("ending-0") == ["ending-0", *first]
     assert harness.grown() == sorted(first)
 
 
 async def test_who_wants_no_more_when_its_turn_comes_leaves_the_room_to_the_next() -> None:
-    harness = _Full(["1000m"])
-    await harness.settle()
+    harness = await _Full(["1000m"]).settled()
     first, second, *_ = ELASTIC
     harness.drop_workload(harness.gangs["ending-0"][0])
     del harness.client.pods["ending-0-head"]
@@ -127,8 +123,7 @@ async def test_who_wants_no_more_when_its_turn_comes_leaves_the_room_to_the_next
 
 
 async def test_who_is_gone_grows_no_more() -> None:
-    harness = _Full(["1000m"])
-    await harness.settle()
+    harness = await _Full(["1000m"]).settled()
     first, second, third, *_ = ELASTIC
     del harness.client.pods[f"{first}-more"]
     assert await harness.ends(first) == [first, second]
@@ -137,8 +132,7 @@ async def test_who_is_gone_grows_no_more() -> None:
 
 
 async def test_a_larger_queue_lets_as_many_grow_as_it_has_room_for() -> None:
-    harness = _Full([])
-    await harness.settle()
+    harness = await _Full([]).settled()
     harness.set_queue(queue(cpu=str(len(ELASTIC) + 4)))
     await harness.settle()
     assert harness.grown() == ELASTIC[:4]
@@ -155,8 +149,9 @@ async def test_of_replicas_with_several_hosts_whole_ones_start() -> None:
     group = workers(replicas=3, minReplicas=1, maxReplicas=3, numOfHosts=2)
     hosts = [_host(f"w-{number}", "ab"[number % 2]) for number in range(4)]
     cluster = ray_cluster(group, enableInTreeAutoscaling=True)
-    harness = Harness(workloads=[cluster], pods=[ray_pod("head", "headgroup"), *hosts], queues=[queue(cpu="4500m")])
-    await harness.settle()
+    harness = await Harness(
+        workloads=[cluster], pods=[ray_pod("head", "headgroup"), *hosts], queues=[queue(cpu="4500m")]
+    ).settled()
     assert harness.open_pods() == ["head", "w-0", "w-2"]
     harness.set_queue(queue(cpu="9"))
     await harness.settle()
@@ -173,8 +168,7 @@ async def test_of_replicas_with_several_hosts_whole_ones_start() -> None:
 @cases("gone", ("still being deleted", False), ("gone by then", True))
 async def test_the_room_of_a_pod_that_dies_is_taken_once(*, gone: bool) -> None:
     """By one that waited for room to grow, for the gang was admitted for that many; what comes in its stead waits."""
-    harness = demo(pods=[*members(), ray_pod("demo-w-2")], queues=[queue(cpu="3", memory="6Gi")])
-    await harness.settle()
+    harness = await demo(pods=[*members(), ray_pod("demo-w-2")], queues=[queue(cpu="3", memory="6Gi")]).settled()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
     harness.set_workload(ray_cluster(workers(replicas=3)))
     for name in harness.open_pods():
@@ -244,8 +238,7 @@ async def test_surplus_leaves_the_room_of_a_launcher_that_comes_when_all_workers
     specs = {"Launcher": {"replicas": 1, "template": template()}, "Worker": {"replicas": 3, "template": template()}}
     job |= owner
     job["spec"] |= {"launcherCreationPolicy": "WaitForWorkersReady", "mpiReplicaSpecs": specs}
-    harness = Harness(workloads=[job], pods=pods, queues=[queue(cpu="3")])
-    await harness.settle()
+    harness = await Harness(workloads=[job], pods=pods, queues=[queue(cpu="3")]).settled()
     assert harness.open_pods() == ["w-0", "w-1"]
     harness.set_queue(queue(cpu="5"))
     await harness.settle()
@@ -261,8 +254,7 @@ async def test_what_a_write_without_an_answer_may_have_opened_keeps_its_room() -
         ray_pod(name, role, cluster="a", owner_uid="uid-a")
         for name, role in (("a-head", "headgroup"), ("a-worker-2", GROUP), ("a-worker-1", GROUP))
     )
-    harness = Harness(workloads=[cluster], pods=[head], queues=[queue(cpu="2")])
-    await harness.settle()
+    harness = await Harness(workloads=[cluster], pods=[head], queues=[queue(cpu="2")]).settled()
     harness.client.pods["a-worker-2"] = later
     harness.watch()
     harness.client.fails["patch a-worker-2"] = [Unreachable("no answer")]
@@ -284,8 +276,7 @@ async def test_pods_that_a_role_gained_from_another_are_awaited_by_no_replacemen
         return ray_pod(name, "large", **large["spec"])
 
     first = [ray_pod("head", "headgroup"), ray_pod("s-0", "small"), ray_pod("s-1", "small"), of_large("l-0")]
-    harness = Harness(workloads=[cluster(2, 1)], pods=first, queues=[queue(cpu="7")])
-    await harness.settle()
+    harness = await Harness(workloads=[cluster(2, 1)], pods=first, queues=[queue(cpu="7")]).settled()
     assert len(harness.open_pods()) == len(first)
     del harness.client.pods["s-1"]
     harness.client.pods["l-1"] = of_large("l-1")
@@ -302,12 +293,11 @@ async def test_gangs_of_a_queue_that_has_got_others_below_it_grow_beside_those_o
     surplus = [ray_pod(f"{name}-more", cluster=name, owner_uid=f"uid-{name}") for name in gangs]
     below = queue("team")
     below["spec"]["parent"] = "org"
-    harness = Harness(
+    harness = await Harness(
         workloads=[cluster for cluster, _ in gangs.values()],
         pods=[*(head for _, head in gangs.values()), *surplus],
         queues=[queue("org", cpu="2"), below],
-    )
-    await harness.settle()
+    ).settled()
     assert harness.open_pods() == ["new-head", "old-head"]
     harness.set_queue(queue("org", cpu="3"))
     await harness.settle()

@@ -60,8 +60,7 @@ def opened(harness: Harness, name: str = "late") -> list[str]:
     ("it names somebody else's scheduler", late(**{"ray.io/scheduler-name": "yunikorn"})),
 )
 async def test_a_gang_that_waits_is_not_let_go_by_what_its_owner_takes_back(changed: JSON) -> None:
-    waits = full()
-    await waits.settle()
+    waits = await full().settled()
     assert waits.annotations(LATE)[STATE] == "WaitingForQuota"
     before = waits.client.groups[LATE]["spec"]
     waits.set_workload(changed)
@@ -76,8 +75,7 @@ async def test_a_gang_that_waits_is_not_let_go_by_what_its_owner_takes_back(chan
 
 
 async def test_nor_is_one_of_a_namespace_that_opts_out() -> None:
-    waits = full(namespaces=[{"metadata": {"name": "team"}}])
-    await waits.settle()
+    waits = await full(namespaces=[{"metadata": {"name": "team"}}]).settled()
     waits.set_namespace({"metadata": {"name": "team", "labels": {MANAGED: "false"}}})
     waits.set_workload(late())
     await waits.settle()
@@ -85,8 +83,7 @@ async def test_nor_is_one_of_a_namespace_that_opts_out() -> None:
 
 
 async def test_its_owner_is_told_once_and_what_to_do() -> None:
-    waits = full()
-    await waits.settle()
+    waits = await full().settled()
     waits.set_workload(late())
     await waits.settle()
     for key in waits.cluster.gangs():
@@ -100,8 +97,7 @@ async def test_its_owner_is_told_once_and_what_to_do() -> None:
 
 async def test_it_starts_when_its_turn_comes() -> None:
     """What was last asked for stands: neither is it lost."""
-    waits = full()
-    await waits.settle()
+    waits = await full().settled()
     waits.set_workload(late())
     await waits.settle()
     waits.set_queue(queue(cpu="8"))
@@ -111,8 +107,7 @@ async def test_it_starts_when_its_turn_comes() -> None:
 
 
 async def test_it_may_name_another_queue_and_stands_in_that_line() -> None:
-    waits = full()
-    await waits.settle()
+    waits = await full().settled()
     waits.set_workload(late(**{MANAGED: "false", "volcano.sh/queue-name": "other"}))
     waits.set_queue(queue("other", cpu="3"))
     await waits.settle()
@@ -123,8 +118,7 @@ async def test_it_may_name_another_queue_and_stands_in_that_line() -> None:
 
 
 async def test_when_its_held_pods_are_gone_it_is_as_it_says() -> None:
-    waits = full()
-    await waits.settle()
+    waits = await full().settled()
     waits.set_workload(late())
     await waits.settle()
     waits.client.pods = {name: one for name, one in waits.client.pods.items() if not name.startswith("late-")}
@@ -145,8 +139,7 @@ async def test_when_its_held_pods_are_gone_it_is_as_it_says() -> None:
 )
 async def test_a_pod_that_comes_past_muster_opens_nothing(stranger: JSON) -> None:
     """The gang waits as before, and starts as a whole when its turn comes."""
-    waits = full()
-    await waits.settle()
+    waits = await full().settled()
     before = waits.client.groups[LATE]["spec"]
     waits.client.pods["stranger"] = stranger
     await waits.catch_up()
@@ -159,8 +152,7 @@ async def test_a_pod_that_comes_past_muster_opens_nothing(stranger: JSON) -> Non
 
 async def test_pods_older_than_the_gang_open_no_more_than_there_is_room_for() -> None:
     """Any pod that is old enough can be given the labels and the owner of a member later."""
-    waits = full()
-    await waits.settle()
+    waits = await full().settled()
     waits.client.pods["old"] = beside("old", created="2026-11-21T09:00:00Z")
     await waits.catch_up()
     assert (opened(waits), waits.annotations(LATE)[STATE]) == ([], "NotManaged")
@@ -184,8 +176,7 @@ def of_runs(labels: dict[str, str], cpus: int = 4) -> JSON:
 
 
 async def test_surplus_of_a_running_gang_is_not_let_go_either() -> None:
-    runs = runs_in_a_full_queue()
-    await runs.settle()
+    runs = await runs_in_a_full_queue().settled()
     assert "runs-more" not in runs.open_pods()
     runs.set_workload(of_runs({}))
     await runs.settle()
@@ -205,8 +196,7 @@ async def test_surplus_of_a_running_gang_is_not_let_go_either() -> None:
 async def test_to_leave_and_come_back_larger_is_growth(away: Callable[[Harness], None]) -> None:
     """What a running gang was admitted for is not forgotten while it is left alone."""
     (workload, pods), group = running("runs", 2)
-    runs = harness((workload, pods), groups=[group], cpu="2")
-    await runs.settle()
+    runs = await harness((workload, pods), groups=[group], cpu="2").settled()
     away(runs)
     await runs.catch_up()
     assert runs.annotations("ray-runs-pg")[STATE] == "NotManaged"
@@ -252,17 +242,15 @@ async def test_a_member_that_is_never_held_is_no_sign_that_the_others_may_start(
     """A launcher that waits for its workers has no gate: who makes one by hand would open those of the workers."""
     pods = [of_mpi("launcher", "launcher", held=False), *(of_mpi(f"w-{n}", "worker", held=True) for n in range(2))]
     runs, group = running("runs", 4)
-    held = Harness(
+    held = await Harness(
         workloads=[runs[0], mpi_job(policy)], pods=[*runs[1], *pods], groups=[group], queues=[queue(cpu="4")]
-    )
-    await held.settle()
+    ).settled()
     assert [name for name in held.open_pods() if name.startswith("w-")] == []
 
 
 async def test_a_gang_that_somebody_else_opens_pod_by_pod_is_admitted_as_what_he_has_opened_in_the_end() -> None:
     """`muster release` opens all; by the first pod the gang would become one of one pod, and start in part."""
-    waits = full()
-    await waits.settle()
+    waits = await full().settled()
     spec = waits.client.groups[LATE]["spec"]
     for number in range(4):
         waits.client.pods[f"late-{number}"]["spec"]["schedulingGates"] = []
@@ -275,8 +263,7 @@ async def test_a_gang_that_somebody_else_opens_pod_by_pod_is_admitted_as_what_he
 
 
 async def test_of_a_gang_of_which_somebody_else_opens_a_part_that_part_is_admitted_after_a_while() -> None:
-    waits = full()
-    await waits.settle()
+    waits = await full().settled()
     waits.client.pods["late-0"]["spec"]["schedulingGates"] = []
     await waits.catch_up()
     assert waits.client.groups[LATE]["spec"]["minMember"] == 4
@@ -292,8 +279,7 @@ async def test_of_a_gang_of_which_somebody_else_opens_a_part_that_part_is_admitt
 
 async def test_a_gang_that_is_opened_once_more_is_waited_for_once_more() -> None:
     """Its first open pod was replaced by a held one, and nobody went on."""
-    waits = full()
-    await waits.settle()
+    waits = await full().settled()
     for uid in ("uid-first", "uid-second"):
         waits.client.pods["late-0"]["metadata"]["uid"] = uid
         waits.client.pods["late-0"]["spec"]["schedulingGates"] = []
@@ -310,8 +296,7 @@ async def test_an_open_member_without_a_mark_is_owed_what_is_open() -> None:
     others, group = running("runs", 3)
     workload, pods = gang("late", 4)
     pods[0]["spec"]["schedulingGates"] = []
-    harness_ = harness(others, (workload, pods), groups=[group])
-    await harness_.settle()
+    harness_ = await harness(others, (workload, pods), groups=[group]).settled()
     assert opened(harness_) == ["late-0"]
     assert str(harness_.term.ledger.used("q")["cpu"]) == "4"
     harness_.restart()
@@ -328,8 +313,7 @@ async def test_a_plain_gang_is_held_when_its_pods_opt_out() -> None:
     labels = {GANG: "late", "volcano.sh/queue-name": "q"}
     notes = {"muster.dev/gang-size": "2", "scheduling.k8s.io/group-name": "late"}
     pods = [pod(f"late-{n}", labels=labels, annotations=notes, schedulingGates=[{"name": GATE}]) for n in range(2)]
-    held = Harness(workloads=[runs[0]], pods=[*runs[1], *pods], groups=[group], queues=[queue(cpu="4")])
-    await held.settle()
+    held = await Harness(workloads=[runs[0]], pods=[*runs[1], *pods], groups=[group], queues=[queue(cpu="4")]).settled()
     for n in range(2):
         held.client.pods[f"late-{n}"]["metadata"]["labels"][MANAGED] = "false"
     await held.catch_up()
@@ -341,8 +325,9 @@ async def test_a_job_without_its_policy_keeps_its_pods_held() -> None:
     runs, group = running("runs", 4)
     pods = [pytorch_pod("train-m", "master"), pytorch_pod("train-w-0"), pytorch_pod("train-w-1")]
     asks = pytorch_job(policy={"queue": "q"})
-    held = Harness(workloads=[runs[0], asks], pods=[*runs[1], *pods], groups=[group], queues=[queue(cpu="4")])
-    await held.settle()
+    held = await Harness(
+        workloads=[runs[0], asks], pods=[*runs[1], *pods], groups=[group], queues=[queue(cpu="4")]
+    ).settled()
     held.set_workload(pytorch_job())
     await held.settle()
     assert opened(held, "train") == []
@@ -359,8 +344,7 @@ async def test_a_gang_comes_no_earlier_than_by_the_class_that_its_pods_got(pods_
     for (_, pods), name, value in ((boast, pods_have, -100 if pods_have else 0), (true, "high", 1000)):
         for one in pods:
             one["spec"] |= {"priority": value} | ({"priorityClassName": name} if name else {})
-    line = harness(runs, boast, true, groups=[group], classes=classes)
-    await line.settle()
+    line = await harness(runs, boast, true, groups=[group], classes=classes).settled()
     assert line.client.groups["ray-boast-pg"]["spec"].get("priorityClassName", "") == pods_have
     assert line.client.groups["ray-true-pg"]["spec"]["priorityClassName"] == "high"
     assert [key.name for key in line.term.ledger.waiting("q")] == ["ray-true-pg", "ray-boast-pg"]

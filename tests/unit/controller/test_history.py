@@ -81,8 +81,7 @@ def job(*conditions: str, **more: Any) -> JSON:  # noqa: ANN401 - whatever `pyto
 async def training(*pods: JSON) -> Harness:
     """A PyTorchJob that has run for two hours."""
     there = list(pods) or [pytorch_pod("m", "master"), pytorch_pod("w-0"), pytorch_pod("w-1")]
-    harness = Harness(workloads=[job()], pods=there, queues=[queue(cpu="4")])
-    await harness.settle()
+    harness = await Harness(workloads=[job()], pods=there, queues=[queue(cpu="4")]).settled()
     assert len(harness.open_pods()) == 3
     await harness.settle()
     harness.now += 2 * HOUR
@@ -150,8 +149,7 @@ async def test_a_new_leader_goes_on_with_runs_that_began_before_it() -> None:
     ("only the cluster was deleted", "Running", []),
 )
 async def test_a_ray_job_that_ends_takes_its_cluster_along(state: str, recorded: list[int]) -> None:
-    harness = nightly()
-    await harness.settle()
+    harness = await nightly().settled()
     await harness.settle()
     harness.now += 2 * HOUR
     harness.set_workload(maker("RayJob", "nightly-x7k2d", CRON, jobDeploymentStatus=state))

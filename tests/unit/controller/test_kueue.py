@@ -44,8 +44,7 @@ def suspended(harness: Harness, *, suspend: bool) -> None:
 
 
 async def test_a_whole_gang_that_kueue_has_admitted_starts_whatever_its_queue_has() -> None:
-    harness = demo(*YES)
-    await harness.settle()
+    harness = await demo(*YES).settled()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
     assert harness.annotations(GROUP)[ADMITTER] == "kueue"
     assert ("Normal", "Admitted", "Kueue has admitted it, and all its pods are there") in harness.events()
@@ -53,16 +52,14 @@ async def test_a_whole_gang_that_kueue_has_admitted_starts_whatever_its_queue_ha
 
 
 async def test_a_gang_that_lacks_a_pod_is_held_all_the_same() -> None:
-    harness = demo(*YES, pods=members()[:2])
-    await harness.settle()
+    harness = await demo(*YES, pods=members()[:2]).settled()
     assert harness.open_pods() == []
     assert ADMITTED not in harness.annotations(GROUP)
 
 
 async def test_pods_that_are_there_before_kueues_yes_wait_for_it() -> None:
     """Their user has resumed the workload; Kueue suspends it again."""
-    harness = demo(*PENDING)
-    await harness.settle()
+    harness = await demo(*PENDING).settled()
     assert harness.open_pods() == []
     words = "Kueue has not admitted it: insufficient unused quota for cpu, 2 more needed"
     resumed = f"{words}; it was resumed by hand, and Kueue suspends it again"
@@ -73,8 +70,7 @@ async def test_pods_that_are_there_before_kueues_yes_wait_for_it() -> None:
 
 
 async def test_kueues_other_words_are_on_the_pod_group_at_once() -> None:
-    harness = demo(*PENDING)
-    await harness.settle()
+    harness = await demo(*PENDING).settled()
     other = "couldn't assign flavors to pod set workers: insufficient quota for cpu"
     says(harness, {**PENDING[0], "message": other})
     await harness.settle()
@@ -112,8 +108,7 @@ def pair(**conditions: list[JSON]) -> Harness:
 
 
 async def test_a_gang_of_several_jobs_starts_when_kueue_has_admitted_all_of_them() -> None:
-    harness = pair(j=YES, k=PENDING)
-    await harness.settle()
+    harness = await pair(j=YES, k=PENDING).settled()
     assert harness.open_pods() == []
     assert harness.annotations("pair")[MESSAGE].startswith('Job "k": Kueue has not admitted it: ')
     admitted = kueue_workload(YES, name="job-k", uid="of-k", owner_uid="uid-k")
@@ -134,8 +129,7 @@ async def test_of_a_gang_of_several_jobs_kueue_is_asked_of_each_in_the_moment_of
 @cases("conditions", ("evicted", EVICTED), ("another Workload of the name", []))
 async def test_of_an_admitted_gang_nothing_more_is_opened_when_kueue_takes_it_back(conditions: list[JSON]) -> None:
     """Its quota is gone seconds before its pods are; what comes meanwhile must not start."""
-    harness = demo(*YES)
-    await harness.settle()
+    harness = await demo(*YES).settled()
     says(harness, *conditions)
     del harness.client.pods["demo-w-1"]
     harness.client.pods["demo-w-2"] = ray_pod("demo-w-2")
@@ -144,8 +138,7 @@ async def test_of_an_admitted_gang_nothing_more_is_opened_when_kueue_takes_it_ba
 
 
 async def test_what_kueue_suspends_says_so_in_kueues_words_and_queues_again() -> None:
-    harness = demo(*YES)
-    await harness.settle()
+    harness = await demo(*YES).settled()
     says(harness, *EVICTED)
     suspended(harness, suspend=True)
     await harness.settle()
@@ -162,8 +155,7 @@ async def test_what_kueue_suspends_says_so_in_kueues_words_and_queues_again() ->
 
 
 async def test_a_suspension_that_kueue_reverts_says_how_to_stop_it() -> None:
-    harness = demo(*YES)
-    await harness.settle()
+    harness = await demo(*YES).settled()
     suspended(harness, suspend=True)
     await harness.settle()
     assert harness.annotations(GROUP)[STATE] == "Suspended"
@@ -171,23 +163,20 @@ async def test_a_suspension_that_kueue_reverts_says_how_to_stop_it() -> None:
 
 
 async def test_what_is_suspended_from_the_beginning_says_why_on_itself_alone() -> None:
-    harness = demo(*PENDING, pods=[], workloads=[ray_cluster(labels=LABELS, suspend=True)])
-    await harness.settle()
+    harness = await demo(*PENDING, pods=[], workloads=[ray_cluster(labels=LABELS, suspend=True)]).settled()
     assert harness.client.groups == {}
     words = "Kueue has not admitted it: insufficient unused quota for cpu, 2 more needed"
     assert harness.events() == [("Normal", "WaitingForKueue", words)]
 
 
 async def test_a_gang_in_no_queue_of_kueues_is_told_so_and_waits() -> None:
-    harness = demo(workloads=[ray_cluster()], kueue=[])
-    await harness.settle()
+    harness = await demo(workloads=[ray_cluster()], kueue=[]).settled()
     assert harness.open_pods() == []
     assert "label it kueue.x-k8s.io/queue-name" in harness.annotations(GROUP)[MESSAGE]
 
 
 async def test_kueues_time_is_warned_of_before_it_ends() -> None:
-    harness = demo(*YES)
-    await harness.settle()
+    harness = await demo(*YES).settled()
     assert not [note for _, reason, note in harness.events() if reason == "DeadlineNear"]
     # 2026-11-21T10:29:00Z, a minute before the end.
     harness.now = 1795256940.0
@@ -198,23 +187,20 @@ async def test_kueues_time_is_warned_of_before_it_ends() -> None:
 
 
 async def test_an_admitted_gang_keeps_its_admitter_and_one_that_waits_does_not() -> None:
-    harness = demo(*YES)
-    await harness.settle()
+    harness = await demo(*YES).settled()
     harness.set_namespace(namespace())
     del harness.client.pods["demo-w-1"]
     harness.client.pods["demo-w-2"] = ray_pod("demo-w-2")
     await harness.catch_up()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-2"]
-    waiting = demo(*PENDING)
-    await waiting.settle()
+    waiting = await demo(*PENDING).settled()
     waiting.set_namespace(namespace())
     await waiting.settle()
     assert waiting.annotations(GROUP)[STATE] == "ExceedsCapability"
 
 
 async def test_a_new_leader_reads_who_has_admitted() -> None:
-    harness = demo(*YES)
-    await harness.settle()
+    harness = await demo(*YES).settled()
     harness.set_namespace(namespace())
     harness.restart()
     await harness.settle()
@@ -224,8 +210,7 @@ async def test_a_new_leader_reads_who_has_admitted() -> None:
 
 async def test_what_kueue_has_admitted_counts_in_its_schedulers_queue_for_the_gangs_of_the_ledger() -> None:
     """Volcano counts it there, too."""
-    harness = demo(*YES, queues=[queue(cpu="4", memory="9Gi")])
-    await harness.settle()
+    harness = await demo(*YES, queues=[queue(cpu="4", memory="9Gi")]).settled()
     harness.set_namespace(namespace())
     harness.set_workload(ray_cluster(name="other", uid="uid-other"))
     harness.client.pods |= {pod["metadata"]["name"]: pod for pod in members("other")}

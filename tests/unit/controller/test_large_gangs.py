@@ -39,8 +39,7 @@ class _Steps:
 async def _steps(count: int, *, runs: bool) -> int:
     pods = [ray_pod("head", "headgroup"), *(ray_pod(f"worker-{number:03}") for number in range(count - 1))]
     room = queue(cpu=str(count if runs else 1), memory="1Ti")
-    harness = Harness(workloads=[ray_cluster(workers(replicas=count - 1))], pods=pods, queues=[room])
-    await harness.settle()
+    harness = await Harness(workloads=[ray_cluster(workers(replicas=count - 1))], pods=pods, queues=[room]).settled()
     assert len(harness.open_pods()) == (count if runs else 0)
     for pod in harness.client.pods.values() if runs else ():
         pod["spec"]["nodeName"] = "node"

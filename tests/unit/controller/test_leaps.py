@@ -12,8 +12,7 @@ HOUR = 3600.0
 
 @pytest.mark.parametrize("leap", [400.0, HOUR, 24 * HOUR, -HOUR])
 async def test_a_gang_that_was_just_admitted_has_its_whole_time_to_find_nodes(leap: float) -> None:
-    world = demo(workloads=[ray_cluster(annotations={REQUEUE_AFTER: "30m"})])
-    await world.settle()
+    world = await demo(workloads=[ray_cluster(annotations={REQUEUE_AFTER: "30m"})]).settled()
     world.leap = leap
     for seconds in (10.0, 280.0):
         world.now += seconds
@@ -28,8 +27,7 @@ async def test_a_gang_that_was_just_admitted_has_its_whole_time_to_find_nodes(le
 
 
 async def test_it_gives_its_place_back_after_as_long_as_it_waited() -> None:
-    world = demo(workloads=[ray_cluster(annotations={REQUEUE_AFTER: "30m"})])
-    await world.settle()
+    world = await demo(workloads=[ray_cluster(annotations={REQUEUE_AFTER: "30m"})]).settled()
     world.leap = -HOUR
     world.now += 1801.0
     again(world)
@@ -45,8 +43,7 @@ async def test_the_patience_of_a_queue_lasts_as_long_as_it_says(leap: float) -> 
     runs, group = running("runs", 2)
     small, third = (gang(name, 1, created=f"2026-11-21T1{hour}:00:00Z") for name, hour in (("small", 1), ("third", 2)))
     large = gang("large", 3, created="2026-11-21T10:00:00Z")
-    world = harness(runs, large, small, groups=[group], annotations={"patience": "60s"})
-    await world.settle()
+    world = await harness(runs, large, small, groups=[group], annotations={"patience": "60s"}).settled()
     assert "small-0" in world.open_pods()
     world.leap = leap
     world.now += 10.0

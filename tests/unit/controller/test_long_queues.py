@@ -68,8 +68,7 @@ def test_what_a_user_writes_is_a_name_however_it_looks() -> None:
 
 
 async def test_a_plain_gang_starts_in_a_queue_with_a_long_name() -> None:
-    world = Harness(pods=[plain("one"), plain("two")], queues=[queue(LONG, cpu="2")])
-    await world.settle()
+    world = await Harness(pods=[plain("one"), plain("two")], queues=[queue(LONG, cpu="2")]).settled()
     assert world.open_pods() == ["one", "two"]
     assert world.client.groups["pair"]["spec"]["queue"] == LONG
 
@@ -79,8 +78,7 @@ async def test_pods_whose_workload_is_gone_count_in_their_queue() -> None:
     left = [of_the_long_queue(name) for name in ("gone-head", "gone-w")]
     for one in left:
         one["spec"] |= {"schedulingGates": [], "nodeName": "n"}
-    world = Harness(pods=left, queues=[queue(LONG, cpu="4")])
-    await world.settle()
+    world = await Harness(pods=left, queues=[queue(LONG, cpu="4")]).settled()
     assert str(world.term.ledger.used(LONG)["cpu"]) == "2"
 
 

@@ -25,9 +25,7 @@ def _pods(names: int, *, gated: bool = True) -> list[JSON]:
 
 
 async def _settled(names: int) -> Harness:
-    harness = Harness(pods=_pods(names), queues=[queue("q", cpu="4")])
-    await harness.settle()
-    return harness
+    return await Harness(pods=_pods(names), queues=[queue("q", cpu="4")]).settled()
 
 
 @cases(

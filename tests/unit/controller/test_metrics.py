@@ -161,8 +161,7 @@ async def test_nothing_is_kept_of_gangs_that_are_gone() -> None:
         for name in ("a", "b")
     ]
     pods = [ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0"), ray_pod("demo-w-1"), *pair]
-    harness = Harness(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")])
-    await harness.settle()
+    harness = await Harness(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="4")]).settled()
     kept = harness.reconciler.kept()
     assert (kept["ledger"], kept["memories"]) == (2, 2)
     assert kept["reports"] > 0
@@ -178,8 +177,7 @@ async def test_no_later_look_is_kept_of_gangs_that_are_gone() -> None:
     """A time limit may be weeks away."""
     job = pytorch_job(policy={"queue": "q"}, activeDeadlineSeconds=3_000_000, start_time=text_of(1000.0))
     pods = [pytorch_pod("m", "master"), pytorch_pod("w-0"), pytorch_pod("w-1")]
-    harness = Harness(workloads=[job], pods=pods, queues=[queue(cpu="2")])
-    await harness.settle()
+    harness = await Harness(workloads=[job], pods=pods, queues=[queue(cpu="2")]).settled()
     assert harness.queue.statistics().delayed == 1
     harness.client.pods.clear()
     workload_store(harness.cluster, PYTORCH_JOB).apply("deleted", made(PYTORCH_JOB.decoded, job))
@@ -191,8 +189,7 @@ async def test_no_later_look_is_kept_of_gangs_that_are_gone() -> None:
 
 async def test_nothing_is_kept_of_rivals_that_are_gone() -> None:
     """Each is told that the PodGroup is another's; the gang outlives them."""
-    harness = Harness(workloads=[ray_cluster()], pods=members(), queues=[queue(cpu="4")])
-    await harness.settle()
+    harness = await Harness(workloads=[ray_cluster()], pods=members(), queues=[queue(cpu="4")]).settled()
     before = harness.reconciler.kept()
     for number in range(3):
         stray = pod(f"stray-{number}", labels={GANG: GROUP}, annotations={GROUP_NAME: GROUP, GANG_SIZE: "2"})
@@ -219,13 +216,12 @@ async def test_nobody_makes_series_by_naming_queues_that_bound_nothing() -> None
         for number in range(3)
         for one in members(f"w{number}")
     ]
-    harness = OfCoscheduling(
+    harness = await OfCoscheduling(
         workloads=[ray_cluster(name=f"w{n}", uid=f"uid-w{n}", labels=said) for n, said in enumerate(labels)],
         pods=pods,
         queues=[queue(cpu="4")],
         namespaces=[namespace(annotations={ADMITTER: "none"})],
-    )
-    await harness.settle()
+    ).settled()
     counted = {
         sample.labels["queue"]: sample.value
         for family in harness.registry.collect()
@@ -242,8 +238,7 @@ async def test_an_admission_is_counted_with_its_wait_and_its_gates() -> None:
         ray_pod("demo-w-0", meta=meta),
         ray_pod("demo-w-1", meta=meta),
     ]
-    harness = Harness(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="3")])
-    await harness.settle()
+    harness = await Harness(workloads=[ray_cluster()], pods=pods, queues=[queue(cpu="3")]).settled()
 
     def value(name: str, **labels: str) -> float | None:
         return harness.registry.get_sample_value(f"muster_{name}", labels)
@@ -255,12 +250,11 @@ async def test_an_admission_is_counted_with_its_wait_and_its_gates() -> None:
 
 
 async def test_the_series_of_a_queue_go_with_it() -> None:
-    harness = Harness(
+    harness = await Harness(
         workloads=[ray_cluster()],
         pods=[ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0"), ray_pod("demo-w-1")],
         queues=[queue(cpu="3")],
-    )
-    await harness.settle()
+    ).settled()
     harness.drop_queue(queue())
     harness.cluster.queues.apply("added", made(Queue, queue("never-used")))
     harness.drop_queue(queue("never-used"))

@@ -32,31 +32,29 @@ def full(mode: str, **changes: list[JSON]) -> Harness:
 
 
 async def test_with_assemble_a_whole_gang_starts_whatever_its_queue_has() -> None:
-    harness = full("assemble")
-    await harness.settle()
+    harness = await full("assemble").settled()
     assert harness.open_pods() == ["head", "w-0", "w-1"]
     assert harness.annotations(GROUP)[ADMITTED] == "uid-demo"
     assert ("Normal", "Admitted", "all its pods are there") in harness.events()
 
 
 async def test_with_assemble_a_gang_that_lacks_a_pod_is_held() -> None:
-    harness = full("assemble", pods=members()[:2])
-    await harness.settle()
+    harness = await full("assemble", pods=members()[:2]).settled()
     assert harness.open_pods() == []
     assert ADMITTED not in harness.annotations(GROUP)
 
 
 async def test_with_assemble_surplus_starts_whatever_the_queue_has() -> None:
-    harness = full("assemble", pods=[*members(), ray_pod("w-2")])
-    await harness.settle()
+    harness = await full("assemble", pods=[*members(), ray_pod("w-2")]).settled()
     assert harness.open_pods() == ["head", "w-0", "w-1", "w-2"]
 
 
 @pytest.mark.parametrize("mode", ["queue", "assemble", "off"])
 async def test_in_every_mode_the_queue_must_be_there(mode: str) -> None:
     """Volcano places nothing in one that is missing; who may not use one is told the same, and would be placed."""
-    harness = Harness(workloads=[ray_cluster()], pods=members(), namespaces=[namespace(annotations=gate(mode))])
-    await harness.settle()
+    harness = await Harness(
+        workloads=[ray_cluster()], pods=members(), namespaces=[namespace(annotations=gate(mode))]
+    ).settled()
     assert (harness.open_pods(), harness.client.groups) == ([], {})
     assert harness.events() == [("Warning", "QueueNotFound", 'queue "q" does not exist')]
     harness.set_queue(queue(cpu="4", memory="4Gi"))
@@ -67,12 +65,11 @@ async def test_in_every_mode_the_queue_must_be_there(mode: str) -> None:
 async def test_what_a_gang_holds_counts_for_others_whatever_its_mode() -> None:
     """The namespaces of a queue may differ; room that is taken is taken."""
     neighbour = ray_cluster(name="other", uid="uid-other", labels={"volcano.sh/queue-name": "q"})
-    harness = Harness(
+    harness = await Harness(
         workloads=[ray_cluster(), neighbour],
         pods=[*members(held=False), *other()],
         queues=[queue(cpu="4", memory="9Gi")],
-    )
-    await harness.settle()
+    ).settled()
     assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
 
 
@@ -87,8 +84,7 @@ async def test_with_the_gate_off_the_group_is_made_with_the_first_pod() -> None:
 
 @cases("there", ("whole", 3), ("a part", 1))
 async def test_turned_off_the_gate_lets_those_go_that_it_held(there: int) -> None:
-    harness = full("queue", pods=members()[:there])
-    await harness.settle()
+    harness = await full("queue", pods=members()[:there]).settled()
     assert harness.open_pods() == []
     harness.set_queue(queue(cpu="1", annotations=gate("off")))
     await harness.settle()
@@ -96,8 +92,9 @@ async def test_turned_off_the_gate_lets_those_go_that_it_held(there: int) -> Non
 
 
 async def test_a_namespace_that_turns_it_off_lets_those_go_that_it_held() -> None:
-    harness = Harness(workloads=[ray_cluster()], pods=members(), queues=[queue(cpu="1")], namespaces=[namespace()])
-    await harness.settle()
+    harness = await Harness(
+        workloads=[ray_cluster()], pods=members(), queues=[queue(cpu="1")], namespaces=[namespace()]
+    ).settled()
     assert harness.open_pods() == []
     harness.set_namespace(namespace(annotations=gate("off")))
     await harness.settle()
@@ -105,8 +102,7 @@ async def test_a_namespace_that_turns_it_off_lets_those_go_that_it_held() -> Non
 
 
 async def test_a_queue_that_turns_it_on_again_holds_nobody_who_runs() -> None:
-    harness = full("off", pods=members(held=False))
-    await harness.settle()
+    harness = await full("off", pods=members(held=False)).settled()
     harness.set_queue(queue(cpu="1", annotations=gate("queue")))
     await harness.settle()
     assert harness.open_pods() == ["head", "w-0", "w-1"]
@@ -116,12 +112,11 @@ async def test_a_queue_that_turns_it_on_again_holds_nobody_who_runs() -> None:
 async def test_an_admitted_gang_grows_by_the_rules_of_the_queue_that_it_is_in() -> None:
     """Its label may name another queue by now; what it holds stays in the first."""
     moved = ray_cluster(labels={"volcano.sh/queue-name": "free"})
-    harness = Harness(
+    harness = await Harness(
         workloads=[ray_cluster()],
         pods=members(),
         queues=[queue(cpu="3", memory="9Gi"), queue("free", annotations=gate("assemble"))],
-    )
-    await harness.settle()
+    ).settled()
     harness.set_workload(moved)
     harness.client.pods["w-2"] = ray_pod("w-2")
     await harness.catch_up()
@@ -130,13 +125,12 @@ async def test_an_admitted_gang_grows_by_the_rules_of_the_queue_that_it_is_in() 
 
 async def test_a_workload_of_an_opted_in_namespace_is_a_gang() -> None:
     around = namespace(labels={"muster.dev/managed": "true"}, annotations={"scheduling.volcano.sh/queue-name": "q"})
-    harness = Harness(
+    harness = await Harness(
         workloads=[ray_cluster(labels={})],
         pods=members(),
         queues=[queue(cpu="4", memory="9Gi")],
         namespaces=[around],
-    )
-    await harness.settle()
+    ).settled()
     assert harness.open_pods() == ["head", "w-0", "w-1"]
     assert harness.client.groups[GROUP]["spec"]["queue"] == "q"
 
@@ -146,12 +140,11 @@ async def test_a_workload_that_is_made_again_at_once_gets_its_own_queue_and_numb
     said = {"muster.dev/gate": gate}
     held = gate != "off"
     first = ray_cluster(workers(replicas=1))
-    harness = Harness(
+    harness = await Harness(
         workloads=[first],
         pods=[ray_pod("h", "headgroup", held=held), ray_pod("w", held=held)],
         queues=[queue("q", cpu="20", annotations=said), queue("p", cpu="20", annotations=said)],
-    )
-    await harness.settle()
+    ).settled()
     harness.drop_workload(first)
     harness.set_workload(ray_cluster(workers(replicas=2), uid="uid-2", labels={"volcano.sh/queue-name": "p"}))
     roles = {"h-2": "headgroup", "x-0": "workers", "x-1": "workers"}

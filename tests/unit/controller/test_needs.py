@@ -31,8 +31,9 @@ async def crashed(replicas: int = 1) -> Harness:
         ray_pod("b-h", "headgroup", cluster="b", owner_uid="uid-b"),
         ray_pod("b-w", cluster="b", owner_uid="uid-b"),
     ]
-    world = Harness(workloads=[cluster(replicas), rival], pods=[*pods, *others], queues=[queue(cpu="5")])
-    await world.settle()
+    world = await Harness(
+        workloads=[cluster(replicas), rival], pods=[*pods, *others], queues=[queue(cpu="5")]
+    ).settled()
     for name in ("h", "w"):
         world.client.pods[name]["spec"]["nodeName"] = "n"
     await world.catch_up()

@@ -175,8 +175,7 @@ async def a_gang_that_waits(group: JSON) -> Harness:
         ray_pod("first", "headgroup", cluster="first", owner_uid="uid-first", template=template(cpu="3")),
     ]
     clusters = [ray_cluster(group, enableInTreeAutoscaling=True), blocker]
-    harness = Harness(workloads=clusters, pods=pods[2:], queues=[queue(cpu="3")])
-    await harness.settle()
+    harness = await Harness(workloads=clusters, pods=pods[2:], queues=[queue(cpu="3")]).settled()
     harness.client.pods |= {pod["metadata"]["name"]: pod for pod in pods[:2]}
     await harness.catch_up()
     harness.now += 30
@@ -218,8 +217,7 @@ async def test_what_happens_during_a_touch_is_heeded_after_it(what: str, monkeyp
 
 async def test_a_short_gang_is_looked_at_once_more_only_after_a_touch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing was waited for nothing can have happened, and a look at a gang of a thousand pods has its price."""
-    harness = harness_of(HEAD)
-    await harness.settle()
+    harness = await harness_of(HEAD).settled()
     assert await touches_and_looks(harness, KEY, monkeypatch) == {(0, 1), (1, 2)}
 
 

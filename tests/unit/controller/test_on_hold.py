@@ -45,8 +45,7 @@ def stands(harness: Harness, group: str = GROUP) -> tuple[str, str]:
 
 
 async def test_a_gang_on_hold_says_so_and_starts_when_it_is_resumed() -> None:
-    harness = demo(workloads=[held()])
-    await harness.settle()
+    harness = await demo(workloads=[held()]).settled()
     assert harness.open_pods() == []
     assert stands(harness) == ("OnHold", SAID)
     assert ("Normal", "OnHold", SAID) in harness.events()
@@ -70,8 +69,7 @@ async def test_the_gang_behind_one_on_hold_starts_and_the_place_in_line_is_kept(
 
 @cases("settings", ("whose patience is over", {}), ("strict", {"queueing": "strict"}))
 async def test_nobody_waits_behind_a_gang_on_hold(settings: dict[str, str]) -> None:
-    harness = small_behind_large(passed(), annotations=settings)
-    await harness.settle()
+    harness = await small_behind_large(passed(), annotations=settings).settled()
     assert "small-0" not in harness.open_pods()
     large = ray_cluster(workers(replicas=2), name="large", uid="uid-large", annotations=ON_HOLD, meta=OF_A_JOB)
     harness.set_workload(large)
@@ -84,8 +82,7 @@ async def test_what_made_the_workload_puts_it_on_hold_as_well() -> None:
     """Whether its operator copies the annotation or not; the name is that of the object that its user wrote."""
     meta = {"name": "nightly", "namespace": NAMESPACE, "uid": "uid-nightly"}
     job = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {**meta, "annotations": ON_HOLD}}
-    harness = demo(workloads=[owned(held(), job), job])
-    await harness.settle()
+    harness = await demo(workloads=[owned(held(), job), job]).settled()
     assert harness.open_pods() == []
     said = stands(harness)[1]
     assert said.startswith('RayJob "nightly" is on hold')
@@ -102,8 +99,7 @@ async def test_where_one_of_two_objects_is_resumed_the_state_names_the_other() -
     """KubeRay takes no copy of the annotation back; a gang on hold stands in no line, and has no turn to say so."""
     meta = {"name": "nightly", "namespace": NAMESPACE, "uid": "uid-nightly"}
     job = {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": {**meta, "annotations": ON_HOLD}}
-    harness = demo(workloads=[owned(held(), job), job])
-    await harness.settle()
+    harness = await demo(workloads=[owned(held(), job), job]).settled()
     assert stands(harness)[1].startswith('RayJob "nightly" is on hold')
     harness.set_workload({**job, "metadata": meta})
     await harness.settle()
@@ -119,15 +115,13 @@ async def test_one_pod_holds_a_gang_of_plain_pods() -> None:
         made["metadata"]["annotations"] = {**said, **annotations}
         return made
 
-    harness = Harness(pods=[member("a"), member("b", **ON_HOLD)], queues=[SMALL])
-    await harness.settle()
+    harness = await Harness(pods=[member("a"), member("b", **ON_HOLD)], queues=[SMALL]).settled()
     assert harness.open_pods() == []
     assert stands(harness, "pair")[1].startswith('Pod "b" is on hold')
 
 
 async def test_a_gang_that_lacks_pods_says_both() -> None:
-    harness = demo(workloads=[held()], pods=members()[:2])
-    await harness.settle()
+    harness = await demo(workloads=[held()], pods=members()[:2]).settled()
     harness.now += 6
     harness.queue.add(next(iter(harness.cluster.gangs())))
     await harness.settle()
@@ -136,8 +130,7 @@ async def test_a_gang_that_lacks_pods_says_both() -> None:
 
 @pytest.mark.parametrize("mode", ["queue", "assemble"])
 async def test_nothing_starts_in_a_queue_on_hold(mode: str) -> None:
-    harness = demo(namespaces=[namespace(annotations={"muster.dev/gate": mode})], queues=[held_queue()])
-    await harness.settle()
+    harness = await demo(namespaces=[namespace(annotations={"muster.dev/gate": mode})], queues=[held_queue()]).settled()
     assert harness.open_pods() == []
     assert stands(harness) == ("OnHold", OF_QUEUE)
     harness.set_queue(SMALL)
@@ -150,8 +143,7 @@ async def test_a_queue_on_hold_holds_those_below_it() -> None:
     team = {"metadata": {"name": "team", "annotations": ON_HOLD}, "spec": {}, "status": {"state": "Open"}}
     below = queue(cpu="4")
     below["spec"]["parent"] = "team"
-    harness = demo(queues=[team, below])
-    await harness.settle()
+    harness = await demo(queues=[team, below]).settled()
     assert harness.open_pods() == []
     assert stands(harness)[1].startswith('queue "team" above "q" is on hold')
     harness.set_queue({**team, "metadata": {"name": "team"}})
@@ -161,16 +153,14 @@ async def test_a_queue_on_hold_holds_those_below_it() -> None:
 
 @pytest.mark.parametrize("value", ["false", "yes", ""])
 async def test_another_value_holds_nothing(value: str) -> None:
-    harness = demo(workloads=[ray_cluster(annotations={HOLD: value})], queues=[held_queue(value)])
-    await harness.settle()
+    harness = await demo(workloads=[ray_cluster(annotations={HOLD: value})], queues=[held_queue(value)]).settled()
     assert harness.open_pods() == OPEN
 
 
 async def test_where_nobody_admits_nothing_is_on_hold() -> None:
     """The webhook says so; with Kueue the quota would be spent on pods that never start."""
     alone = namespace(annotations={"muster.dev/admitter": "none"})
-    harness = demo(workloads=[held()], namespaces=[alone], queues=[held_queue()])
-    await harness.settle()
+    harness = await demo(workloads=[held()], namespaces=[alone], queues=[held_queue()]).settled()
     assert harness.open_pods() == OPEN
 
 
@@ -182,8 +172,7 @@ async def test_what_runs_stays_and_gets_lost_pods_back_but_does_not_grow(by: str
     lost, more = ray_pod("w-1"), ray_pod("w-2")
     marked = pod_group(admitted="uid-demo", minResources={"cpu": "3", "memory": "3Gi"})
     queues = [held_queue(cpu="9", memory="9Gi") if by == "queue" else queue(cpu="9", memory="9Gi")]
-    harness = Harness(workloads=[workload], pods=[*pods, lost, more], groups=[marked], queues=queues)
-    await harness.settle()
+    harness = await Harness(workloads=[workload], pods=[*pods, lost, more], groups=[marked], queues=queues).settled()
     assert harness.open_pods() == ["head", "w-0", "w-1"]
     state, message = stands(harness)
     assert state == "Admitted"

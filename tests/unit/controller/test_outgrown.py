@@ -23,12 +23,11 @@ def member(name: str, cpu: str = "1", cluster: str = "demo") -> JSON:
 async def running(cpu: str, *, beside: bool) -> Harness:
     """A gang of 3 cpu that runs in a queue of so many, perhaps beside another one."""
     clusters = ["demo", *(["other"] if beside else [])]
-    harness = Harness(
+    harness = await Harness(
         workloads=[demo("1"), *(ray_cluster(name=name, uid=f"uid-{name}") for name in clusters[1:])],
         pods=[member(name, cluster=cluster) for cluster in clusters for name in ROLES],
         queues=[queue(cpu=cpu)],
-    )
-    await harness.settle()
+    ).settled()
     assert len(harness.open_pods()) == len(harness.client.pods)
     for pod in harness.client.pods.values():
         pod["spec"]["nodeName"] = "n"

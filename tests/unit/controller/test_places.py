@@ -32,8 +32,7 @@ NAMES = ("demo", "other")
 
 
 async def test_the_next_gang_starts_when_the_first_is_gone() -> None:
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     workload_store(harness.cluster, RAY_CLUSTER).apply("deleted", made(RayCluster, ray_cluster()))
     pods_go(harness)
     await harness.settle()
@@ -41,24 +40,23 @@ async def test_the_next_gang_starts_when_the_first_is_gone() -> None:
 
 
 async def test_pods_that_outlive_their_workload_keep_its_place() -> None:
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     workload_store(harness.cluster, RAY_CLUSTER).apply("deleted", made(RayCluster, ray_cluster()))
     await harness.settle()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
 
 
 async def test_what_a_foreign_group_holds_is_not_given_away() -> None:
-    harness = demo(groups=[pod_group("foreign", ours=False, phase="Running", minResources={"cpu": "2"})])
-    await harness.settle()
+    harness = await demo(
+        groups=[pod_group("foreign", ours=False, phase="Running", minResources={"cpu": "2"})]
+    ).settled()
     assert harness.open_pods() == []
     assert "cpu 2" in harness.annotations(GROUP)[MESSAGE]
 
 
 async def test_a_workload_taken_out_of_musters_hands_is_left_alone() -> None:
     """Its pods keep the PodGroup that they are bound to, or Volcano would never look at them."""
-    harness = demo()
-    await harness.settle()
+    harness = await demo().settled()
     harness.set_workload(ray_cluster(labels={}))
     await harness.settle()
     assert harness.client.groups[GROUP]["spec"] == {"minMember": 1, "queue": "q"}
@@ -66,8 +64,7 @@ async def test_a_workload_taken_out_of_musters_hands_is_left_alone() -> None:
 
 
 async def test_a_suspended_workload_gives_its_mark_back_and_its_room() -> None:
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     suspended = ray_cluster(suspend=True)
     workload_store(harness.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, suspended))
     pods_go(harness)
@@ -78,8 +75,7 @@ async def test_a_suspended_workload_gives_its_mark_back_and_its_room() -> None:
 
 
 async def test_a_resumed_workload_queues_again() -> None:
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     store = workload_store(harness.cluster, RAY_CLUSTER)
     store.apply("modified", made(RayCluster, ray_cluster(suspend=True)))
     pods_go(harness)
@@ -93,12 +89,11 @@ async def test_a_resumed_workload_queues_again() -> None:
 
 async def test_a_finished_job_says_so_and_gives_its_mark_back() -> None:
     job = pytorch_job(policy={"queue": "q"})
-    harness = Harness(
+    harness = await Harness(
         workloads=[job],
         pods=[pytorch_pod("m", "master"), pytorch_pod("w-0"), pytorch_pod("w-1")],
         queues=[SMALL],
-    )
-    await harness.settle()
+    ).settled()
     assert harness.open_pods() == ["m", "w-0", "w-1"]
     done = pytorch_job(policy={"queue": "q"}, conditions=[{"type": "Succeeded", "status": "True"}])
     workload_store(harness.cluster, PYTORCH_JOB).apply("modified", made(TrainingJob, done))
@@ -107,8 +102,7 @@ async def test_a_finished_job_says_so_and_gives_its_mark_back() -> None:
 
 
 async def test_a_queue_that_vanishes_holds_the_gang_until_it_returns() -> None:
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     harness.drop_queue(SMALL)
     await harness.settle()
     assert harness.annotations("ray-other-pg")[STATE] == "QueueNotFound"
@@ -118,8 +112,7 @@ async def test_a_queue_that_vanishes_holds_the_gang_until_it_returns() -> None:
 
 
 async def test_a_queue_whose_capability_cannot_be_read_admits_nobody() -> None:
-    harness = demo(queues=[queue(cpu="four")])
-    await harness.settle()
+    harness = await demo(queues=[queue(cpu="four")]).settled()
     assert harness.events() == [("Warning", "QueueNotFound", 'queue "q" does not exist')]
     harness.set_queue(SMALL)
     await harness.settle()
@@ -127,8 +120,7 @@ async def test_a_queue_whose_capability_cannot_be_read_admits_nobody() -> None:
 
 
 async def test_a_queue_that_grows_wakes_who_waits() -> None:
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     harness.set_queue(queue(cpu="6", memory="6Gi"))
     await harness.settle()
     assert len(harness.open_pods()) == 6
@@ -137,21 +129,19 @@ async def test_a_queue_that_grows_wakes_who_waits() -> None:
 async def test_a_priority_class_that_comes_late_still_counts() -> None:
     """A gang whose class nobody knew counted 0; with its value it is first."""
     urgent = {"volcano.sh/queue-name": "q", "ray.io/priority-class-name": "high"}
-    harness = demo(
+    harness = await demo(
         workloads=[ray_cluster(), ray_cluster(name="other", uid="uid-other", labels=urgent)],
         pods=[*members(), *members("other")],
         queues=[],
         classes=[priority_class("high", 1000)],
-    )
-    await harness.settle()
+    ).settled()
     harness.set_queue(SMALL)
     await harness.settle()
     assert harness.open_pods() == ["other-head", "other-w-0", "other-w-1"]
 
 
 async def test_a_replacement_is_opened_at_once() -> None:
-    harness = demo()
-    await harness.settle()
+    harness = await demo().settled()
     del harness.client.pods["demo-w-1"]
     harness.client.pods["demo-w-2"] = ray_pod("demo-w-2")
     await harness.catch_up()
@@ -159,8 +149,7 @@ async def test_a_replacement_is_opened_at_once() -> None:
 
 
 async def test_a_surplus_member_waits_and_starts_when_there_is_room() -> None:
-    harness = demo(queues=[queue(cpu="3", memory="6Gi")])
-    await harness.settle()
+    harness = await demo(queues=[queue(cpu="3", memory="6Gi")]).settled()
     harness.client.pods["demo-w-2"] = ray_pod("demo-w-2")
     await harness.catch_up()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
@@ -172,8 +161,7 @@ async def test_a_surplus_member_waits_and_starts_when_there_is_room() -> None:
 
 async def test_of_many_surplus_members_three_are_named() -> None:
     """Each that comes is a write of the message: with all names the bytes would grow with their square."""
-    harness = demo(queues=[queue(cpu="3", memory="6Gi")])
-    await harness.settle()
+    harness = await demo(queues=[queue(cpu="3", memory="6Gi")]).settled()
     harness.client.pods |= {f"demo-w-{number}": ray_pod(f"demo-w-{number}") for number in range(2, 8)}
     await harness.catch_up()
     said = harness.annotations(GROUP)[MESSAGE]
@@ -182,8 +170,7 @@ async def test_of_many_surplus_members_three_are_named() -> None:
 
 async def test_a_mark_given_back_counts_no_more_though_the_watch_still_shows_it() -> None:
     """Suspended, another gang took the room, resumed: all that before the watch shows that the mark went."""
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     demo_store = workload_store(harness.cluster, RAY_CLUSTER)
     for name in ("demo-head", "demo-w-0", "demo-w-1"):
         harness.client.pods[name]["metadata"]["deletionTimestamp"] = "2026-11-21T10:10:00Z"
@@ -202,8 +189,7 @@ async def test_a_mark_given_back_counts_no_more_though_the_watch_still_shows_it(
 
 async def test_a_gang_taken_out_of_musters_hands_keeps_its_place() -> None:
     """Its pods run on, whatever its labels say by now."""
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     workload_store(harness.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(labels={})))
     await harness.settle()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
@@ -216,15 +202,13 @@ async def test_what_pods_of_others_hold_above_their_minimum_is_not_given_away() 
         for number in range(3)
     ]
     foreign = pod_group(name="job-1", ours=False, phase="Running", minResources={"cpu": "1"})
-    harness = demo(pods=[*members(), *others], groups=[foreign])
-    await harness.settle()
+    harness = await demo(pods=[*members(), *others], groups=[foreign]).settled()
     assert harness.annotations(GROUP)[STATE] == "WaitingForQuota"
 
 
 async def test_pods_of_a_former_workload_of_the_name_take_room() -> None:
     """Deleted and made anew under its name: until the garbage collector has come by, its old pods run."""
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     store = workload_store(harness.cluster, RAY_CLUSTER)
     store.apply("deleted", made(RayCluster, ray_cluster()))
     store.apply("added", made(RayCluster, ray_cluster(uid="uid-new")))
@@ -256,8 +240,7 @@ async def test_pods_of_a_deleted_workload_whose_gates_were_just_opened_take_room
 
 
 async def test_a_suspended_workload_keeps_its_place_until_its_pods_go() -> None:
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     workload_store(harness.cluster, RAY_CLUSTER).apply("modified", made(RayCluster, ray_cluster(suspend=True)))
     await harness.settle()
     assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
@@ -265,8 +248,7 @@ async def test_a_suspended_workload_keeps_its_place_until_its_pods_go() -> None:
 
 async def test_the_room_of_a_suspended_workload_is_free_when_its_mark_is_gone() -> None:
     """Resumed before that, it is admitted still: nobody else may have got its room."""
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     store = workload_store(harness.cluster, RAY_CLUSTER)
     store.apply("modified", made(RayCluster, ray_cluster(suspend=True)))
     pods_go(harness)
@@ -306,16 +288,16 @@ async def test_a_new_leader_gives_no_room_to_surplus_that_another_gang_holds(gro
     ]
     surplus = ray_pod(f"{grown}-w-2", cluster=grown, owner_uid=f"uid-{grown}")
     groups = [pod_group(f"ray-{name}-pg", owner=ray_owner(name), admitted=f"uid-{name}") for name in NAMES]
-    harness = Harness(workloads=clusters.values(), pods=[*pods, surplus], groups=groups, queues=[queue(cpu="6")])
-    await harness.settle()
+    harness = await Harness(
+        workloads=clusters.values(), pods=[*pods, surplus], groups=groups, queues=[queue(cpu="6")]
+    ).settled()
     assert f"{grown}-w-2" not in harness.open_pods()
 
 
 # The next leader, and a user who makes it larger again, have nothing else to go by.
 @cases("taken_over", ("the same leader", False), ("a new leader", True))
 async def test_room_of_a_gang_that_becomes_smaller_is_free_when_its_mark_says_so(*, taken_over: bool) -> None:
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     harness.set_workload(ray_cluster(workers(replicas=0)))
     del harness.client.pods["demo-w-0"], harness.client.pods["demo-w-1"]
     harness.watch()

@@ -69,15 +69,13 @@ async def test_half_a_gang_waits_for_the_rest() -> None:
 
 async def test_a_whole_gang_starts_and_is_admitted_by_its_podgroup() -> None:
     """Pods come and go; the PodGroup is there for as long as one of them is."""
-    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="4")])
-    await harness.settle()
+    harness = await Harness(pods=[member("a"), member("b")], queues=[queue(cpu="4")]).settled()
     assert harness.open_pods() == ["a", "b"]
     assert harness.annotations("pair")["muster.dev/admitted"] == harness.client.groups["pair"]["metadata"]["uid"]
 
 
 async def test_who_does_not_fit_waits() -> None:
-    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="1500m")])
-    await harness.settle()
+    harness = await Harness(pods=[member("a"), member("b")], queues=[queue(cpu="1500m")]).settled()
     assert harness.open_pods() == []
     assert harness.annotations("pair")[STATE] == "ExceedsCapability"
 
@@ -89,8 +87,7 @@ async def test_a_podgroup_whose_pods_are_all_gone_is_deleted() -> None:
 
 async def test_pods_that_come_while_the_former_ones_end_queue_as_any_others() -> None:
     """A Job that is applied again, or resumed, within the grace period; another gang has the room by then."""
-    harness = Harness(pods=[member("a0"), member("a1")], queues=[queue(cpu="2")])
-    await harness.settle()
+    harness = await Harness(pods=[member("a0"), member("a1")], queues=[queue(cpu="2")]).settled()
     assert harness.open_pods() == ["a0", "a1"]
     harness.client.pods["b"] = other_gang("b")
     for name in ("a0", "a1"):
@@ -113,8 +110,7 @@ async def test_pods_that_come_while_the_former_ones_end_queue_as_any_others() ->
 
 async def test_its_podgroup_does_not_wait_for_pods_that_never_had_a_node() -> None:
     """The apiserver removes them in the call that deletes them, and a moment after a watch has shown them marked."""
-    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="2")])
-    await harness.settle()
+    harness = await Harness(pods=[member("a"), member("b")], queues=[queue(cpu="2")]).settled()
     assert harness.open_pods() == ["a", "b"]
     for one in harness.client.pods.values():
         _end(one)
@@ -130,8 +126,7 @@ async def test_its_podgroup_does_not_wait_for_pods_that_never_had_a_node() -> No
 @pytest.mark.parametrize("stay", [True, False])
 async def test_pods_that_come_while_its_podgroup_is_kept_do_not_start_by_the_former_ones_mark(*, stay: bool) -> None:
     """Kubernetes keeps its own PodGroups while pods name them, and some pods stay for their finalizers."""
-    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="2")])
-    await harness.settle()
+    harness = await Harness(pods=[member("a"), member("b")], queues=[queue(cpu="2")]).settled()
     harness.client.groups["pair"]["metadata"]["finalizers"] = ["scheduling.k8s.io/podgroup-protection"]
     harness.client.pods["z"] = other_gang("z")
     for name in ("a", "b"):
@@ -152,16 +147,14 @@ async def test_pods_that_come_while_its_podgroup_is_kept_do_not_start_by_the_for
 
 async def test_it_stays_while_pods_that_have_ended_are_there() -> None:
     ended = [member("a", phase="Succeeded"), member("b", phase="Succeeded")]
-    harness = Harness(pods=ended, groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")])
-    await harness.settle()
+    harness = await Harness(pods=ended, groups=[group(admitted="uid-pair")], queues=[queue(cpu="4")]).settled()
     assert harness.annotations("pair")[STATE] == "Finished"
     assert "muster.dev/admitted" not in harness.annotations("pair")
 
 
 async def test_the_apiserver_is_not_asked_for_pods_that_this_leader_saw_go() -> None:
     """For each gang that ends it would look through all pods of the namespace; a new leader asks."""
-    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="4")])
-    await harness.settle()
+    harness = await Harness(pods=[member("a"), member("b")], queues=[queue(cpu="4")]).settled()
     harness.alive.add("pair")
     # A watch shows each pod as it is marked for deletion, and again when it is gone.
     for one in harness.client.pods.values():
@@ -209,8 +202,7 @@ def test_the_oldest_living_pod_speaks_for_the_gang() -> None:
 
 async def test_the_place_of_a_member_that_crashed_is_kept() -> None:
     """Its Job makes it anew, or somebody does by hand; also with a leader that comes in between."""
-    harness = Harness(pods=[member("a"), member("b", second=1)], queues=[queue(cpu="2")])
-    await harness.settle()
+    harness = await Harness(pods=[member("a"), member("b", second=1)], queues=[queue(cpu="2")]).settled()
     del harness.client.pods["b"]
     rival = {"muster.dev/gang": "rival", "volcano.sh/queue-name": "q"}
     bound = {"muster.dev/gang-size": "1", "scheduling.k8s.io/group-name": "rival"}
@@ -240,8 +232,7 @@ def job(name: str = "pair") -> list[JSON]:
 
 async def test_a_workload_of_the_same_name_is_a_rival_and_takes_nothing_from_a_gang_that_runs() -> None:
     """Its PodGroup stays, as do its place and its replacements; the workload is told, and starts when it is gone."""
-    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="9")])
-    await harness.settle()
+    harness = await Harness(pods=[member("a"), member("b")], queues=[queue(cpu="9")]).settled()
     was = harness.client.groups["pair"]["metadata"]["uid"]
     harness.client.pods |= {one["metadata"]["name"]: one for one in job()}
     harness.set_workload(pytorch_job(name="pair", uid="uid-job-pair", labels={"volcano.sh/queue-name": "q"}))
@@ -264,8 +255,7 @@ async def test_a_workload_of_the_same_name_is_a_rival_and_takes_nothing_from_a_g
 
 async def test_a_rival_whose_pods_come_and_go_is_told_once() -> None:
     """Its operator replaces pods that crash: a gang's budget of events is for all of them."""
-    harness = Harness(pods=[member("a"), member("b")], queues=[queue(cpu="9")])
-    await harness.settle()
+    harness = await Harness(pods=[member("a"), member("b")], queues=[queue(cpu="9")]).settled()
     before = harness.reconciler.kept()
     rival = pytorch_job(name="pair", uid="uid-job-pair", labels={"volcano.sh/queue-name": "q"})
     harness.set_workload(rival)
@@ -285,12 +275,11 @@ async def test_a_rival_whose_pods_come_and_go_is_told_once() -> None:
 
 
 async def test_plain_pods_of_a_workloads_name_are_told_whose_it_is() -> None:
-    harness = Harness(
+    harness = await Harness(
         workloads=[pytorch_job(name="pair", uid="uid-job-pair", labels={"volcano.sh/queue-name": "q"})],
         pods=job(),
         queues=[queue(cpu="9")],
-    )
-    await harness.settle()
+    ).settled()
     harness.client.pods |= {"a": member("a"), "b": member("b", second=1)}
     await harness.catch_up()
     assert harness.open_pods() == ["pair-0", "pair-1", "pair-m"]

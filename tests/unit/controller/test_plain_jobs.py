@@ -32,8 +32,7 @@ def of_job(name: str, *, second: int = 0, completions: int | None = 4, job: str 
 
 async def started(pods: Iterable[JSON]) -> Harness:
     """A gang that runs, each pod on a node."""
-    harness = Harness(pods=list(pods), queues=[queue(cpu="9")])
-    await harness.settle()
+    harness = await Harness(pods=list(pods), queues=[queue(cpu="9")]).settled()
     for one in harness.client.pods.values():
         one["status"]["phase"] = "Running"
         one["spec"]["nodeName"] = "n"
@@ -125,8 +124,7 @@ def run(number: int, *names: str, completions: int = 3) -> list[JSON]:
 
 async def two_runs(*, cpu: str = "4", second: int = 3) -> Harness:
     """A Job that runs, and so many pods of a second one that names the same gang."""
-    world = Harness(pods=run(1, "a1", "a2", "a3"), queues=[queue(cpu=cpu)])
-    await world.settle()
+    world = await Harness(pods=run(1, "a1", "a2", "a3"), queues=[queue(cpu=cpu)]).settled()
     for one in world.client.pods.values():
         one["status"]["phase"], one["spec"]["nodeName"] = "Running", "n"
     await come(world, *run(2, *[f"b{number}" for number in range(second)]))
@@ -173,8 +171,9 @@ async def test_a_lost_pod_of_the_first_job_is_replaced_while_a_second_one_waits(
 
 
 async def test_of_two_jobs_that_wait_one_starts_and_no_part_of_the_other() -> None:
-    world = Harness(pods=[*run(2, "a1", "a2", "a3"), *run(1, "b1", "b2", "b3")], queues=[queue(cpu="1")])
-    await world.settle()
+    world = await Harness(
+        pods=[*run(2, "a1", "a2", "a3"), *run(1, "b1", "b2", "b3")], queues=[queue(cpu="1")]
+    ).settled()
     assert world.open_pods() == []
     world.set_queue(queue(cpu="5"))
     await world.settle()

@@ -27,8 +27,9 @@ def of_set(name: str, *, second: int = 0, size: str = "4", queue_: str = "q", ma
 
 async def waiting() -> Harness:
     """A gang that its queue can never hold."""
-    harness = Harness(pods=[of_set(f"web-{n}") for n in range(4)], queues=[queue(cpu="3"), queue("large", cpu="9")])
-    await harness.settle()
+    harness = await Harness(
+        pods=[of_set(f"web-{n}") for n in range(4)], queues=[queue(cpu="3"), queue("large", cpu="9")]
+    ).settled()
     assert harness.annotations("web")[STATE] == "ExceedsCapability"
     return harness
 

@@ -21,8 +21,7 @@ def waiting(reason: str, phase: str = "Pending", kind: str = "containerStatuses"
 
 async def placed(status: JSON, **changes: Any) -> Harness:  # noqa: ANN401 - of the harness
     """A gang that was admitted and placed, of which one worker has this status."""
-    world = demo(**changes)
-    await world.settle()
+    world = await demo(**changes).settled()
     for name, pod in world.client.pods.items():
         pod["spec"]["nodeName"] = "n"
         pod["status"] = status if name == "demo-w-1" else READY

@@ -46,24 +46,21 @@ async def test_the_mark_is_the_uid_of_the_workload_on_this_very_group() -> None:
 
 
 async def test_a_settled_gang_is_not_written_again() -> None:
-    harness = demo()
-    await harness.settle()
+    harness = await demo().settled()
     harness.client.writes.clear()
     again(harness)
     assert await harness.settle() == []
 
 
 async def test_a_waiting_gang_is_not_written_again() -> None:
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     harness.client.writes.clear()
     again(harness)
     assert await harness.settle() == []
 
 
 async def test_of_two_gangs_one_runs_and_the_other_says_why_it_waits() -> None:
-    harness = two()
-    await harness.settle()
+    harness = await two().settled()
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
     assert harness.annotations("ray-other-pg")[STATE] == "WaitingForQuota"
     assert harness.annotations("ray-other-pg")[MESSAGE] == (
@@ -216,8 +213,7 @@ async def test_an_opened_gate_is_not_patched_again_before_the_watch_shows_it() -
 
 
 async def test_running_is_said_when_volcano_says_so() -> None:
-    harness = demo()
-    await harness.settle()
+    harness = await demo().settled()
     harness.client.groups[GROUP]["status"] = {"phase": "Running"}
     await harness.catch_up()
     assert harness.annotations(GROUP)[STATE] == "Running"
@@ -240,8 +236,7 @@ async def test_a_new_leader_keeps_a_mark_that_its_watch_has_not_shown_yet() -> N
 async def test_of_a_gang_that_is_gone_nothing_is_remembered() -> None:
     """A leader sees thousands come and go in its time."""
     manifest = ray_cluster()
-    harness = Harness(workloads=[manifest], pods=members(), queues=[queue(cpu="9")])
-    await harness.settle()
+    harness = await Harness(workloads=[manifest], pods=members(), queues=[queue(cpu="9")]).settled()
     harness.client.pods.clear()
     harness.client.groups.clear()
     harness.drop_workload(manifest)

@@ -54,8 +54,7 @@ def _set_runtime(harness: Harness, manifest: JSON) -> None:
 async def test_a_train_job_that_waits_starts_as_it_was_made(changed: JSON) -> None:
     """The Trainer never changes the JobSet: the gang would wait for pods, or for room, that nobody needs."""
     workloads = [_train_job(), _job_set(), runtime(mlPolicy={"numNodes": 2})]
-    harness = Harness(workloads=workloads, pods=[_node("n-0"), _node("n-1")], queues=[queue(cpu="1")])
-    await harness.settle()
+    harness = await Harness(workloads=workloads, pods=[_node("n-0"), _node("n-1")], queues=[queue(cpu="1")]).settled()
     _set_runtime(harness, changed)
     harness.set_queue(queue(cpu="2"))
     await harness.settle()
@@ -66,8 +65,7 @@ async def test_a_train_job_that_waits_starts_as_it_was_made(changed: JSON) -> No
 async def test_a_job_set_that_is_gone_is_made_anew_of_the_runtime() -> None:
     workloads = [_train_job(), _job_set(), runtime(mlPolicy={"numNodes": 3})]
     pods = [_node(f"n-{number}") for number in range(2)]
-    harness = Harness(workloads=workloads, pods=pods, queues=[queue(cpu="1")])
-    await harness.settle()
+    harness = await Harness(workloads=workloads, pods=pods, queues=[queue(cpu="1")]).settled()
     assert harness.client.groups["train"]["spec"]["minMember"] == 2
     workload_store(harness.cluster, JOB_SET).apply("deleted", made(JOB_SET.decoded, _job_set()))
     await harness.settle()

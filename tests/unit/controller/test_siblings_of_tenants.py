@@ -126,8 +126,7 @@ async def test_pods_that_no_kubelet_runs_take_no_more_of_others_than_their_queue
 
 @pytest.mark.parametrize("phase", ["Inqueue", "Running", "Unknown"])
 async def test_a_pod_group_of_the_tenants_own_holds_what_its_queue_has_free(phase: str) -> None:
-    scene = _Scene(groups=[group(phase)])
-    await scene.settle()
+    scene = await _Scene(groups=[group(phase)]).settled()
     assert [scene.used(name) for name in ("a", "org")] == [4, 4]
     assert await scene.victim(50) == "Admitted"
 

@@ -18,8 +18,9 @@ from tests.support.manifests.observed import JSON, KEY, made, queue, ray_cluster
 
 async def test_a_gang_unplaced_after_five_minutes_is_in_nobodys_way() -> None:
     """Its gates stay open, and the scheduler stays all-or-nothing."""
-    world = harness(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
-    await world.settle()
+    world = await harness(
+        gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z")
+    ).settled()
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
     assert world.annotations(LARGE)[ADMITTED_AT] == text_of(world.now)
     condition = {"type": "Unschedulable", "status": "True", "message": "3/4 tasks in gang unschedulable"}
@@ -36,8 +37,7 @@ async def test_a_gang_of_which_nobody_knows_when_it_was_admitted_has_its_time_fr
     """Marked by hand, or by another version; the time is written once."""
     nowhere, group = running("runs", 4)
     group["metadata"]["annotations"] |= said
-    world = harness(nowhere, gang("small", 1), groups=[group])
-    await world.settle()
+    world = await harness(nowhere, gang("small", 1), groups=[group]).settled()
     assert [world.annotations(name)[STATE] for name in (RUNS, SMALL)] == ["Admitted", "WaitingForQuota"]
     assert world.annotations(RUNS)[ADMITTED_AT] == text_of(world.now)
     marks = [write for write in world.client.writes if write.says == f"mark {RUNS}"]
@@ -49,8 +49,9 @@ async def test_a_gang_of_which_nobody_knows_when_it_was_admitted_has_its_time_fr
 
 
 async def test_a_claim_is_hard_again_when_the_gang_gets_a_node() -> None:
-    world = harness(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
-    await world.settle()
+    world = await harness(
+        gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z")
+    ).settled()
     world.client.pods["large-0"]["spec"]["nodeName"] = "n"
     world.now += 301
     await world.catch_up()
@@ -60,8 +61,9 @@ async def test_a_claim_is_hard_again_when_the_gang_gets_a_node() -> None:
 
 async def test_a_soft_claim_keeps_no_room_with_volcano_until_the_gang_gets_a_node() -> None:
     """Volcano reserves minResources for a group in its queue, and would let nobody past whom muster admits past it."""
-    world = harness(gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z"))
-    await world.settle()
+    world = await harness(
+        gang("large", 4, created="2026-11-21T10:00:00Z"), gang("small", 1, created="2026-11-21T11:00:00Z")
+    ).settled()
     reserved = world.client.groups[LARGE]["spec"]["minResources"]
     assert reserved == {"cpu": "4", "memory": "4Gi"}
     world.now += 301
@@ -80,8 +82,7 @@ async def test_a_gang_all_of_whose_pods_crash_at_once_keeps_their_places_for_fiv
     for pod in crashing[1]:
         pod["spec"]["nodeName"] = "node-1"
     group["metadata"]["annotations"][ADMITTED_AT] = text_of(0.0)
-    world = harness(crashing, gang("large", 3, created="2026-11-21T10:00:00Z"), groups=[group])
-    await world.settle()
+    world = await harness(crashing, gang("large", 3, created="2026-11-21T10:00:00Z"), groups=[group]).settled()
     world.now += 500.0
     for pod in crashing[1]:
         del world.client.pods[pod["metadata"]["name"]]
@@ -122,8 +123,7 @@ async def test_a_gang_whose_pods_crash_while_the_leader_changes_keeps_their_plac
 async def test_a_workload_at_rest_keeps_no_room_with_volcano_until_it_waits_again() -> None:
     """Volcano takes the PodGroup of a suspended workload, which has no pods, into its queue, and keeps room for it."""
     workload, pods = gang("runs", 2)
-    world = harness((workload, pods))
-    await world.settle()
+    world = await harness((workload, pods)).settled()
     reserved = world.client.groups[RUNS]["spec"]["minResources"]
     assert reserved == {"cpu": "2", "memory": "2Gi"}
     at_rest = {**workload, "spec": {**workload["spec"], "suspend": True}}
@@ -147,8 +147,7 @@ async def test_a_workload_at_rest_keeps_no_room_with_volcano_until_it_waits_agai
 async def test_a_gang_that_lacks_pods_keeps_no_room_with_volcano_until_it_has_them() -> None:
     """Volcano leaves out what held pods ask for, but not those that are still to come, which may never be made."""
     workload, pods = gang("large", 3)
-    world = harness((workload, pods[:2]))
-    await world.settle()
+    world = await harness((workload, pods[:2])).settled()
     reserved = world.client.groups[LARGE]["spec"]["minResources"]
     world.now += 6
     world.queue.add(GangKey("team", LARGE))
@@ -173,12 +172,11 @@ def admitted(world: Harness, *gangs: str) -> list[str]:
 
 
 async def test_a_queue_says_how_long_its_gangs_may_be_unplaced() -> None:
-    world = harness(
+    world = await harness(
         gang("large", 4, created="2026-11-21T10:00:00Z"),
         gang("small", 1, created="2026-11-21T11:00:00Z"),
         annotations={"unplaced-after": "30s"},
-    )
-    await world.settle()
+    ).settled()
     await later(world, 29)
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
     await later(world, 1)
@@ -187,12 +185,11 @@ async def test_a_queue_says_how_long_its_gangs_may_be_unplaced() -> None:
 
 async def test_a_queue_that_says_another_time_says_it_to_those_who_are_admitted_already() -> None:
     """Nothing else happens to them: they would be looked at when the time is over that held before."""
-    world = harness(
+    world = await harness(
         gang("large", 4, created="2026-11-21T10:00:00Z"),
         gang("small", 1, created="2026-11-21T11:00:00Z"),
         annotations={"unplaced-after": "1h"},
-    )
-    await world.settle()
+    ).settled()
     await later(world, 60)
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
     world.set_queue(queue(annotations={"muster.dev/unplaced-after": "30s"}, cpu="4"))
@@ -203,8 +200,7 @@ async def test_a_queue_that_says_another_time_says_it_to_those_who_are_admitted_
 async def test_however_long_nodes_take_to_come_one_more_queue_full_is_opened_and_no_third() -> None:
     """Nodes that an autoscaler buys for a quarter of an hour, or a scheduler that is down."""
     names = [f"g{number}" for number in range(6)]
-    world = harness(*(gang(name, 4, created=f"2026-11-21T10:00:0{name[1]}Z") for name in names))
-    await world.settle()
+    world = await harness(*(gang(name, 4, created=f"2026-11-21T10:00:0{name[1]}Z") for name in names)).settled()
     for _ in range(15):
         await later(world, 60)
     assert admitted(world, *names) == ["g0", "g1"]
@@ -225,8 +221,7 @@ async def test_surplus_that_finds_no_node_stands_in_nobodys_way() -> None:
     scaled = ray_cluster(workers(replicas=9, minReplicas=0, maxReplicas=9), enableInTreeAutoscaling=True)
     pods = [ray_pod("h", "headgroup"), *(ray_pod(f"w{number}") for number in range(9))]
     large = gang("large", 5, created="2026-11-21T11:00:00Z")
-    world = harness((scaled, pods), cpu="11")
-    await world.settle()
+    world = await harness((scaled, pods), cpu="11").settled()
     assert len(world.open_pods()) == 10
     world.set_workload(large[0])
     world.client.pods |= {pod["metadata"]["name"]: pod for pod in large[1]}
@@ -294,8 +289,7 @@ def deleting(world: Harness, *pods: str, on: str = "node-1") -> None:
 async def test_pods_that_are_being_deleted_keep_their_room_until_they_are_gone(*, group_goes: bool) -> None:
     """They write a checkpoint, say, on the nodes that they have; their PodGroup may go before."""
     runs, group = running("runs", 4)
-    world = harness(runs, gang("large", 4, created="2026-11-21T10:00:00Z"), groups=[group])
-    await world.settle()
+    world = await harness(runs, gang("large", 4, created="2026-11-21T10:00:00Z"), groups=[group]).settled()
     world.drop_workload(runs[0])
     if group_goes:
         del world.client.groups[RUNS]
@@ -343,8 +337,7 @@ async def test_a_replacement_does_not_wait_for_the_end_of_its_own_predecessor() 
     """Neither of one of the minimum, nor of one beyond it."""
     scaled = ray_cluster(workers(replicas=2, minReplicas=1, maxReplicas=2), enableInTreeAutoscaling=True)
     pods = [ray_pod("h", "headgroup"), ray_pod("w0"), ray_pod("w1")]
-    world = harness((scaled, pods), gang("small", 1, created="2026-11-21T11:00:00Z"), cpu="3")
-    await world.settle()
+    world = await harness((scaled, pods), gang("small", 1, created="2026-11-21T11:00:00Z"), cpu="3").settled()
     assert world.open_pods() == ["h", "w0", "w1"]
     for name in ("h", "w0", "w1"):
         world.client.pods[name]["spec"]["nodeName"] = "node-1"
@@ -362,8 +355,7 @@ async def test_a_replacement_does_not_wait_for_the_end_of_its_own_predecessor() 
 
 async def test_what_runs_on_of_a_former_workload_keeps_its_room_from_the_next_one_of_its_name() -> None:
     runs, group = running("runs", 4)
-    world = harness(runs, groups=[group])
-    await world.settle()
+    world = await harness(runs, groups=[group]).settled()
     deleting(world, *(pod["metadata"]["name"] for pod in runs[1]))
     again, pods = gang("runs", 4)
     again["metadata"]["uid"] = "uid-again"

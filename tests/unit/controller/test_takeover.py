@@ -172,13 +172,12 @@ async def test_a_duration_that_no_number_holds_stops_no_leader(digits: int) -> N
     """Whoever may write an annotation would otherwise keep every leader from its office."""
     endless = f"{'9' * digits}s"
     head = ray_pod("demo-head", "headgroup", held=False)
-    world = Harness(
+    world = await Harness(
         queues=[queue(annotations={PATIENCE: endless})],
         workloads=[ray_cluster(workers(replicas=0), annotations={REQUEUE_AFTER: endless})],
         pods=[head],
         groups=[pod_group("ray-demo-pg", owner=ray_owner("demo"), admitted="uid-demo")],
-    )
-    await world.settle()
+    ).settled()
     assert world.annotations("ray-demo-pg")[STATE] == "Admitted"
 
 

@@ -47,8 +47,7 @@ def second_comes(harness: Harness) -> None:
 
 async def half_open(error: Exception, *, strict: bool = False) -> Harness:
     """One host of the second replica is open, and the write for the other fails."""
-    harness = world(strict=strict)
-    await harness.settle()
+    harness = await world(strict=strict).settled()
     second_comes(harness)
     harness.client.fails["patch x-1"] = [error]
     with contextlib.suppress(ApiError, NotLeaderError):
@@ -60,8 +59,7 @@ async def half_open(error: Exception, *, strict: bool = False) -> Harness:
 
 async def not_marked(error: Exception, *, strict: bool = False) -> Harness:
     """The second replica has come, and the write of its mark fails."""
-    harness = world(strict=strict)
-    await harness.settle()
+    harness = await world(strict=strict).settled()
     second_comes(harness)
     harness.client.fails["mark"] = [error]
     with contextlib.suppress(ApiError):
@@ -137,8 +135,7 @@ async def test_its_room_is_kept_while_the_scheduler_takes_others_back(marked: bo
 
 
 async def test_the_mark_comes_before_the_first_gate_and_goes_with_the_last() -> None:
-    harness = world()
-    await harness.settle()
+    harness = await world().settled()
     second_comes(harness)
     written = await harness.settle()
     assert written[:3] == [f"mark {GROUP}", "patch x-0", "patch x-1"]
@@ -155,8 +152,7 @@ async def test_the_mark_goes_with_the_last_gate_whoever_opened_the_first() -> No
 
 
 async def test_a_gang_that_runs_is_said_to_run_while_it_grows() -> None:
-    harness = world()
-    await harness.settle()
+    harness = await world().settled()
     harness.client.groups[GROUP]["status"] = {"phase": "Running"}
     await harness.catch_up()
     second_comes(harness)

@@ -13,16 +13,14 @@ from tests.support.manifests.observed import JSON, amounts, pod_group, priority_
 
 
 async def test_a_bypassed_gang_says_since_when_and_is_bypassed_until_its_patience_is_over() -> None:
-    world = small_behind_large(annotations={"patience": "10m"})
-    await world.settle()
+    world = await small_behind_large(annotations={"patience": "10m"}).settled()
     assert world.annotations(SMALL)[STATE] == "Admitted"
     assert world.annotations(LARGE)[STATE] == "WaitingForQuota"
     assert world.annotations(LARGE)[PASSED_SINCE] == text_of(world.now)
 
 
 async def test_nobody_bypasses_a_gang_whose_patience_is_over_not_even_after_a_restart() -> None:
-    world = small_behind_large(passed())
-    await world.settle()
+    world = await small_behind_large(passed()).settled()
     assert world.annotations(SMALL)[STATE] == "WaitingForQuota"
     assert (
         'there is room, but queue "q" reserves cpu for gang "ray-large-pg"; position 2 of 2'
@@ -39,8 +37,7 @@ async def test_a_gang_hears_when_it_starts_until_another_runs_longer_than_it_sai
     large = gang("large", 4, created="2026-11-21T10:00:00Z")
     small = gang("small", 1, created="2026-11-21T11:00:00Z")
     settings = {"reserves": "estimates", "drain-after": "72h"}
-    world = harness(runs, large, small, groups=[group, passed()], annotations=settings)
-    await world.settle()
+    world = await harness(runs, large, small, groups=[group, passed()], annotations=settings).settled()
     assert "; planned for 1970-01-01 00:27 UTC, if what runs ends as it says; " in world.annotations(LARGE)[MESSAGE]
     assert "from 1970-01-01 00:27 UTC; a gang that says with" in world.annotations(SMALL)[MESSAGE]
     for seconds, passes in ((599, False), (1, True), (1, True)):
@@ -58,8 +55,7 @@ async def test_a_gang_that_others_pass_for_ever_is_told_so_when_its_patience_is_
     for pod in (*pods, *of_small):
         pod["spec"]["nodeName"] = "n"
     large = gang("large", 3, created="2026-11-21T10:00:00Z")
-    world = harness((service, pods), large, (small, of_small), groups=[group])
-    await world.settle()
+    world = await harness((service, pods), large, (small, of_small), groups=[group]).settled()
     key = GangKey("team", LARGE)
     assert world.queue.statistics().delayed == 1, "nothing but its patience is waited for"
     for seconds, told in ((599, False), (1, True), (1, True)):
@@ -71,8 +67,7 @@ async def test_a_gang_that_others_pass_for_ever_is_told_so_when_its_patience_is_
 
 async def test_in_another_queue_the_patience_of_a_gang_begins_again() -> None:
     """Also for a leader who comes when the PodGroup has moved, and its mark still stands as it was."""
-    world = small_behind_large(passed("before"))
-    await world.settle()
+    world = await small_behind_large(passed("before")).settled()
     assert world.annotations(SMALL)[STATE] == "Admitted"
     assert (world.annotations(LARGE)[PASSED_SINCE], world.annotations(LARGE)[PASSED_IN]) == (text_of(world.now), "q")
 
@@ -109,15 +104,13 @@ async def test_without_patience_a_gang_is_bypassed_once_however_many_may_start()
     runs, group = running("runs", 5)
     small = [gang(f"s{number}", 1, created=f"2026-11-21T11:00:0{number}Z") for number in range(5)]
     large = gang("large", 6, created="2026-11-21T10:00:00Z")
-    waits = harness(runs, large, *small, groups=[group], annotations={"patience": "0s"}, cpu="10")
-    await waits.settle()
+    waits = await harness(runs, large, *small, groups=[group], annotations={"patience": "0s"}, cpu="10").settled()
     assert [name for name in waits.open_pods() if name.startswith("s")] == ["s0-0"]
     assert "has cpu 4 free of cpu 10" in waits.annotations(LARGE)[MESSAGE]
 
 
 async def test_in_a_strict_queue_there_is_no_bypass() -> None:
-    world = small_behind_large(annotations={"queueing": "strict"})
-    await world.settle()
+    world = await small_behind_large(annotations={"queueing": "strict"}).settled()
     assert [world.annotations(name)[STATE] for name in (LARGE, SMALL)] == ["WaitingForQuota", "WaitingForQuota"]
     assert PASSED_SINCE not in world.annotations(LARGE)
 
@@ -128,8 +121,7 @@ async def test_growth_waits_behind_a_gang_that_nobody_may_bypass(since: str) -> 
     first, group = running("runs", 2)
     more = ray_pod("runs-2", "workers", cluster="runs", owner_uid="uid-runs")
     urgent = gang("large", 3, created=f"2026-11-21T{since}:00Z")
-    world = harness((first[0], [*first[1], more]), urgent, groups=[group, passed()])
-    await world.settle()
+    world = await harness((first[0], [*first[1], more]), urgent, groups=[group, passed()]).settled()
     assert "runs-2" not in world.open_pods()
     assert "no room yet for cpu 1" in world.annotations(RUNS)[MESSAGE]
 
@@ -138,8 +130,9 @@ async def test_growth_waits_behind_a_gang_that_nobody_may_bypass(since: str) -> 
 async def test_growth_that_bypasses_a_waiting_gang_says_so_on_it(since: str) -> None:
     first, group = running("runs", 2)
     more = ray_pod("runs-2", "workers", cluster="runs", owner_uid="uid-runs")
-    world = harness((first[0], [*first[1], more]), gang("large", 3, created=f"2026-11-21T{since}:00Z"), groups=[group])
-    await world.settle()
+    world = await harness(
+        (first[0], [*first[1], more]), gang("large", 3, created=f"2026-11-21T{since}:00Z"), groups=[group]
+    ).settled()
     assert "runs-2" in world.open_pods()
     assert world.annotations(LARGE)[PASSED_SINCE] == text_of(world.now)
 
@@ -218,8 +211,7 @@ async def test_a_new_leader_too_writes_other_numbers_in_a_gangs_turn() -> None:
     """Else it would begin with a write for each of thousands that wait, before any of them starts."""
     runs, group = running("runs", 4)
     waiting = [gang(f"waits-{number:02}", 2, created="2026-11-21T10:00:00Z") for number in range(12)]
-    world = harness(runs, *waiting, groups=[group])
-    await world.settle()
+    world = await harness(runs, *waiting, groups=[group]).settled()
     names = [f"ray-waits-{number:02}-pg" for number in range(12)]
     before = {name: world.annotations(name)[MESSAGE] for name in names}
     world.drop_workload(waiting[0][0])
@@ -283,12 +275,11 @@ async def test_gangs_of_two_queues_share_what_the_queue_above_has() -> None:
         gang("large", 3, created="2026-11-21T10:00:00Z", labels={"volcano.sh/queue-name": "left"}),
         gang("small", 2, created="2026-11-21T11:00:00Z", labels={"volcano.sh/queue-name": "right"}),
     ]
-    world = Harness(
+    world = await Harness(
         workloads=[workload for workload, _ in gangs],
         pods=[one for _, pods in gangs for one in pods],
         queues=[org, left, right],
-    )
-    await world.settle()
+    ).settled()
     assert world.annotations(LARGE)[STATE] == "Admitted"
     assert world.annotations(SMALL)[MESSAGE] == (
         'needs cpu 2 and memory 2Gi; queue "org" above "right" has cpu 1 free of cpu 4; position 1 of 1 waiting'
@@ -299,8 +290,7 @@ async def test_where_a_queue_moves_to_more_room_its_gangs_start() -> None:
     org, below = queue("org", cpu="1"), queue("q", cpu="0")
     below["spec"]["parent"] = "org"
     large, pods = gang("large", 2)
-    world = Harness(workloads=[large], pods=pods, queues=[org, below])
-    await world.settle()
+    world = await Harness(workloads=[large], pods=pods, queues=[org, below]).settled()
     assert world.annotations(LARGE)[STATE] == "ExceedsCapability"
     world.set_queue({**below, "spec": {**below["spec"], "parent": ""}})
     await world.settle()
@@ -311,8 +301,9 @@ async def test_a_new_workload_of_a_name_has_not_been_bypassed_as_the_former_was(
     """As after a restart, which remembers nothing of the former one either."""
     first, group = running("runs", 2)
     large, pods = gang("large", 3, created="2026-11-21T10:00:00Z")
-    world = harness(first, (large, pods), gang("small", 1, created="2026-11-21T11:00:00Z"), groups=[group])
-    await world.settle()
+    world = await harness(
+        first, (large, pods), gang("small", 1, created="2026-11-21T11:00:00Z"), groups=[group]
+    ).settled()
     assert PASSED_SINCE in world.annotations(LARGE)
     large["metadata"]["uid"] = "uid-new"
     for pod in pods:
@@ -337,11 +328,10 @@ async def test_of_others_gangs_only_those_that_volcano_evicts_are_left_out(
     cluster, pods = gang("large", 3, labels={"ray.io/priority-class-name": "middle"})
     for pod in pods:
         pod["spec"]["preemptionPolicy"] = policy
-    world = harness(
+    world = await harness(
         (cluster, pods),
         groups=[other],
         classes=[priority_class("high", 100), priority_class("middle", 10), priority_class("low", 1)],
         annotations={"preemption": "lower-priority"},
-    )
-    await world.settle()
+    ).settled()
     assert world.annotations(LARGE)[STATE] == state

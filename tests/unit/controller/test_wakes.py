@@ -56,8 +56,7 @@ async def test_the_pod_group_of_open_pods_without_a_node_is_touched() -> None:
 
 
 async def test_one_replacement_without_a_node_is_enough() -> None:
-    world = world_of()
-    await world.settle()
+    world = await world_of().settled()
     place(world)
     first = next(iter(world.client.pods.values()))
     del first["spec"]["nodeName"]
@@ -66,8 +65,7 @@ async def test_one_replacement_without_a_node_is_enough() -> None:
 
 
 async def test_with_nodes_for_all_there_is_nothing_to_ask_for() -> None:
-    world = world_of()
-    await world.settle()
+    world = await world_of().settled()
     place(world)
     assert await touches(world) == []
 
@@ -82,8 +80,7 @@ async def test_nobody_is_asked_in_vain(product: type[Harness], cpu: str) -> None
 
 
 async def test_a_refused_touch_is_said_and_hinders_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    world = world_of()
-    await world.settle()
+    world = await world_of().settled()
     world.client.fails = {"annotate": [ApiError(403, "Forbidden", "no")] * 99}
     assert len(await touches(world)) == 23
     said = [record.getMessage() for record in caplog.records if getattr(record, "event", "") == "wake.failed"]
@@ -91,6 +88,5 @@ async def test_a_refused_touch_is_said_and_hinders_nothing(caplog: pytest.LogCap
 
 
 async def test_a_gang_without_nodes_is_looked_at_once_more_only_after_a_touch(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = world_of()
-    await world.settle()
+    world = await world_of().settled()
     assert await touches_and_looks(world, KEY, monkeypatch) == {(0, 1), (1, 2)}

@@ -78,8 +78,9 @@ def of_wave(name: str, role: str, of: str = "set", **rest: Any) -> JSON:  # noqa
 
 async def test_a_jobset_whose_first_wave_is_over_starts_as_a_gang_of_what_is_left() -> None:
     """Its first wave ran without muster, or before it was suspended, and does not come again."""
-    harness = Harness(pods=[of_wave("then-0", "then")], workloads=[waves(first=1)], queues=[queue(cpu="2")])
-    await harness.settle()
+    harness = await Harness(
+        pods=[of_wave("then-0", "then")], workloads=[waves(first=1)], queues=[queue(cpu="2")]
+    ).settled()
     assert harness.client.groups["set"]["spec"]["minTaskMember"] == {"then": 2}
     assert harness.open_pods() == [], "a part of it was started"
     harness.client.pods["then-1"] = of_wave("then-1", "then")
@@ -89,8 +90,7 @@ async def test_a_jobset_whose_first_wave_is_over_starts_as_a_gang_of_what_is_lef
 
 async def test_an_admitted_jobset_stays_what_it_was_admitted_as_when_its_first_wave_is_over() -> None:
     """It may start again from there, after a failure, and its place is kept."""
-    harness = Harness(pods=[of_wave("first", "first")], workloads=[waves()], queues=[queue(cpu="4")])
-    await harness.settle()
+    harness = await Harness(pods=[of_wave("first", "first")], workloads=[waves()], queues=[queue(cpu="4")]).settled()
     before = harness.client.groups["set"]["spec"]
     harness.client.pods = {name: of_wave(name, "then") for name in ("then-0", "then-1")}
     workload_store(harness.cluster, JOB_SET).apply("modified", made(JobSet, waves(first=1)))
@@ -110,8 +110,7 @@ async def test_a_jobset_resumed_in_the_middle_that_restarts_queues_again_as_a_wh
         last, start = one["spec"]["replicatedJobs"]
         last["dependsOn"] = [{**start.pop("dependsOn")[0], "name": "then"}]
         one["spec"]["replicatedJobs"] = [start, last]
-    harness = Harness(pods=[of_wave("f", "first")], workloads=[resumed], queues=[queue(cpu="2")])
-    await harness.settle()
+    harness = await Harness(pods=[of_wave("f", "first")], workloads=[resumed], queues=[queue(cpu="2")]).settled()
     assert harness.open_pods() == ["f"]
     harness.set_workload(jobset)
     await comes(harness, "other", "1")
@@ -152,12 +151,11 @@ def cluster(name: str, cpu: str) -> tuple[JSON, JSON]:
 async def second_wave(cpu: str, *names: str, beside: str = "", **annotations: str) -> Harness:
     """JobSets whose first wave is over, and whose second one has come, in a queue of so many cpu; `beside` runs one."""
     others = [cluster(beside, "1")] if beside else []
-    harness = Harness(
+    harness = await Harness(
         pods=[*(of_wave(f"{name}-first", "first", name) for name in names), *(pod for _, pod in others)],
         workloads=[*(waves(name) for name in names), *(workload for workload, _ in others)],
         queues=[queue(cpu=cpu, annotations={f"muster.dev/{key}": text for key, text in annotations.items()})],
-    )
-    await harness.settle()
+    ).settled()
     for name in (*(f"{name}-first" for name in names), *([beside] if beside else [])):
         assert name in harness.open_pods()
         harness.client.pods[name]["spec"]["nodeName"] = "n"
@@ -182,8 +180,7 @@ async def test_with_coscheduling_too_a_wave_comes_after_one_of_which_no_pod_is_l
         one["metadata"]["labels"][POD_GROUP_LABEL] = "set"
         return one
 
-    harness = OfCoscheduling(pods=[of("first", "first")], workloads=[waves()], queues=[queue(cpu="4")])
-    await harness.settle()
+    harness = await OfCoscheduling(pods=[of("first", "first")], workloads=[waves()], queues=[queue(cpu="4")]).settled()
     assert harness.open_pods() == ["first"]
     harness.client.pods = {name: of(name, "then") for name in ("then-0", "then-1")}
     await harness.catch_up()
@@ -242,8 +239,7 @@ async def test_a_later_wave_leaves_the_room_of_a_lost_pod_of_the_wave_before() -
     jobset["spec"]["replicatedJobs"].append({"name": "serve", "template": then["template"]})
     names = ["first-0", "serve-0", "serve-1", "then-0", "then-1"]
     pods = [of_wave(name, name[:-2]) for name in names]
-    harness = Harness(pods=pods, workloads=[jobset], queues=[queue(cpu="3")])
-    await harness.settle()
+    harness = await Harness(pods=pods, workloads=[jobset], queues=[queue(cpu="3")]).settled()
     assert harness.open_pods() == names[:3]
     harness.client.pods["first-0"]["status"]["phase"] = "Succeeded"
     harness.client.pods["serve-0"]["status"]["phase"] = "Failed"
@@ -377,8 +373,7 @@ async def test_a_place_is_not_given_back_where_jobs_make_the_pods() -> None:
     """A Job counts a pod that is deleted as failed: a queue that is full for long would end it by its backoffLimit."""
     job_set = waves()
     job_set["metadata"]["annotations"] = {REQUEUE_AFTER: "2m"}
-    harness = Harness(pods=[of_wave("first", "first")], workloads=[job_set], queues=[queue(cpu="4")])
-    await harness.settle()
+    harness = await Harness(pods=[of_wave("first", "first")], workloads=[job_set], queues=[queue(cpu="4")]).settled()
     assert harness.open_pods() == ["first"]
     harness.now += 121
     harness.queue.add(GangKey(NAMESPACE, "set"))
