@@ -20,6 +20,7 @@ from controller.reconciler import Reconciler
 from controller.term import Term
 from muster.cluster.cluster import Cluster
 from muster.cluster.nodes import NodeWatch
+from muster.cluster.served import choose_versions
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.concurrency import in_slices
@@ -119,6 +120,7 @@ async def _run(arguments: argparse.Namespace, turns: Turns) -> None:
     own = identity()
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
+        await choose_versions(client, arguments.schedulers.values())
         source = QUEUE_SOURCES[arguments.queue_source]
         cluster = Cluster(
             arguments.namespace_selector,

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 import muster
+from muster.cluster.served import choose_versions
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.model.findings import Severity, Validation, read_validation
@@ -162,6 +163,7 @@ async def _run(arguments: argparse.Namespace, validation: Validation, turns: Tur
     )
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
+        await choose_versions(client, defaults.schedulers.values())
         cache = ClusterCache(client, defaults, arguments.timeout * _READ_SHARE)
         try:
             certificates = certificate_source(arguments, client, own)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from muster.cli.parsing import InputError
 from muster.cli.settings import Settings, read_settings
 from muster.cli.ui import CommandError
+from muster.cluster.served import choose_versions
 from muster.gangs.start_errors import StartError, StartErrors
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
@@ -60,7 +61,9 @@ async def opened(
     async with await _client(arguments) as client:
         path = CONFIG_MAPS.path(_PUBLIC, _SETTINGS) if arguments.values is None else _VERSION
         answer = await first_answer(client, arguments.connect_timeout, path)
-        yield client, arguments.values or await find_settings(client, assumed, answer)
+        settings = arguments.values or await find_settings(client, assumed, answer)
+        await choose_versions(client, settings.defaults.schedulers.values())
+        yield client, settings
 
 
 async def _client(arguments: argparse.Namespace) -> Client:

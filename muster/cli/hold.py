@@ -18,6 +18,7 @@ from muster.cli.explain.subjects import made_by
 from muster.cli.names import ObjectName, UnknownSubjectError, kinds_of, parse_names, pod_groups_meant, queues_meant
 from muster.cli.ui import as_long_as_read, print_data
 from muster.cluster.owners import asks_to_wait
+from muster.cluster.served import choose_versions
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
@@ -26,6 +27,7 @@ from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference,
 from muster.model.pods import Pod
 from muster.model.resource import Resource
 from muster.model.texts import printable
+from muster.schedulers import SCHEDULERS
 from muster.workloads import PLAIN_POD, WATCHED_KINDS, kind_of_owner, owner_of
 
 _NOT_ALL = 1
@@ -88,6 +90,9 @@ async def _change(
     async with connected(arguments) as client:
         client.on_warning(lambda text: print(f"Warning: {printable(text)}", file=sys.stderr))
         namespace = arguments.namespace or client.namespace
+        if any(pod_groups_meant(named.kind) for named, _ in wanted):
+            await choose_versions(client, SCHEDULERS.values())
+            wanted = [(named, _resources(named.kind)) for named, _ in wanted]
         # Before anything is changed: a bad name later on would hide what was changed.
         for named, resources in wanted:
             for resource in resources:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from muster.cli.ui import CommandError
@@ -52,12 +52,13 @@ def pod_groups_meant(word: str) -> list[Resource]:
 
     A user need not know which scheduler places gangs in the cluster.
     """
-    kinds = [scheduler.resource for scheduler in SCHEDULERS.values()]
-    return kinds if word in _POD_GROUP else [kind for kind in kinds if word in _full_names(kind)]
+    schedulers = SCHEDULERS.values()
+    return [one.resource for one in schedulers if word in _POD_GROUP or word in _full_names(one.resource, one.versions)]
 
 
-def _full_names(kind: Resource) -> set[str]:
-    words, groups = (kind.kind.lower(), kind.plural), (kind.group, f"{kind.version}.{kind.group}")
+def _full_names(kind: Resource, versions: Iterable[str] = ()) -> set[str]:
+    words = (kind.kind.lower(), kind.plural)
+    groups = (kind.group, *(f"{version}.{kind.group}" for version in (kind.version, *versions)))
     return {f"{word}.{group}" for word in words for group in groups}
 
 

@@ -336,7 +336,7 @@ def of_its_scheduler(intent: Intent, snapshot: GangSnapshot, defaults: Defaults)
     if scheduler.counts_living and any(
         member.gated and not scheduler.bound_to(member.pod) for member in snapshot.members
     ):
-        problem = "the apiserver dropped it: it needs the feature gate GenericWorkload and scheduling.k8s.io/v1beta1"
+        problem = f"the apiserver dropped it: it needs the feature gate GenericWorkload and {scheduler.api_version}"
         raise InvalidObjectError("spec.schedulingGroup", problem)
     return intent
 

@@ -16,6 +16,7 @@ from typing import Any
 import muster
 from muster.admitters import Admitter, listed
 from muster.kube.config import ConfigError
+from muster.kube.errors import ApiError
 from muster.model.modes import GateMode
 from muster.process.event_loop import Turns, run_measured
 from muster.process.logs import FORMATS, LEVELS
@@ -138,14 +139,14 @@ def _freeze_survivors(phase: str, _: dict[str, int]) -> None:
 
 
 def run(name: str, process: Callable[[Turns], Coroutine[Any, Any, None]]) -> None:
-    """Run a process to its end; without a usable configuration it exits with one clear line.
+    """Run a process to its end; without a usable configuration, or an answer to it, it exits with one clear line.
 
     `process` gets the turns of its event loop.
     """
     tune_gc()
     try:
         run_measured(process)
-    except ConfigError as error:
+    except (ApiError, ConfigError) as error:
         sys.exit(f"{name}: {error}")
 
 

@@ -64,5 +64,6 @@ def gang_name(group: PodGroup) -> str:
 
 def spec_of(manifest: Mapping[str, Any]) -> PodGroupSpec:
     """Return the specification of any scheduler's PodGroup, in Volcano's terms."""
-    (scheduler,) = (one for one in _USUAL.values() if one.api_version == manifest["apiVersion"])
+    group = manifest["apiVersion"].partition("/")[0]
+    (scheduler,) = (one for one in _USUAL.values() if one.group == group)
     return convert(manifest, scheduler.pod_groups).spec

@@ -1,4 +1,4 @@
-"""kube-scheduler of Kubernetes 1.37 on: PodGroup `scheduling.k8s.io/v1beta1`; a field of its spec binds a pod to it.
+"""kube-scheduler of Kubernetes 1.37 on: PodGroup of `scheduling.k8s.io`; a field of its spec binds a pod to it.
 
 A pod gets `spec.schedulingGroup` at its creation or never, and one gated member holds up its whole group: so no pod
 beyond the minimum belongs to it. docs/design-notes.md has the observations.
@@ -55,7 +55,8 @@ class Kubernetes(GangScheduler):
     product = "kubernetes"
     usual_name = "default-scheduler"
     group = "scheduling.k8s.io"
-    version = "v1beta1"
+    versions = ("v1", "v1beta1")
+    version = versions[-1]
     pod_groups = _PodGroup
     counts_living = True
     relaxed_patch: ClassVar[dict[str, Any]] = {"schedulingPolicy": {"gang": {"minCount": 1}}}

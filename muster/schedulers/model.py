@@ -65,7 +65,9 @@ class GangScheduler(ABC):
     group: ClassVar[str]
     """The API group of its PodGroup."""
     version: ClassVar[str]
-    """The version of the API in which muster writes its PodGroup."""
+    """The version of the API in which muster reads and writes its PodGroup."""
+    versions: ClassVar[tuple[str, ...]] = ()
+    """The versions in which its PodGroup is the same, the preferred one first; without any there is `version` alone."""
     pod_groups: ClassVar[type[PodGroup]] = PodGroup
     """The type as which its PodGroups are decoded, always in Volcano's terms."""
     runs: ClassVar[bool] = True

@@ -136,9 +136,9 @@ def _makers() -> list[dict[str, str]]:
     return [{"name": maker.lower(), "label": label} for label, maker in MAKERS.items()]
 
 
-def _schedulers() -> dict[str, dict[str, str]]:
+def _schedulers() -> dict[str, dict[str, Any]]:
     return {
-        product: {"group": one.group, "version": one.version, "name": one.usual_name}
+        product: {"group": one.group, "versions": [*(one.versions or [one.version])], "name": one.usual_name}
         for product, one in PRODUCTS.items()
         if one.runs
     }

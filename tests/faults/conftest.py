@@ -9,7 +9,7 @@ from hack.testbed.api import Api
 from muster.model.resource import NAMESPACES
 from tests.support.cluster.verbs import own_name
 from tests.support.faults.apiserver import FaultyApiserver
-from tests.support.faults.things import THINGS, Things, definition, watched_from_now_on
+from tests.support.faults.things import THINGS, Things, crd, watched_from_now_on
 from tests.support.manifests.members import DEFINITIONS
 
 
@@ -43,7 +43,7 @@ def things(cluster: Testbed, calls: Api, request: pytest.FixtureRequest) -> Iter
     """A namespace of the test's own, in an apiserver that serves Things."""
     del cluster
     if calls("GET", f"{DEFINITIONS}/{THINGS.full_name}").status == 404:
-        calls.done("POST", DEFINITIONS, definition())
+        calls.done("POST", DEFINITIONS, crd(THINGS))
     wait_for("Things to be served", lambda: watched_from_now_on(calls))
     name = own_name(request.node.name.removeprefix("test_"))
     # No ServiceAccount is waited for: what makes them may still be looking for its apiserver.

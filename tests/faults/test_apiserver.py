@@ -23,7 +23,7 @@ from muster.kube.errors import ApiError
 from tests.support.cluster import grants
 from tests.support.faults.apiserver import FaultyApiserver, eventually, reset
 from tests.support.faults.loop_clock import LoopClock
-from tests.support.faults.things import THINGS, Things, definition, through, watched_from_now_on, watching
+from tests.support.faults.things import THINGS, Things, crd, through, watched_from_now_on, watching
 
 _CRD = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{THINGS.full_name}"
 _FLOW = "/apis/flowcontrol.apiserver.k8s.io/v1"
@@ -184,7 +184,7 @@ def _install(things: Things) -> None:
 
     def installed() -> bool:
         # While the old one still goes, its name is taken.
-        calls("POST", _CRD.rpartition("/")[0], definition())
+        calls("POST", _CRD.rpartition("/")[0], crd(THINGS))
         return calls("GET", f"{_CRD}").body.get("metadata", {}).get("deletionTimestamp") is None
 
     wait_for("the CRD", installed)

@@ -19,6 +19,7 @@ from muster.cli.connecting import PATIENCE
 from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.sight import GangProbe, Sight
 from muster.cli.ui import lasting, listed
+from muster.cluster.served import choose_versions
 from muster.kube.client import Client
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.objects import InvalidObjectError, decode
@@ -48,6 +49,7 @@ async def probe_all(
 ) -> tuple[GangProbe | Unseen, ...]:
     """Probe each of these schedulers that has PodGroups of Kubernetes' own, one after the other."""
     native = [one for one in schedulers.values() if one.product == "kubernetes"]
+    await choose_versions(client, native)
     return tuple([await _Probe(client, one, namespace, image).run() for one in native])
 
 

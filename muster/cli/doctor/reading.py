@@ -23,6 +23,7 @@ from muster.cli.doctor.installed import (
 from muster.cli.doctor.operators import is_kueue
 from muster.cli.doctor.sight import DryRun, GroupSeen, Sight
 from muster.cli.doctor.webhooks import POD, answer_of
+from muster.cluster.served import choose_versions
 from muster.kube.client import Client
 from muster.kube.concurrency import burst
 from muster.kube.errors import ApiError, Unreachable
@@ -227,6 +228,9 @@ async def _members(client: Client, schedulers: Mapping[str, GangScheduler]) -> t
 
 async def _groups(client: Client, schedulers: Mapping[str, GangScheduler]) -> tuple[GroupSeen, ...] | Unseen:
     found: list[GroupSeen] = []
+    chosen = await _seen(choose_versions(client, schedulers.values()), "get", "/apis", None)
+    if isinstance(chosen, Unseen):
+        return chosen
     for scheduler in schedulers.values():
         groups = await _listed(client, scheduler.resource, scheduler.pod_groups)
         if isinstance(groups, Unseen):

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from muster.cli.ui import print_line
+from muster.cluster.served import choose_versions
 from muster.kube.client import Client
 from muster.kube.concurrency import burst
 from muster.kube.errors import ApiError
@@ -78,6 +79,7 @@ class _Repair:
             return True
         lists = partial(list_objects, namespace=self.namespace) if self.namespace else list_objects
         try:
+            await choose_versions(self.client, [scheduler])
             listed = await lists(self.client, scheduler.resource, scheduler.pod_groups)
         except ApiError as error:
             self._fail(f"cannot list PodGroups: {error}; pods keep waiting that lack theirs, or a part of their gang")

@@ -12,7 +12,7 @@ import json
 import socket
 import ssl
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,13 +48,14 @@ class FaultyApiserver:
     """Queues of answers by kind: LIST, WATCH, or the HTTP method.
 
     `requests` has everything that came, `statuses` what the real apiserver said to what was passed on, with the header
-    Date of `date` where there is one.
+    Date of `date` where there is one. An API GROUP/VERSION in `renamed` is another one at the real apiserver.
     """
 
     url: str = ""
     requests: list[Request] = field(default_factory=list)
     statuses: list[int] = field(default_factory=list)
     date: Callable[[], str] | None = None
+    renamed: dict[str, str] = field(default_factory=dict)
     _answers: dict[str, deque[Answer]] = field(default_factory=lambda: defaultdict(deque))
     _closing: asyncio.Event = field(default_factory=asyncio.Event)
     _upstream: aiohttp.ClientSession | None = None
@@ -73,11 +74,12 @@ class FaultyApiserver:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             assert self._upstream is not None, "there is no real apiserver behind"
-            url = URL(f"{self._behind}{request.raw_path}", encoded=True)
+            path = self._there(request.raw_path.encode()).decode()
+            url = URL(f"{self._behind}{path}", encoded=True)
             headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
             # aiohttp would ask for gzip by itself, which the apiserver gives what is larger than 128 KiB.
             headers["Accept-Encoding"] = "identity"
-            data = await request.read()
+            data = self._there(await request.read())
             try:
                 async with self._upstream.request(
                     request.method, url, headers=headers, data=data or None, allow_redirects=False
@@ -90,7 +92,7 @@ class FaultyApiserver:
                         given["Date"] = self.date()
                     response = web.StreamResponse(status=real.status, headers=given)
                     await response.prepare(request)
-                    whole = real.content.iter_any()
+                    whole = self._here(real.content) if self.renamed else real.content.iter_any()
                     async for part in body(whole) if real.ok else whole:
                         await response.write(part)
                     return response
@@ -99,6 +101,18 @@ class FaultyApiserver:
                 return web.Response()
 
         return answer
+
+    def _there(self, text: bytes) -> bytes:
+        for ours, theirs in self.renamed.items():
+            text = text.replace(ours.encode(), theirs.encode())
+        return text
+
+    async def _here(self, content: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        async for line in content:
+            text = line
+            for ours, theirs in self.renamed.items():
+                text = text.replace(theirs.encode(), ours.encode())
+            yield text
 
     def drop(self) -> None:
         """Cut every connection that is being served."""

@@ -33,18 +33,18 @@ class Thing(LocalObject, frozen=True):
     spec: ThingSpec = ThingSpec()
 
 
-def definition() -> dict[str, Any]:
-    """Give the CRD of Things."""
+def crd(resource: Resource) -> dict[str, Any]:
+    """Give the CRD of a kind of which every field is kept."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    version = {"name": THINGS.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    version = {"name": resource.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": THINGS.full_name},
+        "metadata": {"name": resource.full_name},
         "spec": {
-            "group": THINGS.group,
+            "group": resource.group,
             "scope": "Namespaced",
-            "names": {"plural": THINGS.plural, "singular": "thing", "kind": THINGS.kind},
+            "names": {"plural": resource.plural, "singular": resource.kind.lower(), "kind": resource.kind},
             "versions": [version],
         },
     }
