@@ -69,10 +69,3 @@ def test_what_is_said_of_a_disaster_is_shown_by_a_test(path: str, name: str) -> 
 def test_every_disaster_has_its_tests() -> None:
     assert sorted(SHOWN) == sorted(_DISASTERS)
     assert [what for what, tests in SHOWN.items() if not tests] == []
-
-
-def test_every_alert_has_its_heading() -> None:
-    """Its anchor, which the alert's `runbook_url` ends with, is its name in lower case."""
-    rules = (CHECKOUT / "charts/muster/files/alerts.yaml").read_text()
-    headings = re.findall(r"^### (Muster\w+)$", _RUNBOOK, re.MULTILINE)
-    assert headings == re.findall(r"^- alert: (\w+)$", rules, re.MULTILINE)
