@@ -8,15 +8,17 @@ everything done.
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from hack.testbed.debian import Debian
 from hack.testbed.errors import TestbedError, log_tail
 from hack.testbed.modules import family_dir
+from hack.testbed.pace import COMPILED, Pace
 from hack.testbed.part import Part
 from hack.testbed.paths import cache_root, digest_of, locked, write_atomically
 from hack.testbed.toolchain import Go, find_go
@@ -101,35 +103,54 @@ def _asset(assets: Path, part: Part) -> Path:
 def _build_all(parts: list[Part], go: Go, progress: Callable[[str], None]) -> None:
     go.ensure(progress)
     _check_disk(go)
-    for number, part in enumerate(parts, 1):
-        _build(part, go, f"{part.name} ({number} of {len(parts)})", progress)
-
-
-def _build(part: Part, go: Go, title: str, progress: Callable[[str], None]) -> None:
-    binary = binary_path(part, go)
-    binary.parent.mkdir(parents=True, exist_ok=True)
-    _record(binary).unlink(missing_ok=True)
-    partial = binary.with_name(f".{binary.name}.{os.getpid()}")
-    log = cache_root() / "logs" / f"build-{part.name}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    progress(f"compiling {title}")
-    started = time.monotonic()
-    argv = [str(go.command), "build", "-trimpath", "-ldflags", part.ldflags, "-o", str(partial), part.package]
+    families: dict[str, dict[str, Part]] = {}
+    for part in parts:
+        families.setdefault(part.family, {})[part.package] = part
+    started, programs = time.monotonic(), sum(len(family) for family in families.values())
+    progress(f"compiling {programs} programs from their released sources, once")
+    pace = Pace(go, {name: list(family) for name, family in families.items()}, progress)
     try:
+        for name, family in families.items():
+            _build(name, family, go, pace)
+    finally:
+        pace.close()
+    progress(f"compiled {programs} programs in {time.monotonic() - started:.0f} s")
+
+
+def _build(name: str, family: Mapping[str, Part], go: Go, pace: Pace) -> None:
+    """Build the programs of one Go module by one command, which links some while it compiles others."""
+    partial = cache_root() / "bin" / f".{name}.{os.getpid()}"
+    log = cache_root() / "logs" / f"build-{name}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    partial.mkdir(parents=True)
+    flags = [f"-ldflags={package}={part.ldflags}" for package, part in family.items()]
+    argv = [str(go.command), "build", "-v", *COMPILED, *flags, "-o", f"{partial}/", *family]
+    try:
+        pace.begin(name)
         with (
             log.open("w") as stream,
             subprocess.Popen(
-                argv, cwd=family_dir(part.family), env=go.environment(), stdout=stream, stderr=subprocess.STDOUT
+                argv, cwd=family_dir(name), env=go.environment(), stdout=stream, stderr=subprocess.STDOUT
             ) as compiler,
         ):
             while (code := _wait(compiler)) is None:
-                progress(f"compiling {title}: {time.monotonic() - started:.0f} s")
+                pace.report(name, log.read_text().splitlines())
         if code:
-            _explain_failure(part, log)
-        finish(partial, binary)
+            _explain_failure(name, log)
+        pace.end(name)
+        for part in family.values():
+            binary = binary_path(part, go)
+            binary.parent.mkdir(parents=True, exist_ok=True)
+            _record(binary).unlink(missing_ok=True)
+            finish(partial / _executable(part), binary)
     finally:
-        partial.unlink(missing_ok=True)
-    progress(f"compiled {title} in {time.monotonic() - started:.0f} s")
+        shutil.rmtree(partial)
+
+
+def _executable(part: Part) -> str:
+    """The name that Go gives a program: the last word of its import path that is no version."""
+    words = [part.family, *part.package.strip(".").split("/")]
+    return next(word for word in reversed(words) if word and not re.fullmatch(r"v\d+", word))
 
 
 def _wait(compiler: subprocess.Popen[bytes]) -> int | None:
@@ -142,10 +163,10 @@ def _wait(compiler: subprocess.Popen[bytes]) -> int | None:
         raise
 
 
-def _explain_failure(part: Part, log: Path) -> None:
+def _explain_failure(family: str, log: Path) -> None:
     if "no space left on device" in log.read_text(errors="replace"):
-        raise TestbedError(f"disk full while compiling {part.name}: free some space and try again; log: {log}")
-    raise TestbedError(f"{part.name} does not compile; {log_tail(log)}")
+        raise TestbedError(f"disk full while compiling {family}: free some space and try again; log: {log}")
+    raise TestbedError(f"{family} does not compile; {log_tail(log)}")
 
 
 def _check_disk(go: Go) -> None:

@@ -15,6 +15,8 @@ _KUBERNETES = KUBERNETES[DEFAULT_KUBERNETES].ldflags
 OF_THE_CHOSEN_VERSION = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
 """The parts whose version a testbed can choose; all others of Kubernetes are those of the default version."""
 
+TOOLS = "tools"
+
 _TABLE = (
     Part(
         name="etcd",
@@ -248,10 +250,10 @@ _TABLE = (
         asset=True,
     ),
     Part(name="helm", family="helm", package="helm.sh/helm/v4/cmd/helm"),
-    # Of the chart: `tests/chart` runs both.
-    Part(name="kubeconform", family="kubeconform", package="github.com/yannh/kubeconform/cmd/kubeconform"),
-    Part(name="cyclonus", family="cyclonus", package="github.com/mattfenwick/cyclonus/cmd/cyclonus"),
-    Part(name="crane", family="registry", package="github.com/google/go-containerregistry/cmd/crane"),
+    # No cluster needs these: `tests/chart` runs the first two, and the last one pushes images.
+    Part(name="kubeconform", addon=TOOLS, family="kubeconform", package="github.com/yannh/kubeconform/cmd/kubeconform"),
+    Part(name="cyclonus", addon=TOOLS, family="cyclonus", package="github.com/mattfenwick/cyclonus/cmd/cyclonus"),
+    Part(name="crane", addon=TOOLS, family="registry", package="github.com/google/go-containerregistry/cmd/crane"),
     # Of releases: what signs them, and a registry to publish them to.
     Part(name="cosign", addon="release", family="cosign", package="github.com/sigstore/cosign/v3/cmd/cosign"),
     Part(

@@ -32,6 +32,8 @@ class Go:
         """Return the environment of every `go` call: no cgo, no other toolchain, no workspace, no VCS stamp."""
         chosen = {name: value for name, value in os.environ.items() if name not in {"GOROOT", "GOFLAGS"}}
         chosen |= {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": "-buildvcs=false"}
+        # The garbage collector would take a quarter of the compiler's time: it works only near this limit.
+        chosen |= {"GOGC": "off", "GOMEMLIMIT": "1536MiB"}
         if self.root is not None:
             chosen["GOROOT"] = str(self.root)
         return chosen
