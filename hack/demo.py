@@ -1,23 +1,26 @@
-"""`make demo`: muster's main job on a real control plane on this machine, told as it happens.
+"""`make demo`: muster's main job on a real control plane on this machine, or on a cluster that is there.
 
-Nothing is staged: every answer shown comes from the real kube-apiserver, scheduler and KubeRay operator, and each step
-waits until the cluster really is in the state that it tells of. SCHEDULER=kubernetes, or coscheduling: without Volcano.
+Nothing is staged: every answer comes from the real kube-apiserver, scheduler and KubeRay operator, and each step waits
+until the cluster is in the state that it shows. `--scheduler kubernetes`, or coscheduling: without Volcano. With
+`--context` the same story runs on the cluster of a kubeconfig, with the scheduler that muster has there.
 """
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from hack.testbed import Testbed, TestbedError
+from hack.demo_context import NAME, Existing, find
+from hack.testbed import PATIENCE, Testbed, TestbedError
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES
 from hack.testbed.muster import gates_of_a_new_pod, install
 from hack.testbed.operators import ray_sample
@@ -39,6 +42,7 @@ class Setting:
     values: Mapping[str, str]
 
 
+_CHECKOUT = Path(__file__).parents[1]
 _WITHOUT_VOLCANO = {"queues.source": "muster"}
 SETTINGS = {
     "volcano": Setting("Volcano", ("volcano",), DEFAULT_KUBERNETES, {}),
@@ -55,48 +59,64 @@ SETTINGS = {
 """Settings by the product that places gangs."""
 
 
-class Story:
-    """The demo on one testbed; `told` collects what the summary repeats."""
+class OwnCluster:
+    """A testbed, on which the demo installs muster."""
 
-    def __init__(self, testbed: Testbed, folder: Path, product: str = "volcano") -> None:
-        self.testbed = testbed
+    command, queue, patience = "kubectl", "", PATIENCE
+
+    def __init__(self, testbed: Testbed, product: str) -> None:
         self.product = product
-        self.groups = PRODUCTS[product]().resource.full_name if product != "volcano" else "podgroups"
-        self.folder = folder
-        self.told: list[str] = []
+        self.gang_queues = product != "volcano"
+        self._testbed = testbed
+        self._values = SETTINGS[product].values
 
-    def run(self) -> None:
-        """Tell the whole story; raises TestbedError when something does not come out as told."""
-        queue, first = self._sample()
-        name = first["metadata"]["name"]
-        second, third = _renamed(first, "test-cluster-1", workers=2), _renamed(first, "test-cluster-2", workers=4)
+    def kubectl(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run the testbed's kubectl."""
+        return self._testbed.kubectl(*args, check=check)
 
+    def ready(self) -> None:
+        """Install muster with helm, and wait until a pod of a gang is held."""
         _say("Install muster with helm. KubeRay runs without its batch-scheduler flag, and stays so.")
-        values = {"image.repository": "muster", "webhook.shutdownDelaySeconds": "0", **SETTINGS[self.product].values}
+        values = {"image.repository": "muster", "webhook.shutdownDelaySeconds": "0", **self._values}
         settings = " ".join(f"--set {name}={value}" for name, value in values.items())
         _command(f"helm install muster charts/muster --namespace muster-system --create-namespace {settings}")
         started = time.monotonic()
-        install(
-            self.testbed,
-            values=values,
-            webhooks=2,
-            controllers=2,
-        ).wait_ready()
-        wait_for("the apiserver to have muster hold a gang's pod", self._holds)
+        install(self._testbed, values=values, webhooks=2, controllers=2).wait_ready()
+        api = self._testbed.api()
+        wait_for("the apiserver to have muster hold a gang's pod", lambda: GATE in gates_of_a_new_pod(api, gang=True))
         print(f"2 webhooks and 2 controllers are ready after {time.monotonic() - started:.1f} s")
+
+
+class Story:
+    """The demo on one cluster; `summary` collects the lines that it repeats at its end."""
+
+    def __init__(self, place: OwnCluster | Existing, folder: Path) -> None:
+        self.place = place
+        self.product = place.product
+        # The short name is clear where the demo knows that there is one kind of PodGroups.
+        short = isinstance(place, OwnCluster) and self.product == "volcano"
+        self.groups = "podgroups" if short else PRODUCTS[self.product]().resource.full_name
+        self.folder = folder
+        self.summary: list[str] = []
+
+    def run(self) -> None:
+        """Run the whole story; raises TestbedError when a step has another outcome."""
+        queue, first, second, third = sample(self.place.queue, gang_queues=self.place.gang_queues)
+        name = first["metadata"]["name"]
+        self.place.ready()
 
         _say("KubeRay's own sample: a queue of 4 cpu and 6Gi, and a cluster of 3 pods in it (3 cpu, 4Gi).")
         self._apply(queue, first)
         self._until(f"{name} to run", lambda: self._running(name))
         self._show("get", "pods")
         self._show("get", self.groups)
-        self._tell(f"{name}: 3 pods in one gang, Running")
+        self.summary.append(f"{name}: 3 pods in one gang, Running")
 
         _say("A cluster that needs 5 cpu can never run in that queue. It is refused at once, with numbers:")
         refusal = self._apply(third, refused=True)
         if "needs cpu 5" not in refusal:
-            raise TestbedError(f"expected a refusal with numbers, kubectl said: {refusal}")
-        self._tell(f"{third['metadata']['name']}: refused at admission")
+            raise TestbedError(f"expected a refusal with numbers, kubectl printed: {refusal}")
+        self.summary.append(f"{third['metadata']['name']}: refused at admission")
 
         _say("A second cluster of 3 cpu fits the queue, but not together with the first: it waits, whole.")
         self._apply(second)
@@ -105,9 +125,9 @@ class Story:
         self._show("get", "pods")
         self._show("get", self.groups)
         print("Why does it wait?")
-        _command(f"kubectl events --for raycluster/{waiting} | grep WaitingForQuota")
+        _command(f"{self.place.command} events --for raycluster/{waiting} | grep WaitingForQuota")
         print("\n".join(line for line in self._events(waiting).splitlines() if "WaitingForQuota" in line))
-        self._tell(f"{waiting}: 3 pods held by their gates; none placed, though one would fit")
+        self.summary.append(f"{waiting}: 3 pods held by their gates; none placed, though one would fit")
 
         _say("The first cluster is deleted. Nothing else is done.")
         self._show("delete", "raycluster", name)
@@ -116,23 +136,14 @@ class Story:
         took = time.monotonic() - started
         self._show("get", "pods")
         self._show("get", self.groups)
-        self._tell(f"{waiting}: Running {took:.0f} s after {name} was deleted")
-
-    def _holds(self) -> bool:
-        return GATE in gates_of_a_new_pod(self.testbed.api(), gang=True)
-
-    def _sample(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        queue, cluster = ray_sample()
-        if self.product != "volcano":
-            queue = gang_queue_of(convert(queue, Queue))
-        return queue, cluster
+        self.summary.append(f"{waiting}: Running {took:.0f} s after {name} was deleted")
 
     def _apply(self, *manifests: dict[str, Any], refused: bool = False) -> str:
         names = "-".join(manifest["metadata"]["name"] for manifest in manifests)
         path = self.folder / f"{names}.yaml"
         path.write_text(yaml.safe_dump_all(manifests, sort_keys=False))
-        _command(f"kubectl apply -f {path.name}")
-        done = self.testbed.kubectl("apply", "-f", str(path), check=not refused)
+        _command(f"{self.place.command} apply -f {path.name}")
+        done = self.place.kubectl("apply", "-f", str(path), check=not refused)
         text = (done.stdout + done.stderr).strip().replace(str(path), path.name)
         print(text)
         if refused and done.returncode == 0:
@@ -140,14 +151,14 @@ class Story:
         return text
 
     def _show(self, *arguments: str) -> None:
-        _command(f"kubectl {' '.join(arguments)}")
-        print(self.testbed.kubectl(*arguments).stdout.strip())
+        _command(f"{self.place.command} {' '.join(arguments)}")
+        print(self.place.kubectl(*arguments).stdout.strip())
 
     def _events(self, cluster: str) -> str:
-        return self.testbed.kubectl("events", "--for", f"raycluster/{cluster}").stdout
+        return self.place.kubectl("events", "--for", f"raycluster/{cluster}").stdout
 
     def _running(self, cluster: str) -> bool:
-        found = self.testbed.kubectl("get", self.groups, "-o", "json", check=False)
+        found = self.place.kubectl("get", self.groups, "-o", "json", check=False)
         groups = json.loads(found.stdout)["items"] if found.returncode == 0 else []
         return any(self._is_of(group, f"ray-{cluster}-pg") and self._runs(group) for group in groups)
 
@@ -161,35 +172,67 @@ class Story:
         return bool(group["metadata"]["annotations"].get(STATE) == GangState.RUNNING)
 
     def _until(self, what: str, condition: Callable[[], bool]) -> None:
-        print(f"(waiting for {what})")
-        wait_for(what, condition)
+        print(f"(waiting for {what})", flush=True)
+        wait_for(what, condition, self.place.patience)
 
-    def _tell(self, line: str) -> None:
-        self.told.append(line)
+
+def sample(name: str = "", *, gang_queues: bool) -> tuple[dict[str, Any], ...]:
+    """KubeRay's sample, a Queue and a RayCluster, and two more clusters: as large, and too large for the queue.
+
+    `name` is another name for the queue.
+    """
+    queue, first = ray_sample()
+    if name:
+        first = json.loads(json.dumps(first).replace(f'"{queue["metadata"]["name"]}"', f'"{name}"'))
+        queue = {**queue, "metadata": {"name": name}}
+    if gang_queues:
+        queue = gang_queue_of(convert(queue, Queue))
+    return queue, first, _renamed(first, "test-cluster-1", workers=2), _renamed(first, "test-cluster-2", workers=4)
+
+
+def plan(folder: Path, manifests: Iterable[dict[str, Any]], *options: str) -> None:
+    """Show muster's answer to the manifests. Raises TestbedError when that is no refusal with numbers."""
+    (folder / "demo.yaml").write_text(yaml.safe_dump_all(manifests, sort_keys=False))
+    words = ["plan", *options, "-f", "demo.yaml"]
+    _command(f"muster {' '.join(words)}")
+    argv = [sys.executable, "-m", "muster.cli", *words]
+    environment = os.environ | {"PYTHONPATH": str(_CHECKOUT)}
+    done = subprocess.run(argv, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    print(f"{done.stdout}{done.stderr}".strip(), flush=True)
+    if "needs cpu 5" not in done.stdout:
+        raise TestbedError(f"muster plan ended with {done.returncode}, without a refusal with numbers")
 
 
 def main() -> None:
-    """Run the demo; exits 1 with one line when it does not come out as told."""
+    """Run the demo; exits 1 with one line when it has another outcome."""
     parser = argparse.ArgumentParser(prog="python -m hack.demo", description=__doc__)
-    parser.add_argument("--keep", action="store_true", help="leave everything running, and say how to talk to it")
-    parser.add_argument("--scheduler", choices=list(SETTINGS), default="volcano", help="what places the gangs")
+    parser.add_argument("--keep", action="store_true", help="leave everything running, and print how to reach it")
+    place = parser.add_mutually_exclusive_group()
+    place.add_argument("--scheduler", choices=list(SETTINGS), default="volcano", help="what places the gangs")
+    place.add_argument("--context", help="run on the cluster of this context of the kubeconfig")
     arguments = parser.parse_args()
     begun = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="muster-demo-") as folder:
-            _demo(Path(folder), begun, arguments.scheduler, keep=arguments.keep)
+            if arguments.context:
+                _on_cluster(Path(folder), begun, arguments.context, keep=arguments.keep)
+            else:
+                _demo(Path(folder), begun, arguments.scheduler, keep=arguments.keep)
     except (TestbedError, subprocess.SubprocessError) as error:
         sys.exit(f"demo: {error}")
 
 
 def _demo(folder: Path, begun: float, product: str, *, keep: bool) -> None:
     setting = SETTINGS[product]
+    _say("muster's answer to the demo's files, by the rules of its webhook. It needs no cluster:")
+    queue, first, _, third = sample(gang_queues=product != "volcano")
+    plan(folder, (queue, first, third))
     _say(f"Start a real control plane: etcd, kube-apiserver, {setting.title}, KubeRay, kwok nodes; no containers.")
     parts = [*setting.addons, "kuberay"]
-    testbed = Testbed.start(parts=parts, kubernetes=setting.kubernetes, detached=keep, progress=print)
+    testbed = Testbed.start(parts=parts, kubernetes=setting.kubernetes, detached=keep, progress=_print)
     finished = False
     try:
-        story = Story(testbed, folder, product)
+        story = Story(OwnCluster(testbed, product), folder)
         story.run()
         finished = True
     finally:
@@ -197,20 +240,41 @@ def _demo(folder: Path, begun: float, product: str, *, keep: bool) -> None:
             _say("Clean up.")
             testbed.stop()
             print("every process is stopped")
-    print()
-    print(f"Summary, after {time.monotonic() - begun:.0f} s:")
-    for line in story.told:
-        print(f"  - {line}")
+    _summarize(story, begun)
     if keep:
-        print()
-        for line in _how_to_talk(testbed):
-            print(line)
+        print("", *_how_to_talk(testbed), sep="\n")
+
+
+def _on_cluster(folder: Path, begun: float, context: str, *, keep: bool) -> None:
+    cluster = find(context)
+    _say(f"muster's answer to the demo's files, by the settings of the cluster of context {context}:")
+    queue, first, _, third = sample(NAME, gang_queues=cluster.gang_queues)
+    plan(folder, (queue, first, third), "--cluster", "--context", context, "--namespace", NAME)
+    story = Story(cluster, folder)
+    finished = False
+    try:
+        story.run()
+        finished = True
+    finally:
+        if not (keep and finished):
+            _say("Clean up.")
+            cluster.clean_up()
+    _summarize(story, begun)
+    if keep:
+        print(f"\nNamespace and queue {NAME} are still there. To remove them:")
+        print("\n".join(f"  {command}" for command in cluster.removal()))
+
+
+def _summarize(story: Story, begun: float) -> None:
+    print(f"\nSummary, after {time.monotonic() - begun:.0f} s:")
+    for line in story.summary:
+        print(f"  - {line}")
 
 
 def _how_to_talk(testbed: Testbed) -> Iterator[str]:
     yield "It is still running. To talk to it:"
     yield f"  .venv/bin/python -m hack.testbed kubectl --state {testbed.state} get pods"
-    yield f"  eval $(.venv/bin/python -m hack.testbed env --state {testbed.state})"
+    yield f'  eval "$(.venv/bin/python -m hack.testbed env --state {testbed.state})"'
     yield "To end it:"
     yield f"  .venv/bin/python -m hack.testbed down --state {testbed.state}"
 
@@ -225,6 +289,10 @@ def _renamed(cluster: dict[str, Any], name: str, *, workers: int) -> dict[str, A
 
 def _say(text: str) -> None:
     print(f"\n=== {text}", flush=True)
+
+
+def _print(text: str) -> None:
+    print(text, flush=True)
 
 
 def _command(text: str) -> None:

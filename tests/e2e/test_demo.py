@@ -1,5 +1,6 @@
-"""`make demo`, as it is, beside another testbed: it tells its whole story, as the picture in README.md, and ends."""
+"""`make demo`, beside another testbed or on a cluster that is there: the whole story, as in README.md's picture."""
 
+import os
 import re
 import subprocess
 import sys
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hack.testbed import PATIENCE
+from hack.testbed import PATIENCE, Testbed
 from hack.testbed.process import marked
 from hack.tour import DRAWING
 from hack.tour import read as recording
@@ -42,15 +43,60 @@ def test_the_demo_tells_the_same_story_without_volcano(scheduler: str) -> None:
     assert "needs cpu 5" in said
 
 
+@pytest.mark.usefixtures("muster")
+def test_the_demo_runs_on_a_cluster_that_is_there_and_leaves_nothing(testbed: Testbed) -> None:
+    """In a namespace and a queue of its own, with the scheduler and the queues that muster has there."""
+    done = _demo_on(testbed)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert _summary(done.stdout) == _STORY
+    assert 'gang "ray-test-cluster-2-pg" needs cpu 5, queue "muster-demo" has capability cpu 4' in " ".join(
+        done.stdout.split()
+    )
+    for kind in ("namespace", "queues.scheduling.volcano.sh"):
+        assert not testbed.kubectl("get", kind, "muster-demo", "--ignore-not-found").stdout
+
+
+def test_what_a_cluster_lacks_is_named_and_nothing_is_made(bare: Testbed) -> None:
+    done = _demo_on(bare)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "demo: the demo cannot run on the cluster of context testbed:\n"
+        "  - muster is missing; with an image of yours: helm install muster charts/muster --namespace muster-system "
+        "--create-namespace --set image.repository=REGISTRY/muster\n"
+    )
+    assert not bare.kubectl("get", "namespace", "muster-demo", "--ignore-not-found").stdout
+
+
+def test_a_context_that_is_not_there_is_named(testbed: Testbed) -> None:
+    done = _demo_on(testbed, "kind-none")
+    assert done.returncode == 1
+    assert re.fullmatch(r"demo: the cluster of context kind-none does not answer: .*kind-none.*\n", done.stderr)
+
+
+_STORY = ["test-cluster-0", "test-cluster-2", "test-cluster-1", "test-cluster-1"]
+
+
+def _summary(printed: str) -> list[str]:
+    """The clusters of which the lines of the summary are."""
+    lines = printed.partition("Summary, ")[2].splitlines()[1:]
+    return [line.partition(":")[0].strip(" -") for line in lines]
+
+
+def _demo_on(testbed: Testbed, context: str = "testbed") -> subprocess.CompletedProcess[str]:
+    """Run the demo on a testbed that is there, by its kubeconfig."""
+    argv = [sys.executable, "-m", "hack.demo", "--context", context]
+    environment = os.environ | testbed.environment()
+    return subprocess.run(
+        argv, cwd=_CHECKOUT, env=environment, capture_output=True, text=True, check=False, timeout=5 * PATIENCE
+    )
+
+
 def _ended_demo(*options: str) -> str:
-    """Run the demo to its end, and return what it said: its whole story, of which nothing is left running."""
+    """Run the demo to its end, and return its output: the whole story. Nothing is left running."""
     argv = [sys.executable, "-m", "hack.demo", *options]
     done = subprocess.run(argv, cwd=_CHECKOUT, capture_output=True, text=True, check=False, timeout=5 * PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
-    summary = done.stdout.partition("Summary, ")[2].splitlines()[1:]
-    assert [line.partition(":")[0].strip(" -") for line in summary] == [
-        *("test-cluster-0", "test-cluster-2", "test-cluster-1", "test-cluster-1")
-    ]
+    assert _summary(done.stdout) == _STORY
     (state,) = re.findall(r"^starting at \S+, state in (.*)$", done.stdout, re.MULTILINE)
     assert marked(Path(state)) == []
     return done.stdout
