@@ -11,26 +11,26 @@ unexport PYTHONDONTWRITEBYTECODE
 NODE := $(if $(MUSTER_WITHOUT_NODE),,$(COMMA)node)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup image cli-wheel demo check test test-all lint hooks test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed test-versions build build-all build-backends login push publish verify keep-release fuzz mutate audit-dependencies docs lock clean
+.PHONY: help setup image cli-wheel demo check test test-all lint hooks test-unit test-image test-apiserver test-faults test-e2e test-conformance test-node test-testbed test-versions build build-all build-backends login push publish verify keep-release fuzz mutate audit-dependencies docs lock clean clean-cache
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-18s %s\n", $$1, $$2}'
 
 $(STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "muster needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@echo "== setting up $(VENV) (about half a minute when nothing is cached)"
+	@echo "== setting up $(VENV): about a minute of processor time, more on a busy machine or a slow network"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/pip install --disable-pip-version-check --progress-bar off --quiet --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m hack.pip requirements/dev.txt
 	@$(BIN)/pip install --disable-pip-version-check --progress-bar off --quiet --no-deps --no-build-isolation --editable .
 	@rm -f $(VENV)/.installed-* && touch $@
 
 setup: $(STAMP) ## Make the virtual environment
 
-build: setup ## Build the programs of the testbed's usual parts (a quarter of an hour when nothing is cached)
+build: setup ## Build the programs of the testbed's usual parts (minutes when nothing is cached; it prints how many)
 	@$(BIN)/python -m hack.testbed build
 
 build-all: setup ## Build the programs of all its parts, which `make test` needs
-	@$(BIN)/python -m hack.testbed build --with volcano,volcano-webhooks,kuberay,training,mpi,jobset,trainer$(NODE)
+	@$(BIN)/python -m hack.testbed build --with volcano,volcano-webhooks,kuberay,training,mpi,jobset,trainer,tools$(NODE)
 
 build-backends: setup ## Build the schedulers and admitters beside Volcano and muster's ledger, which `make test-all` needs
 	@$(BIN)/python -m hack.testbed build --with coscheduling,kueue,release
@@ -62,8 +62,9 @@ keep-release: setup ## Keep this version's chart and wheel in tests/releases, fo
 cli-wheel: setup ## Build a wheel of the command line alone into dist/
 	@cd hack/cli && ../../$(BIN)/python -m hatchling build -t wheel -d ../../dist
 
+# CONTEXT=NAME runs it on the cluster of a kubeconfig's context, with KubeRay, muster and a gang scheduler there.
 demo: setup ## Run the main job on a real local control plane; KEEP=1 leaves it running, SCHEDULER=kubernetes needs no Volcano
-	@$(BIN)/python -m hack.demo $(if $(KEEP),--keep) $(if $(SCHEDULER),--scheduler $(SCHEDULER))
+	@$(BIN)/python -m hack.demo $(if $(KEEP),--keep) $(if $(SCHEDULER),--scheduler $(SCHEDULER)) $(if $(CONTEXT),--context $(CONTEXT))
 
 check: lint ## Lint, units, the chart and the documents: no root, no control plane
 	@echo "== units, chart, documents"
@@ -116,17 +117,17 @@ fuzz: setup ## Ask the webhook anything for ten minutes (SECONDS=60: for one), a
 
 audit-dependencies: setup ## Look the locked requirements up among known vulnerabilities: PyPI's list, or SERVICE=osv
 	@test -x $(VENV)/audit/bin/python || $(PYTHON) -m venv $(VENV)/audit
-	@$(VENV)/audit/bin/pip install --disable-pip-version-check --progress-bar off --quiet --require-hashes -r requirements/audit.txt
+	@$(VENV)/audit/bin/python -m hack.pip requirements/audit.txt
 	@$(BIN)/python -m hack.audit --program $(VENV)/audit/bin/pip-audit --service $(or $(SERVICE),pypi)
 
 mutate: setup ## Change 400 statements of the rules, one at a time, and see how many the unit tests notice
 	@test -x $(VENV)/mutate/bin/python || $(PYTHON) -m venv $(VENV)/mutate
-	@$(VENV)/mutate/bin/pip install --disable-pip-version-check --progress-bar off --quiet --require-hashes -r requirements/mutate.txt
+	@$(VENV)/mutate/bin/python -m hack.pip requirements/mutate.txt
 	@$(BIN)/python -m hack.mutate $(ARGS)
 
 docs: setup ## Build the site of the documents into dist/site; a warning or a dead link is an error
 	@test -x $(VENV)/site/bin/python || $(PYTHON) -m venv $(VENV)/site
-	@$(VENV)/site/bin/pip install --disable-pip-version-check --progress-bar off --quiet --require-hashes -r requirements/site.txt
+	@$(VENV)/site/bin/python -m hack.pip requirements/site.txt
 	@$(BIN)/python -m hack.site --program $(VENV)/site/bin/sphinx-build
 
 lock: setup ## Write the locked requirements anew from pyproject.toml
@@ -135,6 +136,9 @@ lock: setup ## Write the locked requirements anew from pyproject.toml
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --group audit --output-file requirements/audit.txt
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --group mutate --output-file requirements/mutate.txt
 	@$(BIN)/uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --group site --output-file requirements/site.txt
+
+clean-cache: setup ## Remove programs and layers below ~/.cache/muster; GO=1: Go's own caches, too, which other projects share
+	@$(BIN)/python -m hack.testbed clean $(if $(GO),--go)
 
 clean: ## Remove what was made in the checkout
 	@rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,10 +1,13 @@
-"""`python -m hack.testbed build | up | down | status | env | kubectl … | helm …`."""
+"""`python -m hack.testbed build | up | down | status | env | clean | kubectl … | helm …`."""
 
 import argparse
 import os
 import shlex
+import shutil
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from hack.testbed import lifecycle
@@ -14,9 +17,10 @@ from hack.testbed.errors import TestbedError
 from hack.testbed.kubernetes import DEFAULT_KUBERNETES, KUBERNETES
 from hack.testbed.nodes import Nodes
 from hack.testbed.parts import ADDONS, DEFAULT_ADDONS, select
-from hack.testbed.paths import default_state
+from hack.testbed.paths import cache_root, default_state
 from hack.testbed.process import recorded
 from hack.testbed.site import NODE_ADDON, Site
+from hack.testbed.toolchain import find_go
 
 # So many nodes hold tens of thousands of pods.
 _MANY_NODES = 100
@@ -56,8 +60,10 @@ def main(argv: list[str] | None = None) -> int:
             case "status":
                 return _status(options.state)
             case "env":
-                for name, value in Testbed.attach(options.state).environment().items():
-                    print(f"export {name}={shlex.quote(value)}")
+                environment = Testbed.attach(options.state).environment()
+                print("\n".join(f"export {name}={shlex.quote(value)}" for name, value in environment.items()))
+            case "clean":
+                _clean(progress, go=options.go)
             case tool:
                 testbed = Testbed.attach(options.state)
                 program = testbed.program(tool)
@@ -103,6 +109,10 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("down", parents=[shared], help="stop everything; the logs stay")
     commands.add_parser("status", parents=[shared], help="list its processes")
     commands.add_parser("env", parents=[shared], help="print KUBECONFIG and PATH for `eval`")
+    clean = commands.add_parser(
+        "clean", parents=[shared], help="remove all programs, states and layers that are cached"
+    )
+    clean.add_argument("--go", action="store_true", help="and all of Go's own caches, which other projects share")
     for tool in ("kubectl", "helm"):
         command = commands.add_parser(tool, parents=[shared], help=f"{tool} against it", add_help=False)
         command.add_argument("rest", nargs=argparse.REMAINDER)
@@ -116,6 +126,24 @@ def _status(state: Path) -> int:
     for process in processes:
         print(f"{'runs ' if process.alive() else 'ended'} {process.pid:>8} {process.name:<24} {process.log}")
     return 0 if all(process.alive() for process in processes) else 1
+
+
+def _clean(progress: Callable[[str], None], *, go: bool) -> None:
+    """Remove the cache's folders. Raises TestbedError while a testbed runs."""
+    root = cache_root()
+    for state in (root / "state").glob("*"):
+        if any(process.alive() for process in recorded(state).values()):
+            raise TestbedError(f"a testbed runs in {state}: end it with `python -m hack.testbed down --state {state}`")
+    own = find_go()
+    if go and own.command.exists():
+        subprocess.run([own.command, "clean", "-cache", "-modcache"], env=own.environment(), check=True)
+        progress("emptied the caches of Go")
+    for folder in (root, root.parent / "image", root.parent / "results"):
+        if folder.exists():
+            shutil.rmtree(folder)
+            progress(f"removed {folder}")
+    if not go:
+        progress("Go's own caches stay (`go env GOMODCACHE GOCACHE`): other projects share them; --go empties them")
 
 
 def _again(state: Path, command: str) -> str:
