@@ -20,6 +20,7 @@ _MODULES = {
     "audit": "plan.audit",
     "doctor": "doctor.command",
     "explain": "explain.command",
+    "gangs": "queues.gangs",
     "page": "page.command",
     "plan": "plan.command",
     "queues": "queues.command",

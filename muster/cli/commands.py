@@ -26,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
     _plan(commands)
     _explain(commands)
     _queues(commands)
+    _gangs(commands)
     add_page(commands, cluster)
     _hold(commands)
     _audit(commands)
@@ -275,6 +276,21 @@ def _queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         )
 
 
+def _gangs(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "gangs",
+        help="list the gangs that wait, run or cannot start, and since when",
+        description="List the gangs: those that wait, in the order in which they start, those that cannot start, and "
+        "those that hold a claim. AGE counts from when a gang began to wait, or was admitted.",
+    )
+    output(parser, "table", "wide", "yaml", "json")
+    parser.add_argument("--waiting", action="store_true", help="only gangs that hold nothing")
+    parser.add_argument("-q", "--queue", default="", metavar="QUEUE", help="only gangs of this queue and those below")
+    scope(parser, "list only the gangs of this namespace", "list the gangs of all namespaces; the default", wide=True)
+    settings(parser)
+    connection(parser)
+
+
 def _hold(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     hold = commands.add_parser(
         "hold",
@@ -335,15 +351,15 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser = commands.add_parser(
         "doctor",
         help="check muster and its dependencies, and suggest fixes",
-        description="Check a cluster: muster's pods, webhooks, certificates, permissions and lease, Volcano, gangs "
+        description="Check a cluster: muster's pods, webhooks, certificates and lease, Volcano, gangs "
         "that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A "
-        "pod and a Job are created as dry runs; nothing is changed without --probe. The exit code is 1 when there is a "
-        "problem, and 2 when there is none but some checks could not run.",
+        "pod is created as a dry run; nothing is changed without --probe. The exit code is 1 when there is a problem, "
+        "and 2 when there is none but some checks could not run.",
     )
     output(parser)
     scope(
         parser,
-        "namespace of the dry runs and the probe; default: the namespace of the kubeconfig context",
+        "namespace of the dry run and the probe; default: the namespace of the kubeconfig context",
         "read all namespaces; always done",
     )
     parser.add_argument(

@@ -6,6 +6,8 @@ Every later request has its own deadline and retries, which add up to a minute w
 from __future__ import annotations
 
 import argparse
+import asyncio
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,22 +15,26 @@ from urllib.parse import urlsplit
 
 from muster.cli.parsing import InputError
 from muster.cli.settings import Settings, read_settings
-from muster.cli.ui import CommandError
+from muster.cli.ui import CommandError, lasting
 from muster.cluster.served import choose_versions
 from muster.gangs.start_errors import StartError, StartErrors
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError, Unreachable
-from muster.model.objects import ConfigMap, InvalidObjectError, decode
-from muster.model.resource import CONFIG_MAPS, BadNameError
+from muster.model.objects import ConfigMap, InvalidObjectError, Lease, LeaseSpec, decode
+from muster.model.resource import CONFIG_MAPS, LEASES, BadNameError
+from muster.model.texts import printable
+from muster.model.times import seconds_of
 
 PATIENCE = 15.0
 """Seconds for one request; a user is waiting at a terminal."""
 _UNAUTHORIZED = 401
 _SUCCESS = 200
 _VERSION = "/version"
+# Seconds after which a command says that it waits for the first answer.
+_SILENT = 1.0
 # Kubernetes' own namespace for what all users of a cluster may know.
-_PUBLIC, _SETTINGS, _VALUES, _STARTS = "kube-public", "muster", "values.yaml", "starts"
+_PUBLIC, _SETTINGS, _VALUES, _STARTS, _LEASE = "kube-public", "muster", "values.yaml", "starts", "lease"
 
 
 class NoClusterError(CommandError):
@@ -79,6 +85,7 @@ async def first_answer(client: Client, seconds: float, path: str = _VERSION) -> 
     """
     if client.in_cluster:
         return None
+    waiting = asyncio.get_running_loop().call_later(_SILENT, _say_waiting, client.server)
     try:
         return await client.probe(path, deadline=seconds)
     except Unreachable as error:
@@ -97,6 +104,17 @@ async def first_answer(client: Client, seconds: float, path: str = _VERSION) -> 
         if error.status == _SUCCESS:
             raise NoClusterError(f"Unable to connect to the server: {client.server}: {error.message}") from error
         return error
+    finally:
+        waiting.cancel()
+
+
+def _say_waiting(server: str) -> None:
+    print(f"muster: waiting for an answer from {printable(server)}", file=sys.stderr, flush=True)
+
+
+def reading(command: str, client: Client) -> None:
+    """Print on standard error that the cluster is being read: of a large or slow one that takes a while."""
+    print(f"muster {command}: reading {printable(client.server)}", file=sys.stderr, flush=True)
 
 
 async def find_settings(
@@ -114,7 +132,7 @@ async def find_settings(
         raw = answer if isinstance(answer, bytes) else await client.get(CONFIG_MAPS, _SETTINGS, _PUBLIC)
         published = decode(raw, ConfigMap)
         settings = read_settings(where, published.data.get(_VALUES, ""))
-        return replace(settings, starts=published.data.get(_STARTS, ""))
+        return replace(settings, starts=published.data.get(_STARTS, ""), lease=published.data.get(_LEASE, ""))
     except ApiError as error:
         if not (error.not_found or error.forbidden):
             raise
@@ -136,3 +154,23 @@ async def start_error(client: Client, settings: Settings, now: float) -> StartEr
     except (ApiError, BadNameError, InvalidObjectError):
         return None
     return errors.last_week(now)
+
+
+async def silence(client: Client, settings: Settings) -> str:
+    """A sentence if no controller is alive, by its Lease; "" if one is, or if the Lease cannot be read."""
+    namespace, _, name = settings.lease.partition("/")
+    if not name:
+        return ""
+    try:
+        spec = decode(await client.get(LEASES, name, namespace), Lease).spec
+    except ApiError as error:
+        if not error.not_found:
+            return ""
+        spec = LeaseSpec()
+    except (BadNameError, InvalidObjectError):
+        return ""
+    since = client.now().timestamp() - (seconds_of(spec.renew_time) or 0.0)
+    if spec.holder_identity and since <= spec.lease_duration_seconds:
+        return ""
+    how = f"has renewed its lease for {lasting(since)}" if spec.holder_identity else "holds the lease"
+    return f"no controller of muster {how}: states may be old, and no waiting gang starts"

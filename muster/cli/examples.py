@@ -40,6 +40,10 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
             "the queues in which gangs wait", "muster queues -o json | jq -r '.queues[] | select(.waiting > 0) | .name'"
         ),
     ),
+    "gangs": (
+        Example("who waits, and since when", "muster gangs --waiting"),
+        Example("with the reasons, in a queue and those below it", "muster gangs --queue research -o wide"),
+    ),
     "watch": (
         Example("until Ctrl-C", "muster watch"),
         Example("without the right to read all namespaces", "muster watch -n team-a"),

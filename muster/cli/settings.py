@@ -33,12 +33,14 @@ class Settings:
     :ivar defaults: schedulers, queue source, default queue, gate, admitters, namespaces, and how strict admission is
     :ivar by_nodes: true if the nodes limit admission (chart value `bound: nodes`)
     :ivar starts: namespace and name of the ConfigMap with the errors of planned starts; "" when it is not known
+    :ivar lease: namespace and name of the controller's Lease; "" when it is not known
     :ivar note: why these are assumed, and not known; "" when they are known
     """
 
     defaults: Defaults = field(default_factory=lambda: Defaults(namespaces=_outside(_NEVER)))
     by_nodes: bool = False
     starts: str = ""
+    lease: str = ""
     note: str = ""
 
 

@@ -65,6 +65,7 @@ class ClusterSnapshot:
     :ivar scopes: the stores that could be read, of all namespaces or of one
     :ivar defaults: the defaults of the installation
     :ivar by_nodes: true if the installation limits admission by the nodes (chart value `bound: nodes`)
+    :ivar settings: the settings of the installation
     """
 
     cluster: Cluster = field(default_factory=Cluster)
@@ -76,6 +77,7 @@ class ClusterSnapshot:
     scopes: list[Watched] = field(default_factory=list)
     defaults: Defaults = field(default_factory=Defaults)
     by_nodes: bool = False
+    settings: Settings = field(default_factory=Settings)
 
     @classmethod
     def empty(cls, settings: Settings) -> ClusterSnapshot:
@@ -92,6 +94,7 @@ class ClusterSnapshot:
             cluster=cluster,
             defaults=defaults,
             by_nodes=settings.by_nodes,
+            settings=settings,
             missing=[settings.note] if settings.note else [],
         )
 

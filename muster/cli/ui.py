@@ -56,6 +56,15 @@ def lasting(seconds: float) -> str:
     return counted(round(abs(seconds)), "second")
 
 
+def age(seconds: float) -> str:
+    """An age as kubectl prints it: `47s`, `5m`, `3h`, `2d`."""
+    whole = max(0, round(seconds))
+    for unit, size in (("d", _DAY), ("h", _HOUR), ("m", _MINUTE)):
+        if whole >= _FEW * size:
+            return f"{whole // size}{unit}"
+    return f"{whole}s"
+
+
 def ago(seconds: float) -> str:
     """`3 days ago`; `in 3 days` for a negative number; `just now` for less than half a second."""
     if round(seconds) == 0:
@@ -103,6 +112,14 @@ def width(out: TextIO) -> int:
 def painted(text: str, paint: str, *, colour: bool) -> str:
     """The text in a colour, when colours are on."""
     return f"{paint}{text}{_PLAIN}" if colour and text else text
+
+
+def elided(text: str, width: int) -> str:
+    """The text in at most so many columns, shortened in the middle: names often differ at their ends."""
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return f"{text[: width - 1 - tail]}…{text[len(text) - tail :]}" if width > 1 else "…"[:width]
 
 
 def wrapped(line: str, indent: int, columns: int) -> Iterator[str]:

@@ -107,6 +107,11 @@ class Client:
         return self._transport.connection.server
 
     @property
+    def context(self) -> str:
+        """The name of the kubeconfig's context; "" in a pod."""
+        return self._transport.connection.context
+
+    @property
     def namespace(self) -> str:
         """The default namespace: the one of the context, or of the pod."""
         return self._transport.connection.namespace

@@ -62,6 +62,7 @@ class Connection:
         self.server_hostname = server_hostname
         self.proxy = proxy
         self.namespace = "default"
+        self.context = ""
         self.in_cluster = False
         self.impersonation: tuple[tuple[str, str], ...] = ()
         self._ca_file = ca_file
@@ -203,6 +204,7 @@ async def _from_kubeconfig(path: str, context: str | None) -> Connection:
         server_hostname=configuration.tls_server_name,
         proxy=configuration.proxy,
     )
+    connection.context = (loader.current_context or {}).get("name", "")
     connection.namespace = (loader.current_context or {}).get("context", {}).get("namespace") or connection.namespace
     connection.impersonation = impersonation
     return connection

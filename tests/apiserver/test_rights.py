@@ -102,10 +102,11 @@ FORBIDDEN = 403
 OTHER = "kube-system"
 
 # What Kubernetes itself lets every ServiceAccount do: ask about itself, and read what there is to ask.
-# What the chart lets every user do: read the settings, and how right planned starts were.
+# What the chart lets every user do: read the settings, the controller's Lease, and how right planned starts were.
 EVERYBODYS = {
     Right("get", "", "configmaps", "muster", "kube-public"),
     Right("get", "", "configmaps", "muster-history-starts", "muster-system"),
+    Right("get", "coordination.k8s.io", "leases", "muster-controller", "muster-system"),
     Right("create", "authentication.k8s.io", "selfsubjectreviews"),
     Right("create", "authorization.k8s.io", "selfsubjectaccessreviews"),
     Right("create", "authorization.k8s.io", "selfsubjectrulesreviews"),
@@ -217,7 +218,7 @@ def test_nobody_binds_them_to_more(calls: Api, account: Account, webhook_of_sess
         for binding in bindings
         for subject in binding.get("subjects", ())
         if subject["name"] in everybody
-    } == {"system", "muster-settings", "muster-starts"}
+    } == {"system", "muster-settings", "muster-status"}
 
 
 _SYSTEM = "/api/v1/namespaces/kube-system"

@@ -87,15 +87,25 @@ def test_every_authenticated_user_may_get_it_and_nothing_else(render: Render, re
     rendered = render(release=release)
     assert published(rendered)["metadata"]["namespace"] == PUBLIC
     group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:authenticated"}
+    lease = ("coordination.k8s.io", "leases", (f"{prefix}-controller",), ("get",))
     for name, namespace, opened in (
-        (f"{prefix}-settings", PUBLIC, "muster"),
-        (f"{prefix}-starts", "muster-system", f"{prefix}-history-starts"),
+        (f"{prefix}-settings", PUBLIC, [("", "configmaps", ("muster",), ("get",))]),
+        (f"{prefix}-status", "muster-system", [lease, ("", "configmaps", (f"{prefix}-history-starts",), ("get",))]),
     ):
-        assert rendered.rules("Role", name) == [("", "configmaps", (opened,), ("get",))]
+        assert sorted(rendered.rules("Role", name)) == sorted(opened)
         binding = rendered.one("RoleBinding", name)
         assert {one["metadata"]["namespace"] for one in (binding, rendered.one("Role", name))} == {namespace}
         assert (binding["roleRef"]["name"], binding["subjects"]) == (name, [group])
     assert published(rendered)["data"]["starts"] == f"muster-system/{prefix}-history-starts"
+    assert published(rendered)["data"]["lease"] == f"muster-system/{prefix}-controller"
+    assert f"--lease={prefix}-controller" in rendered.arguments("controller")
+
+
+def test_without_a_history_the_lease_may_be_read_all_the_same(render: Render) -> None:
+    rendered = render("history.enabled=false")
+    lease = ("coordination.k8s.io", "leases", ("muster-controller",), ("get",))
+    assert rendered.rules("Role", "muster-status") == [lease]
+    assert "starts" not in published(rendered)["data"]
 
 
 def test_it_holds_no_other_value(default: Rendered) -> None:

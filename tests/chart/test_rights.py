@@ -39,7 +39,7 @@ def test_nobody_else_is_bound_to_anything(render: Render) -> None:
     bindings = [
         item
         for item in documents
-        if item["kind"].endswith("RoleBinding") and item["metadata"]["name"] not in {"muster-settings", "muster-starts"}
+        if item["kind"].endswith("RoleBinding") and item["metadata"]["name"] not in {"muster-settings", "muster-status"}
     ]
     subjects = [subject for binding in bindings for subject in binding["subjects"]]
     assert {(subject["kind"], subject["name"], subject["namespace"]) for subject in subjects} == {

@@ -12,8 +12,9 @@ _shtab_muster_commands() {
   local _commands=(
     audit:'Check every existing workload, Queue and PodGroup against the rules of the webhook, as if it were applied now. Run it before you upgrade the chart or change the chart value `validation` from warn to deny. It changes nothing, and running workloads keep running.'
     completion:'Print the completion script of a shell. For bash: source <(muster completion bash)'
-    doctor:'Check a cluster: muster'"'"'s pods, webhooks, certificates, permissions and lease, Volcano, gangs that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A pod and a Job are created as dry runs; nothing is changed without --probe. The exit code is 1 when there is a problem, and 2 when there is none but some checks could not run.'
+    doctor:'Check a cluster: muster'"'"'s pods, webhooks, certificates and lease, Volcano, gangs that are held for a long time, and operators that create gangs themselves. Each finding comes with a fix. A pod is created as a dry run; nothing is changed without --probe. The exit code is 1 when there is a problem, and 2 when there is none but some checks could not run.'
     explain:'Show the state of a workload'"'"'s gang and the reason, in the words of the controller, what the gang needs, the limits of its queue, its pods and its events. It only reads, with your permissions, and names the permissions that are missing.'
+    gangs:'List the gangs: those that wait, in the order in which they start, those that cannot start, and those that hold a claim. AGE counts from when a gang began to wait, or was admitted.'
     hold:'Put workloads or queues on hold, by the annotation `muster.dev/hold`. A workload on hold leaves the line of its queue and blocks no other gang; no gang starts in a queue on hold or in a queue below it. Running gangs continue, and get lost pods back.'
     migrate-queues:'Make a queue of the other source for each queue of the one. A queue that exists already stays as it is. The chart value `queues.source` chooses which of them count.'
     page:'Serve a web page on the loopback address: the queues with their limits and usage, the gangs that wait, in order and with the reason, and those that run. It reads with your permissions and changes nothing. The printed address contains a secret; a user who knows it and reaches your loopback address sees the page.'
@@ -66,7 +67,7 @@ _shtab_muster_completion_defaults_added=0
 _shtab_muster_doctor_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
-  {-n,--namespace}"[namespace of the dry runs and the probe\; default\: the namespace of the kubeconfig context]:namespace:"
+  {-n,--namespace}"[namespace of the dry run and the probe\; default\: the namespace of the kubeconfig context]:namespace:"
   {-A,--all-namespaces}"[read all namespaces\; always done]"
   "--held-for[report gangs that are held for longer than this\; default\: 1h]:DURATION:"
   "--probe[also test whether kube-scheduler holds gangs together, with a PodGroup and three small pods that are deleted afterwards\; only\: make no other check]:probe:(all only)"
@@ -89,13 +90,29 @@ _shtab_muster_explain_options=(
   {-A,--all-namespaces}"[find the workloads in all namespaces]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
   "--values[values file of muster\'s chart\; default\: the settings that the cluster publishes]:FILE:_files"
   "(*):workload, pod or PodGroup, for example raycluster\/demo, or raycluster demo\; can be repeated:"
 )
 
 # guard to ensure default positional specs are added only once per session
 _shtab_muster_explain_defaults_added=0
+
+_shtab_muster_gangs_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  {-o,--output}"[format of the result\; default\: table]:output:(table wide yaml json)"
+  "--waiting[only gangs that hold nothing]"
+  {-q,--queue}"[only gangs of this queue and those below]:QUEUE:"
+  {-n,--namespace}"[list only the gangs of this namespace]:namespace:"
+  {-A,--all-namespaces}"[list the gangs of all namespaces\; the default]"
+  "--values[values file of muster\'s chart\; default\: the settings that the cluster publishes]:FILE:_files"
+  "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
+  "--context[kubeconfig context to use\; default\: the current context]:context:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_muster_gangs_defaults_added=0
 
 _shtab_muster_hold_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
@@ -104,7 +121,7 @@ _shtab_muster_hold_options=(
   "--dry-run[check everything and change nothing]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
   "(*):queue, workload, or pod of one, for example queue\/research or rayjob\/demo\; can be repeated:"
 )
 
@@ -118,7 +135,7 @@ _shtab_muster_migrate_queues_options=(
   {-y,--yes}"[do not ask for confirmation on a terminal]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -131,7 +148,7 @@ _shtab_muster_page_options=(
   {-A,--all-namespaces}"[read all namespaces\; the default when you can list them]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
   "--values[values file of muster\'s chart\; default\: the settings that the cluster publishes]:FILE:_files"
 )
 
@@ -154,7 +171,7 @@ _shtab_muster_plan_options=(
   "--reserves[what all queues trust]:reserves:(estimates bounds)"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
 )
 
 # guard to ensure default positional specs are added only once per session
@@ -168,7 +185,7 @@ _shtab_muster_queues_options=(
   {-A,--all-namespaces}"[read all namespaces\; the default when you can list them]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
   "--values[values file of muster\'s chart\; default\: the settings that the cluster publishes]:FILE:_files"
 )
 
@@ -182,7 +199,7 @@ _shtab_muster_record_options=(
   {-A,--all-namespaces}"[read all namespaces\; the default]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
   "--values[values file of muster\'s chart\; default\: the settings that the cluster publishes]:FILE:_files"
 )
 
@@ -225,7 +242,7 @@ _shtab_muster_resume_options=(
   "--dry-run[check everything and change nothing]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
   "(*):queue, workload, or pod of one, for example queue\/research or rayjob\/demo\; can be repeated:"
 )
 
@@ -255,7 +272,7 @@ _shtab_muster_watch_options=(
   {-A,--all-namespaces}"[read all namespaces\; the default when you can list them]"
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
-  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 1]:SECONDS:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
   "--values[values file of muster\'s chart\; default\: the settings that the cluster publishes]:FILE:_files"
 )
 
@@ -300,6 +317,7 @@ _shtab_muster() {
         completion) _arguments -C -s $_shtab_muster_completion_options ;;
         doctor) _arguments -C -s $_shtab_muster_doctor_options ;;
         explain) _arguments -C -s $_shtab_muster_explain_options ;;
+        gangs) _arguments -C -s $_shtab_muster_gangs_options ;;
         hold) _arguments -C -s $_shtab_muster_hold_options ;;
         migrate-queues) _arguments -C -s $_shtab_muster_migrate_queues_options ;;
         page) _arguments -C -s $_shtab_muster_page_options ;;

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from muster.admitters import Admitter
-from muster.cli.connecting import opened
+from muster.cli.connecting import opened, silence
 from muster.cli.explain.reading import load_gang
 from muster.cli.explain.state import (
     hidden_parts,
@@ -109,6 +109,9 @@ async def _explain(
                     await load_gang(client, subject, snapshot)
         if everything is not None and found:
             await load(client, namespace, everything)
+        silent = await silence(client, settings) if found else ""
+    if silent:
+        print(f"muster explain: {silent}", file=sys.stderr)
     if everything is None:
         return [explain(subject, one, one.ledger_snapshot(time.time()), None) for subject, one in found]
     ledgers = everything.ledger_snapshot(time.time())

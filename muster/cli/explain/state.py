@@ -6,6 +6,7 @@ What a user may not read is not taken for something that does not exist: the new
 from __future__ import annotations
 
 from muster.cli.explain.subjects import HOW_TO_READ, Subject
+from muster.cli.queues.gangs import unreported
 from muster.cli.snapshot import ClusterSnapshot
 from muster.cluster.owners import asks_to_wait
 from muster.gangs.intent import Intent
@@ -70,19 +71,12 @@ def state_of(
         return at_rest(workload, view.kueue)
     if hidden:
         return _by_events(subject, hidden)
-    if not any(pod.living for pod in subject.pods):
-        return (
-            GangState.ASSEMBLING,
-            "it has no pods yet; if its operator cannot create them, the events of the operator say why",
-        )
-    if lost is not None:
+    pods = any(pod.living for pod in subject.pods)
+    if lost is not None and pods:
         return lost.state, lost.message
-    if group is None and (refusal := _refused(subject)):
+    if pods and group is None and (refusal := _refused(subject)):
         return GangState.INVALID, refusal
-    return (
-        GangState.ASSEMBLING,
-        "the controller has not reported a state yet; if this lasts, check that muster-controller is running",
-    )
+    return unreported(pods=pods)
 
 
 def _by_events(subject: Subject, hidden: list[str]) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from muster.cli.explain.what_helps import NOTHING_HELPS
-from muster.cli.ui import GREEN, RED, YELLOW, aligned, amounts, colours, painted, width, wrapped
+from muster.cli.ui import GREEN, RED, YELLOW, age, aligned, amounts, colours, painted, width, wrapped
 from muster.cli.when import when_lines
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
@@ -22,7 +22,6 @@ _PAINTS = {
     GangState.FOREIGN_POD_GROUP: RED,
 }
 _HOLDERS = 10
-_MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: float) -> None:
@@ -67,7 +66,7 @@ def _details(entry: Mapping[str, Any], now: float, columns: int) -> Iterator[str
     if entry["events"]:
         yield ""
         rows = [
-            [_age(event["time"], now), event["reason"], event["from"].removesuffix("/controller"), event["note"]]
+            [_since(event["time"], now), event["reason"], event["from"].removesuffix("/controller"), event["note"]]
             for event in entry["events"]
         ]
         yield from _indented(["LAST SEEN", "REASON", "FROM", "MESSAGE"], rows)
@@ -113,12 +112,6 @@ def _indented(head: Sequence[str], rows: Sequence[Sequence[str]], right: range =
     return (f"  {line}" for line in aligned(head, rows, right=right))
 
 
-def _age(text: str, now: float) -> str:
+def _since(text: str, now: float) -> str:
     moment = seconds_of(text)
-    if moment is None:
-        return "-"
-    seconds = max(0, round(now - moment))
-    for unit, size in (("d", _DAY), ("h", _HOUR), ("m", _MINUTE)):
-        if seconds >= 2 * size:
-            return f"{seconds // size}{unit}"
-    return f"{seconds}s"
+    return age(now - moment) if moment is not None else "-"

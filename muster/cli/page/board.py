@@ -6,18 +6,20 @@ rest of a row is worked out for the rows of one page alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from muster.cli.page.samples import Sample
-from muster.cli.queues.entries import gang_entries, queue_entries, reported_state
+from muster.cli.queues.entries import queue_entries
+from muster.cli.queues.gangs import GangEntry, Gangs
 from muster.cli.queues.table import share_of
 from muster.cli.snapshot import LedgerSnapshot
 from muster.cli.ui import amounts, rounded
 from muster.cli.when import ExpectedStarts, expected_words
 from muster.model.gang_states import GangState
-from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 from muster.resources.amounts import Resources, as_text, largest, minus
 from muster.resources.quantity import ZERO
@@ -25,7 +27,8 @@ from muster.resources.quantity import ZERO
 ROWS = 100
 """Rows of one table on one page."""
 
-_AT_REST = (GangState.FINISHED, GangState.NOT_MANAGED, GangState.EXTERNAL)
+# Parts of a message that stand in columns of their own.
+_NEEDS, _POSITION = re.compile(r"^needs [^;]+; "), re.compile(r"; position \d+ of \d+ waiting\b")
 
 T = TypeVar("T")
 
@@ -53,23 +56,48 @@ class QueueRow:
     problems: tuple[str, ...]
     reservation: Mapping[str, Any] | None
 
+    @property
+    def limited(self) -> list[Bar]:
+        """The resources with a limit that is more than nothing, or that is exceeded."""
+        return [one for one in self.bars if one.limit != "-" and (one.used, one.limit) != ("0", "0")]
+
+    @property
+    def unlimited(self) -> str:
+        """What is used of the other resources; "" for nothing."""
+        used = [f"{one.resource} {one.used}" for one in self.bars if one.limit == "-" and one.used != "0"]
+        return f"{', '.join(used)} used, no limit" if used else ""
+
+    @property
+    def idle(self) -> bool:
+        """True if no gang runs or waits in it or below it."""
+        return not (self.gangs or self.waiting or any(one.used != "0" for one in self.bars))
+
+    @property
+    def brief(self) -> str:
+        """Its fullest limit and its waiting gangs in one line, for small screens."""
+        known = [one for one in self.limited if one.percent is not None]
+        fullest = max(known, key=lambda one: one.percent or 0, default=None)
+        used = f"{fullest.percent}% of {fullest.resource}" if fullest and not self.idle else self.unlimited or "idle"
+        waits = f", {self.waiting} {'waits' if self.waiting == 1 else 'wait'}" if self.waiting else ""
+        state = f"{self.state}, " if self.state not in ("Open", "-") else ""
+        return f"{state}{used}{waits}"
+
 
 @dataclass(frozen=True, slots=True)
 class GangRow:
     """A gang as it is shown.
 
+    :ivar gang: the gang
     :ivar position: its place among those that wait in its queue, "" where it does not wait
+    :ivar message: its message, without what other columns have
     :ivar amounts: what it needs, or holds
     :ivar lacks: what its queue, or one above, lacks for it; "" when nothing is lacking, or it is not known
     :ivar expected: its expected start; "" where none has been worked out
     """
 
-    namespace: str
-    name: str
-    queue: str
-    position: str
-    state: str
-    message: str
+    gang: GangEntry
+    position: str = ""
+    message: str = ""
     amounts: str = ""
     lacks: str = ""
     expected: str = ""
@@ -81,9 +109,9 @@ class Filter(NamedTuple):
     namespace: str = ""
     queue: str = ""
 
-    def passes(self, entry: Mapping[str, Any]) -> bool:
+    def passes(self, gang: GangEntry) -> bool:
         """True if the filter lets a gang pass."""
-        return self.namespace in ("", entry["namespace"]) and self.queue in ("", entry["queue"])
+        return self.namespace in ("", gang.key.namespace) and self.queue in ("", gang.queue)
 
 
 EVERY = Filter()
@@ -118,16 +146,35 @@ class Board:
         self._used: dict[str, Resources] = {}
         self._queues = queue_entries(snapshot, whole=whole)
         self._in_queue = {entry["name"]: entry["waiting"] for entry in self._queues}
-        entries = gang_entries(snapshot)
-        in_line = {(entry["namespace"], entry["name"]) for entry in entries}
-        self._waiting = [entry for entry in entries if entry["position"] != "-"]
-        self._holding = [entry for entry in entries if entry["position"] == "-"]
-        self._others = [
-            _out_of_line(key, view, *reported)
-            for key, view in sorted(snapshot.views.items())
-            if key not in in_line and view.intent is not None
-            if (reported := reported_state(view, snapshot))[0] not in _AT_REST
-        ]
+        self._gangs = Gangs.of(snapshot)
+
+    @property
+    def namespaces(self) -> list[str]:
+        """The namespaces that have gangs."""
+        return sorted({one.key.namespace for one in self._every})
+
+    @property
+    def queue_names(self) -> list[str]:
+        """The names of the queues, and of those that do not exist and have gangs."""
+        return sorted({*self._in_queue, *(one.queue for one in self._every if one.queue)})
+
+    @property
+    def _every(self) -> Iterator[GangEntry]:
+        return chain(self._gangs.waiting, self._gangs.holding, self._gangs.others)
+
+    @property
+    def totals(self) -> tuple[int, int, int]:
+        """The numbers of gangs that wait in a queue, that do not queue, and that hold something."""
+        return len(self._gangs.waiting), len(self._gangs.others), len(self._gangs.holding)
+
+    def gang(self, key: GangKey) -> GangEntry | None:
+        """The entry of a gang; None for one that has ended, or is not managed."""
+        return next((one for one in self._every if one.key == key), None)
+
+    def title(self, key: GangKey) -> str:
+        """The workload of a gang with its namespace; the gang's own name where it has no entry."""
+        gang = self.gang(key)
+        return f"{key.namespace}/{gang.title if gang is not None else key.name}"
 
     def levels(self) -> dict[str, Sample]:
         """The usage of each queue and its number of waiting gangs."""
@@ -138,21 +185,26 @@ class Board:
             for entry in self._queues
         }
 
-    def queues(self, number: int = 1) -> Part[QueueRow]:
-        """One page of the queues, parents before children."""
-        return Part.of(self._queues, number, _queue_row)
+    def queues(self, number: int = 1, only: str = "") -> Part[QueueRow]:
+        """One page of the queues, parents before children; `only` a queue with those above and below it."""
+        entries = self._queues
+        if only and only in self._in_queue:
+            tree = self._snapshot.ledger.tree
+            near = {*tree.path(only), *tree.with_below(only)}
+            entries = [entry for entry in entries if entry["name"] in near]
+        return Part.of(entries, number, _queue_row)
 
     def waiting(self, only: Filter = EVERY, number: int = 1, *, starts: ExpectedStarts | None = None) -> Part[GangRow]:
         """One page of the gangs that wait, by queue, each queue in the order in which they start."""
-        return Part.of(_passing(only, self._waiting), number, lambda entry: self._waiting_row(entry, starts))
+        return Part.of(_passing(only, self._gangs.waiting), number, lambda gang: self._waiting_row(gang, starts))
 
     def holding(self, only: Filter = EVERY, number: int = 1) -> Part[GangRow]:
         """One page of the gangs that are admitted or run, by queue."""
-        return Part.of(_passing(only, self._holding), number, self._holding_row)
+        return Part.of(_passing(only, self._gangs.holding), number, _holding_row)
 
     def others(self, only: Filter = EVERY, number: int = 1) -> Part[GangRow]:
         """One page of the gangs that neither wait in a queue nor hold anything: they assemble, or cannot start."""
-        return Part.of(_passing(only, self._others), number, lambda entry: GangRow(**entry))
+        return Part.of(_passing(only, self._gangs.others), number, lambda gang: GangRow(gang, message=gang.message))
 
     def lacks(self, key: GangKey) -> str:
         """The amounts that are not free for the gang: of each resource the most that its queue or one above lacks."""
@@ -171,35 +223,23 @@ class Board:
         lacking = {name: amount for name, amount in lacks.items() if amount > ZERO}
         return amounts(as_text(lacking)) if lacking else ""
 
-    def _waiting_row(self, entry: Mapping[str, Any], starts: ExpectedStarts | None) -> GangRow:
-        key = GangKey(entry["namespace"], entry["name"])
-        candidate = self._snapshot.ledger.candidate(key)
+    def _waiting_row(self, gang: GangEntry, starts: ExpectedStarts | None) -> GangRow:
         return GangRow(
-            namespace=entry["namespace"],
-            name=entry["name"],
-            queue=entry["queue"],
-            position=f"{entry['position']} of {self._in_queue.get(entry['queue'], entry['position'])}",
-            state=_known(entry["state"]),
-            message=entry["message"],
-            amounts=amounts(as_text(candidate.need)) if candidate else "",
-            lacks=self.lacks(key),
-            expected=expected_words(starts.when(key)) if starts is not None else "",
-        )
-
-    def _holding_row(self, entry: Mapping[str, Any]) -> GangRow:
-        return GangRow(
-            namespace=entry["namespace"],
-            name=entry["name"],
-            queue=entry["queue"],
-            position="",
-            state=_known(entry["state"]),
-            message=entry["message"],
-            amounts=amounts(entry["claim"] or {}),
+            gang,
+            position=f"{gang.position} of {self._in_queue.get(gang.queue, gang.position)}",
+            message=_POSITION.sub("", _NEEDS.sub("", gang.message)),
+            amounts=amounts(as_text(gang.needs or {})),
+            lacks=self.lacks(gang.key),
+            expected=expected_words(starts.when(gang.key)) if starts is not None else "",
         )
 
 
-def _passing(only: Filter, entries: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    return [entry for entry in entries if only.passes(entry)] if any(only) else entries
+def _holding_row(gang: GangEntry) -> GangRow:
+    return GangRow(gang, message=gang.message, amounts=amounts(as_text(gang.holds or {})))
+
+
+def _passing(only: Filter, gangs: Sequence[GangEntry]) -> Sequence[GangEntry]:
+    return [gang for gang in gangs if only.passes(gang)] if any(only) else gangs
 
 
 def _queue_row(entry: Mapping[str, Any]) -> QueueRow:
@@ -223,18 +263,3 @@ def _bars(entry: Mapping[str, Any]) -> Iterable[Bar]:
         most = limit.get(resource, "-")
         share = share_of(has, most)
         yield Bar(resource, rounded(has), rounded(most), share.percent if share is not None else None)
-
-
-def _known(state: str) -> str:
-    return "not reported yet" if state in ("", "-") else state
-
-
-def _out_of_line(key: GangKey, view: GangSnapshot, state: str, message: str) -> dict[str, str]:
-    return {
-        "namespace": key.namespace,
-        "name": key.name,
-        "queue": view.intent.queue if view.intent is not None else "",
-        "position": "",
-        "state": _known(state),
-        "message": message,
-    }

@@ -58,6 +58,7 @@ class Chart:
     :ivar width: the width of the drawing
     :ivar height: its height
     :ivar words: of each, with the lowest, the highest and the last value
+    :ivar quiet: true if nothing was used and no gang waited
     """
 
     used: str
@@ -65,6 +66,7 @@ class Chart:
     width: int
     height: int
     words: tuple[str, ...]
+    quiet: bool = False
 
 
 def chart(percents: Sequence[int | None], waiting: Sequence[int | None]) -> Chart:
@@ -72,8 +74,10 @@ def chart(percents: Sequence[int | None], waiting: Sequence[int | None]) -> Char
     most = max((one for one in waiting if one is not None), default=0)
     area = "".join(_area(start, run, _FULL) for start, run in _runs(percents))
     line = "".join(_line(start, run, most) for start, run in _runs(waiting)) if most else ""
-    words = (_words("used", percents, " %"), _words("waiting", waiting, ""))
-    return Chart(area, line, len(percents), HEIGHT, tuple(filter(None, words)))
+    words = (_words("used", percents, "%"), _words("waiting", waiting, ""))
+    # Where the last value is unknown something may be wrong.
+    quiet = waiting[-1:] != [None] and not any((*percents, *waiting))
+    return Chart(area, line, len(percents), HEIGHT, tuple(filter(None, words)), quiet)
 
 
 def _runs(values: Sequence[int | None]) -> Iterator[tuple[int, list[int]]]:

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 from aiohttp import web
 
-from muster.cli.connecting import opened
+from muster.cli.connecting import opened, reading
 from muster.cli.page.guard import Door
 from muster.cli.page.server import Listeners, application
 from muster.cli.page.state import PageState, page_state
@@ -46,18 +46,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _serve(arguments: argparse.Namespace, sockets: Sequence[socket.socket]) -> None:
     secret = secrets.token_urlsafe(24)
-    async with (
-        opened(arguments) as (client, settings),
-        page_state(client, settings, arguments.namespace or client.namespace) as state,
-    ):
-        # Not before: until there is an address, Ctrl-C ends the wait for an apiserver that does not answer.
-        stop = stop_signal()
-        async with serving(state, Door(secret), sockets):
-            port = sockets[0].getsockname()[1]
-            with as_long_as_read():
-                print(f"http://127.0.0.1:{port}/{secret}/")
-            print("muster page: the address is a secret; Ctrl-C ends the page", file=sys.stderr, flush=True)
-            await stop.wait()
+    async with opened(arguments) as (client, settings):
+        reading("page", client)
+        async with page_state(client, settings, arguments.namespace or client.namespace) as state:
+            # Not before: until there is an address, Ctrl-C ends the wait for an apiserver that does not answer.
+            stop = stop_signal()
+            async with serving(state, Door(secret), sockets):
+                port = sockets[0].getsockname()[1]
+                with as_long_as_read():
+                    print(f"http://127.0.0.1:{port}/{secret}/")
+                print("muster page: the address is a secret; Ctrl-C ends the page", file=sys.stderr, flush=True)
+                await stop.wait()
 
 
 @asynccontextmanager

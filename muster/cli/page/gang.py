@@ -26,6 +26,7 @@ from muster.workloads import Decoded
 # Events with the same words that are fewer seconds apart are one.
 _SAME = 2.0
 _ENDED = ("PodCompleted", "PodFailed")
+_OF_SCHEDULERS = ("Unschedulable", "FailedScheduling", "NotEnoughResources")
 HOLDERS = 20
 """The number of gangs that hold the queue's resources and are named."""
 MOMENTS = 200
@@ -57,7 +58,9 @@ def timeline(
 
     `decoded` is its workload, None where that is gone; `pods` are the workload's, of any scheduler, ended ones too.
     """
-    found = [*_of_workload(decoded), *_of_group(view), *_of_pods(pods), *_of_events(events)]
+    # What a scheduler says of a gang that it may not place yet is no news: the gang waits for muster.
+    told = [event for event in events if event.by_muster or not (view.holds and event.reason in _OF_SCHEDULERS)]
+    found = [*_of_workload(decoded), *_of_group(view), *_of_pods(pods), *_of_events(told)]
     return sorted(found, key=lambda moment: moment.at)
 
 
@@ -150,6 +153,9 @@ class GangPage:
 
     :ivar entry: its entry of `muster explain -o json`
     :ivar when: when it starts, in the sentences of `muster explain`, each with its title
+    :ivar since: when it began to wait or was admitted (seconds of the wall clock); None where it is not known
+    :ivar priority: the value of its PriorityClass; None where it is not known
+    :ivar made_by: what the user applied, where that is another object: `rayjob/train`
     :ivar lacks: what its queue, or one above, lacks for it; "" when nothing is lacking, or it is not known
     :ivar moments: its timeline, the oldest first
     :ivar older: how many older moments are left out
@@ -158,6 +164,9 @@ class GangPage:
 
     entry: Mapping[str, Any]
     when: Sequence[tuple[str, str]]
+    since: float | None
+    priority: int | None
+    made_by: str
     lacks: str
     moments: Sequence[Moment]
     older: int
@@ -187,7 +196,18 @@ async def gang_page(key: GangKey, state: PageState) -> GangPage | None:
     moments = timeline(view.decoded, view, pods, events)
     older = max(0, len(moments) - MOMENTS)
     when = [*when_lines(entry["when"], entry["message"], snapshot.now)] if entry["when"] is not None else []
-    return GangPage(entry, when, state.board.lacks(key), moments[older:], older, troubles)
+    listed, own = state.board.gang(key), f"{entry['workload']['kind'].lower()}/{entry['workload']['name']}"
+    return GangPage(
+        entry,
+        when,
+        since=listed.since if listed is not None else None,
+        priority=listed.priority if listed is not None else None,
+        made_by=listed.workload if listed is not None and listed.workload != own else "",
+        lacks=state.board.lacks(key),
+        moments=moments[older:],
+        older=older,
+        troubles=troubles,
+    )
 
 
 async def _read(

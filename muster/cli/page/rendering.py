@@ -10,7 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from muster.cli.ui import ago, amounts, counted, lasting
+from muster.cli.ui import age, ago, amounts, counted, lasting
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
 from muster.model.times import seconds_of
@@ -38,7 +38,14 @@ def _environment() -> Environment:
     )
     environment.globals["known_states"] = frozenset(map(str, GangState))
     environment.filters.update(
-        ago=ago, amounts=amounts, counted=counted, lasting=lasting, moment=_moment, query=_query, seconds_of=seconds_of
+        age=age,
+        ago=ago,
+        amounts=amounts,
+        counted=counted,
+        lasting=lasting,
+        moment=_moment,
+        query=_query,
+        seconds_of=seconds_of,
     )
     return environment
 

@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from muster.cli.page.board import Filter
+from muster.cli.page.board import Board, Filter
 from muster.cli.page.charts import ahead, chart
 from muster.cli.page.gang import HOLDERS, gang_page
 from muster.cli.page.guard import HEADERS, Door, refusal
@@ -92,7 +93,13 @@ class _Pages:
 
     def _page(self, template: str, *, status: int = 200, title: str, **values: object) -> web.Response:
         state = self._state
-        about = {"title": title, "revision": state.revision, "server": state.client.server, "viewer": state.viewer}
+        about = {
+            "title": title,
+            "revision": state.revision,
+            "server": state.client.server,
+            "cluster": state.cluster_name,
+            "viewer": state.viewer,
+        }
         text = render(template, **about, reader="this page" if state.viewer else "you", **values)
         return web.Response(text=text, content_type="text/html", status=status)
 
@@ -107,16 +114,26 @@ class _Pages:
         state.want_starts()
         only = Filter(asked.get("namespace", ""), asked.get("queue", ""))
         samples, starts = state.samples, state.starts
-        queues = board.queues(_number(asked, "queues"))
+        queues = board.queues(_number(asked, "queues"), only.queue)
+        waiting_total, others_total, holding_total = board.totals
         return self._page(
             "board.html",
             title="Queues and gangs - muster",
             now=state.as_of,
-            troubles=state.troubles,
+            troubles=state.warnings,
             only=only,
+            namespaces=board.namespaces,
+            queue_names=board.queue_names,
+            waiting_total=waiting_total,
+            others_total=others_total,
+            holding_total=holding_total,
             queues=queues,
             coming={
-                row.name: ahead(board.now, row.reservation, starts.in_queue(row.name) if starts is not None else ())
+                row.name: ahead(
+                    board.now,
+                    _titled(row.reservation, board),
+                    starts.in_queue(row.name) if starts is not None else (),
+                )
                 for row in queues.rows
             },
             forecast=starts.now if starts is not None else None,
@@ -144,13 +161,22 @@ class _Pages:
             return self._error(404, "No such gang", message)
         return self._page(
             "gang.html",
-            title=f"{key.namespace}/{key.name} - muster",
+            title=f"{key.namespace}/{page.entry['workload']['name']} - muster",
             now=state.as_of,
-            troubles=[*state.troubles, *page.troubles],
+            troubles=[*state.warnings, *page.troubles],
             key=key,
             page=page,
+            title_of=lambda namespace, name: state.board.title(GangKey(namespace, name)),
             holders=HOLDERS,
         )
+
+
+def _titled(reservation: Mapping[str, Any] | None, board: Board) -> Mapping[str, Any] | None:
+    """The reservation with the workload of its gang."""
+    if reservation is None:
+        return None
+    namespace, _, name = reservation["gang"].partition("/")
+    return {**reservation, "gang": board.title(GangKey(namespace, name))}
 
 
 def _number(asked: Mapping[str, str], name: str) -> int:

@@ -12,6 +12,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
+from muster.cli.connecting import silence
 from muster.cli.page.board import Board
 from muster.cli.page.samples import SLOT, Samples
 from muster.cli.settings import Settings
@@ -36,8 +37,9 @@ _NODES = 60.0
 class PageState:
     """The board as of the last change, and its troubles. `revision` counts up with everything that readers may see.
 
-    `starts` are the expected starts as of their own time; they are worked out while a reader looks (`want_starts`).
-    `viewer` names the account that reads, unless it is the reader's own; then it is "".
+    `silent` is a sentence while no controller is alive. `starts` are the expected starts as of their own time; they are
+    worked out while a reader looks (`want_starts`). `viewer` names the account that reads, unless it is the reader's
+    own; then it is "".
     """
 
     def __init__(self, client: Client, following: Followed, viewer: str = "") -> None:
@@ -49,6 +51,7 @@ class PageState:
         self._next = asyncio.Event()
         self._unanswered = ""
         self._internal = ""
+        self.silent = ""
         self._making = False
         self.revision = 0
         self.samples = Samples(time.time())
@@ -59,6 +62,11 @@ class PageState:
     def client(self) -> Client:
         """For what only one page needs."""
         return self._client
+
+    @property
+    def cluster_name(self) -> str:
+        """The name by which people know the cluster: the kubeconfig's context, else the address of the apiserver."""
+        return self._client.context or self._client.server
 
     @property
     def visible(self) -> ClusterSnapshot:
@@ -76,6 +84,11 @@ class PageState:
         """The reasons why the board may be out of date, a sentence each."""
         troubles = [self._unanswered] if self._unanswered else self._following.faults
         return [*troubles, *([self._internal] if self._internal else [])]
+
+    @property
+    def warnings(self) -> list[str]:
+        """What readers should know: the troubles, and that no controller is alive."""
+        return [*self.troubles, *([self.silent] if self.silent else [])]
 
     async def next_revision(self, seen: int) -> int:
         """The revision as soon as it is another one than `seen`."""
@@ -120,13 +133,14 @@ class PageState:
         """Notice whether the apiserver answers, until cancelled: a watch may be silent for a minute either way."""
         while True:
             await asyncio.sleep(_ASK)
-            before = self.troubles
+            before = self.troubles, self.silent
             try:
                 await self._client.probe(deadline=_PATIENCE)
                 self._unanswered = ""
+                self.silent = await silence(self._client, self.visible.settings)
             except ApiError as error:
                 self._unanswered = f"{self._client.server} does not answer: {error}"
-            if self.troubles != before:
+            if (self.troubles, self.silent) != before:
                 self._moved()
 
     async def load_nodes(self) -> None:
@@ -195,6 +209,7 @@ async def page_state(client: Client, settings: Settings, namespace: str, viewer:
     """
     async with followed(client, ClusterSnapshot.empty(settings), namespace) as following:
         state = PageState(client, following, viewer)
+        state.silent = await silence(client, settings)
         await state.refresh()
         tune_gc()
         yield state

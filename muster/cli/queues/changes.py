@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from muster.cli.page.state import PageState
 from muster.cli.queues.entries import reservations_of
+from muster.cli.queues.gangs import workload_of
 from muster.cli.snapshot import LedgerSnapshot
 from muster.model.names import STATE
-from muster.queueing.ledger import GangKey
 from muster.queueing.verdicts import planned
 
 _KEPT = 200
@@ -33,8 +33,9 @@ class Changes:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._happened: deque[Happened] = deque(maxlen=_KEPT)
-        self._states: Mapping[GangKey, str] | None = None
+        self._states: Mapping[str, str] | None = None
         self._snapshot: LedgerSnapshot | None = None
+        self._silent = False
         self.lost = False
 
     def last(self, count: int) -> list[Happened]:
@@ -48,6 +49,9 @@ class Changes:
         elif self.lost:
             self.lost = False
             self._note("connected again")
+        if bool(state.silent) != self._silent:
+            self._silent = bool(state.silent)
+            self._note(state.silent or "a controller of muster is alive again")
         if state.snapshot is not self._snapshot:
             self._snapshot = state.snapshot
             self._compare(_states(state.snapshot, whole=state.visible.whole))
@@ -64,14 +68,13 @@ class Changes:
             self.lost = True
             self._note(f"connection lost: {why}")
 
-    def _compare(self, now: Mapping[GangKey, str]) -> None:
+    def _compare(self, now: Mapping[str, str]) -> None:
         before, self._states = self._states, now
         if before is None:
             return
-        for key in sorted({*before, *now}):
-            old, new = before.get(key), now.get(key)
+        for gang in sorted({*before, *now}):
+            old, new = before.get(gang), now.get(gang)
             if old != new:
-                gang = f"{key.namespace}/{key.name}"
                 change = f"{new} (new)" if old is None else f"{old} -> {new}" if new is not None else "gone"
                 self._note(f"{gang}: {change}")
 
@@ -79,13 +82,13 @@ class Changes:
         self._happened.appendleft(Happened(self._now(), what))
 
 
-def _states(snapshot: LedgerSnapshot, *, whole: bool) -> dict[GangKey, str]:
-    """The reported state of each gang, and the start of its reservation."""
-    groups = ((key, view.pod_group) for key, view in snapshot.views.items())
-    reported = ((key, group.metadata.annotations.get(STATE)) for key, group in groups if group is not None)
-    states = {key: state for key, state in reported if state}
-    for one in reservations_of(snapshot).values() if whole else ():
-        key, words = one.order.key.gang, planned(one)
-        if words is not None and key in states:
-            states[key] += f", {words}"
+def _states(snapshot: LedgerSnapshot, *, whole: bool) -> dict[str, str]:
+    """The reported state of each gang, and the start of its reservation, by its namespace and workload."""
+    planned_starts = {one.order.key.gang: planned(one) for one in (reservations_of(snapshot) if whole else {}).values()}
+    states = {}
+    for key, view in snapshot.views.items():
+        state = view.pod_group.metadata.annotations.get(STATE) if view.pod_group is not None else None
+        if state:
+            workload, start = workload_of(view) or f"podgroup/{key.name}", planned_starts.get(key)
+            states[f"{key.namespace} {workload}"] = f"{state}, {start}" if start else state
     return states

@@ -7,7 +7,7 @@ import asyncio
 import sys
 import time
 
-from muster.cli.connecting import opened, start_error
+from muster.cli.connecting import opened, silence, start_error
 from muster.cli.queues.entries import queue_entries, remarks, tree_lines
 from muster.cli.snapshot import ClusterSnapshot, load
 from muster.cli.ui import as_long_as_read, print_data
@@ -40,4 +40,6 @@ async def _read(arguments: argparse.Namespace) -> tuple[ClusterSnapshot, StartEr
     async with opened(arguments) as (client, settings):
         visible = ClusterSnapshot.empty(settings)
         await load(client, arguments.namespace or client.namespace, visible)
+        if silent := await silence(client, settings):
+            visible.missing.insert(0, silent)
         return visible, await start_error(client, settings, time.time())

@@ -1,4 +1,4 @@
-"""The queues and the gangs of a snapshot, as `muster queues`, `muster watch` and the page show them."""
+"""The queues of a snapshot, as `muster queues`, `muster watch` and the page show them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,11 @@ from muster.cli.queues.table import ASCII, BLOCKS, queue_lines
 from muster.cli.snapshot import LedgerSnapshot
 from muster.cli.ui import aligned, amounts, draws, width
 from muster.cli.when import basis_of, starts_by
-from muster.model.names import MESSAGE, STATE
 from muster.model.times import minute_of, seconds_of
-from muster.planning.messages import in_the_way
-from muster.planning.snapshot import GangSnapshot
-from muster.queueing.entries import EntryKey
 from muster.queueing.queue_view import ROOT
 from muster.queueing.reservations import Reservation
 from muster.queueing.shares import percent
-from muster.resources.amounts import Resources, as_text
+from muster.resources.amounts import as_text
 from muster.resources.quantity import Quantity
 
 _RESTS_ON = {
@@ -105,10 +101,13 @@ def _entry(
     }
 
 
-def tree_lines(entries: Sequence[Mapping[str, Any]], out: TextIO) -> list[str]:
-    """The tree of the queues in the characters and the width of `out`, and the reservations below it."""
+def tree_lines(entries: Sequence[Mapping[str, Any]], out: TextIO, *, elide: bool = False) -> list[str]:
+    """The tree of the queues in the characters and the width of `out`, and the reservations below it.
+
+    With `elide` names are shortened so that each line of the tree fits.
+    """
     rows = [_reservation_row(entry["name"], one) for entry in entries if (one := entry.get("reservation"))]
-    lines = queue_lines(entries, BLOCKS if draws(out) else ASCII, width(out))
+    lines = queue_lines(entries, BLOCKS if draws(out) else ASCII, width(out), elide=elide)
     return [*lines, "", *aligned(["RESERVED IN", "FOR", "FROM", "RESTS ON", "SPARE"], rows)] if rows else lines
 
 
@@ -121,45 +120,3 @@ def _reservation_row(queue: str, reservation: Mapping[str, Any]) -> list[str]:
         _RESTS_ON[reservation["basis"]],
         amounts(reservation["spare"].get(queue, {})),
     ]
-
-
-def gang_entries(snapshot: LedgerSnapshot) -> list[dict[str, Any]]:
-    """Every gang of every queue: the waiting gangs in order, then those that hold a claim."""
-    ledger, entries = snapshot.ledger, []
-    # What a PodGroup holds that is not muster's has a key of its own.
-    views: dict[EntryKey, GangSnapshot] = dict(snapshot.views.items())
-    views |= {key.part("bound"): view for key, view in snapshot.views.items() if not view.ours}
-    for queue in sorted({name for key in views if (name := ledger.queue_of(key)) is not None}):
-        for place, key in enumerate(ledger.waiting(queue), 1):
-            if key in views:
-                entries.append(_gang(snapshot, views[key], queue, None, str(place)))
-        for key, claim in sorted(ledger.claims(queue).items()):
-            if key in views:
-                entries.append(_gang(snapshot, views[key], queue, claim.whole, "-"))
-    return entries
-
-
-def reported_state(view: GangSnapshot, snapshot: LedgerSnapshot) -> tuple[str, str]:
-    """State and message of a gang: those on its PodGroup, or why it has none of its own; "" where nothing is known."""
-    if view.pod_group is not None and not view.ours and (view.members or view.unmanaged_pods):
-        state, message = in_the_way(view)
-        return str(state), message
-    if (kept_out := snapshot.kept_out.get(view.key)) is not None:
-        return str(kept_out.state), kept_out.message
-    annotations = view.pod_group.metadata.annotations if view.pod_group is not None else {}
-    return annotations.get(STATE, ""), annotations.get(MESSAGE, "")
-
-
-def _gang(
-    snapshot: LedgerSnapshot, view: GangSnapshot, queue: str, claim: Resources | None, place: str
-) -> dict[str, Any]:
-    state, message = reported_state(view, snapshot)
-    return {
-        "namespace": view.key.namespace,
-        "name": view.key.name,
-        "queue": queue,
-        "position": place,
-        "state": state or "-",
-        "claim": None if claim is None else as_text(claim),
-        "message": message,
-    }

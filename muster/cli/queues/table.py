@@ -9,13 +9,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from muster.cli.ui import GREEN, RED, YELLOW, painted, rounded
+from muster.cli.ui import GREEN, RED, YELLOW, elided, painted, rounded
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
 from muster.resources.quantity import parse_quantity
 
 _HEAD = ("QUEUE", "STATE", "SHARE", "GANGS", "WAITING", "RESOURCE", "USED / LIMIT")
-_SHARE_COLUMN = 2
+_SHARE_COLUMN, _RESOURCE_COLUMN = 2, 5
+_SHORTEST_NAME = 10
 _RIGHT = (2, 3, 4)
 _LONGEST_BAR = 20
 # A shorter one shows less than its percentage.
@@ -65,9 +66,16 @@ class _TreeRow(NamedTuple):
     share: Share | None = None
 
 
-def queue_lines(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs, columns: int) -> list[str]:
-    """The tree of the queues below its header; bars use what the other columns leave of `columns`, or are left out."""
+def queue_lines(
+    entries: Sequence[Mapping[str, Any]], glyphs: Glyphs, columns: int, *, elide: bool = False
+) -> list[str]:
+    """The tree of the queues below its header; bars use what the other columns leave of `columns`, or are left out.
+
+    With `elide` names are shortened where no line may be longer than that.
+    """
     rows = [_TreeRow(_HEAD), *_rows(entries, glyphs)]
+    if elide:
+        rows = _fitted(rows, columns)
     widths = [max(len(row.cells[column]) for row in rows) for column in range(len(_HEAD) - 1)]
     if not any(entry.get("share") for entry in entries):
         widths[_SHARE_COLUMN] = 0
@@ -76,6 +84,19 @@ def queue_lines(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs, columns: i
     gaps = len(widths) - 1 if widths[_SHARE_COLUMN] else len(widths) - 2
     bar = min(_LONGEST_BAR, columns - sum(widths) - 2 * gaps - _BESIDE_BAR)
     return [_line(row, widths, bar, glyphs) for row in rows]
+
+
+def _fitted(rows: Sequence[_TreeRow], columns: int) -> list[_TreeRow]:
+    """The rows with names of queues, then of resources, shortened until percentages fit behind them."""
+    for column in (0, _RESOURCE_COLUMN):
+        widths = [max(len(row.cells[place]) for row in rows) for place in range(len(_HEAD))]
+        too_wide = sum(widths) + 2 * (len(widths) - 1) + _BESIDE_BAR - 1 - columns
+        width = max(_SHORTEST_NAME, widths[column] - max(0, too_wide))
+        rows = [
+            row._replace(cells=(*row.cells[:column], elided(row.cells[column], width), *row.cells[column + 1 :]))
+            for row in rows
+        ]
+    return list(rows)
 
 
 def _rows(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs) -> Iterator[_TreeRow]:

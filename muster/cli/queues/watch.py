@@ -15,10 +15,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol, TextIO
 
-from muster.cli.connecting import opened
+from muster.cli.connecting import opened, reading
 from muster.cli.page.state import PageState, page_state
 from muster.cli.queues.changes import Changes, Happened
-from muster.cli.queues.entries import gang_entries, queue_entries, tree_lines
+from muster.cli.queues.entries import queue_entries, tree_lines
+from muster.cli.queues.gangs import Gangs
 from muster.cli.snapshot import LedgerSnapshot
 from muster.cli.ui import aligned, clears
 from muster.model.texts import printable
@@ -40,18 +41,21 @@ class Display(Protocol):
 async def watch(arguments: argparse.Namespace) -> None:
     """Show the cluster until Ctrl-C. Raises an error of NO_ANSWER when it does not answer at the beginning."""
     history = Changes(time.time)
-    async with (
-        opened(arguments) as (client, settings),
-        page_state(client, settings, arguments.namespace or client.namespace) as state,
-    ):
-        # Not before: until something is shown, Ctrl-C ends the wait for an apiserver that does not answer.
-        stop = stop_signal()
-        async with state.kept_up():
-            with display() as shown, _collecting_warnings(history):
-                while not stop.is_set():
-                    history.seen(state)
-                    shown.show(state, history)
-                    await _pause(stop)
+    async with opened(arguments) as (client, settings):
+        reading(arguments.command, client)
+        async with page_state(client, settings, arguments.namespace or client.namespace) as state:
+            await _follow(state, history)
+
+
+async def _follow(state: PageState, history: Changes) -> None:
+    # Not before: until something is shown, Ctrl-C ends the wait for an apiserver that does not answer.
+    stop = stop_signal()
+    async with state.kept_up():
+        with display() as shown, _collecting_warnings(history):
+            while not stop.is_set():
+                history.seen(state)
+                shown.show(state, history)
+                await _pause(stop)
 
 
 async def _pause(stop: asyncio.Event) -> None:
@@ -135,11 +139,13 @@ class PlainDisplay:
 
 def board_lines(snapshot: LedgerSnapshot, missing: list[str], out: TextIO, *, whole: bool) -> list[str]:
     """The queue tree, the gangs that wait, in order, before those that hold, and what is not known."""
-    rows = [
-        [entry["queue"], entry["position"], f"{entry['namespace']}/{entry['name']}", entry["state"], entry["message"]]
-        for entry in gang_entries(snapshot)
-    ]
+    gangs = Gangs.of(snapshot)
     lines = tree_lines(queue_entries(snapshot, whole=whole), out)
+    # No ages: what has not changed is not printed again.
+    rows = [
+        [one.key.namespace, one.title, one.queue, str(one.position or "-"), one.state, one.message]
+        for one in (*gangs.waiting, *gangs.others, *gangs.holding)
+    ]
     if rows:
-        lines += ["", *aligned(["QUEUE", "POSITION", "GANG", "STATE", "MESSAGE"], rows, right=(1,))]
+        lines += ["", *aligned(["NAMESPACE", "WORKLOAD", "QUEUE", "POSITION", "STATE", "MESSAGE"], rows, right=(3,))]
     return [*lines, *(printable(f"({one})") for one in missing)]

@@ -312,7 +312,7 @@ def bound_by_their_operator() -> list[JSON]:
         gang("demo", held=True),
         [],
         "Assembling",
-        "check that muster-controller is running",
+        "tell your administrator: muster-controller may be down",
     ),
     ("suspended", ray_cluster(suspend=True), [], [], "Suspended", "is suspended"),
     ("no numbers", ray_cluster(workers(replicas=-1)), [], [], "Invalid", "spec.workerGroupSpecs[0].replicas: -1"),

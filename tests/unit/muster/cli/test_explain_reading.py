@@ -129,7 +129,7 @@ async def test_what_the_maker_of_a_workload_says_counts(tmp_path: Path, word: st
 async def test_without_a_controller_there_is_a_reason(tmp_path: Path) -> None:
     entry, _ = await explained(tmp_path, cluster(**{GROUPS: []}), "raycluster/demo")
     assert (entry["state"], entry["gang"]["exists"]) == ("Assembling", False)
-    assert entry["message"].endswith("if this lasts, check that muster-controller is running")
+    assert entry["message"].endswith("if this lasts, tell your administrator: muster-controller may be down")
     entry, _ = await explained(tmp_path, cluster(**{GROUPS: [], QUEUES: [queue("other")]}), "raycluster/demo")
     assert (entry["state"], entry["message"]) == ("QueueNotFound", 'queue "q" does not exist')
 

@@ -102,7 +102,7 @@ def test_who_gets_no_podgroup_for_its_queue_hears_why(queues: list[JSON], state:
     assert (entry["state"], entry["message"]) == (state, message)
     snapshot = visible.ledger_snapshot(NOW)
     board = Board(snapshot, whole=True)
-    rows = [(row.state, row.message) for part in (board.waiting(), board.others()) for row in part.rows]
+    rows = [(row.gang.state, row.message) for part in (board.waiting(), board.others()) for row in part.rows]
     assert rows == [(state, message)]
 
 
@@ -140,7 +140,7 @@ def test_who_has_the_podgroup_of_others_in_its_way_is_shown_so() -> None:
     pods = members(held=True)
     visible = ClusterSnapshot(filled(workloads=[ray_cluster()], pods=pods, groups=[other], queues=[queue(cpu="4")]))
     board = Board(visible.ledger_snapshot(NOW), whole=True)
-    rows = [row.state for part in (board.waiting(), board.holding(), board.others()) for row in part.rows]
+    rows = [row.gang.state for part in (board.waiting(), board.holding(), board.others()) for row in part.rows]
     assert rows == ["ForeignPodGroup"]
 
 

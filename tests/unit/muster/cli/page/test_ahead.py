@@ -62,6 +62,6 @@ async def test_expected_starts_are_worked_out_for_those_who_look() -> None:
     assert "Expected starts are being worked out." in seen(first)
     found = re.search(r"cpu 3, memory 3Gi cpu 2 (\S+ \S+ UTC) waits Expected starts are a forecast as of", seen(board))
     assert found is not None
-    assert f"reserved for team/ray-wait-pg from {minute_of(start)} ; 1 start expected" in seen(board)
+    assert f"reserved for team/raycluster/wait from {minute_of(start)} ; 1 start expected" in seen(board)
     assert f"Planned for {minute_of(start)}, if what runs ends as it says Expected about {found[1]}, in" in seen(gang)
     assert "run times are known for 100% of what it waits for Needs cpu 3" in seen(gang)

@@ -11,6 +11,7 @@ from muster.cli.page.board import Bar, Filter, GangRow, Part, QueueRow
 from muster.cli.page.charts import Chart, ahead
 from muster.cli.page.gang import GangPage, Moment
 from muster.cli.page.rendering import render
+from muster.cli.queues.gangs import GangEntry
 from muster.cli.ui import rounded
 from muster.model.texts import printable
 from muster.queueing.ledger import GangKey
@@ -51,7 +52,8 @@ class _Parsed(HTMLParser):
 
 def page(word: str) -> _Parsed:
     """The board where every text of the cluster is this one."""
-    gang = GangRow(*[word] * 9)
+    entry = GangEntry(GangKey(word, word), word, word, word, word, 1, 0.0, 1)
+    gang = GangRow(entry, *[word] * 5)
     row = QueueRow(word, 1, word, word, 1, 1, (Bar(word, word, word, 50),), (word,), None)
     several = Part((gang,), 1, 2, 101)
     return _Parsed(
@@ -60,10 +62,16 @@ def page(word: str) -> _Parsed:
             title=word,
             revision=1,
             server=word,
+            cluster=word,
             viewer=word,
             reader="you",
             now=0.0,
             troubles=[word],
+            namespaces=[word],
+            queue_names=[word],
+            waiting_total=1,
+            others_total=1,
+            holding_total=1,
             only=Filter(word, word),
             queues=Part((row,), 1, 1, 1),
             coming={word: ahead(0.0, {"gang": word, "startsBy": None}, [60.0])},
@@ -104,12 +112,14 @@ def gang_page(word: str) -> _Parsed:
             title=word,
             revision=1,
             server=word,
+            cluster=word,
             viewer=word,
             reader="you",
             now=0.0,
             troubles=[word],
             key=GangKey(word, word),
-            page=GangPage(entry, [(word, word)], word, [Moment(0.0, word, word, word)], 1, ()),
+            page=GangPage(entry, [(word, word)], 0.0, 1, word, word, [Moment(0.0, word, word, word)], 1, ()),
+            title_of=lambda namespace, name: f"{namespace}/{name}",
             holders=1,
         )
     )
@@ -118,7 +128,7 @@ def gang_page(word: str) -> _Parsed:
 def some_text() -> st.SearchStrategy[str]:
     """Any text, and more often what means something in HTML; no number so large that it is rounded as an amount."""
     texts = st.lists(st.one_of(st.sampled_from([*_HOSTILE, *"<>&\"'{}%/=`"]), st.text())).map("".join)
-    return texts.filter(lambda text: bool(text) and rounded(text) == text)
+    return texts.filter(lambda text: bool(text) and text not in ("0", "-", "?") and rounded(text) == text)
 
 
 PLAIN = page("word")
@@ -139,7 +149,7 @@ def test_no_text_becomes_a_tag_an_attribute_or_another_address(word: str) -> Non
 def test_an_error_is_text(word: str) -> None:
     def error(text: str) -> _Parsed:
         known = {"revision": 1, "reader": "you"}
-        return _Parsed(render("error.html", title=text, server=text, viewer=text, message=text, **known))
+        return _Parsed(render("error.html", title=text, server=text, cluster=text, viewer=text, message=text, **known))
 
     assert error(word).tags == error("word").tags
 

@@ -39,11 +39,12 @@ async def test_queues_waiting_and_running_gangs_are_shown_with_numbers() -> None
         status, text, _ = await page.get()
     assert status == 200
     seen = text_of(text)
-    assert "Queues (2) Waiting (2) Running (1) Not in line (0)" in seen
-    assert "Level 2: q Open 1 2 cpu 3 of 5 60 %" in seen
-    assert "q 1 of 2 team/ ray-wait-0000-pg Told cpu 3, memory 3Gi cpu 1 -" in seen
-    assert "q 2 of 2 team/ ray-wait-0001-pg" in seen
-    assert "q team/ ray-run-0-pg Told cpu 3, memory 3Gi" in seen
+    assert "2 gangs wait, 0 cannot start yet, 1 runs. Waiting (2) Not queued (0) Queues (2) Running (1)" in seen
+    assert "Level 2: q 60% of cpu, 2 wait Open 1 2 cpu 3 / 5 60%" in seen
+    assert re.search(r"q 1 of 2 team/raycluster/wait-0000 Told \d+d 0 cpu 3, memory 3Gi cpu 1 -", seen)
+    assert "q 2 of 2 team/raycluster/wait-0001" in seen
+    assert re.search(r"q team/raycluster/run-0 Told \d+d 0 cpu 3, memory 3Gi", seen)
+    assert seen.index("By queue") < seen.index("Each queue"), "gangs that wait come first"
 
 
 async def test_what_holds_nothing_and_does_not_wait_is_not_in_line() -> None:
@@ -51,8 +52,8 @@ async def test_what_holds_nothing_and_does_not_wait_is_not_in_line() -> None:
     workloads, pods, groups = gangs(["wait"], state="Assembling", message="waiting for its pods: workers 0 of 2")
     async with served(filled(workloads=workloads, pods=pods[:1], groups=groups, queues=[queue()])) as page:
         _, text, _ = await page.get()
-    assert "Not in line (1)" in text_of(text)
-    assert "q team/ ray-wait-pg Assembling waiting for its pods: workers 0 of 2" in text_of(text)
+    assert "0 gangs wait, 1 cannot start yet, 0 run." in text_of(text)
+    assert re.search(r"q team/raycluster/wait Assembling \d+d 0 waiting for its pods: workers 0 of 2", text_of(text))
 
 
 async def test_thousands_of_gangs_are_pages_and_a_count() -> None:
@@ -84,7 +85,7 @@ async def test_what_may_not_be_read_is_told() -> None:
     async with served(cluster(), whole=False) as page:
         page.state.visible.note("cannot list nodes")
         _, text, _ = await page.get()
-    assert "cpu ? of 5" in text_of(text)
+    assert "cpu ? / 5" in text_of(text)
     assert "cannot list nodes" in text_of(text)
 
 

@@ -99,9 +99,11 @@ async def test_the_screen_has_the_tree_who_waits_and_why_and_who_runs(shown: Sho
     text = "\n".join(lines)
     assert lines[0].startswith("muster watch  ")
     assert lines[1].split()[:3] == ["QUEUE", "STATE", "GANGS"]
-    found = [text.index(word) for word in ("org ", "\nWAITING", "team/ray-wait-00-pg", "\nRUNNING", "team/ray-run-pg")]
+    found = [
+        text.index(word) for word in ("org ", "\nWAITING", "\nraycluster/wait-00", "\nRUNNING", "\nraycluster/run ")
+    ]
     assert found == sorted(found)
-    (waits,) = [line for line in lines if line.startswith("team/ray-wait-00-pg")]
+    (waits,) = [line for line in lines if line.startswith("raycluster/wait-00")]
     assert "1 of 1" in waits
     assert "[bold red]for" in waits, "text of the cluster is no markup"
 
@@ -126,8 +128,8 @@ async def test_a_heading_says_how_many_rows_stand_below_it(many: int, rows: int)
         state = PageState(client, Followed(visible, []))
         await state.refresh()
         lines = Shown(state, visible).screen(120, rows)
-    shown = sum(line.startswith("team/ray-run-") for line in lines)
-    assert f"RUNNING  {shown} of {many}" in lines
+    shown = sum(line.startswith("raycluster/run-") for line in lines)
+    assert f"RUNNING  {shown} of {many}  in namespace team" in lines
 
 
 async def test_the_last_changes_are_told(shown: Shown) -> None:
@@ -135,8 +137,8 @@ async def test_the_last_changes_are_told(shown: Shown) -> None:
     shown.say("wait-00", "Admitted")
     await shown.state.refresh()
     shown.history.seen(shown.state)
-    assert [one.what for one in shown.history.last(9)] == ["team/ray-wait-00-pg: WaitingForQuota -> Admitted"]
-    assert any("team/ray-wait-00-pg: WaitingForQuota -> Admitted" in line for line in shown.screen())
+    assert [one.what for one in shown.history.last(9)] == ["team raycluster/wait-00: WaitingForQuota -> Admitted"]
+    assert any("team raycluster/wait-00: WaitingForQuota -> Admitted" in line for line in shown.screen())
 
 
 async def test_a_start_that_is_planned_or_moves_is_a_change(shown: Shown) -> None:
@@ -151,7 +153,7 @@ async def test_a_start_that_is_planned_or_moves_is_a_change(shown: Shown) -> Non
         ledger.hold(Claim(GangKey("team", "ray-run-pg"), "q", waits.need, end=Run(seconds, EndKind.SAID).from_(now)))
         shown.history.seen(shown.state)
         told.append(f"WaitingForQuota, planned for {minute_of(now + seconds)}, if what runs ends as it says")
-    changes = [f"team/ray-wait-00-pg: {old} -> {new}" for old, new in pairwise(told)]
+    changes = [f"team raycluster/wait-00: {old} -> {new}" for old, new in pairwise(told)]
     assert [one.what for one in shown.history.last(9)] == changes[::-1]
 
 
@@ -176,16 +178,16 @@ async def test_plain_text_is_printed_when_something_has_changed(shown: Shown) ->
         plain.show(shown.state, shown.history)
     first = out.getvalue()
     rows = [line.split()[:4] for line in first.splitlines()]
-    waits, runs = ["q", "1", "team/ray-wait-00-pg", "WaitingForQuota"], ["q", "-", "team/ray-run-pg", "Running"]
+    waits, runs = ["team", "raycluster/wait-00", "q", "1"], ["team", "raycluster/run", "q", "-"]
     assert rows.index(waits) < rows.index(runs)
-    assert first.count("team/ray-run-pg") == 1, "the same is not printed twice"
+    assert first.count("raycluster/run ") == 1, "the same is not printed twice"
     assert "\x1b" not in first
     shown.say("wait-00", "Admitted")
     await shown.state.refresh()
     shown.history.seen(shown.state)
     plain.show(shown.state, shown.history)
     more = out.getvalue().removeprefix(first).splitlines()
-    assert more[-1] == "(team/ray-wait-00-pg: WaitingForQuota -> Admitted)"
+    assert more[-1] == "(team raycluster/wait-00: WaitingForQuota -> Admitted)"
 
 
 async def test_a_terminal_without_rich_gets_the_tree_in_colours(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
