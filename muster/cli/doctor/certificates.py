@@ -34,20 +34,22 @@ def certificates(sight: Sight) -> Iterator[Diagnosis]:
     if isinstance(sight.secret, Unseen):
         yield unknown(sight.secret, f"the contents of {where}")
     elif sight.secret is None:
-        cure = installed.upgrade if installed.own_certificates else "create it: docs/certificates.md"
-        yield problem(f"{where} is missing", cure)
+        if installed.own_certificates:
+            yield problem(f"{where} is missing", "helm makes it again:", installed.upgrade)
+        else:
+            yield problem(f"{where} is missing", "create it: docs/certificates.md")
     else:
         try:
             pair = _pair(sight.secret, own=installed.own_certificates)
             served = pair.leaf
         except InvalidCertificateError as error:
-            yield problem(f"{where} cannot be served: {error}", _renew(installed))
+            yield problem(f"{where} cannot be served: {error}", *_renew(installed))
             pair = None
         else:
             yield from _ages(served, where, installed, now)
             name = f"{installed.service}.{installed.namespace}.svc"
             if not pair.serves([name]):
-                yield problem(f"{where}: tls.crt is not valid for {name}", _renew(installed))
+                yield problem(f"{where}: tls.crt is not valid for {name}", *_renew(installed))
     yield from _trust(sight, pair, installed, now)
 
 
@@ -68,13 +70,14 @@ def _ages(served: Certificate, where: str, installed: Installation, now: dt.date
     early = (served.not_valid_before_utc - now).total_seconds()
     until = f"{served.not_valid_after_utc:%Y-%m-%d}"
     if left <= 0:
-        yield problem(f"{where}: the serving certificate expired {lasting(left)} ago, on {until}", _renew(installed))
+        yield problem(f"{where}: the serving certificate expired {lasting(left)} ago, on {until}", *_renew(installed))
     elif early > 0:
-        yield problem(f"{where}: the serving certificate becomes valid in {lasting(early)}", _renew(installed))
+        yield problem(f"{where}: the serving certificate becomes valid in {lasting(early)}", *_renew(installed))
     elif installed.own_certificates and renewal_due(served, now):
         yield warning(
             f"{where}: the serving certificate expires in {lasting(left)}, on {until}, and was not renewed",
-            f"see why: kubectl -n {installed.namespace} events --for secret/{installed.secret}",
+            "see why:",
+            _events(installed),
         )
     else:
         yield fine(f"{where}: the serving certificate is {lasting(age)} old and expires {ago(-left)}, on {until}")
@@ -87,14 +90,11 @@ def _trust(sight: Sight, pair: KeyPair | None, installed: Installation, now: dt.
     for name, bundle in entries:
         if fault := _fault(bundle, pair, now):
             faults.setdefault(fault, []).append(name)
-    cure = (
-        "a running webhook restores it within seconds; if it does not, see why: kubectl -n "
-        f"{installed.namespace} events --for secret/{installed.secret}"
-        if installed.own_certificates
-        else "correct the chart value webhook.caBundle, or check the cainjector of cert-manager"
-    )
+    cure = ("a running webhook restores it within seconds; if it does not, see why:", _events(installed))
+    if not installed.own_certificates:
+        cure = ("correct the chart value webhook.caBundle, or check the cainjector of cert-manager", "")
     for fault, names in faults.items():
-        yield problem(f"the caBundle holds {fault}: {listed(names)}", cure)
+        yield problem(f"the caBundle holds {fault}: {listed(names)}", *cure)
     if entries and not faults and pair is not None:
         yield fine(f"the caBundles of all {len(entries)} entries hold its CA")
 
@@ -126,10 +126,12 @@ def _authorities(bundle: str) -> frozenset[Certificate]:
         return frozenset()
 
 
-def _renew(installed: Installation) -> str:
+def _events(installed: Installation) -> str:
+    return f"kubectl -n {installed.namespace} events --for secret/{installed.secret}"
+
+
+def _renew(installed: Installation) -> tuple[str, str]:
     if not installed.own_certificates:
-        return "renew it: cert-manager or you manage this certificate (docs/certificates.md)"
-    return (
-        "a running webhook renews it by itself; to request a renewal: "
-        f"kubectl -n {installed.namespace} annotate secret {installed.secret} muster.dev/rotate=serving"
-    )
+        return "renew it: cert-manager or you manage this certificate (docs/certificates.md)", ""
+    annotate = f"kubectl -n {installed.namespace} annotate secret {installed.secret} muster.dev/rotate=serving"
+    return "a running webhook renews it by itself; to request a renewal:", annotate

@@ -123,7 +123,8 @@ def diagnose(sight: Sight, long: float = LONG) -> list[tuple[Check, Diagnosis]]:
 def report(version: str, installed: Installation | None, found: Iterable[tuple[Check, Diagnosis]]) -> dict[str, Any]:
     """The diagnoses as data for programs, with the version of Kubernetes."""
     entries = [
-        {"check": str(check), "level": str(one.level), "message": one.message, "cure": one.cure} for check, one in found
+        {"check": str(check), "level": str(one.level), "message": one.message, "cure": one.cure, "command": one.command}
+        for check, one in found
     ]
     counts = {level: sum(entry["level"] == level for entry in entries) for level in Level}
     return {
@@ -160,6 +161,9 @@ def _print_table(diagnoses: Sequence[Mapping[str, Any]], out: TextIO) -> None:
         if one["cure"]:
             for rest in wrapped(f"{' ' * _INDENT}-> {printable(one['cure'])}", _INDENT + 3, columns):
                 print(rest, file=out)
+        if one["command"]:
+            # On a line of its own and never wrapped: to copy.
+            print(f"    {printable(one['command'])}", file=out)
 
 
 def _sum(data: Mapping[str, Any]) -> str:

@@ -36,11 +36,18 @@ class Check(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """One finding of a check; `cure` is empty when there is nothing to do."""
+    """One finding of a check.
+
+    :ivar level: its severity
+    :ivar message: what was found
+    :ivar cure: what to do about it; "" when there is nothing to do
+    :ivar command: the command for that, to copy; "" for none
+    """
 
     level: Level
     message: str
     cure: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +63,14 @@ def fine(message: str) -> Diagnosis:
     return Diagnosis(Level.OK, message)
 
 
-def warning(message: str, cure: str) -> Diagnosis:
+def warning(message: str, cure: str, command: str = "") -> Diagnosis:
     """It works, but an administrator should look at it."""
-    return Diagnosis(Level.WARNING, message, cure)
+    return Diagnosis(Level.WARNING, message, cure, command)
 
 
-def problem(message: str, cure: str) -> Diagnosis:
+def problem(message: str, cure: str, command: str = "") -> Diagnosis:
     """It does not work."""
-    return Diagnosis(Level.PROBLEM, message, cure)
+    return Diagnosis(Level.PROBLEM, message, cure, command)
 
 
 def unknown(unseen: Unseen, what: str) -> Diagnosis:

@@ -52,7 +52,11 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
     for key in late[:MOST]:
         yield _late(key, gangs[key], since[key], groups.get(key))
     if len(late) > MOST:
-        yield warning(f"{len(late) - MOST} more gangs are held for more than {lasting(long)}", "muster queues")
+        yield warning(
+            f"{len(late) - MOST} more gangs are held for more than {lasting(long)}",
+            "see which:",
+            "muster gangs --waiting",
+        )
     waiting = {key: [one.metadata for one in gangs[key] if not one.spec.node_name] for key in lost}
     orphans = sorted(key for key, pods in waiting.items() if any(_age(meta, sight.now) > GROUP_DELAY for meta in pods))
     for namespace, name in orphans[:MOST]:
@@ -60,8 +64,9 @@ def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
         yield problem(
             f"PodGroup {namespace}/{name} of {counted(len(pods), 'waiting pod')} does not exist; their "
             f"scheduler cannot place them ({listed(pods, 3)})",
-            f"muster explain -n {namespace} pod/{pods[0]} says whether its queue lets it have one; else see the "
-            "log of the controller; if muster is uninstalled, delete the pods: their operators recreate them",
+            "see whether its queue lets it have one, else the log of the controller; if muster is uninstalled, delete "
+            "the pods: their operators recreate them",
+            f"muster explain -n {namespace} pod/{pods[0]}",
         )
     if len(orphans) > MOST:
         yield problem(f"{len(orphans) - MOST} more gangs have no PodGroup", "as above")
@@ -106,9 +111,12 @@ def _late(key: _Key, members: Sequence[Pod], age: float, seen: GroupSeen | None)
     if state in {GangState.ADMITTED, GangState.RUNNING} and not whole:
         return problem(
             f"{given}, but its gates are still closed",
-            f"see the log of the controller; to open the gates now: muster release -n {namespace} {name}",
+            "see the log of the controller; to open the gates now:",
+            f"muster release -n {namespace} {name}",
         )
-    return warning(given, f"muster explain -n {namespace} pod/{held[0]}; docs/reasons.md explains each state")
+    return warning(
+        given, "docs/reasons.md explains each state; see more:", f"muster explain -n {namespace} pod/{held[0]}"
+    )
 
 
 def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
@@ -135,6 +143,7 @@ def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
             f"PodGroup {meta.namespace}/{gang_name(group)} ({'muster' if meta.by_muster else 'not muster'}'s, "
             f"{group.status.phase or 'no phase'}) has had no owner and no pods for {lasting(_age(meta, sight.now))}"
             f"{harm}",
+            "delete it:",
             f"kubectl -n {meta.namespace} delete podgroups.{scheduler.group} {meta.name}",
         )
     if len(left) > MOST:
@@ -162,8 +171,8 @@ def _of_namespace(namespace: Namespace, installed: Installation) -> Iterator[Dia
     name, found = namespace.metadata.name, namespace.metadata.annotations
     text = dict(_unknown(found, installed)) | unread_keys(found, _READ)
     for key, wrong in text.items():
-        cure = f"correct it, or remove it: kubectl annotate namespace {name} {key}-"
-        yield warning(f"namespace {name}: metadata.annotations[{key}]: {wrong}", cure)
+        message = f"namespace {name}: metadata.annotations[{key}]: {wrong}"
+        yield warning(message, "correct it, or remove it:", f"kubectl annotate namespace {name} {key}-")
 
 
 def _unknown(found: Mapping[str, str], installed: Installation) -> Iterator[tuple[str, str]]:

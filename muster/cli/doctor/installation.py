@@ -26,6 +26,7 @@ def installation(sight: Sight) -> Iterator[Diagnosis]:
         if seen:
             yield problem(
                 "muster is not installed: no Deployment and no webhook configuration has its labels",
+                "install it:",
                 "helm install muster charts/muster --namespace muster-system --create-namespace "
                 "--set image.repository=REGISTRY/muster",
             )
@@ -35,8 +36,8 @@ def installation(sight: Sight) -> Iterator[Diagnosis]:
         last = sight.installations[-1]
         yield problem(
             f"muster is installed {len(sight.installations)} times ({names}); all installations act on the same gangs",
-            f"uninstall all but one: helm uninstall {last.release} --namespace {last.namespace}; delete webhook "
-            "configurations that belong to no release",
+            "delete webhook configurations that belong to no release, and uninstall all but one:",
+            f"helm uninstall {last.release} --namespace {last.namespace}",
         )
     if not isinstance(sight.deployments, Unseen):
         yield from processes(sight.installations[0])
@@ -49,6 +50,7 @@ def processes(installed: Installation) -> Iterator[Diagnosis]:
         if deployment is None:
             yield problem(
                 f"Deployment {installed.namespace}/{installed.name}-{component} is missing: {consequence[component]}",
+                "helm makes it again:",
                 installed.upgrade,
             )
             continue
@@ -68,11 +70,11 @@ def _ready(deployment: Deployment, consequence: str) -> Diagnosis:
     look = f"kubectl -n {deployment.metadata.namespace} describe pods -l app.kubernetes.io/name=muster"
     if wanted == 0:
         scale = f"kubectl -n {deployment.metadata.namespace} scale deployment {deployment.metadata.name} --replicas=2"
-        return problem(f"{deployment.title} is scaled to 0: {consequence}", scale)
+        return problem(f"{deployment.title} is scaled to 0: {consequence}", "scale it up:", scale)
     if ready == 0:
-        return problem(f"{counted}: {consequence}", look)
+        return problem(f"{counted}: {consequence}", "see why:", look)
     if ready < wanted:
-        return warning(counted, look)
+        return warning(counted, "see why:", look)
     return fine(counted)
 
 
@@ -82,21 +84,23 @@ def lease(sight: Sight) -> Iterator[Diagnosis]:
     if installed is None:
         return
     where = f"Lease {installed.namespace}/{installed.lease}"
-    logs = f"kubectl -n {installed.namespace} logs -l app.kubernetes.io/component=controller --tail=50"
+    logs = "see why:", f"kubectl -n {installed.namespace} logs -l app.kubernetes.io/component=controller --tail=50"
     if isinstance(found, Unseen):
         yield unknown(found, "the leader")
     elif found is None:
-        yield problem(f"{where} is missing: no controller has ever been the leader", logs)
+        yield problem(f"{where} is missing: no controller has ever been the leader", *logs)
     elif not found.spec.holder_identity:
-        yield problem(f"{where} has no holder: waiting gangs keep waiting", logs)
+        yield problem(f"{where} has no holder: waiting gangs keep waiting", *logs)
     else:
         spec = found.spec
         age = sight.now - (seconds_of(spec.renew_time) or 0.0)
         held = f"{where} is held by {spec.holder_identity}, renewed {ago(age)}"
-        if age > spec.lease_duration_seconds + _SKEW:
-            yield problem(
-                f"{held}, with a lease duration of {spec.lease_duration_seconds} seconds: there is no leader", logs
-            )
+        if age > spec.lease_duration_seconds:
+            over = f"{held}, with a lease duration of {spec.lease_duration_seconds} seconds: "
+            if age > spec.lease_duration_seconds + _SKEW:
+                yield problem(f"{over}there is no leader", *logs)
+            else:
+                yield warning(f"{over}there is no leader, or the clocks of the nodes differ", *logs)
         elif age < -_SKEW:
             yield warning(f"{held}: its clock is ahead", "synchronise the clocks of the nodes (NTP)")
         else:
@@ -125,5 +129,7 @@ def policies(sight: Sight) -> Iterator[Diagnosis]:
     else:
         missing = listed(sorted(expected - (there & bound)))
         yield problem(
-            f"not in force: {missing} (the policy, or its binding with action Deny, is missing)", installed.overwrite
+            f"not in force: {missing} (the policy, or its binding with action Deny, is missing)",
+            "helm restores it; Helm 3 needs no --force-conflicts:",
+            installed.overwrite,
         )

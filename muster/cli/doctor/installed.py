@@ -253,8 +253,8 @@ class Installation:
 
     @property
     def overwrite(self) -> str:
-        """The command that restores edited objects: Helm 4 needs a flag for that."""
-        return f"{self.upgrade} --force-conflicts (Helm 3 needs no --force-conflicts)"
+        """The command that restores edited objects: Helm 4 needs a flag for that, Helm 3 has none."""
+        return f"{self.upgrade} --force-conflicts"
 
     @staticmethod
     def _argument(deployment: Deployment | None, name: str) -> str | None:

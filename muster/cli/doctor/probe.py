@@ -226,6 +226,7 @@ def verdict(seen: GangProbe | Unseen) -> Iterator[Diagnosis]:
     if seen.left:
         yield warning(
             f"the probe could not delete {listed(seen.left)} in namespace {seen.namespace}",
+            "delete it:",
             f"kubectl -n {seen.namespace} delete pods,podgroups.scheduling.k8s.io -l {LABEL}",
         )
 

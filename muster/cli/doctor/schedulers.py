@@ -191,9 +191,9 @@ def _program(needed: _Needed, runs: _Runs, places: str = "") -> Iterator[Diagnos
         look = f"kubectl -n {deployment.metadata.namespace} describe deployment {deployment.metadata.name}"
         counts = f"{title}: {deployment.ready} of {deployment.replicas} pods Ready"
         if deployment.ready == 0:
-            yield problem(f"{counts}: {needed.harm}", look)
+            yield problem(f"{counts}: {needed.harm}", "see why:", look)
         else:
-            yield warning(counts, look) if deployment.ready < deployment.replicas else fine(counts)
+            yield warning(counts, "see why:", look) if deployment.ready < deployment.replicas else fine(counts)
 
 
 def _vulnerable(runs: _Runs) -> Iterator[Diagnosis]:

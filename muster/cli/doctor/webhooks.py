@@ -51,18 +51,21 @@ _CAUSES = (
     (
         re.compile(r"x509|certificate"),
         "the certificates do not match: see the check `certificates`, and the events of the webhook's Secret",
+        "",
     ),
     (
         re.compile(r"no endpoints available|connection refused|no service port"),
-        "no webhook pod accepts connections: kubectl -n {namespace} get pods -l app.kubernetes.io/component=webhook",
+        "no webhook pod accepts connections:",
+        "kubectl -n {namespace} get pods -l app.kubernetes.io/component=webhook",
     ),
-    (re.compile(r'service "[^"]*" not found'), "the Service is missing: {upgrade}"),
+    (re.compile(r'service "[^"]*" not found'), "the Service is missing; helm makes it again:", "{upgrade}"),
     (
         re.compile(r"deadline exceeded|imeout|no route to host|unreachable"),
         "the apiserver does not reach port {port} of the pods in time: check NetworkPolicies, firewalls, and busy pods",
+        "",
     ),
 )
-_OTHER_CAUSE = "kubectl -n {namespace} logs -l app.kubernetes.io/component=webhook --tail=50"
+_OTHER_CAUSE = "see the log:", "kubectl -n {namespace} logs -l app.kubernetes.io/component=webhook --tail=50"
 NAME = "muster-doctor"
 """The name of the gang."""
 _META: dict[str, Any] = {"labels": {GANG: NAME}, "annotations": {GANG_SIZE: "1"}}
@@ -104,7 +107,8 @@ def webhooks(sight: Sight) -> Iterator[Diagnosis]:
         if found is None:
             yield problem(
                 f"{kind} {installed.name} is missing: objects are admitted without muster",
-                f"{installed.upgrade}, unless it was removed on purpose (docs/runbook.md, Emergency)",
+                "helm makes it again, unless it was removed on purpose (docs/runbook.md, Emergency):",
+                installed.upgrade,
             )
             continue
         faults = list(_faults(kind, found, installed))
@@ -113,10 +117,12 @@ def webhooks(sight: Sight) -> Iterator[Diagnosis]:
             yield problem(
                 f"{kind} {installed.name}: the apiserver has not reached a webhook since the installation, and does "
                 f"not call {listed(closed)} yet; objects are admitted without muster",
+                "see why:",
                 f"kubectl -n {installed.namespace} logs -l app.kubernetes.io/component=webhook --tail=50",
             )
         if faults:
-            yield problem(f"{kind} {installed.name}: {listed(faults)}", installed.overwrite)
+            message = f"{kind} {installed.name}: {listed(faults)}"
+            yield problem(message, "helm restores it; Helm 3 needs no --force-conflicts:", installed.overwrite)
         elif not closed:
             lax = [one.name for one in found.webhooks if one.name in _STRICT and one.failure_policy == "Ignore"]
             note = f"; failurePolicy Ignore, skipped while no webhook answers: {listed(lax)}" if lax else ""
@@ -160,7 +166,8 @@ def _of_pod(answer: DryRun, installed: Installation, namespace: str) -> Diagnosi
     return problem(
         f"a pod of a gang is admitted unchanged in namespace {namespace}: muster was not called, or did not answer and "
         "failurePolicy is Ignore",
-        f"see the check `webhooks`; kubectl -n {installed.namespace} get pods -l app.kubernetes.io/component=webhook",
+        "see the check `webhooks`, and the pods:",
+        f"kubectl -n {installed.namespace} get pods -l app.kubernetes.io/component=webhook",
     )
 
 
@@ -172,10 +179,11 @@ def _refused(refusal: str, installed: Installation) -> Diagnosis:
     if _DENIED in refusal:
         words = f"a pod of a gang is refused by {own[1]}: {refusal}"
         return problem(words, "docs/denials.md explains the refusal")
-    cure = next((cure for cause, cure in _CAUSES if cause.search(refusal)), _OTHER_CAUSE)
+    cure, command = next((cure for cause, *cure in _CAUSES if cause.search(refusal)), _OTHER_CAUSE)
     return problem(
         f"a pod of a gang cannot be created: {refusal}",
-        cure.format(namespace=installed.namespace, port=installed.port, upgrade=installed.upgrade),
+        cure.format(port=installed.port),
+        command.format(namespace=installed.namespace, upgrade=installed.upgrade),
     )
 
 

@@ -1,6 +1,7 @@
 """A cluster in order as the doctor sees it, and what is changed in it by a test."""
 
 import datetime as dt
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,7 @@ from muster.workloads import WATCHED_KINDS
 NAMESPACE = "muster-system"
 NOW = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC).timestamp()
 HOUR = 3600.0
+_COMMAND = re.compile(r"kubectl -|kubectl annotate|helm (upgrade|install|uninstall) \S|muster \w+ -")
 HELD: Certificates = issue([f"muster-webhook.{NAMESPACE}.svc"], dt.datetime.fromtimestamp(NOW, dt.UTC))
 _ARGUMENTS = {
     "webhook": ("--secret=muster-webhook-tls", "--service=muster-webhook", "--validation=deny"),
@@ -126,6 +128,8 @@ def found(check: Callable[..., Iterator[Diagnosis]], *arguments: object, **chang
     """What a check says of a cluster in order but for this; whatever is not in order has a cure."""
     said = list(check(healthy(**changes), *arguments))
     assert all(bool(one.cure) is (one.level != "ok") for one in said), said
+    # A command stands on a line of its own, whole: in a sentence it would be wrapped.
+    assert not [one for one in said if _COMMAND.search(one.cure) or (one.command and not one.cure)], said
     return said
 
 

@@ -59,7 +59,7 @@ def test_what_is_not_read_on_a_namespace(said: dict[str, str], message: str) -> 
     of = found(unread_annotations, namespaces=(namespace(said), namespace({}, "other")))
     assert messages(of) == [f"namespace ml: {message}"]
     assert levels(of) == {Level.WARNING}
-    assert of[0].cure == f"correct it, or remove it: kubectl annotate namespace ml {next(iter(said))}-"
+    assert of[0].command == f"kubectl annotate namespace ml {next(iter(said))}-"
 
 
 def test_what_is_read_is_in_order() -> None:

@@ -64,7 +64,7 @@ def test_without_a_look_at_the_secret_empty_bundles_are_seen_all_the_same() -> N
 def test_a_secret_that_is_not_there() -> None:
     said = found(certificates, secret=None)
     assert messages(said) == [f"{WHERE} is missing"]
-    assert said[0].cure.startswith("helm upgrade muster ")
+    assert said[0].command.startswith("helm upgrade muster ")
 
 
 @pytest.mark.parametrize("bundle", ["?", "Pz8=", "é"])

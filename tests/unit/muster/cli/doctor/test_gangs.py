@@ -61,7 +61,7 @@ def test_pods_beyond_the_minimum_of_a_running_gang_wait_for_room_as_others_do(mi
     members = (held(), *(held(name, gated=False, placed=True) for name in "qr"))
     (said,) = found(gates, members=members, groups=(group(state="Running", message="why", minimum=minimum),))
     assert said.level is level
-    assert ("muster release" in said.cure) is (level is Level.PROBLEM)
+    assert ("muster release" in said.command) is (level is Level.PROBLEM)
 
 
 def test_younger_gates_are_counted_only() -> None:
@@ -107,7 +107,7 @@ def test_without_a_look_at_the_podgroups_nothing_is_said_to_be_missing() -> None
 
 def test_the_cure_of_a_held_gang_is_a_whole_command() -> None:
     (said,) = found(gates, members=(held(),), groups=(group(state="WaitingForQuota"),))
-    assert said.cure.startswith("muster explain -n ns pod/p; ")
+    assert said.command == "muster explain -n ns pod/p"
 
 
 @cases(
@@ -135,7 +135,7 @@ def test_what_deletes_a_podgroup_of_nobody_names_its_own_kind_and_name(
     scheduler: str, resource: str, *, keeps: bool
 ) -> None:
     (said,) = found(pod_groups, groups=(group(owned=False, scheduler=scheduler),), members=())
-    assert said.cure == f"kubectl -n ns delete {resource} g"
+    assert said.command == f"kubectl -n ns delete {resource} g"
     assert ("keep room" in said.message) is keeps
 
 

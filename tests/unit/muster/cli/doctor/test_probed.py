@@ -78,7 +78,7 @@ def test_what_could_not_be_deleted_is_named() -> None:
     _, left = verdict(GangProbe("default-scheduler", "team-a", plain_placed=True, left=("pods/x-open",)))
     assert left.level == "warning"
     assert left.message == "the probe could not delete pods/x-open in namespace team-a"
-    assert left.cure == "kubectl -n team-a delete pods,podgroups.scheduling.k8s.io -l muster.dev/probe"
+    assert left.command == "kubectl -n team-a delete pods,podgroups.scheduling.k8s.io -l muster.dev/probe"
 
 
 def test_a_refusal_is_no_verdict() -> None:

@@ -46,8 +46,8 @@ def test_the_table_says_what_is_wrong_and_what_to_do() -> None:
     text = printed(healthy(secret=None, members=UNSEEN))
     assert (
         "PROBLEM  certificates  Secret muster-system/muster-webhook-tls is missing\n"
-        "                       -> helm upgrade muster CHART --namespace muster-system\n"
-        "                          --reset-then-reuse-values\n"
+        "                       -> helm makes it again:\n"
+        "    helm upgrade muster CHART --namespace muster-system --reset-then-reuse-values\n"
     ) in text
     assert text.endswith("\n1 problem, 0 warnings, 2 could not be checked\n")
 

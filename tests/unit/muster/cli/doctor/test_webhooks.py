@@ -41,8 +41,8 @@ def test_without_validation_nobody_judges(told: tuple[str, ...]) -> None:
     ("unready", 'no endpoints available for service "muster-webhook"', "no webhook pod accepts connections"),
     ("x509", "tls: failed to verify certificate: x509: signed by unknown", "the certificates"),
     ("timeout", "context deadline exceeded", "the apiserver does not reach port 9443"),
-    ("no Service", 'service "muster-webhook" not found', "the Service is missing: helm upgrade"),
-    ("anything else", "EOF", "kubectl -n muster-system logs"),
+    ("no Service", 'service "muster-webhook" not found', "the Service is missing; helm makes it again:"),
+    ("anything else", "EOF", "see the log:"),
 )
 def test_a_call_that_fails_has_a_cure_for_its_cause(cause: str, cure: str) -> None:
     (pod,) = found(answers, pod_answer=DryRun(refusal=CALL + cause))
