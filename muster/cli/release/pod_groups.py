@@ -71,7 +71,11 @@ class _Repair:
             await self._of(scheduler, [pod for pod in pods if pod.spec.scheduler_name == name])
             for name, scheduler in schedulers.items()
         ]
-        return all(done)
+        strange = {} if self.loosens else _waiting(pod for pod in pods if pod.spec.scheduler_name not in schedulers)
+        for (namespace, name), members in sorted(strange.items()):
+            scheduler = members[0].spec.scheduler_name
+            self._fail(f'{namespace}/{name}: its PodGroup is not known: "{scheduler}" is no scheduler of muster here')
+        return all(done) and not strange
 
     async def _of(self, scheduler: GangScheduler, pods: Iterable[Pod]) -> bool:
         waiting = _waiting(pods)
@@ -83,8 +87,8 @@ class _Repair:
             listed = await lists(self.client, scheduler.resource, scheduler.pod_groups)
         except ApiError as error:
             self._fail(f"cannot list PodGroups: {error}; pods keep waiting that lack theirs, or a part of their gang")
-            # Without its CRD there is no PodGroup, and none can be made.
-            return error.not_found
+            # Without its CRD there is no PodGroup, and none can be made; that must not keep muster from being removed.
+            return error.not_found and self.loosens
         groups = {(group.metadata.namespace, gang_name(group)): group for group in listed}
 
         async def put_right(key: tuple[str, str]) -> bool:
