@@ -228,10 +228,12 @@ def test_a_ray_job_is_followed_to_its_cluster(scene: Scene, muster_command: Must
 
 
 def test_kubectl_finds_muster(scene: Scene, two: str, tmp_path: Path) -> None:
-    """A program called kubectl-muster on the PATH is `kubectl muster`."""
-    plugin = tmp_path / "kubectl-muster"
-    plugin.write_text(f'#!/bin/sh\nexec {" ".join(MUSTER)} "$@"\n')
-    plugin.chmod(0o755)
+    """A program called kubectl-muster on the PATH is `kubectl muster`, and kubectl_complete-muster completes it."""
+    complete = f"{sys.executable} -c 'from muster.cli.completion import complete; complete()'"
+    for name, program in (("kubectl-muster", " ".join(MUSTER)), ("kubectl_complete-muster", complete)):
+        plugin = tmp_path / name
+        plugin.write_text(f'#!/bin/sh\nexec {program} "$@"\n')
+        plugin.chmod(0o755)
     environment = {**os.environ, **scene.testbed.environment()}
     environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
     done = subprocess.run(
@@ -242,6 +244,9 @@ def test_kubectl_finds_muster(scene: Scene, two: str, tmp_path: Path) -> None:
     (row,) = (line.split() for line in lines if two in line.split())
     assert row[row.index(two) + 1 :][:7] == ["Open", "1", "1", "cpu", "3", "/", "4"]
     assert row[-1] == "75%"
+    asked = ["kubectl", "__complete", "muster", "gangs", "--wait"]
+    done = subprocess.run(asked, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stdout.splitlines() == ["--waiting\tonly gangs that hold nothing", ":4"]
 
 
 def test_watch_shows_changes_and_ends_with_ctrl_c(scene: Scene, two: str, tmp_path: Path) -> None:
@@ -251,7 +256,7 @@ def test_watch_shows_changes_and_ends_with_ctrl_c(scene: Scene, two: str, tmp_pa
             [*MUSTER, "watch", f"--kubeconfig={scene.testbed.kubeconfig}"], stdout=out, stderr=subprocess.STDOUT
         )
     try:
-        gang = f"{scene.namespace}/ray-second-pg"
+        gang = rf"{scene.namespace} +raycluster/second +\S+ +\S+"
         wait_for("the waiting gang", lambda: re.search(f"{gang} +WaitingForQuota", shown.read_text()), PATIENCE)
         scene.patch(QUEUES, two, {"spec": {"capability": {"cpu": "6"}}})
         wait_for("the change", lambda: re.search(f"{gang} +Running", shown.read_text()), PATIENCE)

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from muster.process.revision import in_checkout
+
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "hack" / "cli"
 
@@ -58,6 +60,14 @@ def test_it_holds_the_package_muster_and_no_other(wheel: Path) -> None:
     own = f"muster_cli-{version()}"
     assert {name.partition("/")[0] for name in names} == {"muster", f"{own}.data", f"{own}.dist-info"}
     assert not [name for name in names if "__pycache__" in name]
+
+
+def test_it_knows_its_commit_and_completes_kubectl(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        commit = archive.read("muster/COMMIT").decode().strip()
+        scripts = archive.read(f"muster_cli-{version()}.dist-info/entry_points.txt").decode()
+    assert commit == in_checkout(ROOT)
+    assert "kubectl_complete-muster = muster.cli.completion:complete" in scripts
 
 
 def test_pip_puts_its_man_pages_where_man_finds_them(wheel: Path) -> None:

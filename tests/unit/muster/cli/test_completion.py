@@ -8,7 +8,7 @@ import pytest
 import shtab
 
 from muster.cli import parser
-from muster.cli.completion import script
+from muster.cli.completion import completions, script
 from tests.support.cases import cases
 from tests.support.cli.command import Command
 
@@ -25,6 +25,26 @@ def _with_files(one: argparse.ArgumentParser) -> argparse.ArgumentParser:
         elif action.dest in _FILES:
             vars(action)["complete"] = shtab.FILE
     return one
+
+
+@cases(
+    "words, found, files",
+    ("commands", ["ga"], ["gangs"], False),
+    ("all commands", [""], ["plan", "explain", "queues"], False),
+    ("options", ["gangs", "--wa"], ["--waiting"], False),
+    ("after another option", ["queues", "-A", "--out"], ["--output"], False),
+    ("a choice", ["queues", "-o", "j"], ["json"], False),
+    ("a choice behind =", ["queues", "--output=y"], ["--output=yaml"], False),
+    ("a positional choice", ["completion", "z"], ["zsh"], False),
+    ("files", ["plan", "-f", "dir"], [], True),
+    ("a kubeconfig", ["queues", "--kubeconfig", ""], [], True),
+    ("free text", ["explain", "raycluster/"], [], False),
+)
+def test_kubectl_gets_what_completes_a_word(words: list[str], found: list[str], *, files: bool) -> None:
+    """Names with their meaning behind a tab, and whether files complete the rest, as cobra's programs say it."""
+    *lines, directive = completions(words)
+    assert [line.partition("\t")[0] for line in lines][: len(found)] == found
+    assert (bool(lines), directive) == (bool(found), ":0" if files else ":4")
 
 
 @pytest.mark.parametrize("shell", _SHELLS)
