@@ -7,11 +7,13 @@ from typing import Any
 from muster.cli.doctor.command import diagnose, print_report, report
 from muster.cli.plan.audit import Audit, print_audit
 from muster.cli.plan.manifests import Document
+from muster.cli.queues.gangs import GangEntry, gang_lines
 from muster.cli.queues.table import ASCII, queue_lines
 from muster.gangs.intent import Defaults
 from muster.model.names import MANAGED_BY
 from muster.model.objects import Lease
 from muster.model.resource import QUEUES
+from muster.queueing.ledger import GangKey
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.queueing.shares import Shares, percent
@@ -55,6 +57,21 @@ def test_the_tree_of_queues_is_drawn_so() -> None:
     ]
     _, *shown = block("docs/cli.md", "$ muster queues").splitlines()
     assert queue_lines(_with_shares(tree), ASCII, 88) == shown
+
+
+def test_the_list_of_gangs_reads_so() -> None:
+    now, waits, queue_name = 1_800_000_000.0, "WaitingForQuota", "training"
+
+    def gang(workload: str, state: str, priority: int, age: float, **more: Any) -> GangEntry:  # noqa: ANN401
+        return GangEntry(GangKey("team", workload), workload, queue_name, state, "", priority, now - age, **more)
+
+    entries = [
+        gang("raycluster/llm", waits, 100, 10_800, position=1, needs=amounts(cpu="32", memory="128Gi")),
+        gang("rayjob/nightly", waits, 0, 2_400, position=2, needs=amounts(cpu="3", memory="3Gi")),
+        gang("raycluster/half", "Assembling", 0, 120),
+    ]
+    _, *shown = block("docs/cli.md", "$ muster gangs --waiting").splitlines()
+    assert gang_lines(entries, now) == shown
 
 
 def test_an_audit_reads_so() -> None:

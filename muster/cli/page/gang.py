@@ -59,8 +59,9 @@ def timeline(
     `decoded` is its workload, None where that is gone; `pods` are the workload's, of any scheduler, ended ones too.
     """
     # What a scheduler says of a gang that it may not place yet is no news: the gang waits for muster.
-    told = [event for event in events if event.by_muster or not (view.holds and event.reason in _OF_SCHEDULERS)]
-    found = [*_of_workload(decoded), *_of_group(view), *_of_pods(pods), *_of_events(told)]
+    skipped = _OF_SCHEDULERS if view.has_gated_members else ()
+    news = [event for event in events if event.by_muster or event.reason not in skipped]
+    found = [*_of_workload(decoded), *_of_group(view), *_of_pods(pods), *_of_events(news)]
     return sorted(found, key=lambda moment: moment.at)
 
 

@@ -16,8 +16,7 @@ from muster.cli.ui import CommandError, age, aligned, amounts, as_long_as_read, 
 from muster.gangs.gang import priority_value
 from muster.model.gang_states import GangState
 from muster.model.names import MESSAGE, STATE
-from muster.model.nearest import did_you_mean
-from muster.model.texts import printable
+from muster.model.texts import did_you_mean, printable
 from muster.model.times import seconds_of, stamp_of
 from muster.planning.messages import in_the_way
 from muster.planning.snapshot import GangSnapshot
@@ -153,7 +152,7 @@ def reported_state(view: GangSnapshot, snapshot: LedgerSnapshot) -> tuple[str, s
 
 
 def unreported(*, pods: bool) -> tuple[str, str]:
-    """State and message of a gang of which the controller has reported none; `pods` is true if it has any."""
+    """State and message of a gang for which the controller has reported none; `pods` is true if it has any."""
     if not pods:
         return (
             str(GangState.ASSEMBLING),

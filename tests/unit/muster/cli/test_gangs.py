@@ -3,7 +3,8 @@
 import asyncio
 import datetime as dt
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import pytest
 
@@ -133,15 +134,15 @@ def lease(age: float, holder: str = "c-0") -> Answer:
 
 @cases(
     "answer, words",
-    ("renewed", lease(2.0), ""),
-    ("over", lease(500.0), "no controller of muster has renewed its lease for 8 minutes"),
-    ("given back", lease(2.0, ""), "no controller of muster holds the lease"),
-    ("never held", failure(404, "NotFound"), "no controller of muster holds the lease"),
-    ("may not be read", failure(403, "Forbidden"), ""),
+    ("renewed", partial(lease, 2.0), ""),
+    ("over", partial(lease, 500.0), "no controller of muster has renewed its lease for 8 minutes"),
+    ("given back", partial(lease, 2.0, ""), "no controller of muster holds the lease"),
+    ("never held", partial(failure, 404, "NotFound"), "no controller of muster holds the lease"),
+    ("may not be read", partial(failure, 403, "Forbidden"), ""),
 )
-async def test_a_controller_that_is_dead_is_named(answer: Answer, words: str) -> None:
+async def test_a_controller_that_is_dead_is_named(answer: Callable[[], Answer], words: str) -> None:
     async with FaultyApiserver.serving() as server, server.client() as client:
-        server.on("GET", only(_LEASE, answer, failure(500)))
+        server.on("GET", only(_LEASE, answer(), failure(500)))
         found = await silence(client, Settings(lease="muster-system/muster-controller"))
         assert (bool(found), found.startswith(words)) == (bool(words), True)
         assert await silence(client, Settings()) == ""
