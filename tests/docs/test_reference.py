@@ -26,6 +26,14 @@ def test_the_options_are_those_of_the_parser() -> None:
     _is_written("cli.md", before + commands.BEGIN + commands.options() + commands.END + after)
 
 
+def test_the_options_of_most_commands_have_their_sentences() -> None:
+    text = (CHECKOUT / "docs/cli.md").read_text().partition(commands.BEGIN)[0]
+    shown = {
+        "-n" if name == "--namespace" else "-A" if name == "--all-namespaces" else name for name in commands.SHARED
+    }
+    assert [name for name in shown if f"`{name}`" not in text] == []
+
+
 def test_every_name_has_its_row() -> None:
     """And each row of docs/names.md is of a label, annotation or gate of the code."""
     cells = re.findall(r"^\| (`.+?`) \|", (CHECKOUT / "docs/names.md").read_text(), re.MULTILINE)

@@ -8,8 +8,12 @@ BEGIN = "<!-- options: written by MUSTER_REWRITE=1 pytest tests/docs/test_refere
 END = "<!-- end of options -->\n"
 
 
+# The page has a sentence about each of them.
+SHARED = {"--namespace", "--all-namespaces", "--kubeconfig", "--context", "--connect-timeout"}
+
+
 def options() -> str:
-    """Return a row for each option, with the commands that have it; the options of most commands come first."""
+    """Return a row for each other option, with the commands that have it; the options of most commands come first."""
     (commands,) = (one for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
     having: dict[str, list[str]] = {}
     for name, command in sorted(commands.choices.items()):
@@ -33,8 +37,13 @@ def _argument(action: argparse.Action) -> str:
 
 
 def _row(action: argparse.Action) -> str:
-    """Return the option and its meaning in two lines, or nothing for an argument and for `--help`."""
-    if not action.option_strings or action.dest == "help" or action.help == argparse.SUPPRESS:
+    """Return the option and its meaning in two lines, or nothing for an argument and for an option of most commands."""
+    if (
+        not action.option_strings
+        or action.dest == "help"
+        or action.help == argparse.SUPPRESS
+        or SHARED & {*action.option_strings}
+    ):
         return ""
     value = "" if action.nargs == 0 else f" {_argument(action)}"
     shown = ", ".join(f"`{name}{value}`" for name in action.option_strings).replace("|", r"\|")
