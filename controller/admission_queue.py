@@ -297,7 +297,7 @@ class AdmissionQueue:
     def decide(self, snapshot: GangSnapshot, plan: GangPlan, now: float) -> Decision | None:
         """The ledger's decision on a waiting gang; None where it has none."""
         if plan.lost and snapshot.intent is not None:
-            return queue_not_found(snapshot.intent.queue)
+            return queue_not_found(snapshot.intent.queue, snapshot.key.namespace)
         if snapshot.kueue is not None and not snapshot.kueue.admitted:
             return Decision(fits=False, state=of_kueue(snapshot.kueue), message=not_by_kueue(snapshot.kueue))
         if plan.gate is GateMode.ASSEMBLE and plan.on_hold is None:
@@ -308,7 +308,7 @@ class AdmissionQueue:
     def refusal(self, snapshot: GangSnapshot) -> Decision | None:
         """The reason why a gang can never start, however much is free; None when it can."""
         if snapshot.intent is not None and lost_in(snapshot, self.ledger.tree, snapshot.intent.queue):
-            return queue_not_found(snapshot.intent.queue)
+            return queue_not_found(snapshot.intent.queue, snapshot.key.namespace)
         if snapshot.admitter is not Admitter.LEDGER and not scheduler_of(snapshot).enforces_limits:
             return None
         waits = self.ledger.candidate(snapshot.key) or candidate(snapshot, snapshot.record)

@@ -332,7 +332,8 @@ class Reconciler:
         record = expects.record_unmanaged(snapshot)
         state, message = messages.left_alone(snapshot)
         if work.plan.lost and snapshot.members:
-            state, message = GangState.QUEUE_NOT_FOUND, queue_not_found(queue_held(snapshot)).message
+            found = queue_not_found(queue_held(snapshot), work.key.namespace)
+            state, message = found.state, found.message
         elif snapshot.members:
             await pod_groups.ensure(term, work, relaxed_pod_group(snapshot))
             if opening is not None:

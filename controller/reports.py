@@ -24,6 +24,7 @@ from muster.planning.expectations import Expectations
 from muster.planning.messages import kept_class, not_ready, notes, still_held, to_a_maker, to_a_rival
 from muster.planning.snapshot import Above, AdmissionRecord, GangSnapshot
 from muster.queueing.ledger import GangKey
+from muster.queueing.verdicts import no_such_queue
 from muster.schedulers import scheduler_of_group
 from muster.workloads import Kind
 
@@ -202,7 +203,8 @@ class Reporter:
                 extra={"event": "podgroup.queue"},
             )
             about = _regarding(group)
-            message = f'queue "{queue}" does not exist; name an existing queue: no room is kept for this PodGroup'
+            fact = no_such_queue(queue, snapshot.key.namespace)
+            message = f"{fact}; name another one: no room is kept for this PodGroup"
             self._announcer.add(about, str(GangState.QUEUE_NOT_FOUND), message, warning=True)
 
     def report_notes(self, snapshot: GangSnapshot, expects: Expectations, unready: Mapping[str, str]) -> bool:

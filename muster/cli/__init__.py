@@ -42,7 +42,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     """
     prepare()
     commands = parser()
+    words = sys.argv[1:] if argv is None else argv
+    if words and (meant := _near_command(words[0], commands)):
+        commands.error(f'there is no command "{words[0]}"; did you mean "{meant}"?')
     arguments = commands.parse_args(argv)
+    if arguments.command == "plan":
+        arguments.filename += arguments.file
     if arguments.command == "plan" and (wrong := _without(arguments)):
         commands.error(wrong)
     if arguments.command == "queues" and arguments.watch and arguments.output != "table":
@@ -71,13 +76,23 @@ def _answers_that_end_it() -> tuple[type[Exception], ...]:
     return NO_ANSWER
 
 
+def _near_command(word: str, commands: argparse.ArgumentParser) -> str:
+    """The command that a misspelled one may mean; "" for a command, or if none is like it."""
+    (known,) = (action.choices for action in commands._actions if isinstance(action, argparse._SubParsersAction))  # noqa: SLF001
+    if word in known or word.startswith("-"):
+        return ""
+    from muster.model.texts import nearest  # noqa: PLC0415 - most words are spelled well
+
+    return nearest(word, known)
+
+
 def _without(arguments: argparse.Namespace) -> str:
     """The option of `plan` that needs another one, and which; "" when each has what it needs."""
     if arguments.what_if:
         return "" if arguments.cluster else "--what-if: needs --cluster"
     if any((arguments.queue, arguments.lose_node, arguments.reserves)):
         return "--queue, --lose-node and --reserves are for --what-if"
-    return "" if arguments.filename else "the following arguments are required: -f/--filename"
+    return "" if arguments.filename else "no file: muster plan FILE, or - for standard input"
 
 
 def _runner(command: str) -> Callable[[argparse.Namespace], int]:

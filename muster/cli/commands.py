@@ -74,6 +74,7 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "Queues, PriorityClasses, Namespaces, LimitRanges, ResourceQuotas, ElasticQuotas, RuntimeClasses and training "
         "runtimes in the input are taken into account. Without a Queue in the input, queue limits are not checked.",
     )
+    parser.add_argument("file", nargs="*", metavar="FILE", help="the same as -f FILE")
     parser.add_argument(
         "-f",
         "--filename",

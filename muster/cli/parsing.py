@@ -27,6 +27,8 @@ _NUMBERS = (f"{_TAG}float", f"{_TAG}int")
 _LONGEST_NUMBER = 400
 _EXACT = 2.0**53  # from here on a float may differ from the integer in the text
 _UNTAGGED = (None, "!")
+# Words of libyaml and of PyYAML for a line that does not stand where it should.
+_INDENTATION = ("mapping values are not allowed", "did not find expected key", "expected '-' indicator", "<block end>")
 _INDENTING_TAB = re.compile(r"[ ]*\t")
 # What kubectl's parser takes for a truth or a number, and PyYAML for text: `y`, `08`, `1e3`, a hash such as 12345e6.
 _LETTERS = {"y": True, "Y": True, "n": False, "N": False}
@@ -110,18 +112,32 @@ def _yaml(source: str, text: str, *, json_only: bool = False) -> Iterator[tuple[
                 continue
             index += 1
             where = f"{source}, document {index}"
-            value = _Document(loader, where, json_only=json_only).read()
+            document = _Document(loader, where, json_only=json_only)
+            value = document.read()
             if value is not None:
-                yield where, value
+                yield f"{where}, line {document.line}", value
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         at = f", line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "not YAML"
         if mark and any(map(_INDENTING_TAB.match, text.split("\n", mark.line + 1)[mark.line : mark.line + 1])):
             problem = "a tab cannot indent YAML; use spaces"
+        else:
+            problem += _line_to_look_at(error)
         raise InputError(f"{source}{at}: {problem}", resume=mark.line if mark else None) from error
     finally:
         loader.dispose()
+
+
+def _line_to_look_at(error: yaml.YAMLError) -> str:
+    """The end of a sentence: the lines in which the cause of an error probably is; "" if they are not known."""
+    mark, begins = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
+    if mark is None:
+        return ""
+    problem = getattr(error, "problem", "") or ""
+    if mark.line and any(words in problem for words in _INDENTATION):
+        return f"; check the indentation of lines {mark.line} and {mark.line + 1}"
+    return f"; look at line {begins.line + 1}" if begins and begins.line != mark.line else ""
 
 
 class _Document:
@@ -134,10 +150,13 @@ class _Document:
         # Each anchor's value and its number of values; None while the value is incomplete.
         self._named: dict[str, tuple[Any, int] | None] = {}
         self._values = 0
+        self.line = 0
 
     def read(self) -> Any:  # noqa: ANN401 - any value of a document
         """The value of the document, after its start event; raises InputError."""
-        return self._value(self._next(), 0)
+        event = self._next()
+        self.line = event.start_mark.line + 1
+        return self._value(event, 0)
 
     def _refusal(self, event: Any, problem: str, *, excess: bool = False) -> InputError:  # noqa: ANN401
         line = event.start_mark.line + 1
@@ -272,7 +291,8 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def _json(source: str, text: str) -> Iterator[tuple[str, Any]]:
-    position = index = 0
+    position = index = counted = 0
+    line = 1
     while (position := _BETWEEN.match(text, position).end()) < len(text):  # type: ignore[union-attr]
         index += 1
         where = f"{source}, document {index}"
@@ -290,7 +310,9 @@ def _json(source: str, text: str) -> Iterator[tuple[str, Any]]:
         except ValueError as error:
             raise _UnplacedError(f"{where}: {error}") from error
         _check_depth(where, value)
-        yield where, value
+        line += text.count("\n", counted, start)
+        counted = start
+        yield f"{where}, line {line}", value
 
 
 def _check_depth(where: str, value: Any) -> None:  # noqa: ANN401

@@ -140,7 +140,7 @@ class ClusterSnapshot:
         if not view.members or view.open or view.workload is None or not view.workload.active:
             return None
         if self.is_lost(view, view.intent.queue, snapshot.ledger):
-            return queue_not_found(view.intent.queue)
+            return queue_not_found(view.intent.queue, view.key.namespace)
         if view.admitter is not Admitter.LEDGER and not scheduler_of(view).enforces_limits:
             return None
         refusal = snapshot.ledger.refusal(candidate(view, AdmissionRecord()), snapshot.now)

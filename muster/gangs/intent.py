@@ -17,6 +17,7 @@ from muster.admitters import Admitter, chosen_admitter, gate_by
 from muster.model.findings import Validation
 from muster.model.modes import GateMode, gate_mode
 from muster.model.names import (
+    GANG_ENABLED,
     KUEUE_MOST_RUN,
     MANAGED,
     PRIORITY_CLASS_LABEL,
@@ -180,9 +181,10 @@ def required_since(namespace: ObjectMeta) -> str:
 
 
 def _asks(one: ObjectMeta | IntentSource) -> bool:
-    return any(one.labels.get(key) for key in (SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL)) or bool(
-        one.annotations.get(QUEUE_ANNOTATION),
-    )
+    named = any(one.labels.get(key) for key in (SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL))
+    # For KubeRay the label counts whatever its value is.
+    enabled = one.labels.get(GANG_ENABLED, "false") != "false"
+    return named or enabled or bool(one.annotations.get(QUEUE_ANNOTATION))
 
 
 def find_intent(workload: Workload, defaults: Defaults, scope: IntentScope = _ALONE) -> Intent | None:

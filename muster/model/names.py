@@ -63,6 +63,7 @@ MARKS = (
 
 # annotations and labels of users
 SCHEDULER_LABEL = "ray.io/scheduler-name"
+GANG_ENABLED = "ray.io/gang-scheduling-enabled"  # label by which KubeRay's users ask for a gang
 KUEUE_PARTIAL = "kueue.x-k8s.io/job-min-parallelism"  # annotation on Jobs: the fewest pods with which Kueue admits
 KUEUE_MOST_RUN = "kueue.x-k8s.io/max-exec-time-seconds"  # label on workloads: the same as RUNS_AT_MOST, in seconds
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"  # label that gives a workload to Kueue
@@ -93,6 +94,7 @@ LONGEST_NAME = 253  # of an object
 _HASH_LENGTH = 10
 # The form that `label_value` gives to longer names.
 _SHORT = re.compile(rf"(?=.{{{_LONGEST_LABEL}}}$).+-[0-9a-f]{{{_HASH_LENGTH}}}")
+_LABEL_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
@@ -105,6 +107,11 @@ def read_key(key: str) -> str:
 def is_object_name(name: str) -> bool:
     """True if an object can have that name: a DNS subdomain, of lower case letters, digits, "-" and "."."""
     return len(name) <= LONGEST_NAME and bool(_OBJECT_NAME.fullmatch(name))
+
+
+def is_label_name(name: str) -> bool:
+    """True if a Service can have that name: a DNS label that begins with a letter (RFC 1035)."""
+    return len(name) <= _LONGEST_LABEL and bool(_LABEL_NAME.fullmatch(name))
 
 
 def label_value(name: str) -> str:

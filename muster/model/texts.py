@@ -11,14 +11,15 @@ _ALIKE = 0.8
 # Most keys of one object; to compare one takes as long as to read a pod.
 _MOST_KEYS = 64
 _OWN = "muster.dev/"
-# Letters that two words must share where one of them is cut off.
+# The fewest letters of a word with two of them swapped, and of one that is cut off.
 _STEM = 4
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known word that is most like this one, "" if none is.
 
-    Letter case, dashes and the like do not count; a word that is cut off, or longer, is like the whole one.
+    Letter case, dashes and the like do not count, nor do two letters that are swapped; a word that is cut off, or
+    longer, is like the whole one.
     """
     plain = {_plain(one): one for one in known}
     asked = _plain(word)
@@ -26,6 +27,9 @@ def nearest(word: str, known: Iterable[str]) -> str:
         return plain[asked]
     if alike := get_close_matches(asked, plain, n=1, cutoff=_ALIKE):
         return plain[alike[0]]
+    swaps = {asked[:at] + asked[at + 1] + asked[at] + asked[at + 2 :] for at in range(len(asked) - 1)}
+    if len(asked) >= _STEM and (swapped := swaps & plain.keys()):
+        return plain[min(swapped)]
     cut = [one for one in plain if min(len(one), len(asked)) >= _STEM and (one + " ").startswith(asked)]
     cut += [one for one in plain if len(one) >= _STEM and asked.startswith(one)]
     return plain[min(cut, key=len)] if cut else ""

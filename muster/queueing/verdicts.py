@@ -31,9 +31,14 @@ class Decision:
     message: str
 
 
-def queue_not_found(name: str) -> Decision:
-    """The message for a queue that does not exist, or that is closed to the gang's namespace."""
-    return Decision(fits=False, state=GangState.QUEUE_NOT_FOUND, message=f'queue "{name}" does not exist')
+def no_such_queue(name: str, namespace: str) -> str:
+    """The words for a queue that does not exist, or may not be used there: which of both is not revealed."""
+    return f'queue "{name}" does not exist, or is not open to namespace "{namespace}"'
+
+
+def queue_not_found(name: str, namespace: str) -> Decision:
+    """The message for a queue that does not exist, or that is not open to the gang's namespace."""
+    return Decision(fits=False, state=GangState.QUEUE_NOT_FOUND, message=no_such_queue(name, namespace))
 
 
 def queue_on_hold(name: str, by: str) -> Decision:
@@ -47,7 +52,7 @@ def refused(candidate: Candidate, place: Place | None, ceiling: Ceiling | None, 
     """Why a gang cannot start however much is free, or None where it can; `ceiling` bounds it in its namespace."""
     name = candidate.queue
     if place is None:
-        return queue_not_found(name)
+        return queue_not_found(name, candidate.key.namespace)
     if not place.view.open:
         state = place.view.state or "not open yet"
         message = f'queue "{name}" is {state} and takes no new work'

@@ -28,10 +28,11 @@ class Context:
     then nothing is judged by queues. The same holds for `priorities`, which maps class names to values. `scope` has
     the other objects that may set the intent of the judged workload, `additions` the cluster's additions to its pods.
     `origin` returns the object that a workload is made from, decoded, or None when there is none; `made` is the result
-    of both. `queue_names` are the queues that the namespace may use, for the one that may be meant where a name is
-    misspelled. `held` returns the usage of a queue by Volcano's count; None if the workload may be in it already.
-    `cluster_queue` is Kueue's, where Kueue admits and the workload is new. `ceiling` is the bound of the namespace by
-    ElasticQuotas, for gangs whose scheduler enforces them; None if none of them bounds it.
+    of both, and `origin_names` returns the names that a reference may mean. `queue_names` are the queues that the
+    namespace may use, for the one that may be meant where a name is misspelled. `held` returns the usage of a queue by
+    Volcano's count; None if the workload may be in it already. `cluster_queue` is Kueue's, where Kueue admits and the
+    workload is new. `ceiling` is the bound of the namespace by ElasticQuotas, for gangs whose scheduler enforces them;
+    None if none of them bounds it.
     """
 
     queue: Callable[[str], Place | None] | None = None
@@ -45,6 +46,7 @@ class Context:
     cluster_queue: ClusterQueue | None = None
     ceiling: Ceiling | None = None
     queue_names: Callable[[], Sequence[str]] = tuple
+    origin_names: Callable[[Reference], Sequence[str]] = lambda _: ()
 
     @property
     def admitter(self) -> Admitter:

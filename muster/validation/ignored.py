@@ -19,6 +19,7 @@ from muster.model.names import (
     ADMITTED_FOR,
     ADMITTER,
     GANG,
+    GANG_ENABLED,
     GANG_SIZE,
     GATE_MODE,
     HOLD,
@@ -45,6 +46,7 @@ _LABELS = (
     SCHEDULER_LABEL,
     PRIORITY_CLASS_LABEL,
     MANAGED,
+    GANG_ENABLED,
     TOPOLOGY_MODE_LABEL,
     TOPOLOGY_TIER_LABEL,
 )

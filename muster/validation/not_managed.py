@@ -3,9 +3,52 @@
 from __future__ import annotations
 
 from muster.gangs.intent import Defaults, IntentScope, foreign_scheduler
-from muster.model.names import GANG, GANG_SIZE, MANAGED, QUEUE_ANNOTATION, QUEUE_LABEL
+from muster.model.names import (
+    ADMITTER,
+    GANG,
+    GANG_SIZE,
+    GROUP_NAME,
+    KUEUE_QUEUE,
+    MANAGED,
+    POD_GROUP_LABEL,
+    QUEUE_ANNOTATION,
+    QUEUE_LABEL,
+    SCHEDULER_LABEL,
+)
+from muster.model.objects import ObjectMeta
+from muster.model.pods import TemplateMeta
 from muster.validation.ignored import misspelled
 from muster.workloads import Decoded, Kind, Workload
+
+_QUEUE = f"label {QUEUE_LABEL}"
+_AS_A_GANG = f"to run the workload as a gang here, name a queue of muster ({_QUEUE})"
+_KUEUE_ADMITS = (
+    "Kueue admits the workload, and its pods are placed one by one; to start them together, add the label "
+    f"{SCHEDULER_LABEL}, in a namespace with the annotation {ADMITTER}: kueue (docs/kueue.md)"
+)
+_NEAR_EACH_OTHER = f"it places pods near each other, and asks for no gang; {_AS_A_GANG}"
+_OTHERS: dict[str, str] = {
+    KUEUE_QUEUE: _KUEUE_ADMITS,
+    **dict.fromkeys(("kai.scheduler/queue", "runai/queue"), f"muster reads no queue of KAI; {_AS_A_GANG}"),
+    **dict.fromkeys(
+        ("yunikorn.apache.org/queue", "yunikorn.apache.org/app-id", "yunikorn.apache.org/task-groups"),
+        f"muster reads no key of YuniKorn; {_AS_A_GANG}",
+    ),
+    **dict.fromkeys(
+        (GROUP_NAME, POD_GROUP_LABEL),
+        f"its pods are bound to a PodGroup of another program, and muster leaves them to it; {_AS_A_GANG}, without it",
+    ),
+    **dict.fromkeys(
+        (
+            "alpha.jobset.sigs.k8s.io/exclusive-topology",
+            "leaderworkerset.sigs.k8s.io/exclusive-topology",
+            "kueue.x-k8s.io/podset-required-topology",
+            "kueue.x-k8s.io/podset-preferred-topology",
+        ),
+        _NEAR_EACH_OTHER,
+    ),
+}
+"""Labels and annotations that ask another system for a queue, a gang or a topology, each with what to do here."""
 
 
 def why_not_managed(
@@ -21,7 +64,8 @@ def why_not_managed(
             return f'{where}metadata.labels[{MANAGED}] is "false": muster does not manage it'
     foreign = foreign_scheduler(workload, defaults, scope) if workload else None
     if foreign is not None:
-        return f'{foreign[0]} names the scheduler "{foreign[1]}", for which muster is not configured'
+        cure = f"to run it as a gang here, name {', '.join(defaults.schedulers)} there, and a queue ({_QUEUE})"
+        return f'{foreign[0]} names the scheduler "{foreign[1]}", for which muster is not configured; {cure}'
     if slip := next(misspelled(kind, decoded), None):
         return slip.message
     if workload and not workload.roles and workload.findings:
@@ -31,14 +75,33 @@ def why_not_managed(
             f"its pods join no gang: give them the label {GANG} and the annotation {GANG_SIZE}, a Job or a "
             "StatefulSet in its pod template"
         )
-    if found := _in_a_template(kind, workload):
+    if found := _in_a_template(kind, workload) or _for_others(kind, decoded, workload, defaults):
         return found
     named = namespace.annotations.get(QUEUE_ANNOTATION, "")
     only = f'; namespace "{namespace.name}" names queue "{named}", which counts only for gangs' if named else ""
     return (
-        f"it does not ask for gang scheduling: name a queue (label {QUEUE_LABEL}, or "
+        f"it does not ask for gang scheduling: name a queue ({_QUEUE}, or "
         f'runPolicy.schedulingPolicy where the kind has it), or add the label {MANAGED}: "true"{only}'
     )
+
+
+def _for_others(kind: Kind, decoded: Decoded, workload: Workload | None, defaults: Defaults) -> str:
+    """Return what the workload asks of another system, with what to do here; "" for nothing."""
+    templates = workload.roles if workload else ()
+    places: list[tuple[str, ObjectMeta | TemplateMeta]] = [("metadata", decoded.metadata)]
+    places += [(f"{role.path.removesuffix('spec')}metadata", role.template.metadata) for role in templates]
+    for place, meta in places:
+        for key in (*meta.labels, *meta.annotations):
+            if key in _OTHERS:
+                field = "labels" if key in meta.labels else "annotations"
+                return f"{place}.{field}[{key}]: {_OTHERS[key]}"
+    for role in templates:
+        if role.template.spec.scheduler_name in defaults.schedulers:
+            path = f"{role.path}.schedulerName"
+            return (
+                f"{path} chooses a scheduler, and asks for no gang: name a queue as well ({_QUEUE} of the {kind.kind})"
+            )
+    return ""
 
 
 def _in_a_template(kind: Kind, workload: Workload | None) -> str:

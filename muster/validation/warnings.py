@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from muster.gangs.intent import LEAST_REQUEUE, Intent, IntentScope, requeue_after, unreadable_limits
@@ -10,15 +10,16 @@ from muster.gangs.roles import Gang, Role
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
 from muster.model.names import KUEUE_MOST_RUN, QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL
-from muster.model.objects import ObjectMeta
+from muster.model.objects import InvalidObjectError, ObjectMeta
 from muster.model.pods import Pod
 from muster.model.times import duration_of
 from muster.queueing.queue_tree import Place, QueueLevel
 from muster.queueing.verdicts import queue_on_hold
-from muster.resources.amounts import Resources, describe, times, total
+from muster.resources.amounts import Resources, describe, parse_resources, times, total
 from muster.resources.pod_defaults import NOTHING_ADDED, PodDefaults
 from muster.resources.quantity import ZERO
 from muster.workloads import RoleSpec, Workload
+from muster.workloads.mpi import LAUNCHER
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.volcano_job import VOLCANO_JOB
 
@@ -149,9 +150,10 @@ def uncounted_claims(path: str, pods: str) -> Finding:
 
 def _missing(case: Case) -> Iterator[Finding]:
     """Yield findings for pods without requests, or without requests for the resources of their queue."""
-    needed = [role for role in case.gang.roles if role.minimum]
+    # A launcher of MPI only starts the program on the workers.
+    needed = [role for role in case.gang.roles if role.minimum and role.name != LAUNCHER]
     asking = [role for role in needed if any(role.requests.values())]
-    if len(asking) < len(needed):
+    if case.place and len(asking) < len(needed):
         nothing = [role for role in needed if not any(role.requests.values())]
         rest = f"the pods of {_roles(nothing)} request nothing, so that no queue keeps room for them"
         path = f"{case.path_of(nothing[0])}.containers"
@@ -333,3 +335,24 @@ def run_time_findings(workload: Workload, intent: Intent, scope: IntentScope) ->
     longer = f"; {limits[0].path} ends it after {limits[0].text} only" if limits else ""
     rest = f"gangs behind count on {run.text}, and nothing ends the workload then{longer}"
     yield _finding(Reason.BOUND_NOT_ENFORCED, run.path, rest)
+
+
+def unreadable_amounts(workload: Workload) -> list[Finding]:
+    """Return a finding for each amount of a container that is no quantity."""
+    found = []
+    for role in workload.roles:
+        spec = role.template.spec
+        for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+            for index, one in enumerate(containers):
+                for part, amounts in (("requests", one.resources.requests), ("limits", one.resources.limits)):
+                    path = f"{role.path}.{field}[{index}].resources.{part}"
+                    found += [*_unreadable(amounts, path)]
+    return found
+
+
+def _unreadable(amounts: Mapping[str, str | int | float], path: str) -> Iterator[Finding]:
+    for name, amount in amounts.items():
+        try:
+            parse_resources({name: amount}, path=path)
+        except InvalidObjectError as error:
+            yield Finding(Reason.INVALID, error.field, str(error))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from muster.admitters import Admitter
@@ -20,10 +21,11 @@ from muster.gangs.intent import (
 )
 from muster.gangs.roles import Gang
 from muster.model.findings import Finding, Reason, Severity, Validation
-from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_object_name
+from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_LABEL, is_label_name, is_object_name
 from muster.model.objects import InvalidObjectError, ObjectMeta
 from muster.model.texts import nearest
 from muster.queueing.queue_tree import Place
+from muster.queueing.verdicts import no_such_queue
 from muster.validation.context import Context
 from muster.validation.ignored import idle_hold, ignored_managed, misspelled, unknown_admitter
 from muster.validation.quotas import (
@@ -33,7 +35,7 @@ from muster.validation.quotas import (
     needs,
     resource_quota_findings,
 )
-from muster.validation.warnings import Case, run_time_findings, surprises
+from muster.validation.warnings import Case, run_time_findings, surprises, unreadable_amounts
 from muster.workloads import Decoded, IntentSource, Kind, Workload, kind_of_owner
 
 # Schedulers and queueing systems of the field that a Ray label may name on purpose; they get no warning.
@@ -88,22 +90,29 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     # A workload that is being deleted or has finished starts nothing any more.
     over = bool(decoded.metadata.deletion_timestamp)
     if missing:
-        return Verdict() if over else _verdict([missing], validation)
+        return Verdict() if over else _verdict([missing, *_of_names(kind, decoded, context, scope)], validation)
     try:
         workload = kind.read(decoded)
         # A workload that MultiKueue runs in another cluster starts nothing in this one.
         over = over or workload.finished or workload.elsewhere
         intent = find_intent(workload, context.defaults, scope)
     except InvalidObjectError as error:
-        return Verdict() if over else _verdict([_invalid(error)], validation)
+        found = [_invalid(error), *_of_names(kind, decoded, context, scope)]
+        return Verdict() if over else _verdict(found, validation)
     if intent is None or not workload.roles:
         warned = () if workload.roles or over else workload.findings
         return _verdict((*_left_alone(workload, context.defaults, scope), *warned), validation, workload)
     try:
         gang = gang_of(workload, intent, context.priorities or {}, context.pod_defaults)
     except InvalidObjectError as error:
-        # The names in it are judged all the same, so that its user sees all findings at once.
-        findings = [_invalid(error), *_findings(workload, None, intent, context)]
+        # What does not depend on the numbers is judged all the same, so that its user sees all findings at once.
+        wrong = unreadable_amounts(workload)
+        findings = [
+            *(wrong if any(one.field == error.field for one in wrong) else [_invalid(error), *wrong]),
+            *_findings(workload, None, intent, context),
+            *_of_metadata(kind, decoded, context),
+            *workload.findings,
+        ]
         return Verdict() if over else _verdict(findings, validation)
     if over:
         return Verdict(workload, intent, gang)
@@ -112,14 +121,31 @@ def judge(kind: Kind, decoded: Decoded, context: Context) -> Verdict:
     place = by_queue(intent.queue) if by_queue else None
     findings = [
         *_findings(workload, gang, intent, context),
-        *ignored_managed(kind, decoded, scope.namespace),
-        *unknown_admitter(context),
         *idle_hold(kind, decoded.metadata, context.admitter, context.gate(intent)),
         *run_time_findings(workload, intent, scope),
-        *misspelled(kind, decoded),
+        *_of_metadata(kind, decoded, context),
         *surprises(Case(workload, gang, intent, place, context.held, context.pod_defaults, context.gate(intent))),
     ]
     return replace(_verdict(findings, validation, workload), intent=intent, gang=gang)
+
+
+def _of_metadata(kind: Kind, decoded: Decoded, context: Context) -> Iterator[Finding]:
+    """Yield the findings for its name, and for labels and annotations without effect."""
+    yield from _own_name(kind, decoded.metadata)
+    yield from ignored_managed(kind, decoded, context.scope.namespace)
+    yield from unknown_admitter(context)
+    yield from misspelled(kind, decoded)
+
+
+def _of_names(kind: Kind, decoded: Decoded, context: Context, scope: IntentScope) -> Iterator[Finding]:
+    """Yield the findings for the names in a workload whose pods cannot be counted."""
+    named = Workload(kind, "", kind.intent_metadata(decoded), "", (), kind.policy(decoded))
+    with suppress(InvalidObjectError):
+        if intent := find_intent(named, context.defaults, scope):
+            # The pods, or the object that it is made from, may name another queue than the default.
+            known = context if "queue" in intent.paths else replace(context, queue=None)
+            yield from _findings(named, None, intent, known)
+    yield from _of_metadata(kind, decoded, context)
 
 
 def _findings(workload: Workload, gang: Gang | None, intent: Intent, context: Context) -> tuple[Finding, ...]:
@@ -148,7 +174,10 @@ def _with_origin(kind: Kind, decoded: Decoded, context: Context) -> tuple[Decode
     try:
         return kind.whole(decoded, context.origin, context.made), None
     except InvalidObjectError as error:
-        return decoded, Finding(Reason.TRAINING_RUNTIME_NOT_FOUND, error.field, str(error))
+        reference = kind.origin.of(decoded) if kind.origin else None
+        near = nearest(reference.name, context.origin_names(reference)) if reference else ""
+        meant = f'; did you mean "{near}"?' if near else ""
+        return decoded, Finding(Reason.TRAINING_RUNTIME_NOT_FOUND, error.field, f"{error}{meant}")
 
 
 def _unknown_origin(
@@ -160,6 +189,15 @@ def _unknown_origin(
     anything = IntentSource("", {QUEUE_LABEL: "any"}, {})
     might = replace(scope, nearer=(*scope.nearer, anything))
     return (missing,) if is_managed(kind.intent_metadata(decoded), kind.policy(decoded), might) else ()
+
+
+def _own_name(kind: Kind, metadata: ObjectMeta) -> Iterator[Finding]:
+    """Yield the finding for a name with which the operator makes no pods: the gang would wait for ever."""
+    name, longest = metadata.name, kind.longest_name
+    if name and longest and (len(name) > longest or not is_label_name(name)):
+        rest = f"at most {longest} lower-case letters, digits and -, beginning with a letter"
+        message = f'metadata.name: the operator makes no pods of a {kind.kind} "{name[:80]}"; use {rest}'
+        yield Finding(Reason.INVALID, "metadata.name", message)
 
 
 def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:
@@ -179,15 +217,15 @@ def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def no_way_in(path: str, name: str, place: Place | None, known: Sequence[str] = ()) -> Finding | None:
-    """Return why the queue that the field `path` names takes no new gangs, or None; `place` is the queue as found.
+def no_way_in(path: str, name: str, namespace: str, place: Place | None, known: Sequence[str] = ()) -> Finding | None:
+    """Return why the queue that the field `path` names takes no gangs of the namespace, or None; `place` is the queue.
 
     `known` are the queues that may be suggested: only those that are open to the namespace.
     """
     if place is None:
         near = nearest(name, known)
         meant = f' (did you mean "{near}"?)' if near else ""
-        message = f'{path}: queue "{name}" does not exist{meant}; name an existing queue or create it first'
+        message = f"{path}: {no_such_queue(name, namespace)}{meant}; name another one, or ask its administrator"
         return Finding(Reason.QUEUE_NOT_FOUND, path, message)
     if place.view.closed:
         message = (
@@ -216,8 +254,8 @@ def _queue_findings(workload: Workload, gang: Gang | None, intent: Intent, conte
     if context.queue is None or (others and not intent.gang_scheduler.enforces_limits):
         return ()
     path = intent.paths.get("queue", workload.label_path(QUEUE_LABEL))
-    place = context.queue(intent.queue)
-    closed = no_way_in(path, intent.queue, place, () if place else context.queue_names())
+    place, namespace = context.queue(intent.queue), workload.metadata.namespace
+    closed = no_way_in(path, intent.queue, namespace, place, () if place else context.queue_names())
     if closed is not None or place is None or gang is None or others:
         return (closed,) if closed else ()
     for needing, need in needs(gang, gang.needed, context.gate(intent)):
@@ -247,7 +285,9 @@ def _priority_findings(workload: Workload, intent: Intent, context: Context) -> 
     if context.priorities is None or name in _BUILT_IN_PRIORITIES or name in context.priorities:
         return ()
     path = intent.paths.get("priorityClassName", workload.label_path(PRIORITY_CLASS_LABEL))
-    message = f'{path}: PriorityClass "{name}" does not exist; name an existing class or create it first'
+    near = nearest(name, context.priorities)
+    meant = f' (did you mean "{near}"?)' if near else ""
+    message = f'{path}: PriorityClass "{name}" does not exist{meant}; name an existing class or create it first'
     return (Finding(Reason.UNKNOWN_PRIORITY_CLASS, path, message),)
 
 

@@ -338,6 +338,8 @@ class Kind:
     """
     pod_labels: Callable[[Workload, RoleSpec], Mapping[str, str]]
     """Returns the labels that the operator puts on a role's pods; `role_of` a pod with them is that role."""
+    longest_name: int = 0
+    """The most characters of a name with which its operator makes pods; it is a DNS label then. 0 for any name."""
     maker: str = ""
     """The maker of its pods, by its name in documents: letters alone, and one name for each `pod_label`.
 

@@ -19,7 +19,7 @@ from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, 
 
 _JOB_LABEL = read_key("training.kubeflow.org/job-name")
 _ROLE_LABEL = read_key("training.kubeflow.org/job-role")
-_LAUNCHER, _WORKER = "launcher", "worker"
+LAUNCHER, _WORKER = "launcher", "worker"
 
 
 class _Spec(BoundedByPolicy, frozen=True):
@@ -50,7 +50,7 @@ def _checked_roles(job: MPIJob) -> tuple[RoleSpec, ...]:
     path = "spec.mpiReplicaSpecs"
     specs = job.spec.mpi_replica_specs
     job.spec.check("spec")
-    roles = roles_of(specs, path, missing=lambda name: int(name == _LAUNCHER))
+    roles = roles_of(specs, path, missing=lambda name: int(name == LAUNCHER))
     check_mpi(specs, path)
     workers = specs.get("Worker")
     if workers is not None and not workers.replicas:
@@ -69,7 +69,7 @@ def _read(job: MPIJob) -> Workload:
     workers = sum(role.replicas for role in roles if role.name == _WORKER)
     if waits and workers:
         roles = tuple(
-            replace(role, minimum=0, gated=False, reserved=role.replicas) if role.name == _LAUNCHER else role
+            replace(role, minimum=0, gated=False, reserved=role.replicas) if role.name == LAUNCHER else role
             for role in roles
         )
     return Workload(
@@ -96,7 +96,7 @@ def _time_limits(job: MPIJob) -> tuple[TimeLimit, ...]:
     """
     policy = job.spec.run_policy
     limit, goes = policy.time_limit(), policy.clean_pod_policy in ("All", "Running")
-    return () if limit is None else (replace(limit, role=_LAUNCHER, frees_after=0.0 if goes else None),)
+    return () if limit is None else (replace(limit, role=LAUNCHER, frees_after=0.0 if goes else None),)
 
 
 def _role_of(pod: Pod) -> str | None:

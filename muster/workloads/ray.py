@@ -303,6 +303,8 @@ RAY_CLUSTER = Kind(
     kind="RayCluster",
     plural="rayclusters",
     pod_label=_CLUSTER_LABEL,
+    # As KubeRay 1.6.2 checks names (controllers/ray/utils/validation.go).
+    longest_name=53,
     maker="Ray",
     pod_group_name=_pod_group_name,
     decoded=RayCluster,

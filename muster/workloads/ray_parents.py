@@ -304,9 +304,11 @@ def _without_gang(api_version: str, metadata: ObjectMeta, path: str) -> Workload
     )
 
 
+# The cluster of a RayJob or RayService gets six characters more, and so does the RayJob of a RayCronJob.
 RAY_JOB = replace(
     RAY_CLUSTER,
     kind="RayJob",
+    longest_name=47,
     plural="rayjobs",
     decoded=RayJob,
     read=_read_job,
@@ -327,6 +329,7 @@ RAY_CRON_JOB = replace(
     RAY_JOB,
     versions=("v1",),
     kind="RayCronJob",
+    longest_name=41,
     plural="raycronjobs",
     decoded=RayCronJob,
     read=_read_cron_job,

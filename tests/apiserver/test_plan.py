@@ -13,6 +13,7 @@ import pytest
 from hack.testbed import Testbed
 from muster.model.names import PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.model.resource import NAMESPACES, PRIORITY_CLASSES, QUEUES, RUNTIME_CLASSES
+from tests.support.cli.command import messages
 from tests.support.cluster.desk import Desk
 from tests.support.manifests.applied import Manifest, RayCluster, queue, ray_cluster
 
@@ -109,7 +110,7 @@ def test_a_field_that_the_installed_definition_does_not_know_is_told(bare: Testb
     manifest["spec"]["headGroupSpec"]["template"]["spec"]["nodeSelecter"] = {}
     (entry,) = json.loads(plan_of(bare.kubeconfig, manifest, namespace=context).stdout)
     where = "ray.io/v1 RayCluster has no such field: kubectl apply refuses it, and other clients lose it; did you mean"
-    assert [line for line in entry["verdict"]["warnings"] if "no such field" in line] == [
+    assert [line for line in messages(entry["verdict"]["warnings"]) if "no such field" in line] == [
         f"spec.headGroupSpec.template.spec.nodeSelecter: {where} nodeSelector?",
         f"spec.workerGroupSpec: {where} workerGroupSpecs?",
     ]

@@ -17,6 +17,7 @@ from muster.model.names import (
     BOUND,
     DRAIN_AFTER,
     GANG,
+    GANG_ENABLED,
     GANG_SPEC,
     GANG_TIME_LIMIT,
     GATE_MODE,
@@ -57,7 +58,7 @@ Workloads by API group: the pods of `gangs` start together, `parents` make such 
 _NAMES: dict[str, tuple[str, list[str]]] = {
     "intentLabels": (
         "Labels by which a workload asks for gang scheduling.",
-        [SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL, MANAGED],
+        [SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL, MANAGED, GANG_ENABLED],
     ),
     "memberLabels": ("Labels that bind a pod to its gang.", [GANG, QUEUE_LABEL, POD_GROUP_LABEL]),
     "memberAnnotations": (

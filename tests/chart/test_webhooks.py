@@ -5,7 +5,15 @@ import re
 
 import pytest
 
-from muster.model.names import GANG, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_ANNOTATION, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.names import (
+    GANG,
+    GANG_ENABLED,
+    MANAGED,
+    PRIORITY_CLASS_LABEL,
+    QUEUE_ANNOTATION,
+    QUEUE_LABEL,
+    SCHEDULER_LABEL,
+)
 from muster.model.selectors import Selector, parse_selector
 from muster.workloads import GANG_KINDS, KINDS, MAKERS, WATCHED_KINDS, Kind
 from tests.support.cases import cases
@@ -146,7 +154,7 @@ def test_the_condition_on_workloads_names_what_says_intent(default: Rendered) ->
         item["name"]: item["expression"] for item in default.webhooks()["workloads.muster.dev"]["matchConditions"]
     }
     labels = re.findall(r"'([^']+)'", re.search(r"key in\s*\[([^]]*)\]", conditions["asks-for-gang-scheduling"])[1])  # type: ignore[index]
-    assert set(labels) == {SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL, MANAGED}
+    assert set(labels) == {SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL, MANAGED, GANG_ENABLED}
     assert f"'{QUEUE_ANNOTATION}' in annotations" in conditions["asks-for-gang-scheduling"]
     assert "schedulingPolicy" in conditions["asks-for-gang-scheduling"]
     assert set(conditions) == {"asks-for-gang-scheduling", "says-something-new", "is-not-being-deleted"}

@@ -5,6 +5,7 @@ import pytest
 from hack.testbed.api import Answer
 from muster.model.names import NAMESPACE_SELECTOR, QUEUE_LABEL
 from muster.model.resource import NAMESPACES, QUEUES
+from muster.queueing.verdicts import no_such_queue
 from tests.support.cluster.grants import grant, on, revoke, user
 from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import RAY_CLUSTERS
@@ -29,7 +30,7 @@ def test_closed_to_a_namespace_its_gangs_wait_and_go_on_when_it_is_open_again(sc
 
     scene.label(NAMESPACES, name, team="web")
     group = scene.await_state("ray-waiter-pg", "QueueNotFound")
-    assert message(group) == f'queue "{queue}" does not exist'
+    assert message(group) == no_such_queue(queue, scene.namespace)
     late, lost = (ray_cluster("late").label(QUEUE_LABEL, to).workers(1) for to in (queue, f"{queue}-none"))
     await_said(scene, late, "does not exist")
     assert scene.refused(late).replace(queue, "Q") == scene.refused(lost).replace(f"{queue}-none", "Q")

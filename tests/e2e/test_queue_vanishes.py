@@ -4,6 +4,7 @@ import pytest
 
 from muster.model.names import QUEUE_LABEL
 from muster.model.resource import QUEUES
+from muster.queueing.verdicts import no_such_queue
 from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.cluster.scene import Scene, message, phase
 from tests.support.manifests import applied
@@ -22,8 +23,8 @@ def test_gang_waits_for_its_queue_to_return(scene: Scene) -> None:
 
     scene.delete(QUEUES, queue)
     group = scene.await_state("ray-waiter-pg", "QueueNotFound")
-    assert message(group) == f'queue "{queue}" does not exist'
-    assert scene.await_event("waiter", "QueueNotFound") == f'queue "{queue}" does not exist'
+    assert message(group) == no_such_queue(queue, scene.namespace)
+    assert scene.await_event("waiter", "QueueNotFound") == no_such_queue(queue, scene.namespace)
     scene.await_gated("ray-waiter-pg", 2)
     assert [phase(pod) for pod in scene.pods("ray-holder-pg")] == ["Running", "Running"], "who runs must run on"
 

@@ -6,6 +6,7 @@ import pytest
 
 from muster.model.names import QUEUE_LABEL
 from muster.model.resource import POD_GROUPS, QUEUES
+from muster.queueing.verdicts import no_such_queue
 from tests.e2e.conftest import Resident
 from tests.support.cluster.propagation import await_said
 from tests.support.cluster.scene import Scene
@@ -27,6 +28,9 @@ def turned(resident: Resident) -> Iterator[Callable[[str], None]]:
     turn("deny")
 
 
+_ASK = "; name another one, or ask its administrator"
+
+
 def said(scene: Scene, cluster: RayCluster) -> list[str]:
     """What `kubectl apply` warns of; it takes the cluster."""
     return scene.apply(cluster)
@@ -44,10 +48,10 @@ def test_warn_takes_what_can_never_run_and_it_waits_and_says_why(scene: Scene, t
         )
     ]
     assert said(scene, ray_cluster("early").label(QUEUE_LABEL, later)) == [
-        f'{field}: queue "{later}" does not exist (did you mean "{queue}"?); name an existing queue or create it first'
+        f'{field}: {no_such_queue(later, scene.namespace)} (did you mean "{queue}"?){_ASK}'
     ]
     assert scene.await_event("large", "ExceedsCapability") == (f'needs cpu 3, queue "{queue}" has capability cpu 2')
-    assert scene.await_event("early", "QueueNotFound") == f'queue "{later}" does not exist'
+    assert scene.await_event("early", "QueueNotFound") == no_such_queue(later, scene.namespace)
     scene.await_gated("ray-large-pg", 3)
 
     child = applied.queue(below, cpu="4")

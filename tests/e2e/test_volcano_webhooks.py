@@ -19,6 +19,7 @@ from muster.model.names import (
     SCHEDULER_LABEL,
 )
 from muster.model.resource import MUTATING_WEBHOOKS, NAMESPACES, POD_GROUPS, QUEUES
+from muster.queueing.verdicts import no_such_queue
 from tests.support.cli.in_process import muster as muster_command
 from tests.support.cluster.claim_terms import GANG_QUEUES
 from tests.support.cluster.gang_queues import serving_gang_queues
@@ -158,7 +159,7 @@ def test_a_refused_pod_group_is_said_and_its_gang_starts_when_the_reason_is_gone
         scene.wait("both to be suspended", lambda: len(scene.recorder.now(RAY_CLUSTERS)) == 2)
         scene.delete(QUEUES, queue)
         scene.apply(lost.suspended(suspend=False))
-        assert scene.await_event("lost", "QueueNotFound") == f'queue "{queue}" does not exist'
+        assert scene.await_event("lost", "QueueNotFound") == no_such_queue(queue, scene.namespace)
         assert all(gates(pod) == [GATE] for pod in scene.await_gated("ray-lost-pg", 2))
         assert not scene.recorder.now(POD_GROUPS)
         scene.apply(applied.queue(queue, cpu="4"))

@@ -79,7 +79,7 @@ async def _review(named: dict[str, str], request: AdmissionRequest, cluster: Clu
     namespace = (await cluster.scope_of(request.namespace)).namespace
     found: list[Finding] = []
     for path, name in named.items():
-        if name and (way := no_way_in(path, name, await cluster.queue_place(name, namespace))):
+        if name and (way := no_way_in(path, name, namespace.name, await cluster.queue_place(name, namespace))):
             found.append(way)
     refusals, warnings = kept_out(found, cluster.defaults.validation)
     return deny(refusals) if refusals else allow(warnings=warnings)

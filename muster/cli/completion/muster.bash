@@ -82,6 +82,7 @@ _shtab_muster_test__o_choices=(table yaml json)
 _shtab_muster_test___output_choices=(table yaml json)
 _shtab_muster_pos_0_choices=(plan explain queues watch gangs page hold resume audit doctor completion version migrate-queues replay record test release withdraw)
 
+_shtab_muster_plan_pos_0_nargs='*'
 _shtab_muster_plan__h_nargs=0
 _shtab_muster_plan___help_nargs=0
 _shtab_muster_plan___patches_nargs=0

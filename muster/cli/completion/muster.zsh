@@ -172,6 +172,7 @@ _shtab_muster_plan_options=(
   "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
   "--context[kubeconfig context to use\; default\: the current context]:context:"
   "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
+  "(*)::the same as -f FILE:"
 )
 
 # guard to ensure default positional specs are added only once per session

@@ -223,7 +223,7 @@ def _lost(
 ) -> Decision | None:
     """The decision on a gang that gets no PodGroup: its queue does not exist, or takes no gangs. None for others."""
     if intent is not None and visible.is_lost(view, intent.queue, snapshot.ledger):
-        return queue_not_found(intent.queue)
+        return queue_not_found(intent.queue, view.key.namespace)
     return snapshot.kept_out.get(view.key)
 
 

@@ -102,7 +102,8 @@ class Audit:
         scope = self._context(meta).scope
         if meta.by_muster or meta.deletion_timestamp or scope.unselected:
             return
-        way = no_way_in("spec.queue", group.queue, self.tree.place(group.queue, labels_of(scope.namespace)))
+        place = self.tree.place(group.queue, labels_of(scope.namespace))
+        way = no_way_in("spec.queue", group.queue, meta.namespace, place)
         refusals, warnings = kept_out((way,) if way else (), self.defaults.validation)
         self._enter(POD_GROUPS, meta, refusals, warnings, gang=meta.name)
 

@@ -13,6 +13,7 @@ from muster.cli.plan.context import PlanContext
 from muster.cli.plan.entries import note, note_lines, plan
 from muster.cli.plan.entry import PlanEntry
 from muster.cli.plan.manifests import Document, place, read_manifests
+from muster.cli.plan.other_kinds import with_templates
 from muster.cli.plan.text import print_entries, print_junit, print_summary, print_wide
 from muster.cli.settings import any_scheduler
 from muster.cli.ui import as_long_as_read, print_data
@@ -42,10 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
     except InputError as error:
         note_lines(str(error))
         return _UNREADABLE
-    with as_long_as_read():
-        _print(entries, errors, arguments)
     for text in errors:
         note_lines(text)
+    with as_long_as_read():
+        _print(entries, errors, arguments)
     if errors:
         return _UNREADABLE
     if not all(entry.allowed for entry in entries):
@@ -60,7 +61,8 @@ def _known(arguments: argparse.Namespace, documents: Iterable[Document]) -> tupl
     # Imported here, so that a plan without a cluster does not pay for the start of the client.
     from muster.cli.plan.reading import from_cluster  # noqa: PLC0415
 
-    kinds = {(one.api_version, one.kind) for one in documents if kind_of(one.api_version, one.kind)}
+    found = ((one.api_version, one.kind) for one in with_templates(documents))
+    kinds = {one for one in found if kind_of(*one)}
     return from_cluster(arguments, kinds)
 
 

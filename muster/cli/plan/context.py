@@ -19,6 +19,7 @@ from muster.model.texts import nearest
 from muster.queueing.queue_tree import QueueTree, labels_of
 from muster.queueing.queue_view import read_queue
 from muster.queueing.sources import QUEUE_SOURCES, GangQueue, QueueSource
+from muster.queueing.verdicts import no_such_queue
 from muster.resources.amounts import parse_resources
 from muster.resources.elastic_quotas import ElasticQuota, NamespaceLimits, limit_of
 from muster.resources.pod_defaults import LimitRange, PodDefaults, RuntimeClass
@@ -114,6 +115,10 @@ class PlanContext:
                 return True
         return False
 
+    def _origin_names(self, asked: Reference) -> list[str]:
+        """The names of the objects of that kind and place."""
+        return [one.name for one in self.origins if (one.source, one.namespace) == (asked.source, asked.namespace)]
+
     def context(self, namespace: str, defaults: Defaults) -> Context:
         """The context of the rules for a workload in that namespace."""
         metadata = self.namespaces.get(namespace, ObjectMeta(name=namespace))
@@ -129,6 +134,7 @@ class PlanContext:
                 tuple(self.quotas.get(namespace, {}).values()),
             ),
             origin=self.origins.get,
+            origin_names=self._origin_names,
             ceiling=self.elastic_limits.ceiling(namespace),
         )
 
@@ -179,22 +185,23 @@ def default_queue_unknown(verdict: Verdict, known: PlanContext) -> str:
     return f"the workload names no queue, and {where}: its limits are not checked" if known.queues else ""
 
 
-def as_of_input(verdict: Verdict, known: PlanContext) -> Verdict:
+def as_of_input(verdict: Verdict, namespace: str, known: PlanContext) -> Verdict:
     """The verdict; a queue that was not found is called missing in the input, if only the input was read."""
     intent = verdict.intent
     if known.of_cluster or intent is None or known.queues.get(intent.queue) is not None:
         return verdict
     refusals, warnings = (
-        tuple(_of_input(one) if one.reason is Reason.QUEUE_NOT_FOUND else one for one in found)
+        tuple(_of_input(one, intent.queue, namespace) if one.reason is Reason.QUEUE_NOT_FOUND else one for one in found)
         for found in (verdict.refusals, verdict.warnings)
     )
     return replace(verdict, refusals=refusals, warnings=warnings)
 
 
-def _of_input(finding: Finding) -> Finding:
-    before, after = "does not exist", "is not among the Queues of the input"
-    message = finding.message.replace(before, after, 1).replace("; name an existing queue or create it first", "")
-    return replace(finding, message=f"{message}; name one of those, add it to the input, or use --cluster")
+def _of_input(finding: Finding, queue: str, namespace: str) -> Finding:
+    before, _, rest = finding.message.partition(no_such_queue(queue, namespace))
+    meant = rest.partition(";")[0]
+    words = f'queue "{queue}" is not among the Queues of the input{meant}'
+    return replace(finding, message=f"{before}{words}; name one of those, add it to the input, or use --cluster")
 
 
 def readable(kind: Kind, decoded: Decoded, known: PlanContext) -> Workload | None:

@@ -16,6 +16,7 @@ from muster.cli.plan.context import PlanContext, as_of_input, default_queue_unkn
 from muster.cli.plan.entry import PlanEntry
 from muster.cli.plan.malformed import unreadable
 from muster.cli.plan.manifests import Document
+from muster.cli.plan.other_kinds import gang_of_pods, skipped, why_not_run, with_templates
 from muster.gangs.gang import as_its_pods
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import Membership, inject, is_free, membership
@@ -50,10 +51,9 @@ def plan(
     cluster; the documents override it. `errors` gets a message for each document that cannot be read; without it the
     first one raises InputError.
     """
-    documents = list(documents)
+    documents = list(with_templates(documents))
     known = known or PlanContext(queue_source=defaults.queue_source)
     others, bad = set(), set()
-    entries: list[PlanEntry] = []
     for document in documents:
         try:
             if not (kind_of(document.api_version, document.kind) or known.learn(document)):
@@ -61,6 +61,8 @@ def plan(
         except InputError as error:
             _fail(error, errors)
             bad.add(id(document))
+    entries: list[PlanEntry] = []
+    passed: list[Document] = []
     for document in documents:
         kind = kind_of(document.api_version, document.kind)
         if id(document) in bad:
@@ -70,15 +72,26 @@ def plan(
                 entries.append(_entry(document, kind, known, defaults))
             except InputError as error:
                 _fail(error, errors)
-        elif id(document) not in others:
-            entries += _queue_entries(document, known, defaults)
-        elif meant := near_kind(document):
-            entries.append(_not_managed(document, meant))
+        elif id(document) in others:
+            entries += _other_entries(document, passed)
         else:
-            note(
-                f"{document.source}: skipping {document.api_version} {document.kind}: muster does not handle this kind"
-            )
+            entries += _queue_entries(document, known, defaults)
+    if line := skipped(passed):
+        note(line)
     return entries
+
+
+def _other_entries(document: Document, passed: list[Document]) -> list[PlanEntry]:
+    """The entry of a document of another kind, if its user may expect a gang of it; else it is added to `passed`."""
+    if meant := near_kind(document):
+        return [replace(_not_managed(document, meant), wrong_kind=True)]
+    if gang := gang_of_pods(document):
+        note(f'{document.source}: the pods of this {document.kind} join gang "{gang}"; plan does not check them')
+    elif why := why_not_run(document):
+        return [_not_managed(document, why)]
+    else:
+        passed.append(document)
+    return []
 
 
 def _fail(error: InputError, errors: list[str] | None) -> None:
@@ -114,7 +127,7 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
     except InvalidObjectError as error:
         raise unreadable(document.source, manifest, kind.decoded, error) from error
     dropped = defaults.validation.warned(_of_schemas(document, known))
-    verdict = as_of_input(replace(verdict, warnings=(*verdict.warnings, *dropped)), known)
+    verdict = as_of_input(replace(verdict, warnings=(*verdict.warnings, *dropped)), meta["namespace"], known)
     managed = verdict.intent is not None or not verdict.allowed
     note = ""
     if not managed:
@@ -203,11 +216,11 @@ def _of_schemas(document: Document, known: PlanContext) -> Iterable[Finding]:
 
 
 def _not_managed(document: Document, why: str) -> PlanEntry:
-    """The entry of a document whose kind is unknown."""
+    """The entry of a document of a kind that muster does not run."""
     meta = document.manifest.get("metadata")
     named = {key: str(meta.get(key) or "")[:80] for key in ("namespace", "name")} if isinstance(meta, dict) else {}
     entry = _named(document, named.get("namespace") or "default", named.get("name", ""))
-    return replace(entry, managed=False, note=why, wrong_kind=True)
+    return replace(entry, managed=False, note=why)
 
 
 def _queue_entries(document: Document, known: PlanContext, defaults: Defaults) -> list[PlanEntry]:
@@ -224,7 +237,16 @@ def _queue_entries(document: Document, known: PlanContext, defaults: Defaults) -
 
 
 def _named(document: Document, namespace: str, name: str) -> PlanEntry:
-    return PlanEntry(document.api_version, document.kind, namespace, name, document.source)
+    return PlanEntry(
+        document.api_version,
+        document.kind,
+        namespace,
+        name,
+        source=document.source,
+        file=document.file,
+        line=document.line,
+        within=document.within,
+    )
 
 
 def _intent(intent: Intent, admitter: Admitter) -> dict[str, Any]:

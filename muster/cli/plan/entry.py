@@ -22,7 +22,10 @@ class PlanEntry:
     :ivar kind: its `kind`.
     :ivar namespace: its namespace, "" for an object without one.
     :ivar name: its name.
-    :ivar source: its file and place there, "" for an object of the cluster.
+    :ivar source: its file and place there in words, "" for an object of the cluster.
+    :ivar file: its file.
+    :ivar line: the line of the file in which its document begins, 0 if that is not known.
+    :ivar within: the template that it is, and of what: `spec.jobTemplate of CronJob nightly`; "" otherwise.
     :ivar refusals: the findings for which it is refused.
     :ivar warnings: the findings that come with it when it is accepted, the most serious first.
     :ivar managed: False if muster leaves the object alone.
@@ -40,6 +43,9 @@ class PlanEntry:
     namespace: str
     name: str
     source: str = ""
+    file: str = ""
+    line: int = 0
+    within: str = ""
     refusals: tuple[Finding, ...] = ()
     warnings: tuple[Finding, ...] = ()
     managed: bool = True
@@ -73,6 +79,11 @@ class PlanEntry:
             return f"{_WHY_NOT}{self.note}"
         return "; ".join(one.message for one in self.refusals) or self.note
 
+    @property
+    def place(self) -> str:
+        """Its file and line, as programs take them: `job.yaml:12`."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
     def data(self) -> dict[str, Any]:
         """The entry as `muster plan` prints it for programs."""
         return {
@@ -91,9 +102,10 @@ class PlanEntry:
                 "reason": str(self.refusals[0].reason) if self.refusals else "",
                 "message": self.message,
                 "refusals": [_data(one) for one in self.refusals],
-                "warnings": [one.message for one in self.warnings],
+                "warnings": [_data(one) for one in self.warnings],
                 "misspelled": self.misspelled,
             },
+            "source": {"file": self.file, "line": self.line, "within": self.within},
         }
 
     def audit_data(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,20 @@ _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of the input and its position."""
+    """One object of the input.
+
+    :ivar source: its position in words, for messages.
+    :ivar manifest: the object.
+    :ivar file: the file, as it was named, or `standard input`; "" for an object of the cluster.
+    :ivar line: the line in which its document begins, 0 if that is not known.
+    :ivar within: the template that it is, and of what; "" for an object that the input has itself.
+    """
 
     source: str
     manifest: dict[str, Any]
+    file: str = ""
+    line: int = 0
+    within: str = ""
 
     @property
     def api_version(self) -> str:
@@ -57,7 +67,8 @@ def read_manifests(names: Sequence[str], errors: list[str] | None = None) -> lis
     for name in names:
         for source, text in _texts(name, failed):
             for where, value in _parsed(source, text, failed):
-                documents += _objects(where, value, failed)
+                line = int(where.rpartition(", line ")[2])
+                documents += _objects(Document(where, value, source, line), failed)
     return documents
 
 
@@ -153,9 +164,11 @@ def _decoded(source: str, data: bytes) -> str:
         raise InputError(f"{source}: not UTF-8 text at byte {error.start}") from error
 
 
-def _objects(source: str, manifest: Any, failed: Failed) -> Iterator[Document]:  # noqa: ANN401 - any value of a file
+def _objects(found: Document, failed: Failed) -> Iterator[Document]:
+    """The object of a document, or the objects of a list."""
+    manifest: Any = found.manifest
     if not isinstance(manifest, dict):
-        failed(InputError(f"{source}: expected an object, found {type(manifest).__name__}"))
+        failed(InputError(f"{found.source}: expected an object, found {type(manifest).__name__}"))
         return
     kind, items = manifest.get("kind"), manifest.get("items")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
@@ -163,12 +176,12 @@ def _objects(source: str, manifest: Any, failed: Failed) -> Iterator[Document]: 
         common = {"apiVersion": manifest.get("apiVersion"), "kind": kind.removesuffix("List")}
         for number, item in enumerate(items):
             whole = {**common, **item} if isinstance(item, dict) else item
-            yield from _objects(f"{source}, item {number + 1}", whole, failed)
+            yield from _objects(replace(found, source=f"{found.source}, item {number + 1}", manifest=whole), failed)
         return
     if not (kind and isinstance(kind, str) and (version := manifest.get("apiVersion")) and isinstance(version, str)):
-        failed(InputError(f"{source}: no apiVersion and kind; is this a Kubernetes manifest?"))
+        failed(InputError(f"{found.source}: no apiVersion and kind; is this a Kubernetes manifest?"))
         return
-    yield Document(source, manifest)
+    yield found
 
 
 def source_hint(name: str, path: Path) -> str:

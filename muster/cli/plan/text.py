@@ -22,10 +22,16 @@ _Line = tuple[int, str, str, str]
 
 def print_entries(entries: Sequence[PlanEntry], out: TextIO, *, patches: bool = False) -> None:
     """Print every entry, with or without the patches of its pods."""
+    several = _several(entries)
     for number, entry in enumerate(entries):
         if number:
             print(file=out)
-        _print_lines(_lines(entry, patches=patches), out)
+        _print_lines(_lines(entry, patches=patches, placed=several), out)
+
+
+def _several(entries: Iterable[PlanEntry]) -> bool:
+    """True if the entries come from more than one file, so that each names its own."""
+    return len({entry.file for entry in entries}) > 1
 
 
 def _print_lines(lines: Iterable[_Line], out: TextIO) -> None:
@@ -37,9 +43,11 @@ def _print_lines(lines: Iterable[_Line], out: TextIO) -> None:
             print(line, file=out)
 
 
-def _lines(entry: PlanEntry, *, patches: bool) -> Iterator[_Line]:
+def _lines(entry: PlanEntry, *, patches: bool, placed: bool) -> Iterator[_Line]:
     goes_on = " (running; it keeps running)" if entry.running and entry.refusals else ""
-    yield _WHOLE, "", "", f"{entry.kind} {entry.namespace}/{entry.name}".replace(" /", " ", 1) + goes_on
+    place = ", ".join(filter(None, (entry.within, entry.place if placed else "")))
+    place = f"  ({place})" if place else ""
+    yield _WHOLE, "", "", f"{entry.kind} {entry.namespace}/{entry.name}".replace(" /", " ", 1) + goes_on + place
     for refusal in entry.refusals:
         yield 4, RED, f"  refused ({refusal.reason})", f": {refusal.message}"
     if not entry.managed:
@@ -90,7 +98,11 @@ def _short(value: object) -> str:
 
 def print_wide(entries: Sequence[PlanEntry], out: TextIO) -> None:
     """Print a row for each entry, however wide the terminal is."""
-    for line in aligned(_HEAD, [_row(entry) for entry in entries], right=(6, 7, 9)):
+    head: Sequence[str] = _HEAD
+    rows = [_row(entry) for entry in entries]
+    if _several(entries):
+        head, rows = (*head, "FILE"), [[*row, entry.place] for row, entry in zip(rows, entries, strict=True)]
+    for line in aligned(head, rows, right=(6, 7, 9)):
         print(line, file=out)
 
 
@@ -130,7 +142,8 @@ def print_junit(entries: Sequence[PlanEntry], errors: Sequence[str], out: TextIO
     cases = [_case(entry, strict=strict) for entry in entries]
     failures = sum("<failure" in case for case in cases)
     cases += [
-        f'  <testcase classname="input" name={_quoted(printable(text.partition(": ")[0]))}>'
+        f'  <testcase classname="input" name={_quoted(printable(text.partition(": ")[0]))}'
+        f" file={_quoted(printable(text.partition(': ')[0].partition(', ')[0]))}>"
         + "".join(f"<error message={_quoted(printable(line))}/>" for line in text.split("\n"))
         + "</testcase>"
         for text in errors
@@ -156,6 +169,7 @@ def _case(entry: PlanEntry, *, strict: bool) -> str:
         lines = "\n".join(printable(one.message) for one in entry.warnings)
         inside.append(f"<system-out>{escape(lines)}</system-out>")
     head = f"  <testcase classname={_quoted(printable(entry.kind))} name={_quoted(printable(name))}"
+    head += f' file={_quoted(printable(entry.file))} line="{entry.line}"'
     return f"{head}>{''.join(inside)}</testcase>" if inside else f"{head}/>"
 
 

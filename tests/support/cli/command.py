@@ -22,6 +22,16 @@ class Said(NamedTuple):
         found: list[dict[str, Any]] = json.loads(self.out)
         return found
 
+    @property
+    def unplaced(self) -> list[dict[str, Any]]:
+        """The same without the file and the line of each."""
+        return [{key: item for key, item in entry.items() if key != "source"} for entry in self.entries]
+
+
+def messages(findings: Iterable[dict[str, str]]) -> list[str]:
+    """The message of each finding of `-o json`."""
+    return [one["message"] for one in findings]
+
 
 class Command:
     """`muster plan` over texts, each in a file of its own."""

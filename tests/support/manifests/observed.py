@@ -23,6 +23,9 @@ JSON = dict[str, Any]
 T = TypeVar("T")
 
 NAMESPACE = "team"
+# The words of admission and controller for the queue of a gang in that namespace.
+NO_QUEUE = f'queue "q" does not exist, or is not open to namespace "{NAMESPACE}"'
+ASK = "; name another one, or ask its administrator"
 # The gang of `ray_cluster()`.
 GROUP = "ray-demo-pg"
 KEY = GangKey(NAMESPACE, GROUP)

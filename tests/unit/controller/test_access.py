@@ -13,6 +13,7 @@ from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import (
     GROUP,
     JSON,
+    NO_QUEUE,
     made,
     namespace,
     pod,
@@ -82,7 +83,11 @@ async def test_a_forbidden_queue_looks_like_a_missing_one(mode: str, groups: lis
     for queues in ([], [forbidden]):
         harness = await harness_of(*queues, groups=deepcopy(groups)).settled()
         assert harness.open_pods() == []
-        assert ("Warning", "QueueNotFound", 'queue "q" does not exist') in harness.events()
+        assert (
+            "Warning",
+            "QueueNotFound",
+            NO_QUEUE,
+        ) in harness.events()
         for write in harness.client.writes:
             if write.kind == "Event":
                 # These differ from one event to the next.
@@ -96,7 +101,7 @@ async def test_who_asks_for_one_missing_queue_after_another_reads_of_the_last() 
     harness = await harness_of(groups=[pod_group()]).settled()
     harness.set_workload(ray_cluster(labels={"volcano.sh/queue-name": "other"}))
     await harness.settle()
-    assert harness.annotations(GROUP)[MESSAGE] == 'queue "other" does not exist'
+    assert harness.annotations(GROUP)[MESSAGE] == 'queue "other" does not exist, or is not open to namespace "team"'
 
 
 async def test_a_namespaces_labels_act_on_who_waits_and_never_on_who_runs() -> None:
@@ -112,7 +117,7 @@ async def test_a_namespaces_labels_act_on_who_waits_and_never_on_who_runs() -> N
     await harness.settle()
     assert harness.annotations(GROUP)[ADMITTED]
     assert harness.annotations("ray-other-pg")[STATE] == "QueueNotFound"
-    assert harness.annotations("ray-other-pg")[MESSAGE] == 'queue "q" does not exist'
+    assert harness.annotations("ray-other-pg")[MESSAGE] == NO_QUEUE
     assert set(harness.client.groups["ray-other-pg"]["spec"]["minResources"].values()) == {"0"}
 
     harness.set_queue(kept_for("team=ml"))

@@ -5,7 +5,7 @@ import pytest
 from muster.model.names import ADMITTED, STATE
 from tests.support.cases import cases
 from tests.support.controller.recording_client import Harness
-from tests.support.manifests.observed import GROUP, JSON, namespace, queue, ray_cluster, ray_pod, workers
+from tests.support.manifests.observed import GROUP, JSON, NO_QUEUE, namespace, queue, ray_cluster, ray_pod, workers
 
 HEAD = ray_pod("head", "headgroup")
 
@@ -56,7 +56,7 @@ async def test_in_every_mode_the_queue_must_be_there(mode: str) -> None:
         workloads=[ray_cluster()], pods=members(), namespaces=[namespace(annotations=gate(mode))]
     ).settled()
     assert (harness.open_pods(), harness.client.groups) == ([], {})
-    assert harness.events() == [("Warning", "QueueNotFound", 'queue "q" does not exist')]
+    assert harness.events() == [("Warning", "QueueNotFound", NO_QUEUE)]
     harness.set_queue(queue(cpu="4", memory="4Gi"))
     await harness.settle()
     assert harness.open_pods() == ["head", "w-0", "w-1"]

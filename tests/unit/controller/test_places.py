@@ -15,6 +15,7 @@ from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import SMALL, again, demo, members, pods_go, two, until_refused
 from tests.support.manifests.observed import (
     GROUP,
+    NO_QUEUE,
     made,
     pod,
     pod_group,
@@ -113,7 +114,7 @@ async def test_a_queue_that_vanishes_holds_the_gang_until_it_returns() -> None:
 
 async def test_a_queue_whose_capability_cannot_be_read_admits_nobody() -> None:
     harness = await demo(queues=[queue(cpu="four")]).settled()
-    assert harness.events() == [("Warning", "QueueNotFound", 'queue "q" does not exist')]
+    assert harness.events() == [("Warning", "QueueNotFound", NO_QUEUE)]
     harness.set_queue(SMALL)
     await harness.settle()
     assert len(harness.open_pods()) == 3

@@ -8,7 +8,9 @@ from muster.kube.errors import ApiError
 from muster.model.names import GATE_MODE, NAMESPACE_SELECTOR
 from tests.support.cases import cases
 from tests.support.manifests.observed import (
+    ASK,
     JSON,
+    NO_QUEUE,
     namespace,
     pod,
     pod_group,
@@ -32,7 +34,7 @@ VOLCANO_JOB: JSON = {
     "metadata": {"name": "job", "namespace": "team"},
     "spec": {"queue": "q", "tasks": [{"name": "worker", "replicas": 1, "template": template("1")}]},
 }
-SAID = 'queue "q" does not exist; name an existing queue or create it first'
+SAID = NO_QUEUE + ASK
 
 
 def worlds(*workloads: JSON) -> list[ClusterReader]:
@@ -61,7 +63,7 @@ async def test_the_queue_that_may_be_meant_is_named_where_the_namespace_may_use_
     ):
         asked = request(ray_cluster(labels={"volcano.sh/queue-name": name}))
         message = answered(await review_workload(asked, world))["status"]["message"]
-        assert f'queue "{name}" does not exist{meant}; name an existing queue' in message
+        assert f'queue "{name}" does not exist, or is not open to namespace "team"{meant}; name another one' in message
 
 
 async def test_its_own_namespaces_are_judged_as_everywhere() -> None:

@@ -149,7 +149,10 @@ def test_a_batch_job_is_judged_when_its_pods_join_a_gang() -> None:
             "spec": {"template": {**template(), "metadata": meta}},
         }
 
-    assert found(audit_of(job("alone"), job("joins", mustergang="g"))) == [("joins", "deny", "Invalid")]
+    assert found(audit_of(job("alone"), job("joins", mustergang="g"))) == [
+        ("joins", "deny", "Invalid"),
+        ("joins", "warn", "Misspelled"),
+    ]
 
 
 def test_jobs_of_two_groups_of_one_name_are_two() -> None:
@@ -331,19 +334,22 @@ def test_people_read_what_would_happen_and_the_sum() -> None:
         "    first, or name another\n"
         "\n"
         "PodGroup team/theirs\n"
-        '  refused (QueueNotFound): spec.queue: queue "lost" does not exist; name an\n'
-        "    existing queue or create it first\n"
+        '  refused (QueueNotFound): spec.queue: queue "lost" does not exist,\n'
+        '    or is not open to namespace "team"; name another one,\n'
+        "    or ask its administrator\n"
         "\n"
         "PyTorchJob team/train (running; it keeps running)\n"
         '  refused (QueueNotFound): spec.runPolicy.schedulingPolicy.queue: queue "lost"\n'
-        "    does not exist; name an existing queue or create it first\n"
+        '    does not exist, or is not open to namespace "team"; name another one,\n'
+        "    or ask its administrator\n"
         "  warning (TimeLimitWhileWaiting): spec.runPolicy.activeDeadlineSeconds: 60 s\n"
         "    are counted while the gang waits for room, too; when they are over,\n"
         "    the workload fails, whether it has run or not\n"
         "\n"
         "RayCluster team/demo\n"
         '  refused (QueueNotFound): metadata.labels[volcano.sh/queue-name]: queue "lost"\n'
-        "    does not exist; name an existing queue or create it first\n"
+        '    does not exist, or is not open to namespace "team"; name another one,\n'
+        "    or ask its administrator\n"
         "\n"
         "2 workloads, 1 Queue and 1 PodGroup checked: 4 would be refused, 0 with warnings\n"
     )
@@ -372,7 +378,7 @@ def test_a_workload_whose_runtime_may_not_be_listed_is_skipped_and_not_refused()
     audit.cannot_list(CLUSTER_TRAINING_RUNTIME.resource, forbidden)
     for one in (audit, missing := Audit(Defaults())):
         one.read(TRAIN_JOB, as_json(train_job()).encode())
-    assert found(missing) == [("train", "deny", "TrainingRuntimeNotFound")]
+    assert ("train", "deny", "TrainingRuntimeNotFound") in found(missing)
     assert (found(audit), audit.unknown) == (
         [],
         ["skipping each TrainJob with a ClusterTrainingRuntime: you cannot list these"],

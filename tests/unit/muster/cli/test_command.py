@@ -45,6 +45,22 @@ def test_the_version_is_an_option_and_a_command(command: Command) -> None:
     assert said["version"].out.startswith(f"{muster.__version__} (commit ")
 
 
+def test_a_misspelled_command_is_told_with_the_right_one(command: Command) -> None:
+    said = command.run("plna")
+    assert (said.code, said.err.splitlines()[-1]) == (
+        2,
+        'muster: error: there is no command "plna"; did you mean "plan"?',
+    )
+    assert "invalid choice" in command.run("xyzzy").err
+
+
+def test_a_plan_takes_files_without_an_option(command: Command) -> None:
+    path = command.file('{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}')
+    for words in ([path], ["-f", path], [path, "-o", "json"]):
+        assert command.run("plan", *words).code == 0
+    assert command.run("plan").err.endswith("muster: error: no file: muster plan FILE, or - for standard input\n")
+
+
 @pytest.mark.parametrize("words", [["explain", "raycluster/demo"], ["queues"], ["watch"]], ids=lambda words: words[0])
 def test_without_a_usable_kubeconfig_there_is_one_line(command: Command, words: list[str]) -> None:
     missing = str(command.folder / "none")

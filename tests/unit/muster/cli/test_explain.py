@@ -390,4 +390,4 @@ def test_a_forbidden_queue_is_explained_as_a_missing_one(groups: list[JSON]) -> 
         entries.append(said(ray_cluster(), pods, visible))
     assert entries[0] == entries[1]
     assert entries[0]["state"] == "QueueNotFound"
-    assert entries[0]["message"] in ('queue "q" does not exist', "said")
+    assert entries[0]["message"] in ('queue "q" does not exist, or is not open to namespace "team"', "said")

@@ -14,6 +14,7 @@ from tests.support.cli.small_cluster import FORBIDDEN, answers
 from tests.support.faults.apiserver import FaultyApiserver
 from tests.support.manifests.observed import (
     JSON,
+    NO_QUEUE,
     namespace,
     old_pod,
     pod,
@@ -131,7 +132,10 @@ async def test_without_a_controller_there_is_a_reason(tmp_path: Path) -> None:
     assert (entry["state"], entry["gang"]["exists"]) == ("Assembling", False)
     assert entry["message"].endswith("if this lasts, tell your administrator: muster-controller may be down")
     entry, _ = await explained(tmp_path, cluster(**{GROUPS: [], QUEUES: [queue("other")]}), "raycluster/demo")
-    assert (entry["state"], entry["message"]) == ("QueueNotFound", 'queue "q" does not exist')
+    assert (entry["state"], entry["message"]) == (
+        "QueueNotFound",
+        NO_QUEUE,
+    )
 
 
 async def test_what_the_namespace_says_counts(tmp_path: Path) -> None:

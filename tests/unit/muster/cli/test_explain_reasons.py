@@ -84,7 +84,7 @@ def test_who_may_not_read_podgroups_hears_the_newest_event_and_not_that_there_is
 
 @cases(
     "queues, state, message",
-    ("missing", [queue("other")], "QueueNotFound", 'queue "q" does not exist'),
+    ("missing", [queue("other")], "QueueNotFound", 'queue "q" does not exist, or is not open to namespace "team"'),
     (
         "not a leaf",
         [queue(), {"metadata": {"name": "below"}, "spec": {"parent": "q"}, "status": {"state": "Open"}}],

@@ -112,14 +112,17 @@ def plan(muster: Run, tmp_path: Path) -> Plan:
         "a name that is not ASCII",
         "f.yaml",
         LABELLED.replace("name: d", "name: größe") + f"spec: {{{HEAD}}}",
-        'document 1: metadata.name: "größe" is not a valid name; use at most 253 lower-case letters, digits, - and .',
+        (
+            'document 1, line 1: metadata.name: "größe" is not a valid name; '
+            "use at most 253 lower-case letters, digits, - and ."
+        ),
     ),
     (
         "a name that colours the terminal",
         "f.yaml",
         LABELLED.replace("name: d", 'name: "d\\n\\e[31m"') + f"spec: {{{HEAD}}}",
         (
-            'document 1: metadata.name: "d\\n\\x1b[31m" is not a valid name; '
+            'document 1, line 1: metadata.name: "d\\n\\x1b[31m" is not a valid name; '
             "use at most 253 lower-case letters, digits, - and ."
         ),
     ),
@@ -127,19 +130,19 @@ def plan(muster: Run, tmp_path: Path) -> Plan:
         "a label that is a number",
         "f.yaml",
         LABELLED.replace("queue-name: q", "queue-name: 7") + f"spec: {{{HEAD}}}",
-        "document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
+        "document 1, line 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
     ),
     (
         "a label that is true",
         "f.yaml",
         LABELLED.replace("queue-name: q", "queue-name: yes") + f"spec: {{{HEAD}}}",
-        "document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `bool`",
+        "document 1, line 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `bool`",
     ),
     (
         "a label that is a list",
         "f.yaml",
         LABELLED.replace("queue-name: q", "queue-name: [q]") + f"spec: {{{HEAD}}}",
-        "document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `array`",
+        "document 1, line 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `array`",
     ),
 )
 def test_it_is_refused_in_one_line(plan: Plan, name: str, text: str, line: str) -> None:

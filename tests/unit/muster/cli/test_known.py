@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.support.cases import cases
-from tests.support.cli.command import Command
+from tests.support.cli.command import Command, messages
 
 CLUSTER = """\
 apiVersion: ray.io/v1
@@ -35,8 +35,8 @@ def limits(namespace: str, **default: str) -> str:
 def entry(command: Command, *texts: str) -> dict[str, Any]:
     """The entry of the one workload; wherever its context stands in the input, it is the same."""
     before, after = command.plan(*texts, CLUSTER), command.plan(CLUSTER, *texts)
-    assert before.entries == after.entries
-    (only,) = before.entries
+    assert before.unplaced == after.unplaced
+    (only,) = before.unplaced
     return only
 
 
@@ -72,7 +72,7 @@ def test_what_the_cluster_adds_to_pods_is_in_the_gang(
 
 def test_of_classes_that_are_known_a_missing_one_is_warned_about(command: Command) -> None:
     assert entry(command)["verdict"]["warnings"] == []
-    (warning,) = entry(command, f"{RUNTIME}metadata: {{name: other}}")["verdict"]["warnings"]
+    (warning,) = messages(entry(command, f"{RUNTIME}metadata: {{name: other}}")["verdict"]["warnings"])
     assert warning == (
         'spec.headGroupSpec.template.spec.runtimeClassName: RuntimeClass "kata" does not exist; '
         "the apiserver refuses such pods, name an existing class or create it first"
@@ -178,7 +178,7 @@ def test_a_namespace_speaks_for_its_workloads(command: Command) -> None:
 )
 def test_context_that_is_wrong_is_named_with_its_field(command: Command, context: str, line: str) -> None:
     said = command.plan(CLUSTER, context)
-    assert (said.code, said.err) == (2, f"muster plan: {command.folder / '1.yaml'}, document 1: {line}\n")
+    assert (said.code, said.err) == (2, f"muster plan: {command.folder / '1.yaml'}, document 1, line 1: {line}\n")
 
 
 @pytest.mark.parametrize(("source", "allowed"), [("volcano", True), ("muster", False)])
@@ -218,7 +218,7 @@ def test_what_is_no_custom_resource_definition_is_named(command: Command, spec: 
     crd = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: c}\n"
     said = command.plan(f"{crd}spec: {spec}", CLUSTER)
     assert (said.code, len(said.entries)) == (2, 1)
-    assert "document 1: not a CustomResourceDefinition: " in said.err
+    assert "document 1, line 1: not a CustomResourceDefinition: " in said.err
 
 
 @pytest.mark.parametrize("schema", ["text", "{properties: text}", "{properties: {spec: text}}", "{properties: [1]}"])

@@ -21,6 +21,7 @@ from muster.workloads import kind_of
 from tests.support.cases import cases
 from tests.support.cli.command import Command
 from tests.support.cli.plan_entries import ENTRIES
+from tests.support.manifests.observed import pytorch_job
 
 CLUSTER = """\
 apiVersion: ray.io/v1
@@ -89,7 +90,7 @@ def test_all_fields_of_a_wrong_type_are_named_with_a_wrong_name(command: Command
         f"{GROUPS}[1].template.spec.containers: expected `array`, got `object`",
     ]
     said = command.plan(text, CLASSES, output="table")
-    source = f"muster plan: {command.folder / '0.yaml'}, document 1: "
+    source = f"muster plan: {command.folder / '0.yaml'}, document 1, line 1: "
     assert said.code == 2
     assert sorted(said.err.splitlines()) == sorted(f"{source}{line}" for line in words)
     assert said.out.splitlines() == ["0 objects: 0 allowed, 0 refused, 1 could not be read"]
@@ -99,12 +100,38 @@ def test_all_fields_of_a_wrong_type_are_named_with_a_wrong_name(command: Command
 
 
 def test_what_makes_no_gang_is_a_refusal_with_the_names_that_mean_nothing(command: Command) -> None:
-    """The first fault of the values, and what does not depend on it."""
+    """Every amount that is none, and what does not depend on the amounts."""
     text = broken(
         CLUSTER,
         spec__headGroupSpec__template__spec__containers__0__resources__requests={"cpu": "much", "memory": "1GB"},
     )
-    assert refusals(command, text, CLASSES) == [f'{HEAD}.cpu: "much" {NO_QUANTITY}', NO_CLASS]
+    wrong = [f'{HEAD}.cpu: "much" {NO_QUANTITY}', f'{HEAD}.memory: "1GB" {NO_QUANTITY}']
+    assert refusals(command, text, CLASSES) == [*wrong, NO_CLASS]
+
+
+def test_a_misspelled_role_is_told_of_next_to_an_amount_that_is_none(command: Command) -> None:
+    wrong = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"memory": "4GB"}}}]}}
+    manifest = pytorch_job(policy={"queue": "q"}, replicas={"Wroker": {"replicas": 1, "template": wrong}})
+    (entry,) = command.plan(json.dumps(manifest)).entries
+    assert [one["reason"] for one in entry["verdict"]["refusals"]] == ["Invalid"]
+    assert "did you mean Worker?" in entry["verdict"]["warnings"][0]["message"]
+
+
+def test_a_queue_and_a_class_are_judged_next_to_a_runtime_that_is_not_known(command: Command) -> None:
+    """The runtime, the queue and the class, each with the name that may be meant."""
+    group = "trainer.kubeflow.org/v1alpha1"
+    runtime = {"apiVersion": group, "kind": "ClusterTrainingRuntime", "metadata": {"name": "torch-distributed"}}
+    queue = '{"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": "team-a"}}'
+    manifest = {
+        "apiVersion": group,
+        "kind": "TrainJob",
+        "metadata": {"name": "t", "labels": {"volcano.sh/queue-name": "taem-a", "ray.io/priority-class-name": "ohter"}},
+        "spec": {"runtimeRef": {"name": "torch-distributd"}},
+    }
+    found = refusals(command, json.dumps(runtime), queue, CLASSES, json.dumps(manifest))
+    assert len(found) == 3
+    for message, meant in zip(found, ("torch-distributed", "team-a", "other"), strict=True):
+        assert f'did you mean "{meant}"?' in message
 
 
 @cases(
@@ -135,7 +162,7 @@ metadata: {name: limits}
 spec: {limits: [{type: Container, default: {cpu: a}, max: {cpu: b}}]}
 """
     said = command.plan(queue, limits)
-    files = [f"muster plan: {command.folder / name}, document 1: " for name in ("0.yaml", "1.yaml")]
+    files = [f"muster plan: {command.folder / name}, document 1, line 1: " for name in ("0.yaml", "1.yaml")]
     assert said.err.splitlines() == [
         f"{files[0]}spec.parent: expected `str`, got `int`",
         f'{files[1]}spec.limits[0].default.cpu: "a" {NO_QUANTITY}',

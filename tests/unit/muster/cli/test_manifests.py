@@ -51,7 +51,7 @@ def test_marks_of_windows_may_stand_before_each_file_of_a_stream(tmp_path: Path)
 @pytest.mark.parametrize("text", ["apiVersion: v1\nkind: 5", "apiVersion: [v1]\nkind: Pod", "kind: {Pod: Pod}"])
 def test_a_kind_is_text(tmp_path: Path, text: str) -> None:
     """Another one is no object for kubectl, so that nothing is skipped."""
-    assert refusal(tmp_path, text) == ", document 1: no apiVersion and kind; is this a Kubernetes manifest?"
+    assert refusal(tmp_path, text) == ", document 1, line 1: no apiVersion and kind; is this a Kubernetes manifest?"
 
 
 def test_a_time_stays_text(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_a_time_stays_text(tmp_path: Path) -> None:
 @cases(
     "text, message",
     ("broken YAML", "a: [", ", line 2: did not find expected node content"),
-    ("no object", "just text", ", document 1: expected an object, found str"),
-    ("no kind", "a: 1", ", document 1: no apiVersion and kind; is this a Kubernetes manifest?"),
+    ("no object", "just text", ", document 1, line 1: expected an object, found str"),
+    ("no kind", "a: 1", ", document 1, line 1: no apiVersion and kind; is this a Kubernetes manifest?"),
     ("a key twice", f"{POD}spec: {{a: 1, a: 2}}", ', document 1, line 3: duplicate key "a"'),
     ("deep", f"{POD}a: {'[' * 200}{']' * 200}", ", document 1, line 3: nested more than 100 deep"),
     ("in itself", f"{POD}a: &a [*a]", ', document 1, line 3: alias "a" refers to a value that contains it'),
@@ -166,7 +166,7 @@ def test_aliases_and_merges_are_what_they_stand_for() -> None:
 )
 def test_scalars_are_those_of_kubectl(text: str, value: object) -> None:
     ((where, found),) = parse("a.yaml", f"a: {text}")
-    assert (where, found) == ("a.yaml, document 1", {"a": value})
+    assert (where, found) == ("a.yaml, document 1, line 1", {"a": value})
     assert type(found["a"]) is type(value)
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from muster.process.revision import revision
 from tests.support.cases import cases
-from tests.support.cli.command import Command
+from tests.support.cli.command import Command, messages
 from tests.support.cli.plan_entries import ENTRIES
 
 UNJUDGED = "no Queue in the input: queue limits are not checked"
@@ -36,7 +36,7 @@ def queue(cpu: str = "2", name: str = "q") -> str:
 @pytest.mark.parametrize(("manifest", "entry"), ENTRIES.values(), ids=ENTRIES)
 def test_the_entry_of_every_family_is_as_it_was(command: Command, manifest: str, entry: str) -> None:
     """Keys, their order, and every value: programs read this."""
-    (found,) = command.plan(manifest).entries
+    (found,) = command.plan(manifest).unplaced
     expected = yaml.safe_load(entry)
     assert found == expected
     assert json.dumps(found) == json.dumps(expected)
@@ -106,17 +106,20 @@ def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
     (
         "a field of the wrong type",
         ray().replace("queue-name: q", "queue-name: 7"),
-        ", document 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
+        ", document 1, line 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
     ),
     (
         "context that is wrong",
         queue(cpu="much"),
-        ', document 1: spec.capability.cpu: "much" is not a quantity such as 500m, 2 or 1.5Gi',
+        ', document 1, line 1: spec.capability.cpu: "much" is not a quantity such as 500m, 2 or 1.5Gi',
     ),
     (
         "no name",
         ray("Demo"),
-        ', document 1: metadata.name: "Demo" is not a valid name; use at most 253 lower-case letters, digits, - and .',
+        (
+            ', document 1, line 1: metadata.name: "Demo" is not a valid name; '
+            "use at most 253 lower-case letters, digits, - and ."
+        ),
     ),
 )
 def test_input_that_cannot_be_read_is_one_line_that_names_the_place(command: Command, text: str, line: str) -> None:
@@ -131,6 +134,24 @@ def test_input_that_cannot_be_read_is_one_line_that_names_the_place(command: Com
     assert (said.code, said.err) == (2, f"muster plan: {command.folder / '0.yaml'}{line}\n")
 
 
+@cases(
+    "text, words",
+    (
+        "too far in",
+        "a: 1\n b: 2\n",
+        "line 2: mapping values are not allowed in this context; check the indentation of lines 1 and 2",
+    ),
+    ("too far out", "a:\n  b: 1\n c: 2\n", "line 3: did not find expected key; check the indentation of lines 2 and 3"),
+    ("a quote that is not closed", 'a: "b\nc: 1\n', "line 3: found unexpected end of stream; look at line 1"),
+    ("a list that is not closed", "a: [1\nb: 2\n", "line 2: did not find expected ',' or ']'; look at line 1"),
+)
+def test_an_error_of_yaml_names_the_lines_to_look_at_before_the_summary(
+    command: Command, text: str, words: str
+) -> None:
+    said = command.plan(text, output="table")
+    assert said.err == f"muster plan: {command.folder / '0.yaml'}, {words}\n"
+
+
 def test_errors_behind_an_error_keep_their_places(command: Command) -> None:
     said = command.plan(f"{ray('a')}---\na: [\n---\n{ray('b')}---\na: 1\na: 2\n---\n{ray('c')}---\nkind: X\n")
     assert [entry["workload"]["name"] for entry in said.entries] == ["a", "b", "c"]
@@ -138,7 +159,7 @@ def test_errors_behind_an_error_keep_their_places(command: Command) -> None:
     assert said.err.splitlines() == [
         f"{path}, line 7: did not find expected node content",
         f'{path}, document 4, line 14: duplicate key "a"',
-        f"{path}, document 6: no apiVersion and kind; is this a Kubernetes manifest?",
+        f"{path}, document 6, line 21: no apiVersion and kind; is this a Kubernetes manifest?",
     ]
 
 
@@ -243,15 +264,6 @@ def test_a_file_that_is_not_there_is_named(command: Command) -> None:
     assert (said.code, said.err) == (2, "muster plan: /nowhere/at/all.yaml: No such file or directory\n")
 
 
-def test_documents_of_other_kinds_are_skipped_with_a_note(command: Command) -> None:
-    said = command.plan(f"apiVersion: v1\nkind: ConfigMap\n---\n{ray()}")
-    assert (said.code, len(said.entries)) == (0, 1)
-    assert said.err == (
-        f"muster plan: {command.folder / '0.yaml'}, document 1: "
-        "skipping v1 ConfigMap: muster does not handle this kind\n"
-    )
-
-
 def test_a_dash_is_standard_input(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(ray("piped").encode())))
     said = command.run("plan", "-o", "json", "-f", command.file(queue()), "-f", "-")
@@ -340,7 +352,7 @@ def test_a_job_is_refused_at_the_place_where_its_label_stands(command: Command, 
     assert entry["verdict"]["refusals"][0]["message"] == f"spec.template.metadata.{line}"
     above = on_template.replace(f", {label}", "").replace("simulation}", f"simulation, labels: {{{label}}}}}", 1)
     (entry,) = command.plan(above, queue(), queue("9", name="default")).entries
-    (warning, *_) = entry["verdict"]["warnings"]
+    (warning, *_) = messages(entry["verdict"]["warnings"])
     assert entry["verdict"]["refusals"] == []
     assert warning.startswith(f"metadata.{line.partition(':')[0]}: it is read on the pods")
 
@@ -412,7 +424,8 @@ def test_a_queue_kept_for_other_namespaces_is_refused_as_in_the_cluster_and_name
     assert refused.code == 1
     assert 'queue "q" is not open to namespace "default" (muster.dev/namespace-selector)' in refused.err
     assert refused.entries[0]["verdict"]["message"] == (
-        'metadata.labels[volcano.sh/queue-name]: queue "q" does not exist; name an existing queue or create it first'
+        'metadata.labels[volcano.sh/queue-name]: queue "q" does not exist, or is not open to namespace "default"; '
+        "name another one, or ask its administrator"
     )
     allowed = command.plan(ray(), kept, team)
     assert (allowed.code, allowed.err) == (0, "")

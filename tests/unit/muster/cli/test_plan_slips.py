@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.support.cases import cases
-from tests.support.cli.command import Command, Said
+from tests.support.cli.command import Command, Said, messages
 from tests.support.manifests.observed import JSON, pytorch_job, ray_cluster
 
 
@@ -59,24 +59,6 @@ def test_a_kind_that_is_nearly_one_is_told_with_the_right_one(
 
 
 @pytest.mark.parametrize(
-    ("version", "kind"),
-    [
-        ("batch/v1", "CronJob"),
-        ("apps/v1", "Deployment"),
-        ("apps/v1", "ReplicaSet"),
-        ("v1", "Service"),
-        ("v1", "Secret"),
-    ],
-)
-def test_the_kinds_of_others_are_skipped_with_a_note_also_where_it_is_strict(
-    command: Command, version: str, kind: str
-) -> None:
-    said = command.plan(document({"apiVersion": version, "kind": kind}), options=["--strict"])
-    assert (said.code, said.entries) == (0, [])
-    assert f"skipping {version} {kind}: muster does not handle this kind" in said.err
-
-
-@pytest.mark.parametrize(
     ("labels", "why"),
     [
         ({}, "it does not ask for gang scheduling: name a queue"),
@@ -91,6 +73,16 @@ def test_the_kinds_of_others_are_skipped_with_a_note_also_where_it_is_strict(
         (
             {"ray.io/scheduler-name": "yunikorn"},
             'metadata.labels[ray.io/scheduler-name] names the scheduler "yunikorn"',
+        ),
+        (
+            {"kueue.x-k8s.io/queue-name": "q"},
+            "metadata.labels[kueue.x-k8s.io/queue-name]: Kueue admits the workload, and its pods are placed one by one",
+        ),
+        ({"kai.scheduler/queue": "q"}, "metadata.labels[kai.scheduler/queue]: muster reads no queue of KAI; to run"),
+        ({"yunikorn.apache.org/queue": "q"}, "metadata.labels[yunikorn.apache.org/queue]: muster reads no key of"),
+        (
+            {"kueue.x-k8s.io/podset-required-topology": "rack"},
+            "metadata.labels[kueue.x-k8s.io/podset-required-topology]: it places pods near each other",
         ),
     ],
 )
@@ -119,6 +111,42 @@ def test_a_label_that_stands_in_a_pod_template_alone_is_told_where_it_belongs(co
     )
 
 
+def test_a_scheduler_of_the_templates_makes_no_gang_and_is_named(command: Command) -> None:
+    manifest = ray_cluster(labels={})
+    manifest["spec"]["headGroupSpec"]["template"]["spec"]["schedulerName"] = "volcano"
+    assert only(command.plan(document(manifest)))["message"] == (
+        "not managed: spec.headGroupSpec.template.spec.schedulerName chooses a scheduler, and asks for no gang: "
+        "name a queue as well (label volcano.sh/queue-name of the RayCluster)"
+    )
+
+
+def test_a_binding_of_the_templates_is_named(command: Command) -> None:
+    manifest = ray_cluster(labels={})
+    annotations = {"scheduling.k8s.io/group-name": "g"}
+    manifest["spec"]["headGroupSpec"]["template"]["metadata"] = {"annotations": annotations}
+    message = only(command.plan(document(manifest)))["message"]
+    assert "template.metadata.annotations[scheduling.k8s.io/group-name]: its pods are bound to a PodGroup" in message
+
+
+def test_kuberays_word_for_a_gang_is_one(command: Command) -> None:
+    """The gang is one of the default queue; `false`, which KubeRay does not read, turns it off."""
+    for value, queue_of in (("true", "default"), ("", "default"), ("false", None)):
+        (entry,) = command.plan(document(ray_cluster(labels={"ray.io/gang-scheduling-enabled": value}))).entries
+        assert (entry["intent"] or {}).get("queue") == queue_of
+
+
+def test_a_warning_has_reason_field_and_message(command: Command) -> None:
+    labels = {"volcano.sh/queue-name": "q", "ray.io/scheduler": "volcano"}
+    field = "metadata.labels[ray.io/scheduler]"
+    assert only(command.plan(document(ray_cluster(labels=labels))))["warnings"] == [
+        {
+            "reason": "Misspelled",
+            "field": field,
+            "message": f"{field}: muster reads no such key; did you mean ray.io/scheduler-name?",
+        }
+    ]
+
+
 def test_the_table_says_what_is_misspelled_once(command: Command) -> None:
     out = command.plan(document(ray_cluster(labels={"volcano.sh/queuename": "q"})), output="table").out
     assert out.count("volcano.sh/queuename") == 1
@@ -138,7 +166,7 @@ def test_strict_lets_pass_what_is_managed_and_well_written_and_a_refusal_goes_be
     [("minAvailible", "; did you mean minAvailable?"), ("priority", "; did you mean priorityClass?"), ("x", "")],
 )
 def test_the_fields_of_a_scheduling_policy_are_known_without_a_schema(command: Command, name: str, meant: str) -> None:
-    (warning,) = only(command.plan(document(pytorch_job(policy={"queue": "q", name: 2}))))["warnings"]
+    (warning,) = messages(only(command.plan(document(pytorch_job(policy={"queue": "q", name: 2}))))["warnings"])
     assert warning == (
         f"spec.runPolicy.schedulingPolicy.{name}: unknown field (known: queue, priorityClass, minAvailable, "
         f"minResources, scheduleTimeoutSeconds){meant}"
@@ -178,7 +206,7 @@ def test_the_fields_that_a_definition_in_the_input_does_not_know_are_told(
     manifest["spec"] = {"headGroupSpec": manifest["spec"]["headGroupSpec"], "workerGroupSpecs": [group]}
     said = [
         line.partition(": ")
-        for line in only(command.plan(known_fields(workers), document(manifest)))["warnings"]
+        for line in messages(only(command.plan(known_fields(workers), document(manifest)))["warnings"])
         if "has no such field" in line
     ]
     assert said[0][::2] == (

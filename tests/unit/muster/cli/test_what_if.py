@@ -71,7 +71,7 @@ def test_what_stands_behind_all_others_moves_none_of_them() -> None:
     [
         (["--what-if"], "--what-if: needs --cluster"),
         (["--queue", "q", "-f", "-"], "--queue, --lose-node and --reserves are for --what-if"),
-        ([], "the following arguments are required: -f/--filename"),
+        ([], "no file: muster plan FILE, or - for standard input"),
     ],
 )
 def test_options_that_lack_another_one_are_refused(arguments: list[str], said: str) -> None:

@@ -110,7 +110,7 @@ def test_queues_do_not_touch_each_other() -> None:
         GangState.QUEUE_CLOSED,
         'queue "q" is Closed and takes no new work',
     ),
-    ("not there", None, GangState.QUEUE_NOT_FOUND, 'queue "q" does not exist'),
+    ("not there", None, GangState.QUEUE_NOT_FOUND, 'queue "q" does not exist, or is not open to namespace "team"'),
 )
 def test_why_a_gang_waits(view: QueueView | None, state: GangState, message: str) -> None:
     """The story of two RayClusters of 3 cpu and 4Gi: the second waits with the numbers."""

@@ -220,9 +220,25 @@ def test_devices_that_no_queue_counts_are_told_of_or_refused(severity: Severity,
 def test_of_many_roles_a_line_names_three() -> None:
     """Thousands of names would push everything else out of what the apiserver passes on."""
     empty = {"replicas": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}
-    found = judged(pytorch_job(policy=QUEUED, replicas={f"R{number}": empty for number in range(6)})).warnings
+    found = judged(
+        pytorch_job(policy=QUEUED, replicas={f"R{number}": empty for number in range(6)}), known(SIX)
+    ).warnings
     (warning,) = (one for one in found if one.reason is Reason.REQUESTS_MISSING)
     assert "the pods of roles r0, r1, r2 and 3 more request nothing" in warning.message
+
+
+@cases(
+    "role, place, warned",
+    ("a worker", "Worker", SIX, True),
+    ("before a queue is known", "Worker", None, False),
+    ("a launcher of MPI", "Launcher", SIX, False),
+)
+def test_pods_without_requests_are_told_of(role: str, place: QueueView | None, *, warned: bool) -> None:
+    empty = {"replicas": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}
+    manifest = pytorch_job(policy=QUEUED, replicas={role: empty})
+    context = known(place) if place else Context()
+    found = [one.reason for one in judged(manifest, context).warnings]
+    assert (Reason.REQUESTS_MISSING in found) is warned
 
 
 def test_a_capability_of_zero_is_told_to_whom_it_concerns() -> None:

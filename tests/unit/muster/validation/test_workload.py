@@ -7,7 +7,19 @@ from muster.validation.context import Context
 from muster.validation.workload import Verdict, judge
 from muster.workloads import KINDS, kind_of
 from tests.support.cases import cases
-from tests.support.manifests.observed import JSON, amounts, lines, made, pytorch_job, ray_cluster, template, workers
+from tests.support.manifests.families import judged
+from tests.support.manifests.observed import (
+    ASK,
+    JSON,
+    NO_QUEUE,
+    amounts,
+    lines,
+    made,
+    pytorch_job,
+    ray_cluster,
+    template,
+    workers,
+)
 
 QUEUE = "metadata.labels[volcano.sh/queue-name]"
 _NOW = "2026-11-21T10:00:00Z"
@@ -84,7 +96,7 @@ def refusal(manifest: JSON, known: Context) -> tuple[Reason, str, str]:
         context(),
         Reason.QUEUE_NOT_FOUND,
         QUEUE,
-        f'{QUEUE}: queue "q" does not exist; name an existing queue or create it first',
+        f"{QUEUE}: {NO_QUEUE}{ASK}",
     ),
     (
         "no default queue: points to where one could be named",
@@ -92,7 +104,7 @@ def refusal(manifest: JSON, known: Context) -> tuple[Reason, str, str]:
         context(),
         Reason.QUEUE_NOT_FOUND,
         QUEUE,
-        f'{QUEUE}: queue "default" does not exist; name an existing queue or create it first',
+        f"{QUEUE}: {NO_QUEUE}{ASK}".replace('"q"', '"default"'),
     ),
     (
         "queue being closed",
@@ -109,7 +121,7 @@ def refusal(manifest: JSON, known: Context) -> tuple[Reason, str, str]:
         Reason.UNKNOWN_PRIORITY_CLASS,
         "metadata.labels[ray.io/priority-class-name]",
         (
-            'metadata.labels[ray.io/priority-class-name]: PriorityClass "hihg" does not exist; '
+            'metadata.labels[ray.io/priority-class-name]: PriorityClass "hihg" does not exist (did you mean "high"?); '
             "name an existing class or create it first"
         ),
     ),
@@ -363,3 +375,30 @@ POLICY = "spec.runPolicy"
 def test_what_may_end_or_surprise_a_gang_that_waits_is_warned_of(manifest: JSON, warning: str) -> None:
     found = verdict(manifest, context(SMALL))
     assert (found.allowed, lines(found.warnings)) == (True, (warning,))
+
+
+@cases(
+    "kind, name, words",
+    ("as long as may be", "RayCluster", "r" * 53, ""),
+    ("a longer one", "RayCluster", "r" * 54, "at most 53 lower-case letters"),
+    ("no DNS label", "RayCluster", "a.b", "at most 53 lower-case letters"),
+    ("a digit first", "RayCluster", "1a", "at most 53 lower-case letters"),
+    ("of a job, whose cluster has six more", "RayJob", "r" * 47, ""),
+    ("a longer job", "RayJob", "r" * 48, "at most 47 lower-case letters"),
+    ("a longer service", "RayService", "r" * 48, "at most 47 lower-case letters"),
+    ("a longer job to come", "RayCronJob", "r" * 42, "at most 41 lower-case letters"),
+)
+def test_a_name_with_which_kuberay_makes_no_pods_is_refused(kind: str, name: str, words: str) -> None:
+    """Its gang would wait for ever, in line for room that it never needs (KubeRay 1.6.2, validation.go)."""
+    cluster = ray_cluster()["spec"]
+    specs = {
+        "RayCluster": cluster,
+        "RayService": {"rayClusterConfig": cluster},
+        "RayCronJob": {"jobTemplate": {"rayClusterSpec": cluster}},
+    }
+    metadata = {**ray_cluster()["metadata"], "name": name}
+    spec = specs.get(kind, {"rayClusterSpec": cluster})
+    manifest = {"apiVersion": "ray.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
+    found = judged(manifest, context(SMALL)).refusals
+    assert [(one.reason, one.field) for one in found] == [(Reason.INVALID, "metadata.name")] * bool(words)
+    assert all(words in one.message for one in found)

@@ -9,6 +9,7 @@ from muster.cli.plan.entries import plan
 from muster.cli.plan.manifests import Document
 from muster.model.objects import ObjectMeta
 from tests.support.cases import cases
+from tests.support.cli.command import messages
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, template
 from tests.support.manifests.train_jobs import DEFAULTS, QUEUE, RUNTIME, judged, patch, runtime, step, train_job
 
@@ -215,7 +216,7 @@ def test_pods_that_the_trainer_binds_itself_are_left_to_its_pod_group() -> None:
     """Where the runtime has a podGroupPolicy, muster checks the queue and does nothing else."""
     entry = planned(train_job(), runtime(podGroupPolicy={"volcano": {}}))[0]
     assert (entry["roles"][0]["patch"], entry["roles"][0]["getsGate"]) == ([], False)
-    (line,) = entry["verdict"]["warnings"]
+    (line,) = messages(entry["verdict"]["warnings"])
     assert line == (
         "ClusterTrainingRuntime torch: spec.template.spec.replicatedJobs[0].template.spec.template.metadata: "
         'its pods come bound to PodGroup "train"; muster leaves them to it, and makes none'

@@ -13,7 +13,7 @@ from muster.model.names import HOLD, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.schedulers import named
 from tests.support.cases import cases
-from tests.support.manifests.observed import DEFAULTS, JSON, namespace, pod, pod_group, queue
+from tests.support.manifests.observed import ASK, DEFAULTS, JSON, NO_QUEUE, namespace, pod, pod_group, queue
 from tests.support.webhook.admission_reviews import Reader, answered, knowing, request
 from webhook.reviews.cluster_reader import ClusterReader
 from webhook.reviews.queues import review_named_queue, review_pod_group, review_queue
@@ -408,8 +408,16 @@ def naming(name: str) -> list[tuple[Any, JSON, str]]:
         ("leaf", "", ""),
         ("shut", "QueueClosed", 'queue "shut" is Closed and takes no new work'),
         ("org", "QueueNotLeaf", 'queue "org" has queues below it and takes no gangs itself; name one of those'),
-        ("none", "QueueNotFound", 'queue "none" does not exist; name an existing queue or create it first'),
-        ("kept", "QueueNotFound", 'queue "kept" does not exist; name an existing queue or create it first'),
+        (
+            "none",
+            "QueueNotFound",
+            NO_QUEUE.replace('"q"', '"none"') + ASK,
+        ),
+        (
+            "kept",
+            "QueueNotFound",
+            NO_QUEUE.replace('"q"', '"kept"') + ASK,
+        ),
     ],
 )
 async def test_what_names_a_queue_by_itself_names_one_that_takes_it(

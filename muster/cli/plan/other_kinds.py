@@ -1,0 +1,140 @@
+"""Documents of kinds that muster does not run: workloads in their templates, a way to opt in, or a count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from muster.cli.plan.manifests import Document
+from muster.model.names import (
+    GANG,
+    GANG_ENABLED,
+    GANG_SIZE,
+    MANAGED,
+    PRIORITY_CLASS_LABEL,
+    QUEUE_ANNOTATION,
+    QUEUE_LABEL,
+    SCHEDULER_LABEL,
+)
+
+_KEYS = (QUEUE_LABEL, SCHEDULER_LABEL, PRIORITY_CLASS_LABEL, MANAGED, GANG, GANG_ENABLED, QUEUE_ANNOTATION)
+_AS_PLAIN_PODS = f"give its pods the label {GANG} and the annotation {GANG_SIZE}"
+# Kinds whose pods start together in other systems, by API group and kind, each with what to do here.
+_GANGS = {
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
+        f"{_AS_PLAIN_PODS} in leaderTemplate and workerTemplate, with startupPolicy LeaderCreated"
+    ),
+    ("sparkoperator.k8s.io", "SparkApplication"): (
+        f"{_AS_PLAIN_PODS} in spec.executor, without the driver, which creates them"
+    ),
+    ("sparkoperator.k8s.io", "ScheduledSparkApplication"): (
+        f"{_AS_PLAIN_PODS} in spec.template.executor, without the driver, which creates them"
+    ),
+}
+_WRAPPERS = {
+    ("batch", "CronJob"),
+    ("kubeflow.org", "Experiment"),
+    ("workload.codeflare.dev", "AppWrapper"),
+}
+# Kinds of Kubernetes whose pods come from a template, and the fields of other kinds that hold one.
+_MAKERS = {"Deployment", "ReplicaSet", "DaemonSet", "ReplicationController"}
+_TEMPLATES = {"containers", "podTemplate", "template"}
+_DEEPEST = 30
+_MOST_KINDS = 10
+
+
+def with_templates(documents: Iterable[Document]) -> Iterator[Document]:
+    """Yield the documents, but in place of a CronJob, an AppWrapper or a Katib Experiment what it creates."""
+    for document in documents:
+        inner = [*_templates_in(document)] if _kind(document) in _WRAPPERS else []
+        if inner:
+            yield from with_templates(inner)
+        else:
+            yield document
+
+
+def _templates_in(document: Document) -> Iterator[Document]:
+    spec = _mapping(document.manifest.get("spec"))
+    found: list[tuple[str, object]]
+    match document.kind:
+        case "CronJob":
+            template = _mapping(spec.get("jobTemplate"))
+            found = [("spec.jobTemplate", {**template, "apiVersion": "batch/v1", "kind": "Job"})]
+        case "Experiment":
+            found = [("spec.trialTemplate.trialSpec", _mapping(spec.get("trialTemplate")).get("trialSpec"))]
+        case _:
+            found = [
+                (f"spec.components[{number}].template", _mapping(one).get("template"))
+                for number, one in enumerate(_list(spec.get("components")))
+            ]
+    meta = _mapping(document.manifest.get("metadata"))
+    for path, manifest in found:
+        if not (
+            isinstance(manifest, dict) and all(isinstance(manifest.get(key), str) for key in ("apiVersion", "kind"))
+        ):
+            continue
+        own = _mapping(manifest.get("metadata"))
+        if not own.get("name"):
+            own = {"generateName": f"{meta.get('name') or meta.get('generateName') or ''}-", **own}
+        inner = {**manifest, "metadata": {"namespace": meta.get("namespace"), **own}}
+        within = f"{path} of {document.kind} {meta.get('name') or ''}".rstrip()
+        yield replace(document, source=f"{document.source}, {path}", manifest=inner, within=within)
+
+
+def why_not_run(document: Document) -> str:
+    """The reason why muster does not run a gang of this kind, with what to do; "" if it looks like none."""
+    if _kind(document) in _WRAPPERS:
+        return f"this {document.kind} has no template of a workload"
+    if cure := _GANGS.get(_kind(document)):
+        return f"muster runs no {document.kind}; to start its pods together, {cure} (docs/gangs.md)"
+    meta = _mapping(document.manifest.get("metadata"))
+    asked = [f"metadata.{where}[{key}]" for where in ("labels", "annotations") for key in _mapping(meta.get(where))]
+    asked = [path for path in asked if path.partition("[")[2].removesuffix("]") in _KEYS]
+    # Common labels of a kustomization are on every object.
+    if not asked or not (document.kind in _MAKERS or any(True for _ in _values(document.manifest, _TEMPLATES, 0))):
+        return ""
+    rest = f"to start its pods together, {_AS_PLAIN_PODS} (docs/gangs.md)"
+    return f"{asked[0]}: it is not read on a {document.kind[:80]}, which muster does not run; {rest}"
+
+
+def gang_of_pods(document: Document) -> str:
+    """The gang that pod templates of the document name themselves; "" for none."""
+    below = {key: item for key, item in document.manifest.items() if key != "metadata"}
+    labels = map(_mapping, _values(below, {"labels"}, 0))
+    return next((str(one[GANG])[:80] for one in labels if GANG in one), "")
+
+
+def skipped(documents: Iterable[Document]) -> str:
+    """A line on all documents that do not concern muster, with the number of each kind; "" for none."""
+    counts = Counter(one.kind[:80] for one in documents)
+    if not counts:
+        return ""
+    most = [f"{number} {kind}" for kind, number in counts.most_common(_MOST_KINDS)]
+    more = f" and {len(counts) - _MOST_KINDS} more kinds" if len(counts) > _MOST_KINDS else ""
+    number = counts.total()
+    return f"skipping {number} object{'s' * (number != 1)} of other kinds: {', '.join(most)}{more}"
+
+
+def _kind(document: Document) -> tuple[str, str]:
+    return document.api_version.rpartition("/")[0], document.kind
+
+
+def _values(value: object, keys: Collection[str], depth: int) -> Iterator[object]:
+    """Yield what a manifest has under these keys, at any depth."""
+    if depth > _DEEPEST:
+        return
+    for key, item in value.items() if isinstance(value, dict) else ():
+        if key in keys:
+            yield item
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _values(item, keys, depth + 1)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
