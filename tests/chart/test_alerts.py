@@ -163,7 +163,11 @@ def _asked(groups: JSON, series: dict[str, str | None], expected: dict[str, JSON
                 "exp_alerts": [
                     {
                         "exp_labels": rule["labels"] | expected[rule["alert"]]["labels"],
-                        "exp_annotations": rule["annotations"] | {"summary": expected[rule["alert"]]["summary"]},
+                        "exp_annotations": rule["annotations"]
+                        | {
+                            "summary": expected[rule["alert"]]["summary"],
+                            "description": rule["annotations"]["description"].replace("{{ $labels.queue }}", "q"),
+                        },
                     }
                 ]
                 if rule["alert"] in expected

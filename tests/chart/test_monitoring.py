@@ -10,6 +10,7 @@ import promql_parser
 import pytest
 import yaml
 
+from muster.cli.commands import parser
 from muster.model.gang_states import GangState
 from tests.support.chart.rendered import JSON, Render, Rendered
 from tests.support.pages.metrics import exported
@@ -97,7 +98,8 @@ def test_every_alert_says_what_it_is_and_what_it_means(rendered: Rendered) -> No
     for rule in rules(rendered):
         assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
         assert rule["labels"]["severity"] in {"critical", "warning", "info"}
-        assert set(rule["annotations"]) == {"summary", "description", "runbook"}
+        assert set(rule["annotations"]) == {"summary", "description", "runbook_url"}
+        assert rule["annotations"]["runbook_url"] == f"docs/runbook.md#{rule['alert'].lower()}"
     names = [rule["alert"] for rule in rules(rendered)]
     assert len(names) == len(set(names))
 
@@ -116,6 +118,21 @@ def test_every_alert_is_explained(rendered: Rendered, chart: Path) -> None:
     assert re.findall(r"^### (Muster\w+)\n\n\S", page, re.MULTILINE) == [rule["alert"] for rule in rules(rendered)]
 
 
+def test_every_alert_names_the_first_command_and_a_runbook_that_is_served_elsewhere(render: Render) -> None:
+    """A command of kubectl in the release's namespace, or one of muster that there is."""
+    address = "https://docs.example.com/muster/runbook.html"
+    found = render("prometheusRule.enabled=true", f"prometheusRule.runbook={address}", release="gangs", namespace="ml")
+    for rule in rules(found):
+        annotations = rule["annotations"]
+        assert annotations["runbook_url"] == f"{address}#{rule['alert'].lower()}"
+        (command,) = re.findall(r" First: `(.+)`$", annotations["description"])
+        program, *words = command.replace("{{ $labels.queue }}", "q").split()
+        if program == "muster":
+            parser().parse_args(words)
+        else:
+            assert (program, words[:2]) == ("kubectl", ["-n", "ml"])
+
+
 def test_the_lease_is_the_releases_own(rendered: Rendered) -> None:
     assert "--lease=gangs-muster-controller" in rendered.arguments("controller")
     asked = [text for text in expressions(rendered) if "leader_election" in text]
@@ -125,7 +142,9 @@ def test_the_lease_is_the_releases_own(rendered: Rendered) -> None:
 
 def test_the_templates_of_prometheus_pass_helm_as_they_are(rendered: Rendered, chart: Path) -> None:
     written = yaml.safe_load((chart / "files" / "alerts.yaml").read_text())
-    assert [rule["annotations"] for rule in rules(rendered)] == [rule["annotations"] for rule in written]
+    assert [rule["annotations"]["summary"] for rule in rules(rendered)] == [
+        rule["annotations"]["summary"] for rule in written
+    ]
 
 
 @pytest.mark.parametrize(("kind", "name"), [("PodMonitor", ""), ("PrometheusRule", ""), ("ConfigMap", _DASHBOARD)])
