@@ -112,11 +112,3 @@ def test_every_value_that_a_command_sets_exists() -> None:
     assert len(paths) > 3
     assert sorted(path for path in paths if not _is_value(path)) == []
     assert not _is_value("webhook.replica")
-
-
-def test_the_values_of_both_processes_are_listed() -> None:
-    """docs/operations.md, Pods."""
-    page = (CHECKOUT / "docs/operations.md").read_text()
-    _, _, rest = page.partition("Values of both `webhook` and `controller`:")
-    listed = re.findall(r"`(\w+)`", rest.partition(";")[0])
-    assert sorted(listed) == sorted(VALUES["webhook"].keys() & VALUES["controller"].keys())
