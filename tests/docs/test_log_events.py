@@ -9,7 +9,7 @@ from pathlib import Path
 _ROOT = Path(__file__).parents[2]
 _LEVELS = ("debug", "info", "warning", "error", "exception", "log")
 _NAME = re.compile(r"[a-z_]+\.[a-z_]+")
-_ROW = re.compile(r"^\| `([^`]+)` \| ([a-z, ]+) \| (.+) \|$", re.MULTILINE)
+_ROW = re.compile(r"^- `([^`]+)` \(([a-z, ]+)\): (.+)$", re.MULTILINE)
 
 
 @cache
