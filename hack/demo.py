@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -229,18 +230,15 @@ def _demo(folder: Path, begun: float, product: str, *, keep: bool) -> None:
     plan(folder, (queue, first, third))
     _say(f"Start a real control plane: etcd, kube-apiserver, {setting.title}, KubeRay, kwok nodes; no containers.")
     parts = [*setting.addons, "kuberay"]
-    testbed = Testbed.start(parts=parts, kubernetes=setting.kubernetes, detached=keep, progress=_print)
-    finished = False
-    try:
-        story = Story(OwnCluster(testbed, product), folder)
-        story.run()
-        finished = True
-    finally:
-        if not (keep and finished):
-            _say("Clean up.")
-            testbed.stop()
-            print("every process is stopped")
-    _summarize(story, begun)
+    testbed = Testbed.start(
+        parts=parts, kubernetes=setting.kubernetes, detached=keep, progress=partial(print, flush=True)
+    )
+
+    def stop() -> None:
+        testbed.stop()
+        print("every process is stopped")
+
+    _run(Story(OwnCluster(testbed, product), folder), begun, stop, keep=keep)
     if keep:
         print("", *_how_to_talk(testbed), sep="\n")
 
@@ -250,7 +248,14 @@ def _on_cluster(folder: Path, begun: float, context: str, *, keep: bool) -> None
     _say(f"muster's answer to the demo's files, by the settings of the cluster of context {context}:")
     queue, first, _, third = sample(NAME, gang_queues=cluster.gang_queues)
     plan(folder, (queue, first, third), "--cluster", "--context", context, "--namespace", NAME)
-    story = Story(cluster, folder)
+    _run(Story(cluster, folder), begun, cluster.clean_up, keep=keep)
+    if keep:
+        print(f"\nNamespace and queue {NAME} are still there. To remove them:")
+        print("\n".join(f"  {command}" for command in cluster.removal()))
+
+
+def _run(story: Story, begun: float, clean_up: Callable[[], None], *, keep: bool) -> None:
+    """Run the story, clean up unless it ends well and is to be kept, and print the summary."""
     finished = False
     try:
         story.run()
@@ -258,14 +263,7 @@ def _on_cluster(folder: Path, begun: float, context: str, *, keep: bool) -> None
     finally:
         if not (keep and finished):
             _say("Clean up.")
-            cluster.clean_up()
-    _summarize(story, begun)
-    if keep:
-        print(f"\nNamespace and queue {NAME} are still there. To remove them:")
-        print("\n".join(f"  {command}" for command in cluster.removal()))
-
-
-def _summarize(story: Story, begun: float) -> None:
+            clean_up()
     print(f"\nSummary, after {time.monotonic() - begun:.0f} s:")
     for line in story.summary:
         print(f"  - {line}")
@@ -289,10 +287,6 @@ def _renamed(cluster: dict[str, Any], name: str, *, workers: int) -> dict[str, A
 
 def _say(text: str) -> None:
     print(f"\n=== {text}", flush=True)
-
-
-def _print(text: str) -> None:
-    print(text, flush=True)
 
 
 def _command(text: str) -> None:

@@ -119,5 +119,6 @@ def _missing(cluster: Existing, served: set[str], settings: dict[str, Any]) -> I
             yield f"muster's first scheduler there is {first}, and the demo needs {' or '.join(found or _GROUPS)}"
         if "ledger" not in settings["admitters"]:
             yield f"muster's admitter there is {settings['admitters'][0]}, and the demo needs the ledger"
-    if not cluster.kubectl("get", "namespace", NAME, check=False).returncode:
-        yield f"namespace {NAME} exists: kubectl --context {cluster.context} delete namespace {NAME}"
+    made = cluster.kubectl("create", "namespace", NAME, "--dry-run=server", check=False)
+    if made.returncode:
+        yield f"{made.stderr.strip()}; to remove a former demo: {next(cluster.removal())}"

@@ -2,7 +2,7 @@
 
 import argparse
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 _TITLE, _COLUMN = 50, 10
 
@@ -41,11 +41,6 @@ class Table:
         """Print a title and a figure for each column."""
         cells = [f"{_text(figure):>{width}}" for figure, width in zip(figures, self._widths, strict=True)]
         print(f"{title:<{_TITLE}}" + "  ".join(cells), flush=True)
-
-
-def say(title: str, figures: Mapping[str, float | str]) -> None:
-    """Print figures that have names and share no table."""
-    print(f"{title}: " + ", ".join(f"{_text(figure)} {name}" for name, figure in figures.items()), flush=True)
 
 
 def _text(figure: float | str) -> str:

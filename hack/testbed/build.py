@@ -27,8 +27,8 @@ DEBIAN = "debian"
 """The family of programs that come from Debian's packages instead."""
 
 _HEARTBEAT_SECONDS = 12
-_COLD_BYTES = 15 << 30  # what Go's build and module caches grow to
-_LEAST_BYTES = 2 << 30
+# What Go's build and module caches grow to: with all programs, with none, and with each.
+_ALL_BYTES, _LEAST_BYTES, _PROGRAM_BYTES = 15 << 30, 2 << 30, 700 << 20
 
 
 def binaries(parts: Iterable[Part], progress: Callable[[str], None]) -> dict[str, Path]:
@@ -102,7 +102,7 @@ def _asset(assets: Path, part: Part) -> Path:
 
 def _build_all(parts: list[Part], go: Go, progress: Callable[[str], None]) -> None:
     go.ensure(progress)
-    _check_disk(go)
+    _check_disk(go, len(parts))
     families: dict[str, dict[str, Part]] = {}
     for part in parts:
         families.setdefault(part.family, {})[part.package] = part
@@ -169,13 +169,13 @@ def _explain_failure(family: str, log: Path) -> None:
     raise TestbedError(f"{family} does not compile; {log_tail(log)}")
 
 
-def _check_disk(go: Go) -> None:
+def _check_disk(go: Go, programs: int) -> None:
     answer = subprocess.run(
         [go.command, "env", "GOCACHE"], env=go.environment(), capture_output=True, text=True, check=True
     )
     cache = Path(answer.stdout.strip())
     compiled = sum(entry.stat().st_size for entry in cache.glob("??/*-d")) if cache.is_dir() else 0
-    need = max(_LEAST_BYTES, _COLD_BYTES - compiled)
+    need = max(_LEAST_BYTES, min(_ALL_BYTES, _LEAST_BYTES + programs * _PROGRAM_BYTES) - compiled)
     place = next(folder for folder in (cache, *cache.parents) if folder.is_dir())
     free = shutil.disk_usage(place).free
     if free < need:

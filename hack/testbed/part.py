@@ -45,7 +45,6 @@ class Part:
     """True if it ends by itself where it cannot go on, and is started again then, as a kubelet would."""
     user: str = ""
     """The name under which the apiserver knows it."""
-    namespace: str = ""
     crds: tuple[str, ...] = ()
     """Glob patterns of CRD files within the Go module of its package, one CRD per file."""
     after_crds: bool = False
@@ -58,3 +57,8 @@ class Part:
     """Creates what those need that start after it."""
     settled: Callable[[Site], bool] | None = None
     """A condition, beyond its health, for the testbed to be ready."""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace of its ServiceAccount; empty if it is no ServiceAccount."""
+        return self.user.split(":")[2] if self.user.startswith("system:serviceaccount:") else ""

@@ -1,9 +1,11 @@
 """Binaries are trusted only when they are whole; what goes wrong is said in one line that names the remedy."""
 
+import re
 import shutil
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,33 @@ def test_what_changes_a_binary_changes_its_place(tmp_path: Path) -> None:
     apiserver = build.binary_path(PARTS["kube-apiserver"], go)
     assert apiserver != build.binary_path(PARTS["kube-apiserver"], toolchain.Go("1.26.7", tmp_path))
     assert apiserver.parent != build.binary_path(PARTS["etcd"], go).parent, "other ldflags, other folder"
+
+
+def test_a_cold_build_prints_what_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The share that is done, and minutes; nothing of it is in Go's cache. A second build has nothing to do."""
+    monkeypatch.setenv("MUSTER_CACHE", str(tmp_path))
+    monkeypatch.setenv("GOCACHE", str(tmp_path / "go"))
+    printed: list[str] = []
+    parts = [PARTS["kubeconform"], PARTS["crane"]]
+    made = build.binaries(parts, printed.append)
+    assert subprocess.run([made["crane"], "version"], capture_output=True, check=True).stdout
+    assert printed[0] == "compiling 2 programs from their released sources, once"
+    found = [re.fullmatch(r"(?:compiling|linking) .*, (\d+)% done, .* minutes? left", line) for line in printed]
+    done = [int(one[1]) for one in found if one]
+    assert done, printed
+    assert done == sorted(done)
+    assert 0 < done[0] <= done[-1] <= 100
+    assert re.fullmatch(r"compiled 2 programs in \d+ s", printed[-1])
+    printed.clear()
+    assert build.binaries(parts, printed.append) == made
+    assert printed == []
+
+
+def test_a_program_that_does_not_compile_names_its_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_CACHE", str(tmp_path))
+    part = replace(PARTS["pause"], package="./nonsense")
+    with pytest.raises(TestbedError, match=r"(?s)^pause does not compile; log: .*build-pause\.log\n.*nonsense"):
+        build.binaries([part], _ignore)
 
 
 def test_full_disk_is_told_before_the_compiler_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
