@@ -75,10 +75,10 @@ class Shortage:
             f'ResourceQuota "{self.quota}" refuses the next one, which needs {short}: it has {describe(self.left)} left'
         )
         if self.rival is None or self.rivals_share is None:
-            return f"{refusal}; have it raised, or end what else is charged to it"
+            return f"{refusal}; raise the quota, or delete something that uses it"
         return (
             f'{refusal}; gang "{self.rival.name}" holds {describe(self.rivals_share)} of it and lacks pods as well: '
-            "delete one of the two, or have it raised"
+            "delete one of the two, or raise the quota"
         )
 
 

@@ -214,4 +214,4 @@ def _words(arguments: argparse.Namespace, entry: dict[str, Any]) -> str:
         return "on hold already" if hold else "not on hold"
     if arguments.dry_run:
         return f"would be {'put on hold' if hold else 'resumed'} (dry run)"
-    return "put on hold; what runs goes on" if hold else "resumed"
+    return "on hold; running gangs continue" if hold else "resumed"

@@ -58,9 +58,9 @@ def unread_keys(found: Mapping[str, str], read: Collection[str]) -> dict[str, st
             continue
         meant = nearest_key(key, read)
         if meant and meant not in found:
-            cures[key] = f"muster reads no such key; did you mean {meant}?"
+            cures[key] = f"unknown annotation; did you mean {meant}?"
         elif key.startswith(_OWN):
-            cures[key] = "muster reads no such key here; remove it"
+            cures[key] = "unknown annotation; remove it"
     return cures
 
 

@@ -97,7 +97,7 @@ def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tu
     if (words := planned(outcome.reservations.of(candidate.order))) is not None:
         usage += f"; {words}"
     if outcome.is_starved(candidate):
-        usage += f"; others pass it, for {_IN_VAIN_BEHIND if candidate.follows else _IN_VAIN}"
+        usage += f"; smaller gangs may go first, for {_IN_VAIN_BEHIND if candidate.follows else _IN_VAIN}"
     return f"needs {describe(candidate.need)}; {usage}; position {position[0]} of {position[1]} waiting"
 
 

@@ -109,9 +109,9 @@ def _keys(
             yield Finding(Reason.MISSPELLED, path, f"{path}: it is read in {other}; move it there")
         elif (meant := nearest_key(key, [*here, *there])) and meant not in present:
             place = f", in {other}" if meant in there else ""
-            yield Finding(Reason.MISSPELLED, path, f"{path}: muster reads no such key; did you mean {meant}{place}?")
+            yield Finding(Reason.MISSPELLED, path, f"{path}: unknown {own[:-1]}; did you mean {meant}{place}?")
         elif key.startswith(_OWN) and not meant:
-            yield Finding(Reason.MISSPELLED, path, f"{path}: muster reads no such key of a workload; remove it")
+            yield Finding(Reason.MISSPELLED, path, f"{path}: unknown {own[:-1]} of a workload; remove it")
 
 
 def idle_hold(kind: Kind, metadata: ObjectMeta, admitter: Admitter, gate: GateMode) -> Iterator[Finding]:

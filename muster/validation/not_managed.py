@@ -21,34 +21,25 @@ from muster.validation.ignored import misspelled
 from muster.workloads import Decoded, Kind, Workload
 
 _QUEUE = f"label {QUEUE_LABEL}"
-_AS_A_GANG = f"to run the workload as a gang here, name a queue of muster ({_QUEUE})"
-_KUEUE_ADMITS = (
-    "Kueue admits the workload, and its pods are placed one by one; to start them together, add the label "
-    f"{SCHEDULER_LABEL}, in a namespace with the annotation {ADMITTER}: kueue (docs/kueue.md)"
-)
-_NEAR_EACH_OTHER = f"it places pods near each other, and asks for no gang; {_AS_A_GANG}"
+_JOIN = f"give them the label {GANG} and the annotation {GANG_SIZE}, a Job or a StatefulSet in its pod template"
+_OF_KUEUE = "Kueue admits the workload, and its pods are placed one by one"
+_TOPOLOGY = "it places pods near each other, and asks for no gang"
+_YUNIKORN = "muster reads no key of YuniKorn"
+_BOUND = "its pods are bound to a PodGroup of another program, and muster leaves them to it"
 _OTHERS: dict[str, str] = {
-    KUEUE_QUEUE: _KUEUE_ADMITS,
-    **dict.fromkeys(("kai.scheduler/queue", "runai/queue"), f"muster reads no queue of KAI; {_AS_A_GANG}"),
-    **dict.fromkeys(
-        ("yunikorn.apache.org/queue", "yunikorn.apache.org/app-id", "yunikorn.apache.org/task-groups"),
-        f"muster reads no key of YuniKorn; {_AS_A_GANG}",
-    ),
-    **dict.fromkeys(
-        (GROUP_NAME, POD_GROUP_LABEL),
-        f"its pods are bound to a PodGroup of another program, and muster leaves them to it; {_AS_A_GANG}, without it",
-    ),
-    **dict.fromkeys(
-        (
-            "alpha.jobset.sigs.k8s.io/exclusive-topology",
-            "leaderworkerset.sigs.k8s.io/exclusive-topology",
-            "kueue.x-k8s.io/podset-required-topology",
-            "kueue.x-k8s.io/podset-preferred-topology",
-        ),
-        _NEAR_EACH_OTHER,
-    ),
+    KUEUE_QUEUE: _OF_KUEUE,
+    **dict.fromkeys(("kai.scheduler/queue", "runai/queue"), "muster reads no queue of KAI"),
+    "yunikorn.apache.org/queue": _YUNIKORN,
+    "yunikorn.apache.org/app-id": _YUNIKORN,
+    "yunikorn.apache.org/task-groups": _YUNIKORN,
+    GROUP_NAME: _BOUND,
+    POD_GROUP_LABEL: _BOUND,
+    "alpha.jobset.sigs.k8s.io/exclusive-topology": _TOPOLOGY,
+    "leaderworkerset.sigs.k8s.io/exclusive-topology": _TOPOLOGY,
+    "kueue.x-k8s.io/podset-required-topology": _TOPOLOGY,
+    "kueue.x-k8s.io/podset-preferred-topology": _TOPOLOGY,
 }
-"""Labels and annotations that ask another system for a queue, a gang or a topology, each with what to do here."""
+"""Labels and annotations that ask another system for a queue, a gang or a topology, each with what that means here."""
 
 
 def why_not_managed(
@@ -70,13 +61,10 @@ def why_not_managed(
         return slip.message
     if workload and not workload.roles and workload.findings:
         return workload.findings[0].message
-    if not kind.owns_pod_group:
-        return (
-            f"its pods join no gang: give them the label {GANG} and the annotation {GANG_SIZE}, a Job or a "
-            "StatefulSet in its pod template"
-        )
     if found := _in_a_template(kind, workload) or _for_others(kind, decoded, workload, defaults):
         return found
+    if not kind.owns_pod_group:
+        return f"its pods join no gang: {_JOIN}"
     named = namespace.annotations.get(QUEUE_ANNOTATION, "")
     only = f'; namespace "{namespace.name}" names queue "{named}", which counts only for gangs' if named else ""
     return (
@@ -91,10 +79,10 @@ def _for_others(kind: Kind, decoded: Decoded, workload: Workload | None, default
     places: list[tuple[str, ObjectMeta | TemplateMeta]] = [("metadata", decoded.metadata)]
     places += [(f"{role.path.removesuffix('spec')}metadata", role.template.metadata) for role in templates]
     for place, meta in places:
-        for key in (*meta.labels, *meta.annotations):
-            if key in _OTHERS:
-                field = "labels" if key in meta.labels else "annotations"
-                return f"{place}.{field}[{key}]: {_OTHERS[key]}"
+        for field, keys in (("labels", meta.labels), ("annotations", meta.annotations)):
+            for key in keys:
+                if key in _OTHERS:
+                    return f"{place}.{field}[{key}]: {_OTHERS[key]}; {_cure(kind, key)}"
     for role in templates:
         if role.template.spec.scheduler_name in defaults.schedulers:
             path = f"{role.path}.schedulerName"
@@ -104,9 +92,20 @@ def _for_others(kind: Kind, decoded: Decoded, workload: Workload | None, default
     return ""
 
 
+def _cure(kind: Kind, key: str) -> str:
+    """Return what makes a gang here of a workload that has this key of another system."""
+    admits = f", in a namespace with the annotation {ADMITTER}: kueue (docs/kueue.md)" if key == KUEUE_QUEUE else ""
+    if not kind.owns_pod_group:
+        return f"to start its pods together, {_JOIN}{admits}"
+    if admits:
+        return f"to start them together, add the label {SCHEDULER_LABEL}{admits}"
+    return f"to run it as a gang here, name a queue of muster ({_QUEUE})"
+
+
 def _in_a_template(kind: Kind, workload: Workload | None) -> str:
     """Return the label for muster that is on a pod template alone, where it has no effect; "" without one."""
-    for role in workload.roles if workload else ():
+    # Plain pods, whose template has their labels, name a queue there.
+    for role in workload.roles if workload and kind.owns_pod_group else ():
         for label in (QUEUE_LABEL, MANAGED):
             if label in role.template.metadata.labels:
                 path = f"{role.path.removesuffix('spec')}metadata.labels[{label}]"

@@ -96,8 +96,7 @@ def resource_quota_findings(
         needing, need, over = next((one for one in found if one[2]), ("", {}, None))
         if over:
             message = (
-                f"spec: {needing} needs {over[0]}, {called} has hard {over[1]}; lower the replicas or have the quota "
-                "raised"
+                f"spec: {needing} needs {over[0]}, {called} has hard {over[1]}; lower the replicas or raise the quota"
             )
             yield TooMuch(Reason.EXCEEDS_RESOURCE_QUOTA, "spec", message, quota.metadata.name, need)
 
@@ -185,7 +184,7 @@ def limit_range_findings(workload: Workload, gang: Gang | None, context: Context
                 first, more = faults[0], f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
                 message = (
                     f"{path}: {first.container or 'the pod as a whole'} {first.words}{more}; "
-                    "the apiserver refuses such pods, change the amounts or have the LimitRange changed"
+                    "the apiserver refuses such pods, change the amounts or change the LimitRange"
                 )
                 yield Finding(Reason.OUTSIDE_LIMIT_RANGE, path, message)
 
@@ -199,7 +198,7 @@ def elastic_quota_findings(gang: Gang | None, intent: Intent, context: Context) 
     least = gang.needed if gate is GateMode.QUEUE else gang.requested
     for needing, need in needs(gang, least, gate):
         if never := context.ceiling.never(need):
-            message = f"spec: {needing} {never}; lower the replicas or have the quota raised"
+            message = f"spec: {needing} {never}; lower the replicas or raise the quota"
             yield TooMuch(Reason.EXCEEDS_ELASTIC_QUOTA, "spec", message, need=need)
             return
 

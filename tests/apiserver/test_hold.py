@@ -58,7 +58,7 @@ def queue(desk: Desk) -> Iterator[str]:
 
 def test_a_workload_is_put_on_hold_and_resumed(desk: Desk) -> None:
     desk.create(applied.ray_cluster("demo").manifest())
-    assert said(desk, "hold", "raycluster/demo") == f"{CLUSTER}: put on hold; what runs goes on\n"
+    assert said(desk, "hold", "raycluster/demo") == f"{CLUSTER}: on hold; running gangs continue\n"
     assert held(desk) == "true"
     assert said(desk, "hold", "raycluster", "demo") == f"{CLUSTER}: on hold already\n"
     assert said(desk, "resume", "raycluster/demo") == f"{CLUSTER}: resumed\n"

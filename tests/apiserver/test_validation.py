@@ -140,11 +140,11 @@ def test_a_misspelled_label_is_told_also_with_the_refusal_that_comes_of_it(desk:
     """A workload of which nothing else is muster's makes no call: `muster plan` tells it there."""
     cluster = ray_cluster("slip").label("ray.io/scheduler-name", "volcano").label("volcano.sh/queuename", lane)
     warning, refusal = _kubectl_create(desk, cluster.manifest()).splitlines()
-    key = "metadata.labels[volcano.sh/queuename]: muster reads no such key; did you mean volcano.sh/queue-name?"
+    key = "metadata.labels[volcano.sh/queuename]: unknown label; did you mean volcano.sh/queue-name?"
     assert warning == f"Warning: {key}"
     assert 'queue "default" does not exist' in refusal
     managed = cluster.label("volcano.sh/queue-name", lane).label("ray.io/priority", "high")
-    key = "metadata.labels[ray.io/priority]: muster reads no such key; did you mean ray.io/priority-class-name?"
+    key = "metadata.labels[ray.io/priority]: unknown label; did you mean ray.io/priority-class-name?"
     assert f"Warning: {key}" in _kubectl_create(desk, managed.manifest()).splitlines()
 
 

@@ -76,10 +76,10 @@ def _templates_in(document: Document) -> Iterator[Document]:
         ):
             continue
         own = _mapping(manifest.get("metadata"))
-        if not own.get("name"):
-            own = {"generateName": f"{meta.get('name') or meta.get('generateName') or ''}-", **own}
-        inner = {**manifest, "metadata": {"namespace": meta.get("namespace"), **own}}
-        within = f"{path} of {document.kind} {meta.get('name') or ''}".rstrip()
+        name = str(meta.get("name") or "")
+        made = f"{name}-" if name else str(meta.get("generateName") or "")
+        inner = {**manifest, "metadata": {"namespace": meta.get("namespace"), "generateName": made, **own}}
+        within = f"{path} of {document.kind} {name}".rstrip()
         yield replace(document, source=f"{document.source}, {path}", manifest=inner, within=within)
 
 

@@ -62,7 +62,7 @@ async def test_a_gang_that_lacks_pods_names_the_quota_and_its_rival() -> None:
     refuses = 'ResourceQuota "quota" refuses the next one, which needs cpu 1: it has cpu 0 left'
     assert words(harness, OLD) == (
         f'waiting for its pods: workers 1 of 2; {refuses}; gang "{YOUNG}" holds cpu 2 of it and lacks pods as well: '
-        "delete one of the two, or have it raised"
+        "delete one of the two, or raise the quota"
     )
     assert f'gang "{OLD}" holds cpu 2 of it' in words(harness, YOUNG)
     assert harness.client.pods.keys() == {"demo-head", "demo-w-0", "young-head", "young-w-0"}, "nobody asked for that"
@@ -75,7 +75,7 @@ async def test_a_quota_that_something_else_fills_is_named_alone() -> None:
     harness.drop_workload(ray_cluster(name="young", uid="uid-young"))
     harness.watch()
     await after(harness, 6, 31)
-    assert words(harness, OLD).endswith("it has cpu 0 left; have it raised, or end what else is charged to it")
+    assert words(harness, OLD).endswith("it has cpu 0 left; raise the quota, or delete something that uses it")
 
 
 @cases(
@@ -233,7 +233,7 @@ async def test_a_gang_that_has_its_pods_is_nobodys_rival() -> None:
     harness.watch()
     await after(harness, 31, 31)
     assert harness.open_pods() == ["demo-head", "demo-w-0", "demo-w-1"]
-    assert words(harness, YOUNG).endswith("have it raised, or end what else is charged to it")
+    assert words(harness, YOUNG).endswith("raise the quota, or delete something that uses it")
     assert len(harness.client.pods) == 5
 
 

@@ -62,7 +62,7 @@ async def test_a_gang_that_others_pass_for_ever_is_told_so_when_its_patience_is_
         world.now += seconds
         world.queue.add(key)
         await world.settle()
-        assert ("others pass it, for what does not end" in world.annotations(LARGE)[MESSAGE]) is told
+        assert ("smaller gangs may go first, for what does not end" in world.annotations(LARGE)[MESSAGE]) is told
 
 
 async def test_in_another_queue_the_patience_of_a_gang_begins_again() -> None:

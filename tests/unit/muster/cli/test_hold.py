@@ -69,7 +69,7 @@ async def test_a_podgroup_stands_for_its_workload_whoever_places_gangs(
         words = f"--kubeconfig={tmp_path / 'config'}", "podgroup/ray-demo-pg"
         done = await asyncio.to_thread(muster, command, *words)
     assert (done.returncode, done.stderr) == (0, "")
-    first = {"hold": "raycluster.ray.io/demo: put on hold; what runs goes on", "explain": "RayCluster default/demo"}
+    first = {"hold": "raycluster.ray.io/demo: on hold; running gangs continue", "explain": "RayCluster default/demo"}
     assert done.stdout.splitlines()[0] == first[command]
 
 

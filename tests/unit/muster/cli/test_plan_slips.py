@@ -64,7 +64,7 @@ def test_a_kind_that_is_nearly_one_is_told_with_the_right_one(
         ({}, "it does not ask for gang scheduling: name a queue"),
         (
             {"volcano.sh/queuename": "q"},
-            "metadata.labels[volcano.sh/queuename]: muster reads no such key; did you mean volcano.sh/queue-name?",
+            "metadata.labels[volcano.sh/queuename]: unknown label; did you mean volcano.sh/queue-name?",
         ),
         (
             {"muster.dev/managed": "false", "volcano.sh/queue-name": "q"},
@@ -78,7 +78,10 @@ def test_a_kind_that_is_nearly_one_is_told_with_the_right_one(
             {"kueue.x-k8s.io/queue-name": "q"},
             "metadata.labels[kueue.x-k8s.io/queue-name]: Kueue admits the workload, and its pods are placed one by one",
         ),
-        ({"kai.scheduler/queue": "q"}, "metadata.labels[kai.scheduler/queue]: muster reads no queue of KAI; to run"),
+        (
+            {"kai.scheduler/queue": "q"},
+            "metadata.labels[kai.scheduler/queue]: muster reads no queue of KAI; to run it as a gang",
+        ),
         ({"yunikorn.apache.org/queue": "q"}, "metadata.labels[yunikorn.apache.org/queue]: muster reads no key of"),
         (
             {"kueue.x-k8s.io/podset-required-topology": "rack"},
@@ -120,6 +123,15 @@ def test_a_scheduler_of_the_templates_makes_no_gang_and_is_named(command: Comman
     )
 
 
+def test_a_job_of_kueue_is_told_what_its_pods_lack(command: Command) -> None:
+    spec = {"template": {"spec": {"containers": [{"name": "c"}]}}}
+    meta = {"name": "j", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    text = document({"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec})
+    message = only(command.plan(text))["message"]
+    assert "Kueue admits the workload" in message
+    assert "the label muster.dev/gang and the annotation muster.dev/gang-size" in message
+
+
 def test_a_binding_of_the_templates_is_named(command: Command) -> None:
     manifest = ray_cluster(labels={})
     annotations = {"scheduling.k8s.io/group-name": "g"}
@@ -142,7 +154,7 @@ def test_a_warning_has_reason_field_and_message(command: Command) -> None:
         {
             "reason": "Misspelled",
             "field": field,
-            "message": f"{field}: muster reads no such key; did you mean ray.io/scheduler-name?",
+            "message": f"{field}: unknown label; did you mean ray.io/scheduler-name?",
         }
     ]
 

@@ -80,7 +80,10 @@ async def test_a_service_that_runs_holds_up_nobody_who_could_start_only_after_it
     world = harness(serves, large, small, groups=[group, passed()])
     await world.settle()
     assert (world.annotations(LARGE)[STATE], world.annotations(SMALL)[STATE]) == ("WaitingForQuota", "Admitted")
-    assert "others pass it, for what does not end by itself leaves it no room" in world.annotations(LARGE)[MESSAGE]
+    assert (
+        "smaller gangs may go first, for what does not end by itself leaves it no room"
+        in world.annotations(LARGE)[MESSAGE]
+    )
 
 
 async def test_the_new_cluster_of_a_service_that_is_upgraded_holds_up_nobody_while_the_old_one_serves() -> None:

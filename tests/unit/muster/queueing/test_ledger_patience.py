@@ -94,8 +94,10 @@ def test_one_that_waits_for_a_service_holds_up_nobody_and_says_so() -> None:
     of.wait(tired("fits in the end", cpu="7"))
     of.wait(waiting("small", cpu="3"))
     assert admitted(of, "large", "fits in the end", "small") == []
-    assert "others pass it, for what does not end by itself leaves it no room" in decision(of, "large").message
-    assert "others pass it" not in decision(of, "fits in the end").message
+    assert (
+        "smaller gangs may go first, for what does not end by itself leaves it no room" in decision(of, "large").message
+    )
+    assert "smaller gangs may go first" not in decision(of, "fits in the end").message
     of.forget(key("fits in the end"))
     assert admitted(of, "large", "small") == ["small"]
 
@@ -108,7 +110,7 @@ def test_pods_without_a_node_do_not_end_by_themselves(*, idle: bool, held_up: li
     of.hold(Claim(key("unplaced"), "r", amounts(cpu="6"), soft=amounts(cpu="6"), idle=idle))
     of.wait(tired("large", cpu="8"))
     of.wait(waiting("small", queue="s", cpu="1"))
-    assert ("others pass it" in decision(of, "large").message) is not idle
+    assert ("smaller gangs may go first" in decision(of, "large").message) is not idle
     assert admitted(of, "large", "small") == [one for one in ("small",) if one not in held_up]
 
 
@@ -120,7 +122,7 @@ def test_a_service_that_starts_first_is_one_that_stays() -> None:
     of.wait(replace(tired("younger", cpu="5"), since="09:00"))
     of.wait(waiting("small", cpu="2"))
     assert decision(of, "service").message.endswith("position 1 of 3 waiting")
-    assert "others pass it, for what does not end" in decision(of, "younger").message
+    assert "smaller gangs may go first, for what does not end" in decision(of, "younger").message
     assert admitted(of, "service", "younger", "small") == []
 
 
@@ -133,7 +135,7 @@ def test_a_successor_that_waits_for_its_own_predecessor_holds_up_nobody(strict: 
     of.wait(waiting("one", cpu="1"))
     assert admitted(of, "svc-2", "one") == ["one"]
     if not strict:
-        assert "others pass it, for it waits for the end of the cluster" in decision(of, "svc-2").message
+        assert "smaller gangs may go first, for it waits for the end of the cluster" in decision(of, "svc-2").message
 
 
 def test_siblings_are_not_held_up_by_one_whose_own_queue_is_full() -> None:

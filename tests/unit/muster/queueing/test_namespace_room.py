@@ -91,7 +91,7 @@ def test_nothing_is_kept_for_a_gang_that_what_never_ends_leaves_no_room() -> Non
     books.wait(small)
     assert books.startable("q", NOW) == [small.key]
     assert decision(books, large).message.endswith(
-        "others pass it, for what does not end by itself leaves it no room; position 1 of 2 waiting"
+        "smaller gangs may go first, for what does not end by itself leaves it no room; position 1 of 2 waiting"
     )
 
 

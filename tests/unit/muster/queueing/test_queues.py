@@ -84,12 +84,12 @@ def test_what_a_queue_has_among_its_siblings() -> None:
     (
         "misspelled",
         {"muster.dev/patienc": "20m"},
-        ["metadata.annotations[muster.dev/patienc]: muster reads no such key; did you mean muster.dev/patience?"],
+        ["metadata.annotations[muster.dev/patienc]: unknown annotation; did you mean muster.dev/patience?"],
     ),
     (
         "a workload's",
         {"muster.dev/requeue-after": "20m"},
-        ["metadata.annotations[muster.dev/requeue-after]: muster reads no such key here; remove it"],
+        ["metadata.annotations[muster.dev/requeue-after]: unknown annotation; remove it"],
     ),
     ("beside the right one", {"muster.dev/patience": "20m", "muster.dev/patience-was": "1h"}, None),
     ("others'", {"muster.dev/patience": "20m", "example.com/patience": "1h"}, []),
@@ -98,7 +98,7 @@ def test_annotations_that_are_not_read_are_named(said: dict[str, str], unread: l
     view = read_queue(made(Queue, {"metadata": {"name": "q", "annotations": said}}))
     assert view.problems == ()
     if unread is None:
-        unread = ["metadata.annotations[muster.dev/patience-was]: muster reads no such key here; remove it"]
+        unread = ["metadata.annotations[muster.dev/patience-was]: unknown annotation; remove it"]
     assert list(map(str, view.unread)) == unread
 
 

@@ -44,7 +44,7 @@ def refusals(manifest: JSON, *quotas: JSON) -> tuple[str, ...]:
 def test_a_gang_that_a_quota_never_holds_is_refused(quota: JSON, needs: str, hard: str) -> None:
     (line,) = refusals(ray_cluster(), quota)
     said = f'spec: gang "ray-demo-pg" needs {needs}, ResourceQuota "quota" has hard {hard}; '
-    assert line == f"{said}lower the replicas or have the quota raised"
+    assert line == f"{said}lower the replicas or raise the quota"
 
 
 @cases(

@@ -59,7 +59,7 @@ ENOUGH = {"cpu": "3", "memory": "3Gi"}
 )
 def test_a_gang_that_a_quota_never_holds_is_refused(quotas: list[JSON], said: str) -> None:
     (line,) = refusals(ray_cluster(), *quotas)
-    assert line == f'spec: gang "ray-demo-pg" {said}; lower the replicas or have the quota raised'
+    assert line == f'spec: gang "ray-demo-pg" {said}; lower the replicas or raise the quota'
 
 
 @cases(

@@ -114,7 +114,7 @@ def test_a_wave_whose_last_pods_a_quota_never_lets_come_is_refused(mode: GateMod
     quotas = PodDefaults(quotas=[made(ResourceQuota, resource_quota({"pods": "3"}))])
     found = lines(judged(waves(), Context(pod_defaults=quotas, defaults=Defaults(gate=mode))).refusals)
     line = f'spec: {_WHO} needs pods 4, ResourceQuota "quota" has hard pods 3; '
-    assert found == (f"{line}lower the replicas or have the quota raised",) * refused
+    assert found == (f"{line}lower the replicas or raise the quota",) * refused
 
 
 def test_a_wave_that_an_elastic_quota_never_holds_is_refused() -> None:
@@ -124,7 +124,7 @@ def test_a_wave_that_an_elastic_quota_never_holds_is_refused() -> None:
     defaults = Defaults(schedulers=named("coscheduling"))
     verdict = judged(waves(), Context(defaults=defaults, ceiling=watched.limits.ceiling(NAMESPACE)))
     assert lines(verdict.refusals) == (
-        f'spec: {_WHO} needs cpu 4, ElasticQuota "elastic" has max cpu 3; lower the replicas or have the quota raised',
+        f'spec: {_WHO} needs cpu 4, ElasticQuota "elastic" has max cpu 3; lower the replicas or raise the quota',
     )
 
 

@@ -12,7 +12,7 @@ from tests.support.manifests.families import judged
 from tests.support.manifests.observed import JSON, ray_cluster, template
 
 Labels = dict[str, str]
-NO_SUCH_KEY = "muster reads no such key; did you mean"
+NO_SUCH_KEY = "unknown label; did you mean"
 
 
 def lines(labels: Labels, annotations: Labels | None = None, **manifest: Any) -> list[str]:  # noqa: ANN401 - JSON
@@ -73,7 +73,7 @@ def test_a_key_in_the_wrong_map_is_told() -> None:
         "metadata.annotations[volcano.sh/queue-name]: it is read in metadata.labels; move it there",
     ]
     assert lines({}, {"muster.dev/requeue_after": "1m"}) == [
-        f"metadata.annotations[muster.dev/requeue_after]: {NO_SUCH_KEY} muster.dev/requeue-after?"
+        "metadata.annotations[muster.dev/requeue_after]: unknown annotation; did you mean muster.dev/requeue-after?"
     ]
     assert lines({"muster.dev/requeueafter": "1m"}) == [
         f"metadata.labels[muster.dev/requeueafter]: {NO_SUCH_KEY} muster.dev/requeue-after, in metadata.annotations?"
@@ -82,7 +82,7 @@ def test_a_key_in_the_wrong_map_is_told() -> None:
 
 def test_of_musters_own_keys_any_that_it_does_not_know_is_told() -> None:
     assert lines({"muster.dev/colour": "red"}) == [
-        "metadata.labels[muster.dev/colour]: muster reads no such key of a workload; remove it"
+        "metadata.labels[muster.dev/colour]: unknown label of a workload; remove it"
     ]
 
 

@@ -262,7 +262,7 @@ def test_a_container_outside_a_limit_range_is_named_with_the_bound(item: JSON, o
     path = "spec.pytorchReplicaSpecs.Worker.template.spec.containers"
     assert (one.reason, one.field) == (Reason.OUTSIDE_LIMIT_RANGE, path)
     assert one.message.startswith(f"{path}: {words}")
-    assert one.message.endswith("; the apiserver refuses such pods, change the amounts or have the LimitRange changed")
+    assert one.message.endswith("; the apiserver refuses such pods, change the amounts or change the LimitRange")
 
 
 @cases(

@@ -371,7 +371,7 @@ async def test_an_annotation_that_nobody_reads_is_told_of_and_taken() -> None:
     response = await reviewed(queue("q", annotations={"muster.dev/patienc": "20m"}))
     assert response["allowed"]
     assert response["warnings"] == [
-        "metadata.annotations[muster.dev/patienc]: muster reads no such key; did you mean muster.dev/patience?"
+        "metadata.annotations[muster.dev/patienc]: unknown annotation; did you mean muster.dev/patience?"
     ]
 
 

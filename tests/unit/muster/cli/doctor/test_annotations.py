@@ -47,12 +47,12 @@ def namespace(said: dict[str, str], name: str = "ml") -> Namespace:
     (
         "misspelled",
         {"muster.dev/gat": "off"},
-        "metadata.annotations[muster.dev/gat]: muster reads no such key; did you mean muster.dev/gate?",
+        "metadata.annotations[muster.dev/gat]: unknown annotation; did you mean muster.dev/gate?",
     ),
     (
         "a queue's",
         {"muster.dev/patience": "20m"},
-        "metadata.annotations[muster.dev/patience]: muster reads no such key here; remove it",
+        "metadata.annotations[muster.dev/patience]: unknown annotation; remove it",
     ),
 )
 def test_what_is_not_read_on_a_namespace(said: dict[str, str], message: str) -> None:
