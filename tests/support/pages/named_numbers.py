@@ -211,7 +211,6 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "probe-cpu": r'text:muster/cli/doctor/probe.py /"requests": \{"cpu": "(\w+)"/',
     "probe-longest": "muster.cli.doctor.probe:LONGEST",
     "probe-memory": r'text:muster/cli/doctor/probe.py /"requests": .* "memory": "(\w+)"/',
-    "probe-over": "muster.cli.doctor.probe:_OVER",
     "probe-settled": "muster.cli.doctor.probe:_SETTLED",
     "projection-most-bytes": "tests.unit.muster.model.test_projection:MOST_BYTES",
     "projection-most-seconds": "tests.unit.muster.model.test_projection:MOST_SECONDS",
