@@ -59,38 +59,38 @@ _EVENTS = 8
 
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster explain`: 2 when a workload does not exist, or the cluster does not answer."""
-    unknown: list[str] = []
+    unknown: list[Exception] = []
     names = _supported(parse_names(arguments.workload), unknown)
-    entries = asyncio.run(_explain(arguments, names, unknown)) if names else []
+    entries = asyncio.run(explain_each(arguments, names, unknown)) if names else []
     if entries:
         with as_long_as_read():
             if not print_data(entries, arguments.output, sys.stdout):
                 print_explained(entries, sys.stdout, time.time())
     for text in unknown:
-        print(f"muster explain: {printable(text)}", file=sys.stderr)
+        print(f"muster explain: {printable(str(text))}", file=sys.stderr)
     return _CANNOT_ASK if unknown else 0
 
 
-def _supported(names: Sequence[ObjectName], unknown: list[str]) -> list[ObjectName]:
-    """The names of supported kinds; `unknown` gets a message for each other one."""
+def _supported(names: Sequence[ObjectName], unknown: list[Exception]) -> list[ObjectName]:
+    """The names of supported kinds; `unknown` gets an error for each other one."""
     found = []
     for named in names:
         try:
             if is_queue(named.kind):
-                unknown.append(f"explain is for workloads; for queue {named.name}: muster queues")
+                unknown.append(UnknownSubjectError(f"explain is for workloads; for queue {named.name}: muster queues"))
                 continue
             if not is_pod_group(named.kind):
                 kinds_of(named.kind)
             found.append(named)
         except UnknownSubjectError as error:
-            unknown.append(str(error))
+            unknown.append(error)
     return found
 
 
-async def _explain(
-    arguments: argparse.Namespace, names: Sequence[ObjectName], unknown: list[str]
+async def explain_each(
+    arguments: argparse.Namespace, names: Sequence[ObjectName], unknown: list[Exception]
 ) -> list[dict[str, Any]]:
-    """An entry for each workload that is found; `unknown` gets a message for each name without one."""
+    """An entry for each workload that is found; `unknown` gets an error for each name without one."""
     helps = arguments.what_would_help
     found: list[tuple[Subject, ClusterSnapshot]] = []
     async with opened(arguments) as (client, settings):
@@ -101,7 +101,7 @@ async def _explain(
             try:
                 subjects = await find(client, named, None if arguments.all_namespaces else namespace, snapshot)
             except (ApiError, BadNameError, UnknownSubjectError, InvalidObjectError) as error:
-                unknown.append(str(error))
+                unknown.append(error)
                 continue
             found += [(subject, snapshot) for subject in subjects]
             if everything is None:

@@ -73,20 +73,20 @@ def plan(
             except InputError as error:
                 _fail(error, errors)
         elif id(document) in others:
-            entries += _other_entries(document, passed)
+            entries += _other_entries(document, passed, known.notes)
         else:
             entries += _queue_entries(document, known, defaults)
     if line := skipped(passed):
-        note(line)
+        note(line, known.notes)
     return entries
 
 
-def _other_entries(document: Document, passed: list[Document]) -> list[PlanEntry]:
+def _other_entries(document: Document, passed: list[Document], notes: list[str] | None) -> list[PlanEntry]:
     """The entry of a document of another kind, if its user may expect a gang of it; else it is added to `passed`."""
     if meant := near_kind(document):
         return [replace(_not_managed(document, meant), wrong_kind=True)]
     if gang := gang_of_pods(document):
-        note(f'{document.source}: the pods of this {document.kind} join gang "{gang}"; plan does not check them')
+        note(f'{document.source}: the pods of this {document.kind} join gang "{gang}"; plan does not check them', notes)
     elif why := why_not_run(document):
         return [_not_managed(document, why)]
     else:
@@ -106,8 +106,11 @@ def note_lines(error: str) -> None:
         note(line)
 
 
-def note(text: str) -> None:
-    """Print a line on standard error."""
+def note(text: str, notes: list[str] | None = None) -> None:
+    """Add a note, or print it on standard error."""
+    if notes is not None:
+        notes.append(text)
+        return
     print(f"muster plan: {printable(text)}", file=sys.stderr)
 
 
@@ -163,7 +166,7 @@ def _note_closed_queue(entry: PlanEntry, context: Context, known: PlanContext) -
         unknown = [one for one in known.queues.path(queue)[:-1] if known.queues.get(one) is None]
         where = f'namespace "{entry.namespace}" ({NAMESPACE_SELECTOR})'
         why = f'is below "{unknown[0]}", which does not exist' if unknown else f"is not open to {where}"
-        note(f'{entry.source}: queue "{queue}" {why}')
+        note(f'{entry.source}: queue "{queue}" {why}', known.notes)
 
 
 def _pod_group(workload: Workload, gang: Gang, intent: Intent) -> dict[str, Any]:

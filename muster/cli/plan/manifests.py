@@ -72,6 +72,21 @@ def read_manifests(names: Sequence[str], errors: list[str] | None = None) -> lis
     return documents
 
 
+def read_text(source: str, text: str, errors: list[str]) -> list[Document]:
+    """All objects of a text; `errors` gets a message for each part that cannot be read."""
+
+    def failed(error: InputError) -> None:
+        errors.append(str(error))
+
+    found = (Document(where, value, source) for where, value in _parsed(source, text, failed))
+    return [one for document in found for one in _objects(document, failed)]
+
+
+def read_object(source: str, value: dict[str, Any], errors: list[str]) -> list[Document]:
+    """The object that a program has decoded, or the objects of a list; `errors` gets a message for what is neither."""
+    return list(_objects(Document(source, value), lambda error: errors.append(str(error))))
+
+
 def place(documents: Iterable[Document], namespace: str) -> None:
     """Put the objects that name no namespace into this one, but for those that have none, such as Queues."""
     for document in documents:

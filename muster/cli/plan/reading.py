@@ -90,20 +90,23 @@ async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[s
 
 
 def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]] = ()) -> tuple[Defaults, PlanContext]:
+    """As `learn_cluster`, with its notes on standard error. Raises InputError when the cluster cannot be read, too."""
+    try:
+        return asyncio.run(learn_cluster(arguments, kinds, lambda text: print(f"muster plan: {text}", file=sys.stderr)))
+    except NoClusterError as error:
+        raise InputError(str(error)) from error
+    except (ApiError, ConfigError) as error:
+        raise InputError(f"cluster: {error}") from error
+
+
+async def learn_cluster(
+    arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]], note: Callable[[str], object]
+) -> tuple[Defaults, PlanContext]:
     """The defaults and the context from a cluster, with the fields of these kinds, each an `apiVersion` and a `kind`.
 
-    A malformed object is named on standard error, and does not count. Raises InputError for a kind that cannot be read.
+    A malformed object gets a note, and does not count. Raises InputError for a kind that cannot be read, and the errors
+    of `opened`.
     """
-
-    async def read() -> tuple[Defaults, PlanContext]:
-        async with opened(arguments, any_scheduler()) as (client, settings):
-            if settings.note:
-                print(f"muster plan: {settings.note}", file=sys.stderr)
-            defaults = settings.defaults
-            known = PlanContext(queue_source=defaults.queue_source, of_cluster=True)
-            await learn_all(client, known, unlisted, unread, elastic_quotas=defaults.elastic_quotas)
-            known.unserved = await learn_fields(client, known.schemas, kinds)
-        return defaults, known
 
     def unlisted(resource: Resource, error: ApiError) -> None:
         raise InputError(f"cannot list {resource.full_name} of the cluster: {error}") from error
@@ -111,11 +114,13 @@ def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]]
     def unread(error: InputError) -> None:
         # The user of this plan cannot mend an object of another user.
         for line in str(error).split("\n"):
-            print(f"muster plan: {line}; ignoring it, as the webhook does", file=sys.stderr)
+            note(f"{line}; ignoring it, as the webhook does")
 
-    try:
-        return asyncio.run(read())
-    except NoClusterError as error:
-        raise InputError(str(error)) from error
-    except (ApiError, ConfigError) as error:
-        raise InputError(f"cluster: {error}") from error
+    async with opened(arguments, any_scheduler()) as (client, settings):
+        if settings.note:
+            note(settings.note)
+        defaults = settings.defaults
+        known = PlanContext(queue_source=defaults.queue_source, of_cluster=True)
+        await learn_all(client, known, unlisted, unread, elastic_quotas=defaults.elastic_quotas)
+        known.unserved = await learn_fields(client, known.schemas, kinds)
+    return defaults, known

@@ -66,6 +66,14 @@ def block(page: str, begins: str) -> str:
     return found[0]
 
 
+@cache
+def python(page: str, begins: str) -> str:
+    """The one block of Python of a page that begins so."""
+    found = [text for language, text in _fenced(page) if language == "python" and text.startswith(begins)]
+    assert len(found) == 1, f"{len(found)} Python blocks of {page} begin with {begins!r}"
+    return found[0]
+
+
 def whole(page: str) -> Path:
     """A page of which the caller runs every block."""
     path = _ROOT / page

@@ -1,6 +1,7 @@
 """What others build on: the names that users, administrators and their programs may rely on, as the code has them."""
 
 import argparse
+import inspect
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from muster import api
 from muster.cli.commands import parser
 from muster.cli.doctor.command import report
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Level
@@ -61,6 +63,7 @@ def surface() -> dict[str, Any]:
         "metrics": {one.name: one.type for metrics in exported().values() for one in metrics},
         "commands": _commands(),
         "json": {name: sorted(set(_paths(said))) for name, said in _outputs().items()},
+        "python": _python(),
     }
 
 
@@ -85,6 +88,19 @@ def _commands() -> dict[str, list[str]]:
             word for action in command._actions for word in (action.option_strings or [str(action.dest).upper()])
         )
         for name, command in commands.choices.items()
+    }
+
+
+def _python() -> dict[str, list[str]]:
+    """The parameters of each function of the Python API, and the public names of each of its classes."""
+    found = {name: getattr(api, name) for name in api.__all__}
+    return {
+        name: sorted(
+            {word for word in (*inspect.get_annotations(one), *vars(one)) if not word.startswith("_")}
+            if isinstance(one, type)
+            else inspect.signature(one).parameters
+        )
+        for name, one in sorted(found.items())
     }
 
 

@@ -1,0 +1,162 @@
+"""`muster.plan` in Python: what it takes, what it answers, and what its errors name."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import muster
+
+TEXT = """\
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: demo, labels: {volcano.sh/queue-name: q}}
+spec: {headGroupSpec: {template: {spec: {containers: [{name: head, resources: {requests: {cpu: 3}}}]}}}}
+"""
+QUEUE = """\
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: q}
+spec: {capability: {cpu: 2}}
+"""
+OBJECT: dict[str, Any] = yaml.safe_load(TEXT)
+
+
+class Model:
+    """A model of a client, under Python's names, as the Kubernetes client has it."""
+
+    attribute_map = {"api_version": "apiVersion", "kind": "kind", "metadata": "metadata", "spec": "spec"}  # noqa: RUF012
+
+    def __init__(self) -> None:
+        self.api_version, self.kind = OBJECT["apiVersion"], OBJECT["kind"]
+        self.metadata, self.spec = OBJECT["metadata"], OBJECT["spec"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what no apiserver would take."""
+        return {"api_version": self.api_version}
+
+
+class Pydantic:
+    """A model under the names of the API."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the manifest."""
+        return OBJECT
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(lambda _: TEXT, id="text"),
+        pytest.param(lambda file: file, id="a path"),
+        pytest.param(str, id="a path as text"),
+        pytest.param(lambda _: OBJECT, id="a dictionary"),
+        pytest.param(lambda _: {"apiVersion": "v1", "kind": "List", "items": [OBJECT]}, id="a list of the API"),
+        pytest.param(lambda _: Model(), id="a model of the Kubernetes client"),
+        pytest.param(lambda _: Pydantic(), id="a model with to_dict"),
+        pytest.param(lambda file: [file], id="a list of paths"),
+    ],
+)
+def test_a_manifest_is_taken_in_each_form(given: Callable[[Path], object], tmp_path: Path) -> None:
+    file = tmp_path / "demo.yaml"
+    file.write_text(TEXT)
+    (verdict,) = muster.plan(given(file))
+    assert (verdict.kind, verdict.namespace, verdict.name) == ("RayCluster", "default", "demo")
+    assert (verdict.allowed, verdict.managed, verdict.queue, verdict.min_member) == (True, True, "q", 1)
+    assert verdict.pod_group is not None
+    assert verdict.pod_group["spec"]["minResources"] == {"cpu": "3"}
+
+
+def test_a_refusal_names_the_field_and_can_be_raised() -> None:
+    verdicts = muster.plan([TEXT, QUEUE])
+    (verdict,) = verdicts
+    (finding,) = verdict.refusals
+    assert (verdicts.allowed, finding.reason, finding.field) == (
+        False,
+        "ExceedsCapability",
+        "metadata.labels[volcano.sh/queue-name]",
+    )
+    for refused in (verdict.raise_for_refusal, verdicts.raise_for_refusals):
+        with pytest.raises(muster.RefusedError, match=r"RayCluster default/demo is refused: .* needs cpu 3") as raised:
+            refused()
+        assert raised.value.findings == verdict.refusals
+    (allowed,) = muster.plan(TEXT)
+    allowed.raise_for_refusal()
+
+
+@pytest.mark.parametrize(
+    ("manifests", "words"),
+    [
+        pytest.param("no-such.yaml", "no-such.yaml: No such file or directory", id="no file"),
+        pytest.param({"kind": "RayCluster"}, "no apiVersion and kind", id="no apiVersion"),
+        pytest.param(OBJECT | {"spec": {"headGroupSpec": 3}}, "spec.headGroupSpec", id="a wrong type"),
+        pytest.param([], "no manifests given", id="nothing"),
+        pytest.param(3, "int is no manifest", id="a number"),
+        pytest.param([TEXT, "a: [\n"], "text", id="text that is no YAML"),
+    ],
+)
+def test_what_cannot_be_read_is_named(manifests: object, words: str) -> None:
+    with pytest.raises(muster.ManifestError) as raised:
+        muster.plan(manifests)
+    assert words in str(raised.value)
+    assert isinstance(raised.value, ValueError)
+
+
+def test_all_that_cannot_be_read_is_named_at_once() -> None:
+    with pytest.raises(muster.ManifestError) as raised:
+        muster.plan(["no-such.yaml", {"kind": "x"}])
+    assert len(raised.value.errors) == 2
+
+
+def test_other_kinds_are_notes_and_nothing_is_printed(capfd: pytest.CaptureFixture[str]) -> None:
+    verdicts = muster.plan([TEXT, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}])
+    assert len(verdicts) == 1
+    assert "ConfigMap" in " ".join(verdicts.notes)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_names_of_the_input_are_escaped_in_a_notebook() -> None:
+    shown = muster.plan(TEXT.replace("queue-name: q", "queue-name: '<b>'"))._repr_html_()
+    assert "&lt;b&gt;" in shown
+    assert "<b>" not in shown
+
+
+def test_a_verdict_reads_as_a_sentence() -> None:
+    (verdict,) = muster.plan(TEXT)
+    assert repr(verdict).startswith("RayCluster default/demo: allowed, gang of 1 in queue q")
+    assert repr(muster.plan([QUEUE])) == "no workloads"
+
+
+async def test_it_works_where_an_event_loop_runs_already() -> None:
+    """As in a notebook: its cells run in a loop."""
+    there, awaited = muster.plan(TEXT), await muster.plan_async(TEXT)
+    assert there == awaited
+    with pytest.raises(muster.ManifestError):
+        muster.plan("no-such.yaml")
+
+
+def test_two_event_loops_get_their_own_answers() -> None:
+    async def several() -> list[muster.Verdicts]:
+        return await asyncio.gather(*(muster.plan_async(TEXT) for _ in range(3)))
+
+    assert [len(found) for found in asyncio.run(several())] == [1, 1, 1]
+
+
+def test_the_processes_do_not_pay_for_it() -> None:
+    """`import muster` loads nothing of it, and `dir` names it."""
+    code = "import sys, muster; print(sorted(n for n in sys.modules if n.startswith('muster')), 'plan' in dir(muster))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "['muster'] True\n"
+
+
+def test_the_names_for_type_checkers_are_those_that_are_there() -> None:
+    stub = (Path(muster.__file__).parent / "__init__.pyi").read_text()
+    assert {line.split()[-1] for line in stub.splitlines() if " as " in line} == set(vars(muster)["__all__"])
+    assert all(getattr(muster, name).__doc__ for name in vars(muster)["__all__"])
+    with pytest.raises(AttributeError, match="no attribute 'plna'"):
+        _ = muster.plna  # type: ignore[attr-defined]
