@@ -1,7 +1,8 @@
 """Parses YAML as kubectl reads it, and JSON, in one pass each, and refuses dangerous input.
 
-It refuses excessive nesting, aliases that multiply, duplicate keys, numbers that JSON cannot express, and tags beyond
-plain values. Time and memory stay proportional to the text, and each message names the line.
+It refuses excessive nesting, aliases that multiply, numbers that JSON cannot express, and tags beyond plain values. Of
+a duplicate key the last value counts, as for kubectl, and the document says so. Time and memory stay proportional to
+the text, and each message names the line.
 """
 
 from __future__ import annotations
@@ -11,15 +12,18 @@ import math
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import yaml
 
+from muster.cli.faults import yaml_fault
 from muster.model.texts import printable
 
 # Real manifests have a handful of levels and thousands of values, not millions.
 _DEEPEST = 100
 _MOST_VALUES = 2_000_000
+# More of one document have one cause.
+_MOST_DUPLICATES = 20
 
 _TAG = "tag:yaml.org,2002:"
 _SCALARS = {f"{_TAG}{name}" for name in ("bool", "float", "int", "null", "str")}
@@ -27,14 +31,26 @@ _NUMBERS = (f"{_TAG}float", f"{_TAG}int")
 _LONGEST_NUMBER = 400
 _EXACT = 2.0**53  # from here on a float may differ from the integer in the text
 _UNTAGGED = (None, "!")
-# Words of libyaml and of PyYAML for a line that does not stand where it should.
-_INDENTATION = ("mapping values are not allowed", "did not find expected key", "expected '-' indicator", "<block end>")
-_INDENTING_TAB = re.compile(r"[ ]*\t")
 # What kubectl's parser takes for a truth or a number, and PyYAML for text: `y`, `08`, `1e3`, a hash such as 12345e6.
 _LETTERS = {"y": True, "Y": True, "n": False, "N": False}
 _SIGNS = tuple("+-0123456789")
 _GO_NUMBER = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
 _COLLECTIONS = (*_UNTAGGED, f"{_TAG}map", f"{_TAG}seq")
+
+
+class Parsed(NamedTuple):
+    """A document of a text.
+
+    :ivar source: the file, the number of the document and its line, in words
+    :ivar value: its value
+    :ivar line: the line in which it begins, counted from 1
+    :ivar duplicates: each key that occurs again in one mapping, with the line where it does
+    """
+
+    source: str
+    value: Any
+    line: int = 1
+    duplicates: tuple[tuple[str, int], ...] = ()
 
 
 class InputError(Exception):
@@ -52,6 +68,10 @@ class _UnplacedError(InputError):
     """An InputError whose message does not name the line."""
 
 
+class _DuplicateKeyError(_UnplacedError):
+    """JSON in which an object has a key twice; read as YAML it is no error, and the line is known."""
+
+
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Reads YAML with libyaml when it is available; a timestamp stays text, as for kubectl."""
 
@@ -61,8 +81,8 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     }
 
 
-def parse(source: str, text: str) -> Iterator[tuple[str, Any]]:
-    """Every non-empty document of a text with its position; raises InputError.
+def parse(source: str, text: str) -> Iterator[Parsed]:
+    """Every non-empty document of a text; raises InputError.
 
     A source named `.json` is JSON. Other text that starts like JSON is parsed as JSON first, which is far faster;
     everything else is YAML. What comes before an error is read.
@@ -76,7 +96,8 @@ def parse(source: str, text: str) -> Iterator[tuple[str, Any]]:
         # The YAML parser also reads JSON and knows the line; the text may also be YAML in flow style.
         as_yaml, other = _until_error(_yaml(source, text, json_only=named))
         if other is None:
-            documents, error = (documents, error) if named else (as_yaml, None)
+            strict = named and not isinstance(error, _DuplicateKeyError)
+            documents, error = (documents, error) if strict else (as_yaml, None)
         elif len(as_yaml) > len(documents) or not documents or "\n---" in text:
             documents, error = as_yaml, other
     yield from documents
@@ -92,9 +113,9 @@ def stays_text(text: str) -> bool:
         return False
 
 
-def _until_error(parsed: Iterator[tuple[str, Any]]) -> tuple[list[tuple[str, Any]], InputError | None]:
+def _until_error(parsed: Iterator[Parsed]) -> tuple[list[Parsed], InputError | None]:
     """The documents before the first error, and that error."""
-    documents: list[tuple[str, Any]] = []
+    documents: list[Parsed] = []
     try:
         for document in parsed:
             documents.append(document)  # noqa: PERF402 - those before an error are kept
@@ -103,7 +124,7 @@ def _until_error(parsed: Iterator[tuple[str, Any]]) -> tuple[list[tuple[str, Any
     return documents, None
 
 
-def _yaml(source: str, text: str, *, json_only: bool = False) -> Iterator[tuple[str, Any]]:
+def _yaml(source: str, text: str, *, json_only: bool = False) -> Iterator[Parsed]:
     loader = _Loader(text)
     index = 0
     try:
@@ -115,33 +136,21 @@ def _yaml(source: str, text: str, *, json_only: bool = False) -> Iterator[tuple[
             document = _Document(loader, where, json_only=json_only)
             value = document.read()
             if value is not None:
-                yield f"{where}, line {document.line}", value
+                line = document.line
+                yield Parsed(f"{where}, line {line}", value, line, tuple(document.duplicates))
     except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        at = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or "not YAML"
-        if mark and any(map(_INDENTING_TAB.match, text.split("\n", mark.line + 1)[mark.line : mark.line + 1])):
-            problem = "a tab cannot indent YAML; use spaces"
-        else:
-            problem += _line_to_look_at(error)
-        raise InputError(f"{source}{at}: {problem}", resume=mark.line if mark else None) from error
+        mark, fault = getattr(error, "problem_mark", None), yaml_fault(error, text)
+        at = f", line {fault.line}" if fault.line else ""
+        raise InputError(f"{source}{at}: {fault.words}", resume=mark.line if mark else None) from error
     finally:
         loader.dispose()
 
 
-def _line_to_look_at(error: yaml.YAMLError) -> str:
-    """The end of a sentence: the lines in which the cause of an error probably is; "" if they are not known."""
-    mark, begins = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
-    if mark is None:
-        return ""
-    problem = getattr(error, "problem", "") or ""
-    if mark.line and any(words in problem for words in _INDENTATION):
-        return f"; check the indentation of lines {mark.line} and {mark.line + 1}"
-    return f"; look at line {begins.line + 1}" if begins and begins.line != mark.line else ""
-
-
 class _Document:
-    """One YAML document, built from parser events: half the time of the nodes and constructors of PyYAML."""
+    """One YAML document, built from parser events: half the time of the nodes and constructors of PyYAML.
+
+    :ivar duplicates: as in `Parsed`
+    """
 
     def __init__(self, loader: Any, where: str, *, json_only: bool) -> None:  # noqa: ANN401 - PyYAML has no types for C
         self._next = loader.get_event
@@ -151,6 +160,7 @@ class _Document:
         self._named: dict[str, tuple[Any, int] | None] = {}
         self._values = 0
         self.line = 0
+        self.duplicates: list[tuple[str, int]] = []
 
     def read(self) -> Any:  # noqa: ANN401 - any value of a document
         """The value of the document, after its start event; raises InputError."""
@@ -227,8 +237,8 @@ class _Document:
                 continue
             if type(key) is not str:
                 key = self._key(event, key)
-            if key in values:
-                raise self._refusal(event, f'duplicate key "{key[:80]}"')
+            if key in values and len(self.duplicates) < _MOST_DUPLICATES:
+                self.duplicates.append((key[:80], event.start_mark.line + 1))
             values[key] = self._value(self._next(), depth)
         # Own keys override merged keys, and earlier merges override later ones.
         base: dict[str, Any] = {}
@@ -290,7 +300,7 @@ _BETWEEN = re.compile(r"(?:\s|^---[ \t]*(?=\r?$))*", re.MULTILINE)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def _json(source: str, text: str) -> Iterator[tuple[str, Any]]:
+def _json(source: str, text: str) -> Iterator[Parsed]:
     position = index = counted = 0
     line = 1
     while (position := _BETWEEN.match(text, position).end()) < len(text):  # type: ignore[union-attr]
@@ -312,7 +322,7 @@ def _json(source: str, text: str) -> Iterator[tuple[str, Any]]:
         _check_depth(where, value)
         line += text.count("\n", counted, start)
         counted = start
-        yield f"{where}, line {line}", value
+        yield Parsed(f"{where}, line {line}", value, line)
 
 
 def _check_depth(where: str, value: Any) -> None:  # noqa: ANN401
@@ -334,7 +344,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f'duplicate key "{twice[:80]}"')
+        raise _DuplicateKeyError(f'duplicate key "{twice[:80]}"')
     return found
 
 

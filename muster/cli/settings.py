@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from muster.admitters import listed
-from muster.cli.parsing import InputError, parse
+from muster.cli.parsing import InputError, Parsed, parse
 from muster.gangs.intent import Defaults
 from muster.model.findings import Reason, Severity, Validation
 from muster.model.modes import GateMode
@@ -81,7 +81,7 @@ def settings_of(path: str) -> Settings:
 
 def read_settings(source: str, text: str) -> Settings:
     """The settings in the text of a values file. Raises InputError, which names the `source`."""
-    _, found = next(parse(source, text), ("", {}))
+    found = next(parse(source, text), Parsed(source, {})).value
     try:
         values = convert(found, _Values)
         schedulers = named(*values.schedulers)

@@ -20,7 +20,15 @@ from msgspec import Raw, Struct, structs
 
 from muster.model.keep import TEXT_MAPS, Keep, Stubbed, copied, entries, shared_template
 from muster.model.names import MANAGED, MUSTER, READ_KEYS
-from muster.model.objects import InvalidObjectError, ManagedFields, OwnedFields, OwnerReference, decode
+from muster.model.objects import (
+    InvalidObjectError,
+    ManagedFields,
+    OwnedFields,
+    OwnerReference,
+    decode,
+    fault_of,
+    not_json,
+)
 from muster.model.pods import Container, PodResourceClaim, PodSpec, PodTemplate, ResourceRequirements, SchedulingGate
 
 T = TypeVar("T")
@@ -93,10 +101,9 @@ class LargeObjects(Generic[T]):
             self._left = _MOST_IN_TEMPLATES
             made: T = self._build(self._decoder.decode(raw))
         except msgspec.ValidationError as error:
-            what, path = _said(error)
-            raise InvalidObjectError(path, what) from error
+            raise InvalidObjectError(*fault_of(error)) from error
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise InvalidObjectError("", f"not JSON: {error}") from error
+            raise InvalidObjectError("", not_json(error)) from error
         return made
 
     def _wire(self, type_: Value, name: str, *, strict: bool, top: bool) -> _Wire:
@@ -218,12 +225,6 @@ class LargeObjects(Generic[T]):
         return decode(raw, OwnedFields) if len(raw) <= _MOST_APPLIED else OwnedFields()
 
 
-def _said(error: msgspec.ValidationError) -> tuple[str, str]:
-    """Return the problem, and its path."""
-    what, _, path = str(error).replace(" | null", "").partition(" - at `$")
-    return what[:1].lower() + what[1:], path.strip("`.")
-
-
 def struct_in(type_: Value) -> type[Struct] | None:
     """Return the type of the objects in a field of this type; None if these are no objects."""
     if isinstance(type_, type) and issubclass(type_, Struct):
@@ -246,7 +247,7 @@ def _built(decoded: Value, steps: list[tuple[str, Callable[[Any], Any]]]) -> tup
         except _TooMuch as error:
             given[name], over = error.cut, True
         except msgspec.ValidationError as error:
-            raise InvalidObjectError(name, _said(error)[0]) from error
+            raise InvalidObjectError(name, fault_of(error)[1]) from error
     return given, over
 
 

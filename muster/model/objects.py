@@ -7,6 +7,7 @@ the module that decoded it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar
 
@@ -18,6 +19,22 @@ from muster.model.names import MANAGED_BY, MARKS, MUSTER
 RawQuantity = str | int | float
 ResourceList = dict[str, RawQuantity]
 T = TypeVar("T")
+
+
+_TYPES = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "null": "null",
+}
+"""The types of a decoder's messages in words."""
+_QUANTITY = {"int", "float", "str"}
+_WRONG_TYPE = re.compile(r"Expected `([a-z |]+)`(?:, got `([a-z]+)`)?")
+_MISSING = re.compile(r"Object missing required field `(.+)`")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.+)`")
 
 
 class InvalidObjectError(ValueError):
@@ -340,8 +357,17 @@ def decode(data: bytes | str, type_: type[T]) -> T:
             # Rare: either a null where a field is absent, which is harmless, or a real mistake, which fails again.
             parsed = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidObjectError("", f"not JSON: {error}") from error
+        raise InvalidObjectError("", not_json(error)) from error
     return convert(parsed, type_)
+
+
+def not_json(error: Exception) -> str:
+    """Return why a text is not JSON, with the place of the fault where it is known."""
+    if isinstance(error, RecursionError):
+        return "not JSON: nested too deeply"
+    if isinstance(error, UnicodeDecodeError):
+        return f"not JSON: not UTF-8 text at byte {error.start}"
+    return f"not JSON: {str(error).removeprefix('JSON is malformed: ')}"
 
 
 def convert(value: Any, type_: type[T]) -> T:  # noqa: ANN401 - a manifest just parsed may hold anything
@@ -355,8 +381,22 @@ def convert(value: Any, type_: type[T]) -> T:  # noqa: ANN401 - a manifest just 
     except RecursionError as error:
         raise InvalidObjectError("", "nested too deeply") from error
     except msgspec.ValidationError as error:
-        what, _, path = str(error).partition(" - at `$.")
-        raise InvalidObjectError(path.rstrip("`"), what[:1].lower() + what[1:]) from error
+        raise InvalidObjectError(*fault_of(error)) from error
+
+
+def fault_of(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Return the path of a field that cannot be decoded, and the problem in words of Kubernetes."""
+    problem, _, path = str(error).partition(" - at `$")
+    path = path.strip("`.")
+    if (missing := _MISSING.match(problem)) is not None:
+        return f"{path}.{missing[1]}".lstrip("."), "required, and missing"
+    if (unknown := _UNKNOWN.match(problem)) is not None:
+        return path, f'unknown field "{unknown[1]}"'
+    if (wrong := _WRONG_TYPE.match(problem)) is None:
+        return path, problem[:1].lower() + problem[1:].replace("`", '"')
+    expected, found = {*wrong[1].split(" | ")} - {"null"}, wrong[2]
+    words = "a quantity" if expected == _QUANTITY else " or ".join(_TYPES.get(one, one) for one in sorted(expected))
+    return path, f"expected {words}, found {_TYPES.get(found, found)}" if found else f"expected {words}"
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - as above

@@ -223,7 +223,7 @@ async def test_odd_objects_stop_nobody(
             statistics = watched.reflector.statistics()
             assert (statistics.lists, statistics.failures) == (1, 0)
     odd = f"{THINGS.full_name} {things.namespace}/odd"
-    assert f"{odd}: skipped: spec.size: expected `int`, got `str`" in caplog.text
+    assert f"{odd}: skipped: spec.size: expected an integer, found a string" in caplog.text
 
 
 @contextmanager

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from muster.cli.plan.malformed import unreadable
+from muster.cli.plan.malformed import unfilled, unreadable
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.schemas import Schemas
+from muster.cli.plan.shape import misplaced, spec_type, unnamed
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, IntentScope
 from muster.model.findings import Finding, Reason
@@ -64,6 +65,7 @@ class PlanContext:
         if known is None:
             return self._learn_source(document) or self.schemas.learn_crd(document)
         type_, check = known
+        _check_text(document, type_)
         try:
             decoded = convert(document.manifest, type_)
             check(decoded)
@@ -107,6 +109,7 @@ class PlanContext:
     def _learn_source(self, document: Document) -> bool:
         for source in SOURCES:
             if document.api_version == f"{source.group}/{source.version}" and document.kind == source.kind:
+                _check_text(document, source.decoded)
                 try:
                     found = convert(document.manifest, source.decoded)
                 except InvalidObjectError as error:
@@ -138,6 +141,14 @@ class PlanContext:
             origin_names=self._origin_names,
             ceiling=self.elastic_limits.ceiling(namespace),
         )
+
+
+def _check_text(document: Document, type_: type[Any]) -> None:
+    """Raises InputError for an object without a name, and for variables that are not filled in."""
+    if faults := [*unnamed(document.manifest), *unfilled(document.manifest, type_)]:
+        if faults[0].field == "metadata.name":
+            faults += misplaced(document.manifest, spec_type(type_))
+        raise unreadable(document.source, document.manifest, type_, None, faults)
 
 
 def _check_elastic(quota: ElasticQuota) -> None:

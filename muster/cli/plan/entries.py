@@ -11,12 +11,14 @@ import jsonpatch
 import msgspec
 
 from muster.admitters import Admitter
+from muster.cli.faults import variable_hint
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext, as_of_input, default_queue_unknown, near_kind, readable, unserved
 from muster.cli.plan.entry import PlanEntry
-from muster.cli.plan.malformed import unreadable
+from muster.cli.plan.malformed import unfilled, unreadable
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.other_kinds import gang_of_pods, skipped, why_not_run, with_templates
+from muster.cli.plan.shape import fractions, misplaced, spec_type, twice_written, unusable_labels
 from muster.gangs.gang import as_its_pods
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import Membership, inject, is_free, membership
@@ -35,6 +37,10 @@ from muster.validation.queue import all_faults
 from muster.validation.workload import judge
 from muster.workloads import Kind, RoleSpec, Workload, kind_of
 
+# Named with their own words.
+_NAMES = ("metadata.name", "metadata.namespace")
+# The API groups of kinds of Kubernetes itself.
+_OF_KUBERNETES = ("", "apps", "batch")
 _UNCHECKED = "no Queue in the input: queue limits are not checked"
 # In place of the five letters that the apiserver appends to a generateName.
 _GENERATED = "xxxxx"
@@ -119,8 +125,8 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
     context = known.context(meta["namespace"], defaults)
     manifest = {**document.manifest, "metadata": meta}
 
-    if misnamed:
-        raise unreadable(document.source, manifest, kind.decoded, None, misnamed)
+    if faults := [*misnamed, *(one for one in unfilled(manifest, kind.decoded) if one.field not in _NAMES)]:
+        raise unreadable(document.source, manifest, kind.decoded, None, faults)
     try:
         decoded = convert(manifest, kind.decoded)
         verdict = judge(kind, decoded, context)
@@ -129,8 +135,13 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
             verdict = judge(kind, decoded, context)
     except InvalidObjectError as error:
         raise unreadable(document.source, manifest, kind.decoded, error) from error
-    dropped = defaults.validation.warned(_of_schemas(document, known))
-    verdict = as_of_input(replace(verdict, warnings=(*verdict.warnings, *dropped)), meta["namespace"], known)
+    of_input = _of_input(document, kind, known)
+    verdict = replace(
+        verdict,
+        refusals=(*verdict.refusals, *_others(defaults.validation.refused(of_input), verdict.refusals)),
+        warnings=(*verdict.warnings, *defaults.validation.warned(of_input)),
+    )
+    verdict = as_of_input(verdict, meta["namespace"], known)
     managed = verdict.intent is not None or not verdict.allowed
     note = ""
     if not managed:
@@ -209,13 +220,33 @@ def _metadata_of(document: Document) -> tuple[dict[str, Any], list[Finding]]:
         if not (isinstance(found, str) and is_object_name(found)):
             path = f"metadata.{field}"
             words = f'"{str(found)[:80]}" is not a valid name; use at most 253 lower-case letters, digits, - and .'
+            words = (variable_hint(found) if isinstance(found, str) else "") or words
+            words = words if found else "missing; an object needs a name"
             misnamed.append(Finding(Reason.INVALID, path, f"{path}: {words}"))
             meta[field] = instead
     return meta, misnamed
 
 
-def _of_schemas(document: Document, known: PlanContext) -> Iterable[Finding]:
-    return (*unserved(document, known), *known.schemas.dropped(document))
+def _of_input(document: Document, kind: Kind, known: PlanContext) -> list[Finding]:
+    """The findings that the webhook would not have: on the text, and on what the apiserver drops or refuses itself."""
+    manifest = document.manifest
+    found = [*twice_written(document), *unserved(document, known), *unusable_labels(manifest)]
+    if kind.group not in _OF_KUBERNETES:
+        found += fractions(manifest)
+    of_schema = list(known.schemas.findings(document))
+    of_shape = list(misplaced(manifest, spec_type(kind.decoded)))
+    if known.schemas.has(document.api_version, document.kind):
+        # A schema may allow any key somewhere; of metadata it says nothing.
+        fields = {one.field for one in of_schema}
+        of_shape = [one for one in of_shape if one.field in fields or one.field.partition(".")[0] != "spec"]
+    found += of_shape
+    return [*found, *_others(of_schema, found)]
+
+
+def _others(findings: Iterable[Finding], known: Iterable[Finding]) -> list[Finding]:
+    """Those of the findings that are about other fields than the known ones."""
+    fields = {one.field for one in known}
+    return [one for one in findings if one.field not in fields]
 
 
 def _not_managed(document: Document, why: str) -> PlanEntry:
@@ -232,7 +263,12 @@ def _queue_entries(document: Document, known: PlanContext, defaults: Defaults) -
     if source is None or not known.queues:
         return []
     queue = convert(document.manifest, source.decoded)
-    found = all_faults(queue, known.queues)
+    found = [
+        *all_faults(queue, known.queues),
+        *twice_written(document),
+        *fractions(document.manifest),
+        *misplaced(document.manifest, spec_type(source.decoded)),
+    ]
     refusals, warnings = defaults.validation.refused(found), defaults.validation.warned(found)
     if not (refusals or warnings):
         return []

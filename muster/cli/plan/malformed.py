@@ -1,19 +1,28 @@
-"""The fields of a wrong type in one object: a decoder names the first of them, and a user wants all."""
+"""The fields of one object that cannot be what they are: of a wrong type, missing, or a variable that is not filled in.
+
+A decoder names the first of them, and a user wants all.
+"""
 
 from __future__ import annotations
 
+import re
 import types
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
+from muster.cli.faults import variable_hint
 from muster.cli.parsing import InputError
 from muster.model.findings import Finding, Reason
-from muster.model.objects import InvalidObjectError
+from muster.model.objects import InvalidObjectError, fault_of
 
 # Faults that are named of one object; more of them have one cause.
 _MOST = 20
+_LONGEST = 80
+
+# A status is not the user's, and annotations may hold any text.
+_ANY_TEXT = ("annotations", "status")
 
 
 def unreadable(
@@ -27,39 +36,101 @@ def unreadable(
 
     `error` is None for an object with known faults alone.
     """
-    found = [*known, *_wrong_fields(manifest, type_, "")]
+    named = {one.field for one in known}
+    found = [*known, *(one for one in _wrong_fields(manifest, type_, "") if one.field not in named)]
     lines = [f"{source}: {one.message}" for one in found] or [f"{source}: {error}"]
     if len(lines) > _MOST:
         lines[_MOST:] = [f"{source}: {len(lines) - _MOST} more faults"]
     return InputError(*lines)
 
 
+def unfilled(value: Any, type_: Any, path: str = "") -> Iterator[Finding]:  # noqa: ANN401 - a manifest and its type
+    """The variables that are not filled in, in fields that are decoded: elsewhere, as in a command, they may be meant.
+
+    Fields of a wrong type are `unreadable`'s.
+    """
+    type_ = _without_none(type_)
+    if isinstance(value, str) and _takes_text(type_) and (hint := variable_hint(value)):
+        yield Finding(Reason.INVALID, path, f"{path}: {hint}")
+    for name, item, of in _below(value, type_):
+        if name not in _ANY_TEXT:
+            yield from unfilled(item, of, _joined(path, name))
+
+
+def _takes_text(type_: Any) -> bool:  # noqa: ANN401 - a type
+    return type_ is str or str in get_args(type_)
+
+
 def _wrong_fields(value: Any, type_: Any, path: str) -> Iterator[Finding]:  # noqa: ANN401 - a manifest and its type
     """Each part of a value that has another type than the one at its place; null counts as absent."""
     type_ = _without_none(type_)
-    origin, arguments = get_origin(type_), get_args(type_)
-    below: Iterable[tuple[str, Any, Any]]
-    if isinstance(type_, type) and issubclass(type_, msgspec.Struct) and isinstance(value, dict):
-        known = {one.encode_name: one.type for one in msgspec.structs.fields(type_)}
-        below = ((_joined(path, key), item, known.get(key, Any)) for key, item in value.items())
-    elif origin is dict and isinstance(value, dict):
-        below = ((_joined(path, key), item, arguments[1]) for key, item in value.items())
-    elif origin in (list, tuple) and isinstance(value, list):
-        there = [item for item in value if item is not None]
-        below = ((f"{path}[{index}]", item, arguments[0]) for index, item in enumerate(there))
-    else:
-        try:
-            msgspec.convert(value, type=type_)
-        except msgspec.ValidationError as error:
-            problem = str(error)
-            yield Finding(Reason.INVALID, path, f"{path}: {problem[:1].lower()}{problem[1:]}")
+    if _is_of(value, type_):
+        for name, item, of in _below(value, type_):
+            yield from _wrong_fields(item, of, _joined(path, name))
         return
-    for place, item, of in below:
-        if item is not None:
-            yield from _wrong_fields(item, of, place)
+    try:
+        msgspec.convert(value, type=type_)
+    except msgspec.ValidationError as error:
+        yield Finding(Reason.INVALID, path, f"{path}: {_words(value, type_, error)}")
+
+
+def _words(value: Any, type_: Any, error: msgspec.ValidationError) -> str:  # noqa: ANN401 - a manifest and its type
+    """What is wrong with a value of a wrong type, and how to write it."""
+    return type_words(value, {type_}) or fault_of(error)[1]
+
+
+def type_words(value: Any, expected: set[Any]) -> str:  # noqa: ANN401 - any value of a manifest
+    """What is wrong with a scalar that should have one of these types of Python; "" if there is no more to say."""
+    if isinstance(value, str):
+        if hint := variable_hint(value):
+            return hint
+        if bool in expected and value.lower() in ("true", "false"):
+            return f'"{value}" is a string; write {value.lower()} without quotes'
+        if expected & {int, float} and (number := _number_in(value)):
+            return f'"{value[:_LONGEST]}" is a string; write {number} without quotes'
+        return ""
+    if str in expected and isinstance(value, int | float):
+        if isinstance(value, bool):
+            return f"{str(value).lower()} is a boolean, and a string is expected; write it in quotes"
+        return f'{value} is a number, and a string is expected; write "{value}" in quotes'
+    return ""
+
+
+def fraction_words(value: float) -> str:
+    """What is wrong with a number with a fraction where a quantity belongs."""
+    return f'{value} is a number with a fraction, which the apiserver refuses here; write "{value}" in quotes'
+
+
+def _number_in(text: str) -> str:
+    return text.strip() if re.fullmatch(r"\s*-?\d{1,18}\s*", text) else ""
+
+
+def _is_of(value: Any, type_: Any) -> bool:  # noqa: ANN401
+    """True if a value has the form of a type, an object or a list, so that its parts can be looked at."""
+    if isinstance(value, dict):
+        return get_origin(type_) is dict or (isinstance(type_, type) and issubclass(type_, msgspec.Struct))
+    return isinstance(value, list) and get_origin(type_) in (list, tuple)
+
+
+def _below(value: Any, type_: Any) -> Iterable[tuple[str, Any, Any]]:  # noqa: ANN401
+    """The name, the value and the type of each part of an object or a list; nothing for null."""
+    parts: Iterable[tuple[str, Any, Any]] = ()
+    if not _is_of(value, type_):
+        return parts
+    if isinstance(value, list):
+        there = [item for item in value if item is not None]
+        return [(f"[{index}]", item, get_args(type_)[0]) for index, item in enumerate(there)]
+    if get_origin(type_) is dict:
+        parts = ((key, item, get_args(type_)[1]) for key, item in value.items())
+    else:
+        known: Mapping[str, Any] = {one.encode_name: one.type for one in msgspec.structs.fields(type_)}
+        parts = ((key, item, known.get(key, Any)) for key, item in value.items())
+    return [part for part in parts if part[1] is not None]
 
 
 def _joined(path: str, key: str) -> str:
+    if key.startswith("["):
+        return f"{path}{key}"
     return f"{path}[{key}]" if not key.isidentifier() else f"{path}.{key}" if path else key
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from muster.cli.parsing import InputError, parse
+from muster.cli.parsing import InputError, Parsed, parse
 
 Failed = Callable[[InputError], None]
 """The handling of an error: it is raised or collected."""
@@ -25,6 +25,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _LARGEST_FILE = 64 * 2**20
 # Of one file; more errors have one cause.
 _MOST_ERRORS = 20
+_FORMS: dict[type, str] = {list: "a list", str: "a string", bool: "true or false"}
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
@@ -37,6 +38,7 @@ class Document:
     :ivar file: the file, as it was named, or `standard input`; "" for an object of the cluster.
     :ivar line: the line in which its document begins, 0 if that is not known.
     :ivar within: the template that it is, and of what; "" for an object that the input has itself.
+    :ivar duplicates: the keys that occur twice in its YAML document, as in `Parsed`.
     """
 
     source: str
@@ -44,6 +46,7 @@ class Document:
     file: str = ""
     line: int = 0
     within: str = ""
+    duplicates: tuple[tuple[str, int], ...] = ()
 
     @property
     def api_version(self) -> str:
@@ -66,9 +69,8 @@ def read_manifests(names: Sequence[str], errors: list[str] | None = None) -> lis
     failed: Failed = _raise if errors is None else lambda error: errors.append(str(error))
     for name in names:
         for source, text in _texts(name, failed):
-            for where, value in _parsed(source, text, failed):
-                line = int(where.rpartition(", line ")[2])
-                documents += _objects(Document(where, value, source, line), failed)
+            for one in _parsed(source, text, failed):
+                documents += _objects(Document(one.source, one.value, source, one.line, "", one.duplicates), failed)
     return documents
 
 
@@ -99,7 +101,7 @@ def _raise(error: InputError) -> None:
     raise error
 
 
-def _parsed(source: str, text: str, failed: Failed) -> Iterator[tuple[str, Any]]:
+def _parsed(source: str, text: str, failed: Failed) -> Iterator[Parsed]:
     """The documents of a text; after an error the next one begins at the next line with `---`."""
     lines = None
     at = 0
@@ -172,18 +174,22 @@ def _is_manifest(path: Path) -> bool:
 def _decoded(source: str, data: bytes) -> str:
     if len(data) > _LARGEST_FILE:
         raise InputError(f"{source}: larger than {_LARGEST_FILE} bytes")
+    # Windows PowerShell writes UTF-16 with a mark, as kubectl reads it.
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     try:
         # Files of Windows that follow one another in one stream have a mark each.
-        return data.decode("utf-8-sig").replace("\n\ufeff", "\n")
+        return data.decode(encoding).replace("\n\ufeff", "\n")
     except UnicodeDecodeError as error:
-        raise InputError(f"{source}: not UTF-8 text at byte {error.start}") from error
+        line, byte = data.count(b"\n", 0, error.start) + 1, data[error.start]
+        words = f"byte 0x{byte:02X} is not UTF-8" if encoding != "utf-16" else "not UTF-16"
+        raise InputError(f"{source}, line {line}: {words}; save the file as UTF-8") from error
 
 
 def _objects(found: Document, failed: Failed) -> Iterator[Document]:
     """The object of a document, or the objects of a list."""
     manifest: Any = found.manifest
     if not isinstance(manifest, dict):
-        failed(InputError(f"{found.source}: expected an object, found {type(manifest).__name__}"))
+        failed(InputError(f"{found.source}: expected an object, found {_FORMS.get(type(manifest), 'a number')}"))
         return
     kind, items = manifest.get("kind"), manifest.get("items")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
@@ -191,7 +197,8 @@ def _objects(found: Document, failed: Failed) -> Iterator[Document]:
         common = {"apiVersion": manifest.get("apiVersion"), "kind": kind.removesuffix("List")}
         for number, item in enumerate(items):
             whole = {**common, **item} if isinstance(item, dict) else item
-            yield from _objects(replace(found, source=f"{found.source}, item {number + 1}", manifest=whole), failed)
+            item_of = replace(found, source=f"{found.source}, item {number + 1}", manifest=whole)
+            yield from _objects(item_of if not number else replace(item_of, duplicates=()), failed)
         return
     if not (kind and isinstance(kind, str) and (version := manifest.get("apiVersion")) and isinstance(version, str)):
         failed(InputError(f"{found.source}: no apiVersion and kind; is this a Kubernetes manifest?"))

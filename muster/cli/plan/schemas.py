@@ -1,4 +1,4 @@
-"""Fields that the apiserver would drop or refuse, because the schema of the kind does not have them.
+"""Fields that the apiserver would drop or refuse by the schema of the kind: unknown, missing, or of a wrong type.
 
 The schema comes from a CustomResourceDefinition in the input, or from the apiserver (`/openapi/v3/apis/GROUP/VERSION`,
 which every user may read). kubectl asks the apiserver to validate fields; GitOps controllers and other clients often do
@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from muster.cli.parsing import InputError
+from muster.cli.plan.malformed import fraction_words, type_words
 from muster.cli.plan.manifests import Document
 from muster.model.findings import Finding, Reason
 from muster.model.texts import did_you_mean
@@ -25,7 +26,15 @@ _REFERENCES = "#/components/schemas/"
 # The fields of every object, whether its schema has them or not.
 _OF_ALL = ("apiVersion", "kind", "metadata")
 _POLICY = ("spec", "runPolicy", "schedulingPolicy")
-_ANYTHING = "x-kubernetes-preserve-unknown-fields"
+_ANYTHING, _INT_OR_STRING = "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string"
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "array": (list,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+    "object": (dict,),
+    "string": (str,),
+}
 
 
 @dataclass(slots=True)
@@ -69,8 +78,8 @@ class Schemas:
         """True if the fields of a kind are known."""
         return (api_version, kind) in self._known
 
-    def dropped(self, document: Document) -> Iterator[Finding]:
-        """The fields of an object that its schema does not have.
+    def findings(self, document: Document) -> Iterator[Finding]:
+        """The fields of an object that its schema does not have, and those that it has with other values.
 
         Without a schema, only the unknown fields of `schedulingPolicy`, because muster knows all of its fields.
         """
@@ -83,9 +92,12 @@ class Schemas:
         where = f"{document.api_version} {document.kind}"
         try:
             unknown = list(_unknown(whole, schema, references, ""))
+            wrong = list(_wrong(whole, schema, references, ""))
         except (AttributeError, TypeError):
             # The schema is malformed: the apiserver has none such, and refuses the CRD of the input.
             return
+        for path, words in wrong:
+            yield Finding(Reason.INVALID, path, f"{path}: {words}")
         for path, name, in_background in unknown:
             words = f"{where} has no such field: kubectl apply refuses it, and other clients lose it"
             words += did_you_mean(name, in_background)
@@ -130,6 +142,81 @@ def _unknown(
             of_all = _OF_ALL if schema.get("x-kubernetes-embedded-resource") else ()
             if name not in of_all:
                 yield below, str(name), tuple(properties)
+
+
+def _wrong(value: JSON, schema: JSON, references: Mapping[str, JSON], path: str) -> Iterator[tuple[str, str]]:
+    """The path of each value that the schema does not allow, and the problem; null counts as absent."""
+    schema = _resolved(schema, references)
+    types = _types(schema, references)
+    if types and not _is_of(value, types):
+        yield path, _type_problem(value, types)
+        return
+    if problem := _value_problem(value, schema):
+        yield path, problem
+    for item, of, below in _parts(value, schema, path):
+        yield from _wrong(item, of, references, below)
+    if isinstance(value, dict):
+        properties = schema.get("properties") or {}
+        for name in schema.get("required") or ():
+            if value.get(name) is None and "default" not in properties.get(name, {}) and name not in _OF_ALL:
+                yield (f"{path}.{name}" if path else name), "required, and missing"
+
+
+def _parts(value: JSON, schema: JSON, path: str) -> Iterator[tuple[JSON, JSON, str]]:
+    """The parts of a list or an object that a schema describes, each with its schema and its path."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            if item is not None:
+                yield item, schema.get("items") or {}, f"{path}[{index}]"
+    if not isinstance(value, dict):
+        return
+    properties = schema.get("properties") or {}
+    others = schema.get("additionalProperties")
+    for name, item in value.items():
+        of = properties.get(name, others if isinstance(others, dict) else None)
+        if of is not None and item is not None:
+            yield item, of, f"{path}.{name}" if path else str(name)
+
+
+def _value_problem(value: JSON, schema: JSON) -> str:
+    """Why a value of the right type is not one of those that the schema allows; "" if it is."""
+    if (allowed := schema.get("enum")) and value not in allowed:
+        return f'"{str(value)[:80]}" is not allowed; use {" or ".join(map(str, allowed))}'
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        least, most = schema.get("minimum"), schema.get("maximum")
+        if least is not None and value < least:
+            return f"{value} is not allowed; use at least {least}"
+        if most is not None and value > most:
+            return f"{value} is not allowed; use at most {most}"
+    return ""
+
+
+def _types(schema: JSON, references: Mapping[str, JSON]) -> tuple[str, ...]:
+    """The types that a schema allows; () for any."""
+    if schema.get(_INT_OR_STRING):
+        return ("integer", "string")
+    if of := schema.get("type"):
+        return (of,)
+    choices = [_resolved(one, references) for one in schema.get("oneOf") or schema.get("anyOf") or ()]
+    found = tuple(one["type"] for one in choices if "type" in one)
+    return found if len(found) == len(choices) else ()
+
+
+def _is_of(value: JSON, types: tuple[str, ...]) -> bool:
+    allowed = {one for name in types for one in _TYPES.get(name, (object,))}
+    return object in allowed or type(value) in allowed
+
+
+def _type_problem(value: JSON, types: tuple[str, ...]) -> str:
+    if type(value) is float and set(types) == {"integer", "string"}:
+        return fraction_words(value)
+    expected = {one for name in types for one in _TYPES.get(name, ())}
+    found = next((name for name, of in _TYPES.items() if type(value) in of), "null")
+    return type_words(value, expected) or f"expected {_called(*types)}, found {_called(found)}"
+
+
+def _called(*types: str) -> str:
+    return " or ".join(f"an {name}" if name[0] in "aio" else f"a {name}" for name in types)
 
 
 def _resolved(schema: JSON, references: Mapping[str, JSON]) -> JSON:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from muster.cli.parsing import InputError
-from muster.model.objects import InvalidObjectError, Queue, convert
+from muster.model.objects import InvalidObjectError, Queue, convert, decode
 from muster.queueing.entries import GangKey
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
@@ -148,11 +148,11 @@ def read_record(path: str) -> Load:
     last = 0.0
     for number, text in enumerate(lines_of(path), 1):
         try:
-            line = msgspec.json.decode(text, type=_Line)
+            line = decode(text, _Line)
             if line.queue is not None and not isinstance(line.queue, str):
                 view = read_queue(convert(line.queue, Queue))
                 queues[view.name] = view
-        except (msgspec.MsgspecError, InvalidObjectError) as error:
+        except InvalidObjectError as error:
             raise InputError(f"{path}:{number}: {error}") from error
         last = max(last, line.at)
         if line.comes:

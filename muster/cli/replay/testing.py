@@ -19,7 +19,7 @@ from muster.cli.replay.engine import Policy, Replayed, replay
 from muster.cli.replay.load import Arrival, Load, is_generated, read_load
 from muster.cli.replay.results import percentile
 from muster.cli.ui import aligned, as_long_as_read, print_data
-from muster.model.objects import InvalidObjectError, decode
+from muster.model.objects import InvalidObjectError, decode, fault_of
 from muster.model.texts import printable
 from muster.model.times import duration_of, duration_text
 from muster.queueing.queue_tree import QueueTree
@@ -153,11 +153,10 @@ def _decoded(path: str) -> _File:
     if len(documents) != 1:
         raise InputError(f"{path}: has {len(documents)} documents; write one, with given, load and expect")
     try:
-        return msgspec.convert(documents[0][1], _File)
+        return msgspec.convert(documents[0].value, _File)
     except msgspec.ValidationError as error:
-        what, _, where = str(error).partition(" - at ")
-        field = where.strip("`").removeprefix("$").lstrip(".") or "the file"
-        raise InputError(f"{path}: {field}: {what}; docs/cli.md has all fields") from error
+        field, what = fault_of(error)
+        raise InputError(f"{path}: {field or 'the file'}: {what}; docs/cli.md has all fields") from error
 
 
 def _load(file: _File, path: str) -> Load:

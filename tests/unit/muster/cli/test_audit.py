@@ -396,6 +396,6 @@ def test_each_fault_of_an_object_of_the_cluster_has_its_line() -> None:
     audit.unread(caught.value)
     words = "ignoring it, as the webhook does"
     assert audit.unknown == [
-        f"Queue q of the cluster: spec.parent: expected `str`, got `int`; {words}",
-        f"Queue q of the cluster: spec.weight: expected `int`, got `str`; {words}",
+        f'Queue q of the cluster: spec.parent: 7 is a number, and a string is expected; write "7" in quotes; {words}',
+        f"Queue q of the cluster: spec.weight: expected an integer, found a string; {words}",
     ]

@@ -162,9 +162,13 @@ def test_a_namespace_speaks_for_its_workloads(command: Command) -> None:
         f"{RUNTIME}metadata: {{name: r}}\noverhead: {{podFixed: {{cpu: some}}}}",
         'overhead.podFixed.cpu: "some" is not a quantity such as 500m, 2 or 1.5Gi',
     ),
-    ("class", f"{CLASS}metadata: {{name: c}}\nvalue: high", "value: expected `int`, got `str`"),
-    ("Namespace", f"{NAMESPACE}metadata: [1]", "metadata: expected `object`, got `array`"),
-    ("LimitRange", f"{LIMITS}metadata: {{name: l}}\nspec: {{limits: 1}}", "spec.limits: expected `array`, got `int`"),
+    ("class", f"{CLASS}metadata: {{name: c}}\nvalue: high", "value: expected an integer, found a string"),
+    ("Namespace", f"{NAMESPACE}metadata: [1]", "metadata: expected an object, found a list"),
+    (
+        "LimitRange",
+        f"{LIMITS}metadata: {{name: l}}\nspec: {{limits: 1}}",
+        "spec.limits: expected a list, found an integer",
+    ),
     (
         "amount of a LimitRange",
         f"{LIMITS}metadata: {{name: l}}\nspec: {{limits: [{{type: Container, default: {{cpu: some}}}}]}}",

@@ -84,10 +84,10 @@ def test_all_fields_of_a_wrong_type_are_named_with_a_wrong_name(command: Command
     )
     words = [
         'metadata.name: "Demo" is not a valid name; use at most 253 lower-case letters, digits, - and .',
-        "metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
-        f"{HEAD}.cpu: expected `int | float | str`, got `array`",
-        f"{GROUPS}[0].replicas: expected `int`, got `str`",
-        f"{GROUPS}[1].template.spec.containers: expected `array`, got `object`",
+        'metadata.labels[volcano.sh/queue-name]: 7 is a number, and a string is expected; write "7" in quotes',
+        f"{HEAD}.cpu: expected a quantity, found a list",
+        f'{GROUPS}[0].replicas: "3" is a string; write 3 without quotes',
+        f"{GROUPS}[1].template.spec.containers: expected a list, found an object",
     ]
     said = command.plan(text, CLASSES, output="table")
     source = f"muster plan: {command.folder / '0.yaml'}, document 1, line 1: "
@@ -164,7 +164,7 @@ spec: {limits: [{type: Container, default: {cpu: a}, max: {cpu: b}}]}
     said = command.plan(queue, limits)
     files = [f"muster plan: {command.folder / name}, document 1, line 1: " for name in ("0.yaml", "1.yaml")]
     assert said.err.splitlines() == [
-        f"{files[0]}spec.parent: expected `str`, got `int`",
+        f'{files[0]}spec.parent: 7 is a number, and a string is expected; write "7" in quotes',
         f'{files[1]}spec.limits[0].default.cpu: "a" {NO_QUANTITY}',
     ]
 
@@ -248,7 +248,8 @@ def test_objects_before_the_broken_place_of_json_are_planned(command: Command, n
     said = command.run("plan", "-o", "json", "-f", path)
     assert [entry["workload"]["name"] for entry in said.entries] == ["a", "b"]
     line = 1 + 2 * between.count("\n")
-    words = "did not find expected node content" if between == "\n---\n" and "yaml" in name else "Expecting value"
+    missing = "a value, or the bracket that closes a list or an object, is missing"
+    words = missing if between == "\n---\n" and "yaml" in name else "Expecting value"
     assert said.err == f"muster plan: {path}, line {line}: {words}\n"
     assert said.code == 2
 

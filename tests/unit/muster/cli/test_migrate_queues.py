@@ -30,7 +30,10 @@ async def test_a_malformed_queue_is_named_and_the_others_are_copied(tmp_path: Pa
         apiserver.on("POST", reply({}))
         done = await _tried(apiserver, tmp_path)
     assert (done.returncode, done.stdout) == (1, "gangqueue b: would be made\nnothing was changed (dry run)\n")
-    assert done.stderr == "muster migrate-queues: skipping a malformed Queue: spec.weight: expected `int`, got `str`\n"
+    assert (
+        done.stderr
+        == "muster migrate-queues: skipping a malformed Queue: spec.weight: expected an integer, found a string\n"
+    )
 
 
 @cases(

@@ -43,7 +43,7 @@ def test_yaml_has_quotes_where_kubectl_would_read_something_else_than_text() -> 
     out = io.StringIO()
     said = {"y": ["08", "1e3", "n", "yes", "1", "4Gi", "500m", "a", "two\nlines", ".inf"]}
     assert print_data(said, "yaml", out)
-    assert [value for _, value in parse("said", out.getvalue())] == [said]
+    assert [one.value for one in parse("said", out.getvalue())] == [said]
     assert out.getvalue().startswith("'y':\n- '08'\n- '1e3'\n- 'n'\n- 'yes'\n- '1'\n- 4Gi\n- 500m\n- a\n")
 
 

@@ -92,8 +92,7 @@ def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
 
 @cases(
     "text, line",
-    ("no YAML", "a: [\n", ", line 2: did not find expected node content"),
-    ("a key twice", "a: 1\na: 2\n", ', document 1, line 2: duplicate key "a"'),
+    ("no YAML", "a: [\n", ", line 2: a value, or the bracket that closes a list or an object, is missing"),
     ("tabs", "a:\n\tb: 1\n", ", line 2: a tab cannot indent YAML; use spaces"),
     (
         "Helm source",
@@ -106,7 +105,10 @@ def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
     (
         "a field of the wrong type",
         ray().replace("queue-name: q", "queue-name: 7"),
-        ", document 1, line 1: metadata.labels[volcano.sh/queue-name]: expected `str`, got `int`",
+        (
+            ", document 1, line 1: metadata.labels[volcano.sh/queue-name]: 7 is a number, and a string is expected; "
+            'write "7" in quotes'
+        ),
     ),
     (
         "context that is wrong",
@@ -134,32 +136,20 @@ def test_input_that_cannot_be_read_is_one_line_that_names_the_place(command: Com
     assert (said.code, said.err) == (2, f"muster plan: {command.folder / '0.yaml'}{line}\n")
 
 
-@cases(
-    "text, words",
-    (
-        "too far in",
-        "a: 1\n b: 2\n",
-        "line 2: mapping values are not allowed in this context; check the indentation of lines 1 and 2",
-    ),
-    ("too far out", "a:\n  b: 1\n c: 2\n", "line 3: did not find expected key; check the indentation of lines 2 and 3"),
-    ("a quote that is not closed", 'a: "b\nc: 1\n', "line 3: found unexpected end of stream; look at line 1"),
-    ("a list that is not closed", "a: [1\nb: 2\n", "line 2: did not find expected ',' or ']'; look at line 1"),
-)
-def test_an_error_of_yaml_names_the_lines_to_look_at_before_the_summary(
-    command: Command, text: str, words: str
-) -> None:
-    said = command.plan(text, output="table")
-    assert said.err == f"muster plan: {command.folder / '0.yaml'}, {words}\n"
+def test_an_error_of_yaml_stands_before_the_summary(command: Command) -> None:
+    said = command.plan("a: 1\n b: 2\n", output="table")
+    words = "a key is indented more than its place allows; check the indentation of lines 1 and 2"
+    assert said.err == f"muster plan: {command.folder / '0.yaml'}, line 2: {words}\n"
 
 
 def test_errors_behind_an_error_keep_their_places(command: Command) -> None:
-    said = command.plan(f"{ray('a')}---\na: [\n---\n{ray('b')}---\na: 1\na: 2\n---\n{ray('c')}---\nkind: X\n")
+    said = command.plan(f"{ray('a')}---\na: [\n---\n{ray('b')}---\na: *b\n---\n{ray('c')}---\nkind: X\n")
     assert [entry["workload"]["name"] for entry in said.entries] == ["a", "b", "c"]
     path = f"muster plan: {command.folder / '0.yaml'}"
     assert said.err.splitlines() == [
-        f"{path}, line 7: did not find expected node content",
-        f'{path}, document 4, line 14: duplicate key "a"',
-        f"{path}, document 6, line 21: no apiVersion and kind; is this a Kubernetes manifest?",
+        f"{path}, line 7: a value, or the bracket that closes a list or an object, is missing",
+        f'{path}, document 4, line 13: unknown alias "b"',
+        f"{path}, document 6, line 20: no apiVersion and kind; is this a Kubernetes manifest?",
     ]
 
 
@@ -303,7 +293,7 @@ def test_who_stops_reading_gets_no_traceback() -> None:
 def test_queues_bound_gangs_whoever_places_them(command: Command) -> None:
     """Their limits are muster's to keep where the scheduler knows no queues."""
     manifest = ray().replace("labels: {", "labels: {ray.io/scheduler-name: scheduler-plugins-scheduler, ")
-    small, large = (command.plan(queue(cpu=cpu), manifest).entries[0]["verdict"] for cpu in ("0.1", "100"))
+    small, large = (command.plan(queue(cpu=cpu), manifest).entries[0]["verdict"] for cpu in ("100m", "100"))
     assert (small["allowed"], small["reason"], large["allowed"]) == (False, "ExceedsCapability", True)
 
 

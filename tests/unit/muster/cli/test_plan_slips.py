@@ -294,7 +294,7 @@ def test_a_namespace_that_the_installation_does_not_select_is_told(
     "text, words",
     ("a slip", "schedulers: [vulcano]", '"vulcano" is no gang scheduler that muster knows'),
     ("no value of the chart", "gate: open", "invalid enum value 'open'"),
-    ("another type", "schedulers: volcano", "expected `array`, got `str`"),
+    ("another type", "schedulers: volcano", "expected a list, found a string"),
     ("an admitter", "admitters: [me]", '"me" names an unknown admitter'),
     ("selector", "namespaceSelector: {matchExpressions: [{key: a, operator: Is}]}", "is neither key"),
     ("not YAML", "schedulers: [a", "values.yaml, line 2"),

@@ -333,7 +333,7 @@ def test_of_managed_fields_what_muster_applied_is_kept() -> None:
 
 def test_a_large_object_of_the_wrong_shape_says_where() -> None:
     raw = json.dumps({"metadata": {"name": 5}, "spec": {"text": "x" * 20_000}}).encode()
-    with pytest.raises(InvalidObjectError, match=r"^metadata\.name: expected `str`, got `int`$"):
+    with pytest.raises(InvalidObjectError, match=r"^metadata\.name: expected a string, found an integer$"):
         Projection(Pod).decode(raw)
 
 
