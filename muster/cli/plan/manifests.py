@@ -69,9 +69,13 @@ def read_manifests(names: Sequence[str], errors: list[str] | None = None) -> lis
     failed: Failed = _raise if errors is None else lambda error: errors.append(str(error))
     for name in names:
         for source, text in _texts(name, failed):
-            for one in _parsed(source, text, failed):
-                documents += _objects(Document(one.source, one.value, source, one.line, "", one.duplicates), failed)
+            for parsed in _parsed(source, text, failed):
+                documents += _objects(_document(source, parsed), failed)
     return documents
+
+
+def _document(file: str, parsed: Parsed) -> Document:
+    return Document(parsed.source, parsed.value, file, parsed.line, duplicates=parsed.duplicates)
 
 
 def read_text(source: str, text: str, errors: list[str]) -> list[Document]:
@@ -80,8 +84,7 @@ def read_text(source: str, text: str, errors: list[str]) -> list[Document]:
     def failed(error: InputError) -> None:
         errors.append(str(error))
 
-    found = (Document(where, value, source) for where, value in _parsed(source, text, failed))
-    return [one for document in found for one in _objects(document, failed)]
+    return [one for parsed in _parsed(source, text, failed) for one in _objects(_document(source, parsed), failed)]
 
 
 def read_object(source: str, value: dict[str, Any], errors: list[str]) -> list[Document]:
