@@ -25,6 +25,9 @@ class ManifestError(MusterError, ValueError):
         super().__init__("\n".join(errors))
         self.errors = tuple(errors)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.errors,)
+
 
 class RefusedError(MusterError):
     """Workloads that the webhook would refuse.
@@ -37,6 +40,9 @@ class RefusedError(MusterError):
     def __init__(self, message: str, findings: Sequence[Finding]) -> None:
         super().__init__(message)
         self.findings = tuple(findings)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.findings)
 
 
 class ClusterError(MusterError):
@@ -59,6 +65,9 @@ class WaitTimeoutError(MusterError, TimeoutError):
         super().__init__(message)
         self.gang = gang
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.gang)
+
 
 class WaitFailedError(MusterError):
     """The gang cannot come so far: muster does not manage it, or it has ended before.
@@ -71,3 +80,6 @@ class WaitFailedError(MusterError):
     def __init__(self, message: str, gang: Gang) -> None:
         super().__init__(message)
         self.gang = gang
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.gang)

@@ -26,7 +26,7 @@ from muster.api.errors import (
 from muster.api.values import Finding, Gang, Queues, Verdicts, gang_of_entry, queue_of_entry, verdict_of
 from muster.cli.connecting import NO_ANSWER, opened
 from muster.cli.explain.command import explain_each
-from muster.cli.names import UnknownSubjectError, parse_names
+from muster.cli.names import UnknownSubjectError, is_queue, parse_names
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
 from muster.cli.plan.entries import plan as plan_documents
@@ -182,6 +182,8 @@ async def wait_async(
 ) -> Gang:
     """Return what `wait` returns."""
     reached = _condition(until)
+    if interval <= 0:
+        raise ValueError(f"interval: {interval:g} is not a number of seconds above 0")
     arguments = _arguments(namespace, context, kubeconfig)
     begun = answered = time.monotonic()
     reported: tuple[str, str] | None = None
@@ -229,7 +231,10 @@ async def queues_async(*, context: str | None = None, kubeconfig: str | None = N
 async def _explained(name: str, arguments: argparse.Namespace) -> Gang:
     unknown: list[Exception] = []
     with _answering():
-        entries = await explain_each(arguments, parse_names([name]), unknown)
+        (named,) = parse_names([name])
+        if is_queue(named.kind):
+            raise UnknownSubjectError(f'explain is for workloads; for queue "{named.name}": muster.queues()')
+        entries = await explain_each(arguments, [named], unknown)
         if unknown:
             raise unknown[0]
     return gang_of_entry(entries[0])
@@ -249,15 +254,15 @@ def _answering() -> Iterator[None]:
 
 
 def _condition(until: Until) -> Callable[[Gang], bool]:
-    match until:
+    if callable(until):
+        return until
+    match str(until).lower():
         case "admitted":
             return lambda gang: gang.admitted
         case "running":
             return lambda gang: gang.running
         case "finished":
             return lambda gang: gang.finished
-        case _ if callable(until):
-            return until
     raise ValueError(f'until: "{until}" is none of admitted, running, finished, and no function')
 
 
@@ -293,21 +298,32 @@ def _arguments(
 
 def _documents(manifests: object, errors: list[str]) -> Iterator[Document]:
     match manifests:
-        case str() if "\n" in manifests or manifests.lstrip().startswith("{"):
+        case bytes():
+            yield from _documents(manifests.decode(errors="replace") + "\n", errors)
+        case str() if "\n" in manifests or ": " in manifests or manifests.lstrip().startswith("{"):
             yield from read_text("text", manifests, errors)
+        case "":
+            errors.append("text: it is empty; give a path, or the text of a manifest")
         case str() | PathLike():
             yield from read_manifests([fspath(manifests)], errors)
-        case Mapping():
-            yield from read_object("object", dict(manifests), errors)
-        case _ if hasattr(manifests, "attribute_map") or hasattr(manifests, "to_dict"):
-            yield from read_object(type(manifests).__name__, _plain(manifests), errors)
+        case _ if (
+            isinstance(manifests, Mapping) or hasattr(manifests, "attribute_map") or hasattr(manifests, "to_dict")
+        ):
+            named = "object" if isinstance(manifests, Mapping) else type(manifests).__name__
+            try:
+                yield from read_object(named, _plain(manifests), errors)
+            except RecursionError:
+                errors.append(f"{named}: it contains itself")
         case Iterable():
             for one in manifests:
                 yield from _documents(one, errors)
         case _:
-            errors.append(
-                f"{type(manifests).__name__} is no manifest: give a path, text, a dictionary or a list of these"
-            )
+            named = type(manifests).__name__
+            errors.append(f"{named} is no manifest: give a path, text, a dictionary or a list of these")
+
+
+def _is_model(value: object) -> bool:
+    return hasattr(value, "attribute_map") or hasattr(value, "to_dict")
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any model of a client
@@ -332,16 +348,28 @@ def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return asyncio.run(work())
     results: list[T] = []
     errors: list[BaseException] = []
+    begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[object] | None]] = []
+
+    async def begin() -> T:
+        begun.append((asyncio.get_running_loop(), asyncio.current_task()))
+        return await work()
 
     def run() -> None:
         try:
-            results.append(asyncio.run(work()))
+            results.append(asyncio.run(begin()))
         except BaseException as error:  # noqa: BLE001 - raised in the caller's thread
             errors.append(error)
 
     thread = threading.Thread(target=run, name="muster", daemon=True)
     thread.start()
-    thread.join()
+    try:
+        thread.join()
+    except BaseException:
+        # The kernel of the notebook was interrupted: nothing of a wait goes on.
+        for loop, task in begun:
+            if task is not None:
+                loop.call_soon_threadsafe(task.cancel)
+        raise
     if errors:
         raise errors[0]
     return results[0]

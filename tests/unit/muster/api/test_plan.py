@@ -1,6 +1,7 @@
 """`muster.plan` in Python: what it takes, what it answers, and what its errors name."""
 
 import asyncio
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,6 +26,8 @@ metadata: {name: q}
 spec: {capability: {cpu: 2}}
 """
 OBJECT: dict[str, Any] = yaml.safe_load(TEXT)
+ITSELF: dict[str, Any] = dict(OBJECT)
+ITSELF["spec"] = ITSELF
 
 
 class Model:
@@ -53,6 +56,8 @@ class Pydantic:
     "given",
     [
         pytest.param(lambda _: TEXT, id="text"),
+        pytest.param(lambda _: TEXT.encode(), id="bytes"),
+        pytest.param(lambda _: TEXT.replace("\n", ", ").join("{}"), id="a line of text"),
         pytest.param(lambda file: file, id="a path"),
         pytest.param(str, id="a path as text"),
         pytest.param(lambda _: OBJECT, id="a dictionary"),
@@ -97,6 +102,9 @@ def test_a_refusal_names_the_field_and_can_be_raised() -> None:
         pytest.param(OBJECT | {"spec": {"headGroupSpec": 3}}, "spec.headGroupSpec", id="a wrong type"),
         pytest.param([], "no manifests given", id="nothing"),
         pytest.param(3, "int is no manifest", id="a number"),
+        pytest.param("", "text: it is empty", id="an empty text"),
+        pytest.param("kind: x", "text, document 1, line 1: no apiVersion and kind", id="a line of YAML"),
+        pytest.param(ITSELF, "object: it contains itself", id="an object in itself"),
         pytest.param([TEXT, "a: [\n"], "text", id="text that is no YAML"),
     ],
 )
@@ -105,6 +113,12 @@ def test_what_cannot_be_read_is_named(manifests: object, words: str) -> None:
         muster.plan(manifests)
     assert words in str(raised.value)
     assert isinstance(raised.value, ValueError)
+
+
+def test_what_is_given_stays_as_it_is() -> None:
+    given = {**OBJECT, "metadata": {"name": "demo"}}
+    (verdict,) = muster.plan(given, namespace="team")
+    assert (verdict.namespace, given["metadata"]) == ("team", {"name": "demo"})
 
 
 def test_all_that_cannot_be_read_is_named_at_once() -> None:
@@ -145,6 +159,41 @@ def test_two_event_loops_get_their_own_answers() -> None:
         return await asyncio.gather(*(muster.plan_async(TEXT) for _ in range(3)))
 
     assert [len(found) for found in asyncio.run(several())] == [1, 1, 1]
+
+
+def test_an_interrupted_notebook_leaves_nothing_behind() -> None:
+    """The kernel raises KeyboardInterrupt in the cell; the work in its thread is cancelled."""
+    code = """
+import asyncio, os, signal, threading
+from muster.api.functions import _run
+
+cancelled = threading.Event()
+
+async def work():
+    os.kill(os.getpid(), signal.SIGINT)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        cancelled.set()
+
+async def cell():
+    try:
+        _run(work)
+    except KeyboardInterrupt:
+        print("interrupted", cancelled.wait(60))
+
+asyncio.new_event_loop().run_until_complete(cell())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("interrupted True\n", "")
+
+
+def test_errors_survive_another_process() -> None:
+    """As Airflow and joblib send them."""
+    (verdict,) = muster.plan([TEXT, QUEUE])
+    for error in (muster.RefusedError("no", verdict.refusals), muster.ManifestError(["no"])):
+        again = pickle.loads(pickle.dumps(error))  # noqa: S301 - its own
+        assert (str(again), vars(again)) == (str(error), vars(error))
 
 
 def test_the_processes_do_not_pay_for_it() -> None:
