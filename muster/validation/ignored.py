@@ -57,6 +57,12 @@ _LONGEST = 2 * max(map(len, (*_LABELS, *_ANNOTATIONS)))
 _OTHERS = frozenset({ADMITTED, ADMITTED_AT, ADMITTED_FOR, GANG, GANG_SIZE, GATE_MODE, NUDGE})
 _OWN = "muster.dev/"
 _HOLD_PATH = f"metadata.annotations[{HOLD}]"
+# Keys that name a queue for another scheduler.
+QUEUES_OF_OTHERS = {
+    "kai.scheduler/queue": "muster reads no queue of KAI",
+    "runai/queue": "muster reads no queue of KAI",
+    "yunikorn.apache.org/queue": "muster reads no queue of YuniKorn",
+}
 # Keys of one object; a gang's maker writes a dozen, and to compare one takes as long as to read a pod.
 _MOST_KEYS = 64
 
@@ -64,7 +70,7 @@ _MOST_KEYS = 64
 def misspelled(kind: Kind, decoded: Decoded) -> Iterator[Finding]:
     """Yield the findings in a workload's metadata; next to the right key a wrong one is taken for another tool's."""
     meta, passed_on = decoded.metadata, kind.intent_metadata(decoded)
-    yield from _of(meta, "metadata")
+    yield from misspelled_keys(meta)
     makes_members = not kind.owns_pod_group and kind.plural != "pods"
     if makes_members and GANG in meta.labels and kind.policy(decoded) == SchedulingPolicy():
         path = f"metadata.labels[{GANG}]"
@@ -73,10 +79,11 @@ def misspelled(kind: Kind, decoded: Decoded) -> Iterator[Finding]:
     elif makes_members:
         yield from _not_passed_on(meta, passed_on)
     if passed_on is not meta:
-        yield from _of(passed_on, "spec.template.metadata")
+        yield from misspelled_keys(passed_on, "spec.template.metadata")
 
 
-def _of(meta: ObjectMeta, where: str) -> Iterator[Finding]:
+def misspelled_keys(meta: ObjectMeta, where: str = "metadata") -> Iterator[Finding]:
+    """Yield the findings in the labels and annotations at one place of a workload."""
     present = {*meta.labels, *meta.annotations}
     yield from _keys(f"{where}.labels", meta.labels, _LABELS, _ANNOTATIONS, present)
     yield from _keys(f"{where}.annotations", meta.annotations, _ANNOTATIONS, _LABELS, present)
@@ -112,6 +119,15 @@ def _keys(
             yield Finding(Reason.MISSPELLED, path, f"{path}: unknown {own[:-1]}; did you mean {meant}{place}?")
         elif key.startswith(_OWN) and not meant:
             yield Finding(Reason.MISSPELLED, path, f"{path}: unknown {own[:-1]} of a workload; remove it")
+
+
+def queues_of_others(metadata: ObjectMeta) -> Iterator[Finding]:
+    """Yield the findings for labels and annotations of a gang that name a queue of a scheduler that muster replaces."""
+    for field, keys in (("labels", metadata.labels), ("annotations", metadata.annotations)):
+        for key in sorted(QUEUES_OF_OTHERS.keys() & keys.keys()):
+            path = f"metadata.{field}[{key}]"
+            rest = f"{QUEUES_OF_OTHERS[key]}; the label {QUEUE_LABEL} names the queue"
+            yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}")
 
 
 def idle_hold(kind: Kind, metadata: ObjectMeta, admitter: Admitter, gate: GateMode) -> Iterator[Finding]:

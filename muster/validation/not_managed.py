@@ -17,7 +17,7 @@ from muster.model.names import (
 )
 from muster.model.objects import ObjectMeta
 from muster.model.pods import TemplateMeta
-from muster.validation.ignored import misspelled
+from muster.validation.ignored import QUEUES_OF_OTHERS, misspelled
 from muster.workloads import Decoded, Kind, Workload
 
 _QUEUE = f"label {QUEUE_LABEL}"
@@ -28,8 +28,7 @@ _YUNIKORN = "muster reads no key of YuniKorn"
 _BOUND = "its pods are bound to a PodGroup of another program, and muster leaves them to it"
 _OTHERS: dict[str, str] = {
     KUEUE_QUEUE: _OF_KUEUE,
-    **dict.fromkeys(("kai.scheduler/queue", "runai/queue"), "muster reads no queue of KAI"),
-    "yunikorn.apache.org/queue": _YUNIKORN,
+    **QUEUES_OF_OTHERS,
     "yunikorn.apache.org/app-id": _YUNIKORN,
     "yunikorn.apache.org/task-groups": _YUNIKORN,
     GROUP_NAME: _BOUND,

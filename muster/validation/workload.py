@@ -27,7 +27,7 @@ from muster.model.texts import nearest
 from muster.queueing.queue_tree import Place
 from muster.queueing.verdicts import no_such_queue
 from muster.validation.context import Context
-from muster.validation.ignored import idle_hold, ignored_managed, misspelled, unknown_admitter
+from muster.validation.ignored import idle_hold, ignored_managed, misspelled, queues_of_others, unknown_admitter
 from muster.validation.quotas import (
     elastic_quota_findings,
     kueue_findings,
@@ -135,6 +135,7 @@ def _of_metadata(kind: Kind, decoded: Decoded, context: Context) -> Iterator[Fin
     yield from ignored_managed(kind, decoded, context.scope.namespace)
     yield from unknown_admitter(context)
     yield from misspelled(kind, decoded)
+    yield from queues_of_others(decoded.metadata)
 
 
 def _of_names(kind: Kind, decoded: Decoded, context: Context, scope: IntentScope) -> Iterator[Finding]:

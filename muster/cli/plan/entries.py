@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +33,7 @@ from muster.model.texts import printable
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.amounts import as_text
 from muster.validation.context import Context
+from muster.validation.ignored import misspelled_keys
 from muster.validation.not_managed import why_not_managed
 from muster.validation.queue import all_faults
 from muster.validation.workload import judge
@@ -134,7 +136,7 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
             context = replace(context, queue=None)
             verdict = judge(kind, decoded, context)
     except InvalidObjectError as error:
-        raise unreadable(document.source, manifest, kind.decoded, error) from error
+        raise unreadable(document.source, manifest, kind.decoded, error, _slips(meta)) from error
     of_input = _of_input(document, kind, known)
     verdict = replace(
         verdict,
@@ -168,6 +170,13 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
             roles=_roles(verdict.workload, verdict.gang, verdict.intent, context),
         )
     return entry
+
+
+def _slips(metadata: dict[str, Any]) -> list[Finding]:
+    """The misspelled labels and annotations of a workload that cannot be read as a whole."""
+    with suppress(InvalidObjectError):
+        return [*misspelled_keys(convert(metadata, ObjectMeta))]
+    return []
 
 
 def _note_closed_queue(entry: PlanEntry, context: Context, known: PlanContext) -> None:

@@ -37,8 +37,9 @@ def unreadable(
     `error` is None for an object with known faults alone.
     """
     named = {one.field for one in known}
-    found = [*known, *(one for one in _wrong_fields(manifest, type_, "") if one.field not in named)]
-    lines = [f"{source}: {one.message}" for one in found] or [f"{source}: {error}"]
+    wrong = [one.message for one in _wrong_fields(manifest, type_, "") if one.field not in named]
+    found = [*(one.message for one in known), *(wrong or ([str(error)] if error else []))]
+    lines = [f"{source}: {message}" for message in found]
     if len(lines) > _MOST:
         lines[_MOST:] = [f"{source}: {len(lines) - _MOST} more faults"]
     return InputError(*lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
@@ -42,6 +44,8 @@ _WRAPPERS = {
 _MAKERS = {"Deployment", "ReplicaSet", "DaemonSet", "ReplicationController"}
 _TEMPLATES = {"containers", "podTemplate", "template"}
 _DEEPEST = 30
+# What Katib fills in for each trial.
+_OF_KATIB = re.compile(r"\$\{trialParameters\.[^}\"]*\}")
 _MOST_KINDS = 10
 
 
@@ -63,7 +67,8 @@ def _templates_in(document: Document) -> Iterator[Document]:
             template = _mapping(spec.get("jobTemplate"))
             found = [("spec.jobTemplate", {**template, "apiVersion": "batch/v1", "kind": "Job"})]
         case "Experiment":
-            found = [("spec.trialTemplate.trialSpec", _mapping(spec.get("trialTemplate")).get("trialSpec"))]
+            trial = json.dumps(_mapping(spec.get("trialTemplate")).get("trialSpec"))
+            found = [("spec.trialTemplate.trialSpec", json.loads(_OF_KATIB.sub("1", trial)))]
         case _:
             found = [
                 (f"spec.components[{number}].template", _mapping(one).get("template"))

@@ -117,6 +117,13 @@ def test_a_misspelled_role_is_told_of_next_to_an_amount_that_is_none(command: Co
     assert "did you mean Worker?" in entry["verdict"]["warnings"][0]["message"]
 
 
+def test_a_misspelled_label_is_told_of_next_to_a_field_of_another_type(command: Command) -> None:
+    text = broken(CLUSTER, metadata__labels={"volcano.sh/queuename": "q"}, spec__workerGroupSpecs__0__replicas="3")
+    first, second = command.plan(text).err.splitlines()
+    assert "metadata.labels[volcano.sh/queuename]: unknown label; did you mean volcano.sh/queue-name?" in first
+    assert f"{GROUPS}[0].replicas" in second
+
+
 def test_a_queue_and_a_class_are_judged_next_to_a_runtime_that_is_not_known(command: Command) -> None:
     """The runtime, the queue and the class, each with the name that may be meant."""
     group = "trainer.kubeflow.org/v1alpha1"

@@ -23,7 +23,7 @@ def job(of_pods: JSON) -> JSON:
     return {"parallelism": 2, "completions": 2, "template": {**template(), "metadata": of_pods}}
 
 
-WITHOUT_NAME = {**ray_cluster(), "metadata": {"labels": QUEUE}}
+WITHOUT_NAME = {**ray_cluster(), "metadata": {"labels": {"volcano.sh/queue-name": "${trialParameters.queue}"}}}
 PLAIN = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
 
 

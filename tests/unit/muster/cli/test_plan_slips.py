@@ -82,7 +82,7 @@ def test_a_kind_that_is_nearly_one_is_told_with_the_right_one(
             {"kai.scheduler/queue": "q"},
             "metadata.labels[kai.scheduler/queue]: muster reads no queue of KAI; to run it as a gang",
         ),
-        ({"yunikorn.apache.org/queue": "q"}, "metadata.labels[yunikorn.apache.org/queue]: muster reads no key of"),
+        ({"yunikorn.apache.org/queue": "q"}, "metadata.labels[yunikorn.apache.org/queue]: muster reads no queue of"),
         (
             {"kueue.x-k8s.io/podset-required-topology": "rack"},
             "metadata.labels[kueue.x-k8s.io/podset-required-topology]: it places pods near each other",

@@ -163,3 +163,11 @@ def test_of_a_job_of_plain_pods_the_template_is_looked_at(labels: Labels, annota
         "spec": {"template": {"metadata": meta, **template()}},
     }
     assert [one.message for one in judged(job).warnings] == [f"spec.template.metadata.{line}"]
+
+
+def test_a_queue_of_another_scheduler_is_told_of_on_a_gang() -> None:
+    labels = {QUEUE_LABEL: "q", "kai.scheduler/queue": "theirs", "yunikorn.apache.org/queue": "root.theirs"}
+    manifest = ray_cluster(labels=labels)
+    found = [one for one in judged(manifest).warnings if one.reason is Reason.VALUE_IGNORED]
+    assert {one.field for one in found} == {f"metadata.labels[{key}]" for key in [*labels][1:]}
+    assert all("the label volcano.sh/queue-name names the queue" in one.message for one in found)
