@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.select import Select
 
 from muster.cli.page.samples import SLOT, SLOTS, Sample, Samples
 from muster.cluster.cluster import Cluster
@@ -176,7 +177,7 @@ async def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is(br
         passed = [browser.tab() for _ in range(_reachable(browser))]
         assert [one for one in passed if not one["seen"] or one["outline"] == "none" or one["width"] < 2] == []
         in_order = browser.run(
-            "return [...document.querySelectorAll('a[href], button:not([hidden]), input')]"
+            "return [...document.querySelectorAll('a[href], button:not([hidden]), select')]"
             ".map((one) => one.textContent.trim().replace(/\\s+/g, ' '))"
         )
         assert [one["text"] for one in passed] == in_order
@@ -186,7 +187,7 @@ async def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is(br
             browser.tab()
         browser.press(Keys.ENTER)
         browser.wait(lambda: "Timeline" in browser.text())
-        assert "Gang team/ray-bert-large-pg" in browser.text("h1")
+        assert "RayCluster team/bert-large" in browser.text("h1")
 
     async with served(scene()) as page:
         answered(page)
@@ -194,7 +195,7 @@ async def test_the_keyboard_reaches_everything_in_order_and_shows_where_it_is(br
 
 
 def _reachable(browser: Window) -> int:
-    return int(browser.run("return document.querySelectorAll('a[href], button:not([hidden]), input').length"))
+    return int(browser.run("return document.querySelectorAll('a[href], button:not([hidden]), select').length"))
 
 
 async def test_a_change_appears_in_place_and_takes_no_focus(browser: Window) -> None:
@@ -213,12 +214,12 @@ async def test_a_change_appears_in_place_and_takes_no_focus(browser: Window) -> 
         await to_thread(browser.wait, lambda: "QueueClosed" in browser.text())
         assert await to_thread(browser.run, "return window.kept === document.activeElement && kept.isConnected")
         await _comes(page, "aaa")
-        await to_thread(browser.wait, lambda: "ray-aaa-pg" in browser.text())
+        await to_thread(browser.wait, lambda: "raycluster/aaa" in browser.text())
         assert (await to_thread(browser.focused))["href"] == WAITS
         assert await to_thread(browser.run, "return window.heading.isConnected")
         assert await to_thread(browser.text, "#live") == "Live: changes appear by themselves."
         await _goes(page, "bert-large")
-        await to_thread(browser.wait, lambda: "ray-bert-large-pg" not in browser.text())
+        await to_thread(browser.wait, lambda: "raycluster/bert-large" not in browser.text())
         assert (await to_thread(browser.focused))["id"] == "main"
         assert _unexpected(browser) == []
 
@@ -279,7 +280,7 @@ async def test_a_lost_connection_is_told_and_the_page_stays_and_a_pause_is_one(b
         await to_thread(browser.run, "document.getElementById('pause').click()")
         await to_thread(browser.wait, lambda: "QueueClosed" in browser.text())
     await to_thread(browser.wait, lambda: browser.text("#live") == "Connection lost; trying again.")
-    assert "ray-bert-large-pg" in await to_thread(browser.text)
+    assert "raycluster/bert-large" in await to_thread(browser.text)
 
 
 async def test_what_comes_after_a_pause_changes_nothing(browser: Window) -> None:
@@ -314,7 +315,8 @@ async def test_without_scripts_it_is_complete(browser: Window) -> None:
         browser.look(1280, scripts=False)
         browser.open(url)
         assert not browser.driver.find_element("id", "pause").is_displayed()
-        browser.driver.find_element("name", "queue").send_keys("vision" + Keys.ENTER)
+        Select(browser.driver.find_element("name", "queue")).select_by_visible_text("vision")
+        browser.driver.find_element("css selector", "form button").click()
         browser.wait(lambda: "queue=vision" in browser.driver.current_url)
         assert ("ray-run-resnet-pg" in browser.driver.page_source, WAITS in browser.driver.page_source) == (True, False)
         browser.driver.find_element("link text", "Show all").click()

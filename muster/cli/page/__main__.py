@@ -11,10 +11,12 @@ import logging
 import re
 import socket
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import muster
+from muster.cli.connecting import find_settings
 from muster.cli.options import selector
 from muster.cli.page.command import serving
 from muster.cli.page.guard import Door
@@ -89,7 +91,8 @@ async def _run(arguments: argparse.Namespace, door: Door, turns: Turns) -> None:
     ):
         try:
             account = await viewer(client)
-            async with page_state(client, _settings(arguments), client.namespace, account) as state:
+            settings = replace(_settings(arguments), lease=(await find_settings(client)).lease)
+            async with page_state(client, settings, client.namespace, account) as state:
                 with listening(arguments.bind_address, arguments.port) as one:
                     async with serving(state, door, [one]):
                         checks["board"] = ""

@@ -31,7 +31,9 @@ def run(arguments: argparse.Namespace) -> int:
         if print_data(data, arguments.output, sys.stdout):
             return 0
         print("\n".join([*tree_lines(entries, sys.stdout), *(["", str(starts)] if starts is not None else [])]))
-    for remark in (*remarks(entries), *visible.missing):
+    source = visible.defaults.queue_source
+    none = [] if entries else [f"there is no {source.kind} ({source.group}) in this cluster, or none that you may read"]
+    for remark in (*none, *remarks(entries), *visible.missing):
         print(f"muster queues: {printable(remark)}", file=sys.stderr)
     return 0
 

@@ -161,3 +161,13 @@ async def test_commands_say_that_no_controller_is_alive(command: Command, name: 
         done = await asyncio.to_thread(command.run, *words, f"--kubeconfig={config}")
     assert done.code == 0
     assert f"muster {name}: no controller of muster has renewed its lease for 8 minutes" in done.err
+
+
+async def test_a_cluster_without_queues_is_not_an_empty_table_alone(command: Command) -> None:
+    async with FaultyApiserver.serving() as server:
+        server.on("GET", failure(404, "NotFound"))
+        server.on("LIST", failure(404, "NotFound"))
+        config = command.file(kubeconfig(0).replace("https://127.0.0.1:0", server.url), "config")
+        done = await asyncio.to_thread(command.run, "queues", f"--kubeconfig={config}")
+    assert done.code == 0
+    assert "muster queues: there is no Queue (scheduling.volcano.sh) in this cluster, or none that you may" in done.err
