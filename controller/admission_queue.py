@@ -83,7 +83,7 @@ class Sweeps:
 
 
 class LostGangs:
-    """The gangs, by the name of the queue for which they wait."""
+    """The gangs whose queue is not there for them, by the name of that queue."""
 
     def __init__(self, queue: WorkQueue[GangKey], sweeps: Sweeps) -> None:
         self._queue = queue
@@ -112,7 +112,7 @@ class LostGangs:
             self._queue_of[key] = queue
             self._of.setdefault(queue, {})[key] = None
 
-    def found(self, queue: str, enter: Callable[[GangKey], object]) -> None:
+    def queue_found(self, queue: str, enter: Callable[[GangKey], object]) -> None:
         """The queue is there for one of its gangs: have all of them enter the ledger before it decides there."""
         if queue in self._of and queue not in self._entering:
             self._entering[queue] = set()
@@ -295,7 +295,7 @@ class AdmissionQueue:
         return plan
 
     def decide(self, snapshot: GangSnapshot, plan: GangPlan, now: float) -> Decision | None:
-        """The ledger's decision on a waiting gang; None where it has none."""
+        """The decision on a waiting gang: by its queue, its admitter, the ledger or its own hold; None for none."""
         if plan.lost and snapshot.intent is not None:
             return queue_not_found(snapshot.intent.queue, snapshot.key.namespace)
         if snapshot.kueue is not None and not snapshot.kueue.admitted:

@@ -16,7 +16,7 @@ from controller.assembling import Assembling, delete_unplaced, requeued_at
 from controller.delays import Pace
 from controller.pod_groups import SetAside
 from controller.reports import annotations_match
-from controller.term import Takeover, Term, Work, found, observe_gang, plan_and_enter
+from controller.term import Takeover, Term, Work, enter_lost_gangs, observe_gang, plan_and_enter
 from controller.touches import Touches
 from muster.cluster.gang_pods import look_again_in
 from muster.cluster.triggers import GangTriggers
@@ -111,7 +111,7 @@ class Reconciler:
     def _may_be_found(self, queues: Iterable[str]) -> None:
         """Enter the gangs that waited for these queues before a new gang there is decided for."""
         for queue in () if self.term.taking_over else queues:
-            found(self.term, queue)
+            enter_lost_gangs(self.term, queue)
 
     def _namespace_limited(self, namespace: str) -> None:
         """Take another limit of a namespace into the ledger, and reconcile every gang that it may concern."""

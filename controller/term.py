@@ -47,7 +47,7 @@ class Work:
     plan: GangPlan
     """The plan for it."""
     expects: Expectations
-    """The writes of its leader that the watches may not show yet."""
+    """What this leader knows of it and the watches do not show: its writes, its decision, its reports."""
     now: Callable[[], float]
     """Gives the time in seconds; it never goes back."""
     due: float = inf
@@ -101,7 +101,7 @@ class Term:
     history: History | None = None
     """The run times of former gangs; None where none are kept."""
     expectations: ExpectationsByGang = field(default_factory=ExpectationsByGang, init=False)
-    """The writes for each gang that the watches may not show yet."""
+    """What this leader knows of each gang and the watches do not show."""
     sweeps: Sweeps = field(default_factory=Sweeps, init=False)
     """Work on many gangs, in steps."""
     evictions: Evictions = field(init=False)
@@ -153,7 +153,7 @@ def plan_and_enter(term: Term, snapshot: GangSnapshot) -> GangPlan:
     plan = term.admission.enter_and_wake(snapshot, expects)
     expects.yielded = expects.yielded and (plan.yields or plan.phase is not Phase.ADMITTED)
     if was_lost and not plan.lost:
-        found(term, queue_held(snapshot))
+        enter_lost_gangs(term, queue_held(snapshot))
     return plan
 
 
@@ -174,9 +174,9 @@ def enter(term: Term, key: GangKey) -> None:
         term.admission.record_unreadable(key, newer(term.cluster.pod_group(key), term.expectations.seen(key).written))
 
 
-def found(term: Term, queue: str) -> None:
+def enter_lost_gangs(term: Term, queue: str) -> None:
     """Enter the gangs that waited for a queue which is there now, before a new gang there is decided for."""
-    term.admission.lost.found(queue, lambda key: enter(term, key))
+    term.admission.lost.queue_found(queue, lambda key: enter(term, key))
 
 
 class Takeover:

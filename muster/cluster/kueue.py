@@ -28,7 +28,7 @@ def admitter_of(snapshot: GangSnapshot, cluster: Cluster, defaults: Defaults) ->
 def with_kueue(
     snapshot: GangSnapshot, kind: Kind, decoded: Decoded, cluster: Cluster, defaults: Defaults
 ) -> GangSnapshot:
-    """The view with what Kueue says, where Kueue admits the gang."""
+    """The snapshot with Kueue's answer, where Kueue admits the gang."""
     if snapshot.admitter is not Admitter.KUEUE:
         return snapshot
     if kind is PLAIN_POD:

@@ -75,7 +75,7 @@ def observe(
 ) -> GangSnapshot:
     """The gang as the stores show it, and with the writes that its leader `expects` the watches to show soon.
 
-    `now` is of the wall clock. `believed` and `pause` as the view has them.
+    `now` is of the wall clock. `believed` and `pause` as the snapshot has them.
     """
     opened, group = expects.opened, newer(cluster.pod_group(key), expects.written)
     snapshot, others = _seen(GangSnapshot(key, group, (), believed=believed), cluster, defaults, opened)
@@ -83,7 +83,7 @@ def observe(
     gone = leaving(cluster, others, now)
     own, left, former = other_holders(snapshot, others, gone, opened, now)
     placed = placed_pods(snapshot, others, gone)
-    # All at once: to copy a view takes as long as to read a pod.
+    # All at once: to copy a snapshot takes as long as to read a pod.
     return replace(
         snapshot,
         gang=_with_done(snapshot, finished),
@@ -139,7 +139,7 @@ def _with_done(snapshot: GangSnapshot, finished: Iterable[Pod]) -> Gang | None:
 def _seen(
     empty: GangSnapshot, cluster: Cluster, defaults: Defaults, opened: Collection[str]
 ) -> tuple[GangSnapshot, list[Pod]]:
-    """The gang, and those of the pods bound to its PodGroup that are no members; `empty` is the view without pods."""
+    """The gang, and the pods bound to its PodGroup that are no members; `empty` is the snapshot without pods."""
     key, group, pods = empty.key, empty.pod_group, cluster.pods_of(empty.key)
     found = workload_behind(key, cluster, filter(labelled, pods), group)
     if found is None:

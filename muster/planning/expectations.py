@@ -1,4 +1,4 @@
-"""The writes that a leader expects of the watches for a gang, its last message, and its pods that do not become ready.
+"""What a leader knows of a gang and the watches do not show: its writes, its decision, what it has reported, and times.
 
 Nothing here is needed after a restart. It bridges the moments in which the cluster is ahead of its watches, and tells
 muster's own writes from changes that others made to them.
@@ -59,7 +59,7 @@ def _by(snapshot: GangSnapshot) -> str:
 
 @dataclass(slots=True)
 class Expectations:
-    """The expectations of one gang."""
+    """What a leader knows of one gang."""
 
     workload: str = ""
     """The UID of the workload that was seen last."""
@@ -70,7 +70,7 @@ class Expectations:
     waiting: dict[str, float] = field(default_factory=dict)
     """Since when each open member has been without a node, by UID."""
     record: AdmissionRecord = field(default_factory=AdmissionRecord)
-    """The decision."""
+    """The decision of this leader; the PodGroup may have that of a former one (`GangSnapshot.record`)."""
     written: PodGroup | None = None
     """The PodGroup as the last write left it; None where the watch has caught up."""
     written_spec: PodGroupSpec | None = None

@@ -148,7 +148,8 @@ def held_back(snapshot: GangSnapshot, tree: QueueTree, queue: str, gate: GateMod
     """The reason why nothing more of the gang may start: it, or its queue, is on hold; None where neither is.
 
     Where another one than the ledger admits, that one is to be told; where no gate is, nothing can be held. Of a queue
-    that is `lost`, not there for the gang's namespace, no user there is told anything.
+    that is `lost`, not there for the gang's namespace, no user there is told anything. A reason that
+    the ledger does not know has to take the gang out of the line as well (`on_hold_itself`), or the ledger admits it.
     """
     if snapshot.admitter is not Admitter.LEDGER or gate is GateMode.OFF:
         return None

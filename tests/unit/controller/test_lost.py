@@ -27,9 +27,9 @@ def test_they_enter_one_by_one_and_those_that_ask_meanwhile_are_looked_at_afterw
     lost.note(first, "q")
     lost.note(second, "q")
     lost.note(other, "elsewhere")
-    lost.found("q", entered.append)
+    lost.queue_found("q", entered.append)
     # A second gang that finds it out changes nothing.
-    lost.found("q", entered.append)
+    lost.queue_found("q", entered.append)
     steps = sweeps.steps()
     next(steps)
     assert entered == [first]
@@ -48,7 +48,7 @@ def test_one_that_is_lost_no_more_is_not_entered() -> None:
     stays, goes = keys("stays", "goes")
     lost.note(stays, "q")
     lost.note(goes, "q")
-    lost.found("q", entered.append)
+    lost.queue_found("q", entered.append)
     lost.note(goes, None)
     for _ in sweeps.steps():
         pass
