@@ -41,6 +41,8 @@ class NoClusterError(CommandError):
     """No apiserver answers there, or it rejects the credentials."""
 
 
+NO_CONTROLLER = "no controller of muster"
+"""The beginning of the sentence that no controller is alive."""
 NO_ANSWER = (ApiError, BadNameError, CommandError, ConfigError)
 """The errors that end a command with one line and exit code 2: no answer, or an answer that ends it."""
 
@@ -173,4 +175,4 @@ async def silence(client: Client, settings: Settings) -> str:
     if spec.holder_identity and since <= spec.lease_duration_seconds:
         return ""
     how = f"has renewed its lease for {lasting(since)}" if spec.holder_identity else "holds the lease"
-    return f"no controller of muster {how}: states may be old, and no waiting gang starts"
+    return f"{NO_CONTROLLER} {how}: states may be old, and no waiting gang starts"

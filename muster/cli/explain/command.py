@@ -111,7 +111,8 @@ async def explain_each(
             await load(client, namespace, everything)
         silent = await silence(client, settings) if found else ""
     if silent:
-        print(f"muster explain: {silent}", file=sys.stderr)
+        for visible in {id(one): one for _, one in found}.values():
+            visible.missing.insert(0, silent)
     if everything is None:
         return [explain(subject, one, one.ledger_snapshot(time.time()), None) for subject, one in found]
     ledgers = everything.ledger_snapshot(time.time())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
+from muster.cli.connecting import NO_CONTROLLER
 from muster.cli.explain.what_helps import NOTHING_HELPS
 from muster.cli.ui import GREEN, RED, YELLOW, age, aligned, amounts, colours, painted, width, wrapped
 from muster.cli.when import when_lines
@@ -73,7 +74,9 @@ def _details(entry: Mapping[str, Any], now: float, columns: int) -> Iterator[str
     if entry["unknown"]:
         yield ""
         for unknown in entry["unknown"]:
-            yield from wrapped(f"  unknown: {unknown}", 4, columns)
+            # That no controller is alive is known.
+            title = "" if unknown.startswith(NO_CONTROLLER) else "unknown: "
+            yield from wrapped(f"  {title}{unknown}", 4, columns)
 
 
 def _facts(entry: Mapping[str, Any], columns: int) -> Iterator[str]:
