@@ -71,7 +71,7 @@ def test_every_workload_that_would_be_refused_is_named_with_its_reason(bare: Tes
 def test_under_the_values_that_are_to_come_nothing_may_be_refused(bare: Testbed, workloads: str) -> None:
     done = audit(bare.kubeconfig, f"--namespace={workloads}", "--validation=warn")
     assert done.returncode == 0, done.stderr
-    assert f"RayCluster {workloads}/large\n  warning (ExceedsCapability): metadata.labels" in done.stdout
+    assert f"RayCluster {workloads}/large\n  allowed\n  warning (ExceedsCapability): metadata.labels" in done.stdout
     last = done.stdout.splitlines()[-1]
     assert re.fullmatch(r"\d+ workloads.* checked: 0 would be refused, [1-9]\d* with warnings", last), last
 

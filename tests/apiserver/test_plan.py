@@ -111,7 +111,10 @@ def test_a_field_that_the_installed_definition_does_not_know_is_told(bare: Testb
     (entry,) = json.loads(plan_of(bare.kubeconfig, manifest, namespace=context).stdout)
     where = "ray.io/v1 RayCluster has no such field: kubectl apply refuses it, and other clients lose it; did you mean"
     assert [line for line in messages(entry["verdict"]["warnings"]) if "no such field" in line] == [
-        f"spec.headGroupSpec.template.spec.nodeSelecter: {where} nodeSelector?",
+        (
+            "spec.headGroupSpec.template.spec.nodeSelecter: Kubernetes has no such field here: kubectl apply refuses "
+            "it, and other clients lose it; did you mean nodeSelector?"
+        ),
         f"spec.workerGroupSpec: {where} workerGroupSpecs?",
     ]
     (fine,) = json.loads(

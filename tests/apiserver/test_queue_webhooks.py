@@ -9,6 +9,7 @@ from hack.testbed.api import Answer, Api
 from hack.testbed.muster import MusterInstall
 from muster.model.names import MANAGED_BY, MUSTER, NAMESPACE_SELECTOR, QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.model.resource import NAMESPACES, POD_GROUPS, QUEUES
+from muster.queueing.verdicts import no_such_queue
 from tests.support.cluster.desk import Manifest
 from tests.support.cluster.reviews import reviews
 from tests.support.cluster.verbs import Verbs, make_namespace, own_name
@@ -76,7 +77,7 @@ def test_a_podgroup_stands_in_a_queue_that_is_there_for_its_namespace(place: Pla
     kept, none = place.group("kept"), place.group("none")
     assert kept.status == none.status == 422
     assert without(kept.message, f"{place.namespace}-kept") == without(none.message, f"{place.namespace}-none")
-    assert "does not exist; name an existing queue or create it first" in kept.message
+    assert no_such_queue(f"{place.namespace}-kept", place.namespace) in kept.message
     made = place.group("open")
     assert made.ok, made.message
     path = place.path(POD_GROUPS, made.body["metadata"]["name"])

@@ -80,26 +80,6 @@ def test_of_classes_that_are_known_a_missing_one_is_warned_about(command: Comman
 
 
 @cases(
-    "context, reason",
-    ("its queue", [f"{QUEUE}metadata: {{name: q}}"], ""),
-    ("other queues only", [f"{QUEUE}metadata: {{name: other}}"], "QueueNotFound"),
-    ("a queue that is closed", [f"{QUEUE}metadata: {{name: q}}\nstatus: {{state: Closed}}"], "QueueClosed"),
-    (
-        "a queue above another",
-        [f"{QUEUE}metadata: {{name: q}}", f"{QUEUE}metadata: {{name: q-1}}\nspec: {{parent: q}}"],
-        "QueueNotLeaf",
-    ),
-    (
-        "a queue that is too small",
-        [f"{QUEUE}metadata: {{name: q}}\nspec: {{capability: {{cpu: 500m}}}}"],
-        "ExceedsCapability",
-    ),
-)
-def test_queues_judge(command: Command, context: list[str], reason: str) -> None:
-    assert entry(command, *context)["verdict"]["reason"] == reason
-
-
-@cases(
     "quotas, reason",
     ("enough", ["{name: e, namespace: team}\nspec: {max: {cpu: 1}}"], ""),
     ("max", ["{name: e, namespace: team}\nspec: {max: {cpu: 500m}}"], "ExceedsElasticQuota"),
