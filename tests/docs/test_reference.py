@@ -20,18 +20,11 @@ def test_the_page_of_metrics_is_what_the_code_says() -> None:
     _is_written("observability.md", metrics.page((CHECKOUT / "docs/observability.md").read_text()))
 
 
-def test_the_options_are_those_of_the_parser() -> None:
+def test_every_option_is_on_the_page_of_the_commands() -> None:
+    """In a sentence, or in the table at its end."""
     before, _, rest = (CHECKOUT / "docs/cli.md").read_text().partition(commands.BEGIN)
     _, _, after = rest.partition(commands.END)
-    _is_written("cli.md", before + commands.BEGIN + commands.options() + commands.END + after)
-
-
-def test_the_options_of_most_commands_have_their_sentences() -> None:
-    text = (CHECKOUT / "docs/cli.md").read_text().partition(commands.BEGIN)[0]
-    shown = {
-        "-n" if name == "--namespace" else "-A" if name == "--all-namespaces" else name for name in commands.SHARED
-    }
-    assert [name for name in shown if f"`{name}`" not in text] == []
+    _is_written("cli.md", before + commands.BEGIN + commands.options(before) + commands.END + after)
 
 
 def test_every_name_has_its_row() -> None:

@@ -1,6 +1,7 @@
 """The options at the end of docs/cli.md, as the parser and the man pages have them."""
 
 import argparse
+import re
 
 from muster.cli.commands import parser
 
@@ -8,20 +9,23 @@ BEGIN = "<!-- options: written by MUSTER_REWRITE=1 pytest tests/docs/test_refere
 END = "<!-- end of options -->\n"
 
 
-# The page has a sentence about each of them.
-SHARED = {"--namespace", "--all-namespaces", "--kubeconfig", "--context", "--connect-timeout"}
-
-
-def options() -> str:
-    """Return a row for each other option, with the commands that have it; the options of most commands come first."""
+def options(prose: str) -> str:
+    """Return a row for each option that the page does not name before, those of most commands first."""
     (commands,) = (one for one in parser()._actions if isinstance(one, argparse._SubParsersAction))
     having: dict[str, list[str]] = {}
     for name, command in sorted(commands.choices.items()):
-        for row in filter(None, map(_row, command._actions)):
-            having.setdefault(row, []).append(name)
+        for action in command._actions:
+            if _is_other(action, prose):
+                having.setdefault(_row(action), []).append(name)
     rows = sorted(having.items(), key=lambda one: -len(one[1]))
     shown = [_with(row, of, sorted(commands.choices.keys() - of)) for row, of in rows]
     return "\n".join(["", "| option | of | meaning |", "|---|---|---|", *shown, "", ""])
+
+
+def _is_other(action: argparse.Action, prose: str) -> bool:
+    """True for an option, not an argument, that the prose does not name by its short or its long name."""
+    named = any(re.search(rf"[`\s]{name}\b", prose) for name in action.option_strings)
+    return bool(action.option_strings) and not named and action.dest != "help" and action.help != argparse.SUPPRESS
 
 
 def _with(row: str, commands: list[str], others: list[str]) -> str:
@@ -37,14 +41,7 @@ def _argument(action: argparse.Action) -> str:
 
 
 def _row(action: argparse.Action) -> str:
-    """Return the option and its meaning in two lines, or nothing for an argument and for an option of most commands."""
-    if (
-        not action.option_strings
-        or action.dest == "help"
-        or action.help == argparse.SUPPRESS
-        or SHARED & {*action.option_strings}
-    ):
-        return ""
+    """Return the option and its meaning in two lines."""
     value = "" if action.nargs == 0 else f" {_argument(action)}"
     shown = ", ".join(f"`{name}{value}`" for name in action.option_strings).replace("|", r"\|")
     meaning = argparse.HelpFormatter("muster")._expand_help(action) if action.help else ""
