@@ -30,7 +30,7 @@ def ray_dashboards(service_range: str) -> tuple[str, int]:
     return str(ipaddress.ip_network(service_range)[-1]), _RAY_DASHBOARD_PORT
 
 
-_SAMPLE = "config/samples/ray-cluster.volcano-scheduler-queue.yaml"
+_SAMPLES = "config/samples"
 # The Queue of KubeRay's guide, for versions whose sample has none (1.3).
 _QUEUE = {
     "apiVersion": "scheduling.volcano.sh/v1beta1",
@@ -42,9 +42,19 @@ _QUEUE = {
 
 def ray_sample() -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the Queue and the RayCluster of KubeRay's sample for Volcano."""
-    path = module_dir("github.com/ray-project/kuberay/ray-operator") / _SAMPLE
-    *queues, cluster = yaml.safe_load_all(path.read_text())
+    *queues, cluster = _sample("ray-cluster.volcano-scheduler-queue.yaml")
     return (*queues, _QUEUE)[0], cluster
+
+
+def first_ray_sample() -> dict[str, Any]:
+    """Return the RayCluster of step 4 of KubeRay's guide for Volcano: a head alone."""
+    (cluster,) = _sample("ray-cluster.volcano-scheduler.yaml")
+    return cluster
+
+
+def _sample(name: str) -> list[dict[str, Any]]:
+    path = module_dir("github.com/ray-project/kuberay/ray-operator") / _SAMPLES / name
+    return list(yaml.safe_load_all(path.read_text()))
 
 
 # Versions of KubeRay that have no options for their client's pace.

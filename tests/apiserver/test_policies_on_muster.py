@@ -4,6 +4,7 @@ import base64
 
 import pytest
 
+from hack.testbed import wait_for
 from hack.testbed.api import Answer
 from muster.gangs.pod_patch import opening
 from muster.model.names import ADMITTED, GATE, MANAGED_BY, MUSTER, NUDGE, REQUEUE_AFTER, STATE
@@ -152,7 +153,10 @@ def test_the_controller_puts_its_label_back(acting: Acting) -> None:
 @pytest.mark.parametrize("kind", ["mutating", "validating"])
 def test_the_webhook_writes_nothing_but_whom_to_trust(acting: Acting, kind: str) -> None:
     path = f"/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/muster"
-    authority = acting.api.get(path)["webhooks"][0]["clientConfig"]["caBundle"]
+    authority = wait_for(
+        "the webhook to say whom to trust",
+        lambda: acting.api.get(path)["webhooks"][0]["clientConfig"].get("caBundle"),
+    )
 
     def change(where: str, value: object) -> Answer:
         body = [{"op": "add", "path": where, "value": value}]

@@ -29,6 +29,14 @@ def _group(scene: Scene, job: str, running: int = 0) -> str:
     return f"{phase(group)}, minMember {group['spec']['minMember']}, running {group['status'].get('running', 0)}"
 
 
+def _states(scene: Scene, *jobs: str) -> str:
+    """What the column STATE of `kubectl get` says of them."""
+    lines = scene.kubectl("get", "pytorchjobs").stdout.splitlines()
+    states = dict(line.split()[:2] for line in lines)
+    assert states.pop("NAME") == "STATE"
+    return ", ".join(states[job] for job in jobs)
+
+
 def test_a1_priority_overtakes_age(scene: Scene, urgent: str) -> None:
     """A1: J1 runs, J2 waits, then J3 with priority waits: J3 runs after J1, though younger, and J2 after J3."""
     queue = scene.queue(memory="8Gi")
@@ -44,6 +52,8 @@ def test_a1_priority_overtakes_age(scene: Scene, urgent: str) -> None:
     scene.wait("the older to be second", lambda: "position 2 of 2" in message(scene.pod_group(second)))
     scene.wait("Volcano to look at it", lambda: phase(scene.pod_group(second)))
     waits, pods = _group(scene, second), shown(scene, second)
+    scene.wait("the operator's word of both", lambda: _states(scene, first, second) == "Running, Created")
+    states = _states(scene, first, second)
 
     for job, following in ((first, third), (third, second)):
         scene.end(job)
@@ -65,6 +75,7 @@ def test_a1_priority_overtakes_age(scene: Scene, urgent: str) -> None:
         ),
         Point("PodGroup of J1, which has the job's name", "Running, minMember 6, running 6", runs),
         Point("PodGroup of J2 while it waits", "Inqueue, minMember 6, running 0", waits, _OUTSIDE),
+        Point("STATE of J1 and J2 in `kubectl get pytorchjobs`", "Running, Created", states),
         Point("pods of J2 while it waits", "not shown", pods, GATED),
         Point("why J2 waits", "Volcano's events on its PodGroup", f"event on job and PodGroup: {why}", LEDGER),
     )

@@ -9,9 +9,10 @@ from fractions import Fraction
 
 import pytest
 
-from hack.testbed.operators import ray_sample
-from muster.model.names import GATE, GROUP_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL
-from muster.model.resource import POD_GROUPS, PODS, QUEUES
+from hack.testbed.operators import first_ray_sample, ray_sample
+from muster.model.names import GATE, GROUP_NAME, MANAGED, PRIORITY_CLASS_LABEL, QUEUE_LABEL, SCHEDULER_LABEL
+from muster.model.resource import NAMESPACES, POD_GROUPS, PODS, PRIORITY_CLASSES, QUEUES
+from tests.support.cluster.propagation import await_accepted, await_said
 from tests.support.cluster.recorder import RAY_CLUSTERS, Manifest
 from tests.support.cluster.scene import Scene, admitted, gates, has_condition, message, node_of, phase
 from tests.support.cluster.timeline import shown, timeline
@@ -76,12 +77,7 @@ def test_d3_a_cluster_that_fits_its_queue_runs_as_a_gang(scene: Scene, sample: t
             "Running, Scheduled: tasks in gang are ready to be scheduled",
             f"{phase(group)}, {last['type']}: {last['reason']}",
         ),
-        Point(
-            "status of the queue",
-            "Open, running 1",
-            sums,
-            "Volcano 1.14 has the sums in the status, and counts PodGroups in its metrics",
-        ),
+        Point("status of the queue", "Open, allocated cpu 3, memory 4Gi and pods 3", sums),
     )
     scene.assert_never_open_above()
 
@@ -115,16 +111,30 @@ def test_d4_a_second_cluster_waits_whole_and_runs_when_the_first_is_deleted(
     # Deleted is the RayCluster before its pods are: until then they use what they use. One of them may still run.
     scene.assert_never_above({"cpu": "4", "memory": "6Gi"})
     scene.wait("the first PodGroup to go", lambda: scene.recorder.get(POD_GROUPS, _FIRST) is None)
+    scene.wait("Volcano to count its pods", lambda: _status(scene, _SECOND).startswith("Running, running 3"))
+    runs = _status(scene, _SECOND)
+    order = timeline(scene, {_FIRST: "cluster 0", _SECOND: "cluster 1"})
+    # As the guide ends: the cluster first, and then the queue.
+    scene.delete(RAY_CLUSTERS, "test-cluster-1")
+    scene.wait("its pods to go", lambda: not scene.pods(_SECOND))
+    scene.kubectl("delete", QUEUES.full_name, queue["metadata"]["name"])
+    left = scene.kubectl("get", QUEUES.full_name, "--ignore-not-found", queue["metadata"]["name"]).stdout
     told(
         "D4. A second cluster waits as a whole",
         "Cluster 1 is the same as cluster 0. One of its pods would fit, but none is placed until cluster 0 is deleted.",
         Point(
             "order",
             "cluster 0 starts, cluster 0 runs, cluster 1 waits, cluster 0 ends, cluster 1 starts, cluster 1 runs",
-            timeline(scene, {_FIRST: "cluster 0", _SECOND: "cluster 1"}),
+            order,
         ),
         Point("pods of cluster 1 while it waits", "3 Pending", pods, GATED),
         Point("its PodGroup", "Pending", waits),
+        Point(
+            "its PodGroup when it runs",
+            "Running, running 3, conditions Unschedulable (NotEnoughResources) and Scheduled",
+            runs,
+        ),
+        Point("the queue, when it is deleted in the end", "gone", left or "gone"),
         Point(
             "why it waits",
             "condition of the PodGroup: 3 tasks in gang unschedulable",
@@ -140,15 +150,25 @@ def test_d4_a_second_cluster_waits_whole_and_runs_when_the_first_is_deleted(
     )
 
 
-_WITH_ONE = "Open, allocated cpu 3 and memory 4Gi"
+_WITH_ONE = "Open, allocated cpu 3, memory 4Gi and pods 3"
 
 
 def _sums(scene: Scene, queue: str) -> str:
     """What Volcano says that a queue holds."""
     status = scene.api.get(QUEUES.path(name=queue))["status"]
-    allocated = status.get("allocated", {})
+    cpu, memory, pods = map(status.get("allocated", {}).get, ("cpu", "memory", "pods"))
     counted = "".join(f", {name} {status[name]}" for name in ("pending", "inqueue", "running") if status.get(name))
-    return f"{status['state']}, allocated cpu {allocated.get('cpu')} and memory {allocated.get('memory')}{counted}"
+    return f"{status['state']}, allocated cpu {cpu}, memory {memory} and pods {pods}{counted}"
+
+
+def _status(scene: Scene, gang: str) -> str:
+    """Phase, running pods and conditions of a PodGroup."""
+    status = scene.pod_group(gang)["status"]
+    conditions = [
+        one["type"] + (f" ({one['reason']})" if one["type"] == "Unschedulable" else "")
+        for one in status.get("conditions", [])
+    ]
+    return f"{status['phase']}, running {status.get('running', 0)}, conditions {' and '.join(conditions)}"
 
 
 _LIGHT, _HEAVY = "-light", "-heavy"
@@ -210,6 +230,55 @@ def test_d1_the_scheduler_label_alone_means_the_default_queue(scene: Scene) -> N
         Point("queue", "default", scene.pod_group("ray-plain-pg")["spec"]["queue"]),
         Point("minMember", "3", str(scene.pod_group("ray-plain-pg")["spec"]["minMember"])),
     )
+
+
+def test_d1_the_first_sample_is_a_gang_where_its_namespace_is_opted_in(scene: Scene) -> None:
+    """D1: step 4 of the guide; the sample has no label any more, since the operator's flag is for all clusters."""
+    scene.label(NAMESPACES, scene.namespace, **{MANAGED: "true"})
+    wrong = first_ray_sample()
+    wrong["spec"]["headGroupSpec"]["template"]["spec"]["priorityClassName"] = "no-such"
+    await_said(scene, wrong, 'PriorityClass "no-such" does not exist')
+    scene.apply(first_ray_sample())
+    scene.await_running(_FIRST, 1)
+    spec = scene.pod_group(_FIRST)["spec"]
+    told(
+        "D1. The guide's first sample",
+        "Step 4 of the guide: a RayCluster of a head alone, which in KubeRay 1.6.2 has no label. The namespace has the "
+        'label `muster.dev/managed: "true"`.',
+        Point("pods", "1 Running", shown(scene, _FIRST)),
+        Point("queue and minMember of its PodGroup", "default, 1", f"{spec['queue']}, {spec['minMember']}"),
+    )
+
+
+def test_d1_queue_and_class_may_come_after_the_cluster_that_names_them(scene: Scene) -> None:
+    """D1: "only works after you create" them: the apiserver says so in muster's words, and the same file works then."""
+    name = f"late-{scene.namespace}"
+    cluster = ray_cluster("early").label(QUEUE_LABEL, name).label(PRIORITY_CLASS_LABEL, name).workers(1)
+    said = scene.refused(cluster)
+    for missing in (f'queue "{name}" does not exist', f'PriorityClass "{name}" does not exist'):
+        assert missing in said
+    scene.adopt_queue(name)
+    classes = {"apiVersion": PRIORITY_CLASSES.api_version, "kind": PRIORITY_CLASSES.kind, "metadata": {"name": name}}
+    scene.apply(applied.queue(name, cpu="2"), {**classes, "value": 1000})
+    await_accepted(scene, cluster)
+    scene.apply(cluster)
+    pods = scene.await_running("ray-early-pg", 2)
+    spec = scene.pod_group("ray-early-pg")["spec"]
+    names = [spec["queue"], spec["priorityClassName"]]
+    assert names == [name, name]
+    told(
+        "D1. Queue and class are created after the cluster",
+        "A RayCluster names a queue and a PriorityClass; both are created then, and the cluster is applied again.",
+        Point(
+            "before",
+            "accepted",
+            "refused: both do not exist",
+            "muster refuses a name that nothing has; the labels work only afterwards in the guide, too",
+        ),
+        Point("afterwards", "runs in the queue, with the class", "runs in the queue, with the class"),
+        Point("priority of its pods", "1000", " and ".join(sorted({str(pod["spec"]["priority"]) for pod in pods}))),
+    )
+    scene.delete(PRIORITY_CLASSES, name)
 
 
 def test_d1_the_priority_label_gives_pods_class_and_value(scene: Scene, urgent: str) -> None:
