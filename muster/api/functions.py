@@ -24,7 +24,7 @@ from muster.api.errors import (
     WaitTimeoutError,
 )
 from muster.api.values import Finding, Gang, Queues, Verdicts, gang_of_entry, queue_of_entry, verdict_of
-from muster.cli.connecting import NO_ANSWER, opened
+from muster.cli.connecting import NO_ANSWER
 from muster.cli.explain.command import explain_each
 from muster.cli.names import UnknownSubjectError, is_queue, parse_names
 from muster.cli.parsing import InputError
@@ -32,9 +32,9 @@ from muster.cli.plan.context import PlanContext
 from muster.cli.plan.entries import plan as plan_documents
 from muster.cli.plan.manifests import Document, place, read_manifests, read_object, read_text
 from muster.cli.plan.reading import learn_cluster
+from muster.cli.queues.command import read as read_queues
 from muster.cli.queues.entries import queue_entries, remarks
 from muster.cli.settings import any_scheduler, settings_of
-from muster.cli.snapshot import ClusterSnapshot, load
 from muster.model.gang_states import GangState
 from muster.workloads import kind_of
 
@@ -96,8 +96,11 @@ async def plan_async(
         if cluster:
             arguments = _arguments(namespace, context, kubeconfig, values=settings)
             kinds = {(one.api_version, one.kind) for one in documents if kind_of(one.api_version, one.kind)}
-            with _answering():
-                defaults, known = await learn_cluster(arguments, kinds, notes.append)
+            try:
+                with _answering():
+                    defaults, known = await learn_cluster(arguments, kinds, notes.append)
+            except InputError as error:
+                raise ClusterError(str(error)) from error
         else:
             defaults = (settings or any_scheduler()).defaults
             known = PlanContext(queue_source=defaults.queue_source)
@@ -221,9 +224,7 @@ def queues(*, context: str | None = None, kubeconfig: str | None = None) -> Queu
 async def queues_async(*, context: str | None = None, kubeconfig: str | None = None) -> Queues:
     """Return what `queues` returns."""
     with _answering():
-        async with opened(_arguments(None, context, kubeconfig)) as (client, settings):
-            visible = ClusterSnapshot.empty(settings)
-            await load(client, client.namespace, visible)
+        visible, _ = await read_queues(_arguments(None, context, kubeconfig))
     entries = queue_entries(await visible.ledger_snapshot_in_slices(time.time()), whole=visible.whole)
     return Queues(map(queue_of_entry, entries), [*remarks(entries), *visible.missing])
 
@@ -348,10 +349,13 @@ def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return asyncio.run(work())
     results: list[T] = []
     errors: list[BaseException] = []
+    interrupted = threading.Event()
     begun: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[object] | None]] = []
 
     async def begin() -> T:
         begun.append((asyncio.get_running_loop(), asyncio.current_task()))
+        if interrupted.is_set():
+            raise asyncio.CancelledError
         return await work()
 
     def run() -> None:
@@ -361,11 +365,12 @@ def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
             errors.append(error)
 
     thread = threading.Thread(target=run, name="muster", daemon=True)
-    thread.start()
     try:
+        thread.start()
         thread.join()
     except BaseException:
         # The kernel of the notebook was interrupted: nothing of a wait goes on.
+        interrupted.set()
         for loop, task in begun:
             if task is not None:
                 loop.call_soon_threadsafe(task.cancel)

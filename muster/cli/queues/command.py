@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
         with as_long_as_read():
             asyncio.run(watch(arguments))
         return 0
-    visible, starts = asyncio.run(_read(arguments))
+    visible, starts = asyncio.run(read(arguments))
     entries = queue_entries(visible.ledger_snapshot(time.time()), whole=visible.whole)
     with as_long_as_read():
         start_error_data = {"gangs": starts.gangs, "halfWithin": starts.factor} if starts is not None else None
@@ -38,7 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _read(arguments: argparse.Namespace) -> tuple[ClusterSnapshot, StartError | None]:
+async def read(arguments: argparse.Namespace) -> tuple[ClusterSnapshot, StartError | None]:
+    """The cluster as far as it can be read, and the error of its planned starts; notes are in `missing`."""
     async with opened(arguments) as (client, settings):
         visible = ClusterSnapshot.empty(settings)
         await load(client, arguments.namespace or client.namespace, visible)
