@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import yaml
 
+FILL_IN = "is a variable that is not filled in"
 _LONGEST = 80
 # Characters of a text that are searched, so that no text takes long.
 _LOOKED_AT = 1_000
@@ -38,8 +39,28 @@ def variable_hint(text: str) -> str:
     for form, cure in _VARIABLES:
         if (found := form.search(text[:_LOOKED_AT])) is not None:
             shown = text if len(text) <= _LONGEST else found[0]
-            return f'"{shown[:_LONGEST]}" is a variable that is not filled in; {cure}'
+            return f'"{shown[:_LONGEST]}" {FILL_IN}; {cure}'
     return ""
+
+
+# The words of Python's parser of JSON, and those that a user needs.
+_JSON = {
+    "Expecting value": "a value is missing, or is not JSON",
+    "Expecting property name enclosed in double quotes": "a key in double quotes is missing",
+    "Illegal trailing comma before end of object": 'a "," before the end of an object',
+    "Illegal trailing comma before end of array": 'a "," before the end of a list',
+    "Expecting ',' delimiter": 'a "," or a closing bracket is missing',
+    "Expecting ':' delimiter": 'a ":" is missing after a key',
+    "Unterminated string starting at": "a quotation mark is not closed",
+    "Invalid control character at": "a line break or another control character in a string",
+    "Invalid \\escape": 'an unknown escape after "\\"',
+}
+
+
+def json_words(error: ValueError) -> str:
+    """Why a text is not JSON."""
+    problem = str(getattr(error, "msg", error))
+    return _JSON.get(problem, problem)
 
 
 def yaml_fault(error: yaml.YAMLError, text: str) -> YamlFault:

@@ -12,11 +12,12 @@ import math
 import re
 from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 import yaml
 
-from muster.cli.faults import yaml_fault
+from muster.cli.faults import json_words, variable_hint, yaml_fault
 from muster.model.texts import printable
 
 # Real manifests have a handful of levels and thousands of values, not millions.
@@ -31,6 +32,7 @@ _NUMBERS = (f"{_TAG}float", f"{_TAG}int")
 _LONGEST_NUMBER = 400
 _EXACT = 2.0**53  # from here on a float may differ from the integer in the text
 _UNTAGGED = (None, "!")
+_TEMPLATE = re.compile(r"\{\{.*?\}\}")
 # What kubectl's parser takes for a truth or a number, and PyYAML for text: `y`, `08`, `1e3`, a hash such as 12345e6.
 _LETTERS = {"y": True, "Y": True, "n": False, "N": False}
 _SIGNS = tuple("+-0123456789")
@@ -133,7 +135,7 @@ def _yaml(source: str, text: str, *, json_only: bool = False) -> Iterator[Parsed
                 continue
             index += 1
             where = f"{source}, document {index}"
-            document = _Document(loader, where, json_only=json_only)
+            document = _Document(loader, where, text, json_only=json_only)
             value = document.read()
             if value is not None:
                 line = document.line
@@ -152,8 +154,9 @@ class _Document:
     :ivar duplicates: as in `Parsed`
     """
 
-    def __init__(self, loader: Any, where: str, *, json_only: bool) -> None:  # noqa: ANN401 - PyYAML has no types for C
+    def __init__(self, loader: Any, where: str, text: str, *, json_only: bool) -> None:  # noqa: ANN401 - PyYAML has no types for C
         self._next = loader.get_event
+        self._text = text
         self._plain = _number_or_word if json_only else _plain
         self._where = where
         # Each anchor's value and its number of values; None while the value is incomplete.
@@ -252,6 +255,11 @@ class _Document:
             return "true" if key else "false"
         if type(key) in (int, float):
             return str(key)
+        # In YAML `{{ name }}` is an object whose one key is an object.
+        mark = event.start_mark
+        line = next(islice(self._text.splitlines(), mark.line, None), "")
+        if (template := _TEMPLATE.match(line, max(mark.column - 1, 0))) is not None:
+            raise self._refusal(event, variable_hint(template[0]))
         raise self._refusal(event, "a key that is not a string")
 
     def _mappings(self, event: Any, value: Any) -> list[dict[str, Any]]:  # noqa: ANN401
@@ -312,7 +320,7 @@ def _json(source: str, text: str) -> Iterator[Parsed]:
             if _SURROGATE.search(text, start, position):
                 json.dumps(value, ensure_ascii=False).encode()
         except json.JSONDecodeError as error:
-            raise InputError(f"{source}, line {error.lineno}: {error.msg}") from error
+            raise InputError(f"{source}, line {error.lineno}: {json_words(error)}") from error
         except RecursionError:
             raise _UnplacedError(f"{where}: nested more than {_DEEPEST} deep") from None
         except UnicodeEncodeError:

@@ -97,7 +97,8 @@ _OTHER_WEBHOOKS = "If another webhook adds the amounts, set this reason to `warn
 ABOUT: Mapping[Reason, About] = {
     Reason.INVALID: About(
         Severity.DENY,
-        "A number, a name or an amount makes no gang. Its pods are refused as well, whatever the mode.",
+        "A number, a name or an amount makes no gang. Its pods are refused as well, whatever the mode. `muster plan` "
+        "also names values that the apiserver refuses.",
     ),
     Reason.QUEUE_NOT_FOUND: About(
         Severity.DENY,
@@ -206,7 +207,11 @@ ABOUT: Mapping[Reason, About] = {
         "A label, annotation or replica type resembles one that muster or the operator reads, or is in a wrong place. "
         "If nothing else makes the workload a gang, only `muster plan`, `explain` and `audit` report it.",
     ),
-    Reason.VALUE_IGNORED: About(Severity.WARN, "A label or annotation of muster has no effect."),
+    Reason.VALUE_IGNORED: About(
+        Severity.WARN,
+        "A label or annotation of muster has no effect. For `muster plan` also: a key is written twice, and the last "
+        "value counts.",
+    ),
     Reason.SCHEDULE_TIMEOUT_IGNORED: About(
         Severity.WARN,
         "The scheduler has no such timeout.",
@@ -220,8 +225,8 @@ ABOUT: Mapping[Reason, About] = {
     ),
     Reason.FIELD_DROPPED: About(
         Severity.WARN,
-        "The CRD lacks the field, or the cluster does not serve the kind: `kubectl apply` refuses the object, other "
-        "clients lose the field.",
+        "The field does not exist at that place, or the cluster does not serve the kind: `kubectl apply` refuses the "
+        "object, other clients lose the field.",
     ),
     Reason.POD_LEVEL_RESOURCES: About(
         Severity.WARN, "muster counts pod-level requests; Volcano 1.14 does not, and may overcommit a node."

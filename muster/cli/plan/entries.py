@@ -12,11 +12,10 @@ import jsonpatch
 import msgspec
 
 from muster.admitters import Admitter
-from muster.cli.faults import variable_hint
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext, as_of_input, default_queue_unknown, near_kind, readable, unserved
 from muster.cli.plan.entry import PlanEntry
-from muster.cli.plan.malformed import unfilled, unreadable
+from muster.cli.plan.malformed import type_words, unfilled, unreadable
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.other_kinds import gang_of_pods, skipped, why_not_run, with_templates
 from muster.cli.plan.shape import fractions, misplaced, spec_type, twice_written, unusable_labels
@@ -229,8 +228,7 @@ def _metadata_of(document: Document) -> tuple[dict[str, Any], list[Finding]]:
         if not (isinstance(found, str) and is_object_name(found)):
             path = f"metadata.{field}"
             words = f'"{str(found)[:80]}" is not a valid name; use at most 253 lower-case letters, digits, - and .'
-            words = (variable_hint(found) if isinstance(found, str) else "") or words
-            words = words if found else "missing; an object needs a name"
+            words = (type_words(found, {str}) or words) if found else "missing; an object needs a name"
             misnamed.append(Finding(Reason.INVALID, path, f"{path}: {words}"))
             meta[field] = instead
     return meta, misnamed

@@ -54,6 +54,8 @@ def unfilled(value: Any, type_: Any, path: str = "") -> Iterator[Finding]:  # no
     if isinstance(value, str) and _takes_text(type_) and (hint := variable_hint(value)):
         yield Finding(Reason.INVALID, path, f"{path}: {hint}")
     for name, item, of in _below(value, type_):
+        if hint := variable_hint(name):
+            yield Finding(Reason.INVALID, path, f"{path}: the key {hint}")
         if name not in _ANY_TEXT:
             yield from unfilled(item, of, _joined(path, name))
 

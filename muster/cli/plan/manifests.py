@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from muster.cli.faults import FILL_IN, variable_hint
 from muster.cli.parsing import InputError, Parsed, parse
 
 Failed = Callable[[InputError], None]
@@ -113,7 +114,7 @@ def _parsed(source: str, text: str, failed: Failed) -> Iterator[Parsed]:
             yield from parse(source, text)
             return
         except InputError as error:
-            failed(InputError(f"{error}{rendering_hint(text)}"))
+            failed(InputError(f"{error}{'' if FILL_IN in str(error) else rendering_hint(text)}"))
             if error.resume is None:
                 return
             lines = lines or text.splitlines()
@@ -177,15 +178,22 @@ def _is_manifest(path: Path) -> bool:
 def _decoded(source: str, data: bytes) -> str:
     if len(data) > _LARGEST_FILE:
         raise InputError(f"{source}: larger than {_LARGEST_FILE} bytes")
-    # Windows PowerShell writes UTF-16 with a mark, as kubectl reads it.
-    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    encoding = _encoding(data)
     try:
         # Files of Windows that follow one another in one stream have a mark each.
         return data.decode(encoding).replace("\n\ufeff", "\n")
     except UnicodeDecodeError as error:
         line, byte = data.count(b"\n", 0, error.start) + 1, data[error.start]
-        words = f"byte 0x{byte:02X} is not UTF-8" if encoding != "utf-16" else "not UTF-16"
+        words = f"byte 0x{byte:02X} is not UTF-8" if encoding == "utf-8-sig" else "not UTF-16"
         raise InputError(f"{source}, line {line}: {words}; save the file as UTF-8") from error
+
+
+def _encoding(data: bytes) -> str:
+    """The encoding of a text: UTF-8, or UTF-16, as Windows PowerShell writes it, with a mark or without."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "utf-16"
+    # The first letter of a manifest is one of ASCII.
+    return {b"\0": "utf-16-be"}.get(data[:1], "utf-16-le" if data[1:2] == b"\0" else "utf-8-sig")
 
 
 def _objects(found: Document, failed: Failed) -> Iterator[Document]:
@@ -203,6 +211,10 @@ def _objects(found: Document, failed: Failed) -> Iterator[Document]:
             item_of = replace(found, source=f"{found.source}, item {number + 1}", manifest=whole)
             yield from _objects(item_of if not number else replace(item_of, duplicates=()), failed)
         return
+    for name in ("apiVersion", "kind"):
+        if isinstance(named := manifest.get(name), str) and (hint := variable_hint(named)):
+            failed(InputError(f"{found.source}: {name}: {hint}"))
+            return
     if not (kind and isinstance(kind, str) and (version := manifest.get("apiVersion")) and isinstance(version, str)):
         failed(InputError(f"{found.source}: no apiVersion and kind; is this a Kubernetes manifest?"))
         return
@@ -223,7 +235,7 @@ def source_hint(name: str, path: Path) -> str:
 
 
 def rendering_hint(text: str) -> str:
-    """A hint for a text that looks like a Helm template; "" for any other text."""
-    if "{{" not in text:
-        return ""
-    return '; "{{" looks like a Helm template: render it first: helm template CHART | muster plan -f -'
+    """A hint for a text that looks like a template; "" for any other text."""
+    if "{{" in text:
+        return '; "{{" looks like a Helm template: render it first: helm template CHART | muster plan -f -'
+    return '; "{%" looks like a Jinja template: render it first' if "{%" in text else ""

@@ -87,26 +87,30 @@ def _pods(value: JSON, path: str, *, pod: bool = False) -> Iterator[Finding]:
 
 def _of_pod(spec: JSON, path: str) -> Iterator[Finding]:
     for key in _unknown(spec, _POD_SPEC):
-        yield _found(f"{path}.{key}", key, _home(key, "metadata", "containers"), _POD_SPEC)
+        yield _found(f"{path}.{key}", key, _home(key, "metadata", "resources", "containers"), _POD_SPEC)
     for field in ("containers", "initContainers"):
         containers = spec.get(field)
         for index, one in enumerate(containers if isinstance(containers, list) else ()):
             where = f"{path}.{field}[{index}]"
             for key in _unknown(one, _CONTAINER):
-                yield _found(f"{where}.{key}", key, _home(key, "resources", "spec", "metadata"), _CONTAINER)
+                home = "resources.limits" if _is_resource(key) else _home(key, "resources", "spec", "metadata")
+                yield _found(f"{where}.{key}", key, home, _CONTAINER)
             if isinstance(one, dict):
                 yield from _resources(one.get("resources"), f"{where}.resources")
 
 
 def _resources(value: JSON, path: str) -> Iterator[Finding]:
     for key in _unknown(value, _RESOURCES):
-        of_pods = key in _STANDARD_RESOURCES or "/" in key
-        yield _found(f"{path}.{key}", key, "limits" if of_pods else "", _RESOURCES)
+        yield _found(f"{path}.{key}", key, "limits" if _is_resource(key) else "", _RESOURCES)
 
 
 def _metadata(value: JSON, path: str) -> Iterator[Finding]:
     for key in _unknown(value, _METADATA):
         yield _found(f"{path}.{key}", key, "", _METADATA)
+
+
+def _is_resource(key: str) -> bool:
+    return key in _STANDARD_RESOURCES or "/" in key
 
 
 def _unknown(value: JSON, known: Collection[str]) -> list[str]:

@@ -12,6 +12,7 @@ HELM = "render it first: helm template CHART | muster plan -f -"
 KUSTOMIZE = "render it first: kubectl kustomize DIRECTORY | muster plan -f -"
 BRACE = 'a "," or the "}" that closes line 2 is missing'
 WORKERS = "spec.pytorchReplicaSpecs.Worker"
+LIMITS = f"{WORKERS}.template.spec.containers[0].resources.limits"
 
 
 def job(name: str = "j", replicas: str = "1", gpus: str = "1", queue: str = "q") -> str:
@@ -45,7 +46,7 @@ spec:
     ("of a queue", "metadata.labels[volcano.sh/queue-name]", {"queue": "<queue>"}, "<queue>", "fill it in first"),
     (
         "of an amount",
-        f"{WORKERS}.template.spec.containers[0].resources.limits[nvidia.com/gpu]",
+        f"{LIMITS}[nvidia.com/gpu]",
         {"gpus": '"${GPUS:-8}"'},
         "${GPUS:-8}",
         ENVSUBST,
@@ -127,9 +128,25 @@ def test_of_a_key_that_is_there_twice_the_last_value_counts(command: Command, na
     assert "replicas: written twice, again in line 3; the last value counts, as for kubectl" in str(entry["verdict"])
 
 
+@cases(
+    "text, words",
+    ("without quotes", job(replicas="{{ n }}"), f'line 7: "{{{{ n }}}}" is a variable that is not filled in; {HELM}'),
+    ("a version", job().replace("kubeflow.org/v1", "${API}"),
+     f'line 1: apiVersion: "${{API}}" is a variable that is not filled in; {ENVSUBST}'),
+    ("a resource", job().replace("nvidia.com/gpu", '"${GPU}"'),
+     f'line 1: {LIMITS}: the key "${{GPU}}" is a variable that is not filled in; {ENVSUBST}'),
+    ("a name that is a number", job(name="7"),
+     'line 1: metadata.name: 7 is a number, and a string is expected; write "7" in quotes'),
+)  # fmt: skip
+def test_where_no_field_is_known_the_line_is_named(command: Command, text: str, words: str) -> None:
+    said = command.plan(text)
+    assert (said.code, said.err) == (2, f"muster plan: {command.folder / '0.yaml'}, document 1, {words}\n")
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig"])
-def test_other_encodings_with_a_mark_are_read(command: Command, encoding: str) -> None:
-    mark = "\ufeff" if encoding.endswith("e") else ""
+@pytest.mark.parametrize("mark", ["\ufeff", ""])
+def test_other_encodings_are_read(command: Command, encoding: str, mark: str) -> None:
+    """Windows PowerShell writes UTF-16."""
     path = command.folder / "job.yaml"
     path.write_bytes(f"{mark}{job()}".encode(encoding))
     assert command.run("plan", "-f", str(path)).code == 0

@@ -97,7 +97,7 @@ def plan(muster: Run, tmp_path: Path) -> Plan:
     ),
     ("half a character in JSON", "f.json", '{"a":\n"\\ud800"}', "line 2: found invalid Unicode character escape code"),
     ("a zero byte", "f.yaml", POD + "a: \x00", "line 4: control characters are not allowed"),
-    ("no JSON", "f.json", '{"a":\n nothing}', "line 2: Expecting value"),
+    ("no JSON", "f.json", '{"a":\n nothing}', "line 2: a value is missing, or is not JSON"),
     ("set", "f.yaml", POD + "a: !!set {b}", "document 1, line 4: tag !!set is not allowed in a manifest"),
     (
         "a tag that runs code",

@@ -256,7 +256,7 @@ def test_objects_before_the_broken_place_of_json_are_planned(command: Command, n
     assert [entry["workload"]["name"] for entry in said.entries] == ["a", "b"]
     line = 1 + 2 * between.count("\n")
     missing = "a value, or the bracket that closes a list or an object, is missing"
-    words = missing if between == "\n---\n" and "yaml" in name else "Expecting value"
+    words = missing if between == "\n---\n" and "yaml" in name else "a value is missing, or is not JSON"
     assert said.err == f"muster plan: {path}, line {line}: {words}\n"
     assert said.code == 2
 

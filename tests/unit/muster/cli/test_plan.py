@@ -98,7 +98,7 @@ def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
         "Helm source",
         "a: {{ .Values.a }}\n",
         (
-            ', document 1, line 1: a key that is not a string; "{{" looks like a Helm template: render it first: '
+            ', document 1, line 1: "{{ .Values.a }}" is a variable that is not filled in; render it first: '
             "helm template CHART | muster plan -f -"
         ),
     ),

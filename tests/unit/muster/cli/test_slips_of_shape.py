@@ -75,6 +75,13 @@ _POD = "spec/workerGroupSpecs/0/template"
         "; it belongs in limits: check its indentation",
     ),
     (
+        "a GPU of a container",
+        f"{_POD}/spec/containers/0/nvidia.com~gpu",
+        f"{WORKER}.containers[0].nvidia.com/gpu",
+        "; it belongs in resources.limits: check its indentation",
+    ),
+    ("limits of a pod", f"{_POD}/spec/limits", f"{WORKER}.limits", "; it belongs in resources: check its indentation"),
+    (
         "request",
         f"{_POD}/spec/containers/0/resources/request",
         f"{WORKER}.containers[0].resources.request",
