@@ -23,7 +23,7 @@ class Other:
 OTHERS: Mapping[str, Mapping[str, Other]] = {
     "kubernetes": {
         minor: Other(f"kubernetes-{minor}", "k8s.io/kubernetes/cmd/kube-apiserver")
-        for minor in ("1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.37")
+        for minor in ("1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36.5", "1.37")
     },
     "kuberay": {
         minor: Other(f"kuberay-{minor}", "github.com/ray-project/kuberay/ray-operator")
