@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,30 +32,22 @@ from muster.model.names import GATE, GROUP_NAME, STATE
 from muster.model.objects import Queue, convert
 from muster.schedulers import PRODUCTS
 
+_CHECKOUT = Path(__file__).parents[1]
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The scheduler of gangs in the demo: its name for people, the testbed's parts, and the chart's values."""
+    """The scheduler of gangs in the demo: its name for people, the testbed's parts, and the version of Kubernetes."""
 
     title: str
     addons: tuple[str, ...]
-    kubernetes: str
-    values: Mapping[str, str]
+    kubernetes: str = DEFAULT_KUBERNETES
 
 
-_CHECKOUT = Path(__file__).parents[1]
-_WITHOUT_VOLCANO = {"queues.source": "muster"}
 SETTINGS = {
-    "volcano": Setting("Volcano", ("volcano",), DEFAULT_KUBERNETES, {}),
-    "coscheduling": Setting(
-        "scheduler-plugins",
-        ("coscheduling",),
-        DEFAULT_KUBERNETES,
-        {"schedulers": "{coscheduling}", **_WITHOUT_VOLCANO},
-    ),
-    "kubernetes": Setting(
-        "Kubernetes 1.37 with its own PodGroups", (), "1.37", {"schedulers": "{kubernetes}", **_WITHOUT_VOLCANO}
-    ),
+    "volcano": Setting("Volcano", ("volcano",)),
+    "coscheduling": Setting("scheduler-plugins", ("coscheduling",)),
+    "kubernetes": Setting("Kubernetes 1.37 with its own PodGroups", (), "1.37"),
 }
 """Settings by the product that places gangs."""
 
@@ -69,7 +61,7 @@ class OwnCluster:
         self.product = product
         self.gang_queues = product != "volcano"
         self._testbed = testbed
-        self._values = SETTINGS[product].values
+        self._values = {"schedulers": f"{{{product}}}", "queues.source": "muster"} if self.gang_queues else {}
 
     def kubectl(self, *args: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run the testbed's kubectl."""
@@ -226,8 +218,10 @@ def main() -> None:
 def _demo(folder: Path, begun: float, product: str, *, keep: bool) -> None:
     setting = SETTINGS[product]
     _say("muster's answer to the demo's files, by the rules of its webhook. It needs no cluster:")
-    queue, first, _, third = sample(gang_queues=product != "volcano")
-    plan(folder, (queue, first, third))
+    without_volcano = product != "volcano"
+    queue, first, _, third = sample(gang_queues=without_volcano)
+    (folder / "values.yaml").write_text(f"schedulers: [{product}]\nqueues: {{source: muster}}\n")
+    plan(folder, (queue, first, third), *(("--values", "values.yaml") if without_volcano else ()))
     _say(f"Start a real control plane: etcd, kube-apiserver, {setting.title}, KubeRay, kwok nodes; no containers.")
     parts = [*setting.addons, "kuberay"]
     testbed = Testbed.start(

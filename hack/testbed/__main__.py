@@ -52,7 +52,7 @@ def main(argv: list[str] | None = None) -> int:
                     many_pods=options.nodes > _MANY_NODES,
                     progress=progress,
                 )
-                progress(f"ready: try `{_again(options.state, 'kubectl get nodes')}`")
+                progress(f"ready: try `python -m hack.testbed kubectl --state {options.state} get nodes`")
             case "down":
                 lifecycle.take_down(options.state)
                 forget_killed()
@@ -144,12 +144,6 @@ def _clean(progress: Callable[[str], None], *, go: bool) -> None:
             progress(f"removed {folder}")
     if not go:
         progress("Go's own caches stay (`go env GOMODCACHE GOCACHE`): other projects share them; --go empties them")
-
-
-def _again(state: Path, command: str) -> str:
-    tool, _, rest = command.partition(" ")
-    where = "" if state == default_state() else f" --state {shlex.quote(str(state))}"
-    return f"python -m hack.testbed {tool}{where} {rest}"
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 import ctypes
 import os
-import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,19 +32,10 @@ def run_inside(namespace: Path, function: Callable[[], _T]) -> _T:
 
     It runs on a thread of its own, whose end is the end of its stay.
     """
-    results: list[_T] = []
-    errors: list[BaseException] = []
 
-    def body() -> None:
-        try:
-            enter(namespace)
-            results.append(function())
-        except BaseException as error:  # noqa: BLE001 (raised again by the caller)
-            errors.append(error)
+    def work() -> _T:
+        enter(namespace)
+        return function()
 
-    thread = threading.Thread(target=body)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()

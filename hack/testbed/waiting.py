@@ -41,8 +41,5 @@ def wait_for(
             last = answer
         if time.monotonic() > deadline:
             raise TestbedError(f"waited {timeout:g} s for {description}; last seen: {last!s}")
-        time.sleep(_pause(time.monotonic() - began) if interval is None else interval)
-
-
-def _pause(waited: float) -> float:
-    return min(max(_SHORTEST, waited * _SHARE), _LONGEST)
+        pause = min(max(_SHORTEST, (time.monotonic() - began) * _SHARE), _LONGEST)
+        time.sleep(pause if interval is None else interval)
