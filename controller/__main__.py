@@ -40,11 +40,11 @@ logger = logging.getLogger("controller")
 
 USER_AGENT = f"muster-controller/{muster.__version__}"
 _WORKERS = 16
-# A gang that failed is looked at again within this many seconds at the latest.
+# A reconcile that failed is repeated within this many seconds at the latest.
 _LONGEST_RETRY = 30.0
-# How often nodes are counted, and waiting gangs are told how they stand, in seconds.
+# The seconds between two counts of the nodes, and two refreshes of the messages of waiting gangs.
 _TICK = 1.0
-# What is ready when the process is told to end is worked off for at most so many seconds.
+# The seconds for which ready gangs are still reconciled after the signal to end.
 _DRAIN = 3.0
 
 

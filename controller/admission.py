@@ -37,7 +37,7 @@ from muster.queueing.entries import EntryKey
 from muster.queueing.ledger import Decision, GangKey
 from muster.resources.amounts import describe
 
-# Seconds in which Kueue may not have looked at a new workload yet.
+# Seconds within which Kueue decides on a new workload.
 _SILENCE = 5.0
 
 
@@ -52,7 +52,7 @@ async def still_admits(term: Term, snapshot: GangSnapshot) -> bool:
 
 
 def report_kueue_wait(term: Term, work: Work, state: GangState, message: str) -> None:
-    """Report why a gang without pods waits, but not before Kueue has looked at it, or has had the time.
+    """Report why a gang without pods waits, once Kueue has decided on it or had the time to.
 
     It has no PodGroup to read: words that come too soon after others of the same state are reported later.
     """
@@ -97,7 +97,7 @@ def enter_again(term: Term, bypassed: Mapping[EntryKey, str | None]) -> None:
 
 
 def patience_has_ended(term: Term, work: Work, now: float) -> bool:
-    """Return whether the patience of a waiting gang has ended since it was last looked at.
+    """Return whether the patience of a waiting gang has ended since its last reconcile.
 
     From then on other gangs may pass it for ever, or none may: its words change, and nothing else happens in its queue.
     """

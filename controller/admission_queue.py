@@ -129,7 +129,7 @@ class LostGangs:
             yield
 
     def enter_before(self, key: GangKey, queue: str | None) -> bool:
-        """True if gangs of that queue enter now, so that nothing is decided for this one yet; it is looked at then."""
+        """True if gangs of that queue enter now, so that nothing is decided for this one yet; it is reconciled then."""
         if queue not in self._entering:
             return False
         self._entering[queue].add(key)
@@ -155,7 +155,7 @@ class _RefreshRound:
     touched: bool = False
 
     def next(self, queue: str, line: Line) -> EntryKey | None:
-        """The next gang, or None where all have been told of all."""
+        """The next gang, or None where all messages are up to date."""
         found = self._step(queue, line)
         if found is None and self.touched:
             self.touched = False
@@ -343,7 +343,7 @@ class AdmissionQueue:
             self._let_grow(queue, but=but)
 
     def _let_grow(self, queue: str, passed: Mapping[str, Order] | None = None, *, but: GangKey | None = None) -> None:
-        """Reconcile the first gang that may grow now; what it leaves the next one gets when it has been looked at."""
+        """Reconcile the first gang that may grow now; the next one gets what it leaves."""
         turn = self._growing.first(self.ledger.outcome(queue, self._clock.now()), passed=passed, but=but)
         if turn is not None:
             self._turns_to_grow[turn.gang] = queue, turn.passed

@@ -46,13 +46,13 @@ class Clock:
         return time.time()
 
 
-# Pods of a gang that is looked at whenever something changes.
+# Pods of a gang that is reconciled whenever something changes.
 _SMALL = 50
 # Seconds for each pod, some twenty times what it adds to a look; and at most.
 _EACH, _LONGEST = 0.0002, 0.5
-# Seconds between the looks at a gang that changes all the time, after so many in a row.
+# Seconds between two reconciles of a gang that changes all the time, after so many in a row.
 _BETWEEN, _IN_A_ROW = 0.2, 100
-# As many gangs are remembered before those are forgotten that were not looked at for so long.
+# As many gangs are remembered before those are forgotten that were not reconciled for so long.
 _REMEMBERED = 1_000
 
 
@@ -67,7 +67,7 @@ class Pace:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._looked: dict[GangKey, _Looked] = {}
-        # When each would be at rest, had its looks come one by one.
+        # When each would be at rest, had its reconciles come one by one.
         self._at_rest: dict[GangKey, float] = {}
 
     @property
@@ -76,7 +76,7 @@ class Pace:
         return len(self._looked)
 
     def record(self, key: GangKey, pods: int, now: float, *, needed: int = 0) -> None:
-        """Note a look at a gang with so many pods; `needed` is how many it waits for, 0 where it waits for none."""
+        """Note a reconcile of a gang with so many pods; `needed` is how many it waits for, or 0."""
         if len(self._at_rest) >= _REMEMBERED:
             self._at_rest = {one: rest for one, rest in self._at_rest.items() if rest > now}
         self._at_rest[key] = max(self._at_rest.get(key, now), now) + _BETWEEN
@@ -94,7 +94,7 @@ class Pace:
         return max(0.0, last.until - now, busy)
 
     def forget(self, key: GangKey) -> None:
-        """Drop what is remembered of a gang that is gone; how often it was looked at may be another's of its name."""
+        """Drop what is remembered of a gang that is gone; how often it was reconciled may be another's of its name."""
         self._looked.pop(key, None)
 
 

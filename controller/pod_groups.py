@@ -81,7 +81,7 @@ def check_run(term: Term, work: Work) -> None:
     end, now = requested_end(work.snapshot, work.expects.record), term.clock.wall()
     if end is None:
         return
-    # A program that is told to stop then has a moment for that.
+    # A program that stops at that time has a moment for it.
     late = end.start + end.seconds * 1.05
     if now < late:
         work.again(late - now)
@@ -98,7 +98,7 @@ def _warn(term: Term, work: Work, ends: float, words: str, state: GangState = Ga
         term.reporter.emit(work.snapshot, state, words)
 
 
-# Seconds after which a PodGroup that seemed to have no owner, and has one, is looked at again.
+# Seconds after which a PodGroup that seemed to have no owner, and has one, is read again.
 _BEHIND = 5.0
 
 

@@ -211,7 +211,7 @@ class Reconciler:
         return work
 
     def _record(self, work: Work) -> None:
-        """Record how the gang stands now: its run, how often it is looked at, and what is over."""
+        """Record how the gang stands now: its run, how often it is reconciled, and what is over."""
         term, snapshot, expects, phase = self.term, work.snapshot, work.expects, work.plan.phase
         term.run_times.follow(snapshot, phase, expects, term.clock.now())
         assembling = phase is Phase.ASSEMBLING

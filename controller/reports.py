@@ -106,7 +106,7 @@ class Reporter:
         self._shut_out: set[GangKey] = set()
         self._rivals: dict[GangKey, dict[str, tuple[Kind, ObjectMeta]]] = {}
         # By gang, and by the UID of its workload: queue and state of the gangs whose state is on no PodGroup; and
-        # the same of those that are looked at now.
+        # the same of those that are reconciled now.
         self._groupless: dict[GangKey, Mapping[str, tuple[str, str]]] = {}
         self._found: dict[GangKey, dict[str, tuple[str, str]]] = {}
 

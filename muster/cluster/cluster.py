@@ -150,7 +150,7 @@ class Cluster(ClusterStores):
     def requests_of(self, pod: Pod) -> Resources:
         """The requests of a pod of the store, nothing where its node does not exist; raises InvalidObjectError.
 
-        Counted once for each version: a gang of a thousand is looked at for every pod of it that comes or changes.
+        Counted once for each version: a gang of a thousand is reconciled for every pod of it that comes or changes.
         """
         return {} if self.on_no_node(pod) else self.requests.of(pod)
 

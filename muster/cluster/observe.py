@@ -110,7 +110,7 @@ def observe(
 def read_ahead(key: GangKey, cluster: Cluster) -> Iterator[None]:
     """Read the pods of a large gang for the first time, in steps: `observe` has little left to do then.
 
-    What cannot be read is told of by `observe`.
+    `observe` reports what cannot be read.
     """
     pods = cluster.pods_of(key)
     if len(pods) <= _AT_ONCE:
@@ -181,7 +181,7 @@ def _read(
     speaks: Decoded,
     scope: IntentScope,
 ) -> GangSnapshot:
-    """The view with what the workload asks for; `speaks` is the object that says so, `scope` its surroundings."""
+    """The snapshot with the request of the workload; `speaks` is the object that makes it, `scope` its surroundings."""
     kind, decoded = found
     try:
         workload = _from_here(kind.read(cluster.whole(kind, speaks)), snapshot)

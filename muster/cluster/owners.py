@@ -111,7 +111,7 @@ def on_hold_by(cluster: Cluster, kind: Kind, decoded: Decoded, members: Iterable
     return next(named, None)
 
 
-# Plain pods of one name may have several makers, a Job for each role; more than these need not be told.
+# Plain pods of one name may have several makers, a Job for each role; more than these get no events.
 _MOST_MAKERS = 4
 # What the apiserver never lets grow longer in objects of its own, and a forged reference may: events repeat it.
 _LONGEST = {"api_version": 317, "kind": 63, "uid": 128}

@@ -222,7 +222,7 @@ class UnmanagedPods:
         def changed(change: Change[Pod]) -> None:
             before, now = (_membership(pod) for pod in (change.old, change.new))
             if before != now:
-                # What a kubelet says of it again and again tells nothing about its gang.
+                # The status that a kubelet writes again and again changes nothing for its gang.
                 for key in {*before[0], *now[0]}:
                     gang(key)
 

@@ -147,7 +147,7 @@ def queue_held(snapshot: GangSnapshot) -> str:
 def queue_counted(snapshot: GangSnapshot) -> str:
     """The queue in which what runs of the gang counts: for which it was admitted, or its pods were made.
 
-    Neither the workload nor the PodGroup's own queue tells: a tenant may write both.
+    The queues of the workload and of the PodGroup do not count: a tenant may write both.
     """
     if queue := recorded_queue(snapshot.pod_group):
         return queue

@@ -104,7 +104,7 @@ class Expectations:
     plain_pods: bool = False
     """True if the watch has shown plain pods of it: what it says of them now is not what it has not read yet."""
     withdrawn: bool = False
-    """True if its user was told that held pods stay held."""
+    """True if it was reported that held pods stay held."""
     kept_class: str = ""
     """The note that its user got on the priority class that its pods keep."""
     unready: dict[str, Unready] = field(default_factory=dict)
@@ -295,7 +295,7 @@ class Expectations:
 
 
 class ExpectationsByGang:
-    """The memories of all gangs of a leader's term, and the one place where they are made and dropped."""
+    """The expectations of all gangs of a leader's term; they are made and dropped here."""
 
     def __init__(self) -> None:
         self._of: dict[GangKey, Expectations] = {}
@@ -306,7 +306,7 @@ class ExpectationsByGang:
         return len(self._of)
 
     def of(self, key: GangKey) -> Expectations:
-        """The memory of a gang; an empty one where there was none."""
+        """The expectations of a gang; empty ones where there were none."""
         return self._of.setdefault(key, Expectations())
 
     def seen(self, key: GangKey) -> Expectations:
@@ -316,7 +316,7 @@ class ExpectationsByGang:
     def begin(self, key: GangKey, group: PodGroup) -> None:
         """Start with the PodGroup as it was listed, the younger one of two; the watch may be behind it.
 
-        What it says stays annotations: thousands of gangs whose numbers have changed are told so in their turn.
+        Its state and message count as reported: messages of thousands of gangs are refreshed in their turn.
         """
         if newer(self.seen(key).written, group) is not group:
             return
@@ -328,21 +328,21 @@ class ExpectationsByGang:
 
         The queue drains for it after `drain_after`, where that is known and the queue does not say.
         """
-        memory = self.of(key)
-        if memory.record.passed_in != queue:
+        expects = self.of(key)
+        if expects.record.passed_in != queue:
             passed = {"passed_since": text_of(now), "passed_in": queue, "drain_after": drain_after}
-            memory.record = replace(memory.record, **passed)
+            expects.record = replace(expects.record, **passed)
 
     def forget(self, key: GangKey, *, ending: bool) -> Expectations:
-        """Drop the memory of a gang that is gone and give it; pods that the watch still shows as held stay known.
+        """Drop and return the expectations of a gang that is gone; pods that the watch still shows as held stay known.
 
         While some of its pods are still `ending`, it stays known that this leader sees plain pods go.
         """
-        memory = self._of.pop(key, Expectations())
-        seen_go = ending and memory.plain_pods
-        if memory.opened or seen_go:
-            self._of[key] = Expectations(opened=memory.opened, plain_pods=seen_go)
-        return memory
+        expects = self._of.pop(key, Expectations())
+        seen_go = ending and expects.plain_pods
+        if expects.opened or seen_go:
+            self._of[key] = Expectations(opened=expects.opened, plain_pods=seen_go)
+        return expects
 
 
 def nowhere_since(snapshot: GangSnapshot, now: float) -> float:

@@ -152,7 +152,7 @@ class _Limit:
             return False
         if self._moment.may_grow and self._gate is not GateMode.QUEUE:
             return True
-        # Pods are alike: while a gang is looked at nothing changes, and what was refused stays so.
+        # Pods are alike: nothing changes while a gang is planned, and a claim without room stays so.
         amounts = amounts_of(claim)
         if amounts in self.no_room:
             return False
@@ -429,7 +429,7 @@ def _opening(
 
 
 def _unmarked(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment, queue: str) -> bool:
-    """True if members are open, and nothing tells that muster gave the gang room for more than these.
+    """True if members are open, and no record shows that muster gave the gang room for more than these.
 
     Its PodGroup was deleted while no replica led, or pods were bound past muster: all the others have to find room.
     """

@@ -66,7 +66,7 @@ def desired(snapshot: GangSnapshot, *, admitted: bool) -> Wanted:
 
 
 def _frozen(spec: PodGroupSpec, gang: Gang, now: PodGroupSpec, owned: Mapping[str, Any]) -> PodGroupSpec:
-    """With the queue, priority and numbers that were said, as far as muster owns them; all where nothing tells."""
+    """The spec with the recorded queue, priority and numbers, as far as muster owns them; all if owners are unknown."""
     claim, kept = claim_of(now), dict[str, Any]()
 
     def ours(field: str, key: str | None = None) -> bool:

@@ -159,7 +159,7 @@ def written_spec_of(snapshot: GangSnapshot) -> PodGroupSpec | None:
 
 
 def recorded_queue(group: PodGroup | None) -> str:
-    """The queue for which the gang of a PodGroup was admitted, whatever its workload was; "" where no mark tells."""
+    """The queue for which the gang of a PodGroup was admitted, whatever its workload was; "" without a mark."""
     text = group.metadata.annotations.get(ADMITTED_FOR, "") if group is not None else ""
     try:
         return decode(text, _Written).queue if text else ""

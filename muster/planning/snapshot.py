@@ -37,7 +37,7 @@ from muster.workloads import PLAIN_POD, Decoded, Kind, Workload
 from muster.workloads.model import TimeLimit
 from muster.workloads.plain import run_of
 
-# A gang may have thousands of members, and is looked at for each of them.
+# A gang may have thousands of members, and is reconciled for each of them.
 _GATED = attrgetter("gated")
 
 
@@ -233,7 +233,7 @@ class GangSnapshot:
 
     @property
     def stale(self) -> bool:
-        """True if the PodGroup was made for another workload of the name; a mark tells more than an owner reference."""
+        """True if the PodGroup is of another workload of the name; a mark counts more than an owner reference."""
         if self.marked_for and self.marked_for == self.uid:
             return False
         owner = self.group_owner
