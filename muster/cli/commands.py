@@ -236,7 +236,8 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "workload",
         nargs="+",
         metavar="KIND/NAME",
-        help="workload, pod or PodGroup, for example raycluster/demo, or raycluster demo; can be repeated",
+        help="workload, pod or PodGroup, for example raycluster/demo, or raycluster demo; can be repeated; a name "
+        "alone is looked for among all kinds of workloads",
     )
     output(parser)
     parser.add_argument(

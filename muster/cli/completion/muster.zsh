@@ -92,7 +92,7 @@ _shtab_muster_explain_options=(
   "--context[kubeconfig context to use\; default\: the current context]:context:"
   "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
   "--values[values file of muster\'s chart\; default\: the settings that the cluster publishes]:FILE:_files"
-  "(*):workload, pod or PodGroup, for example raycluster\/demo, or raycluster demo\; can be repeated:"
+  "(*):workload, pod or PodGroup, for example raycluster\/demo, or raycluster demo\; can be repeated\; a name alone is looked for among all kinds of workloads:"
 )
 
 # guard to ensure default positional specs are added only once per session

@@ -26,7 +26,7 @@ from muster.cli.explain.state import (
     state_of,
     unreadable_origin,
 )
-from muster.cli.explain.subjects import EventSummary, Subject, find, gang_name
+from muster.cli.explain.subjects import ANY_KIND, EventSummary, Subject, find, gang_name
 from muster.cli.explain.text import print_explained
 from muster.cli.explain.what_helps import what_helps
 from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, is_queue, kinds_of, parse_names
@@ -39,7 +39,7 @@ from muster.gangs.intent import Intent, find_intent
 from muster.gangs.roles import Gang
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
-from muster.model.names import GATE
+from muster.model.names import GATE, is_object_name
 from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
 from muster.model.resource import BadNameError
@@ -60,7 +60,9 @@ _EVENTS = 8
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster explain`: 2 when a workload does not exist, or the cluster does not answer."""
     unknown: list[Exception] = []
-    names = _supported(parse_names(arguments.workload), unknown)
+    words: list[str] = arguments.workload
+    bare = len(words) == 1 and is_object_name(words[0])
+    names = [ObjectName(ANY_KIND, words[0])] if bare else _supported(parse_names(words), unknown)
     entries = asyncio.run(explain_each(arguments, names, unknown)) if names else []
     if entries:
         with as_long_as_read():

@@ -10,12 +10,14 @@ from typing import Any
 from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, kinds_of, pod_groups_meant
 from muster.cli.snapshot import ClusterSnapshot
 from muster.kube.client import Client
+from muster.kube.concurrency import burst
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.objects import (
     InvalidObjectError,
     LocalObject,
     ObjectMeta,
+    OwnerReference,
     PartialObjectMetadata,
     TimedCondition,
     decode,
@@ -23,9 +25,11 @@ from muster.model.objects import (
 from muster.model.pods import Pod, PodStatus
 from muster.model.resource import EVENTS, PODS, Resource
 from muster.model.times import seconds_of
-from muster.workloads import KINDS, Decoded, Kind, kind_of, owner_of
+from muster.workloads import KINDS, WATCHED_KINDS, Decoded, Kind, kind_of, owner_of
 
 _OF_MUSTER = "muster.dev/controller"
+# Of no pod and of no Job of others a user asks without its kind.
+_UPPERMOST = tuple(kind for kind in WATCHED_KINDS if kind.owns_pod_group)
 # Groups of kinds that Kubernetes' own role `view` has.
 _KUBERNETES_OWN = ("", "apps", "batch")
 HOW_TO_READ = "the chart value readerRole adds this right to the roles view, edit and admin of a namespace"
@@ -130,6 +134,10 @@ def gang_name(kind: Kind, decoded: Decoded) -> str:
     return kind.pod_group_name(decoded.metadata.name)
 
 
+ANY_KIND = ""
+"""The kind of a name without one: a workload of that name is looked for among all kinds."""
+
+
 async def find(client: Client, named: ObjectName, namespace: str | None, visible: ClusterSnapshot) -> list[Subject]:
     """The workload of that name, or the workloads that it created; a pod or PodGroup means its workload.
 
@@ -137,7 +145,8 @@ async def find(client: Client, named: ObjectName, namespace: str | None, visible
     """
     if namespace is not None:
         return await _find_in(client, named, namespace, visible)
-    resources = pod_groups_meant(named.kind) or [kind.resource for kind in kinds_of(named.kind)]
+    kinds = _UPPERMOST if named.kind == ANY_KIND else kinds_of(named.kind) if not is_pod_group(named.kind) else ()
+    resources = pod_groups_meant(named.kind) or [kind.resource for kind in kinds]
     namespaces: set[str] = set()
     refused: UnknownSubjectError | None = None
     for resource in resources:
@@ -149,7 +158,8 @@ async def find(client: Client, named: ObjectName, namespace: str | None, visible
     if not namespaces and refused is not None:
         raise refused
     if not namespaces:
-        raise UnknownSubjectError(f'no {resources[-1].kind} "{named.name}" in any namespace')
+        kind = "workload" if named.kind == ANY_KIND else resources[-1].kind
+        raise UnknownSubjectError(f'no {kind} "{named.name}" in any namespace')
     return [subject for one in sorted(namespaces) for subject in await _find_in(client, named, one, visible)]
 
 
@@ -169,6 +179,8 @@ async def _everywhere(client: Client, resource: Resource, name: str) -> list[Par
 
 async def _find_in(client: Client, named: ObjectName, namespace: str, visible: ClusterSnapshot) -> list[Subject]:
     name = named.name
+    if named.kind == ANY_KIND:
+        return await _of_any_kind(client, name, namespace, visible)
     if is_pod_group(named.kind):
         owner = decode(await _pod_group(client, named, namespace), PartialObjectMetadata).metadata.controller
         kind = kind_of(owner.api_version, owner.kind) if owner else None
@@ -191,6 +203,27 @@ async def _find_in(client: Client, named: ObjectName, namespace: str, visible: C
             if kind is kinds[-1]:
                 raise
     raise AssertionError("the last kind found something or raised")
+
+
+async def _of_any_kind(client: Client, name: str, namespace: str, visible: ClusterSnapshot) -> list[Subject]:
+    """The workloads of that name, of any kind. Raises UnknownSubjectError where there is none that may be read."""
+
+    async def get(kind: Kind) -> Decoded | None:
+        try:
+            found: Decoded = decode(await client.get(kind.resource, name, namespace), kind.decoded)
+        except ApiError as error:
+            if error.not_found or error.forbidden:
+                return None
+            raise
+        return found
+
+    found = [(kind, one) for kind, one in zip(_UPPERMOST, await burst(get, _UPPERMOST), strict=True) if one is not None]
+    if not found:
+        raise UnknownSubjectError(f'no workload "{name}" in namespace "{namespace}", or none that you may read')
+    uids = {decoded.metadata.uid for _, decoded in found}
+    # A TrainJob's JobSet has its name.
+    uppermost = [one for one in found if (one[1].metadata.controller or OwnerReference()).uid not in uids]
+    return [one for kind, decoded in uppermost for one in await _subjects_of(client, kind, decoded, visible)]
 
 
 async def _pod_group(client: Client, named: ObjectName, namespace: str) -> bytes:

@@ -71,7 +71,6 @@ def test_without_a_usable_kubeconfig_there_is_one_line(command: Command, words: 
 
 @cases(
     "words, said",
-    ("no kind", ["demo"], '"demo" is not KIND/NAME or KIND NAME, for example raycluster/demo'),
     (
         "another kind",
         ["deployment/web"],

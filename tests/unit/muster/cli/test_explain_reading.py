@@ -11,7 +11,7 @@ from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, HOLD, MESSAGE,
 from tests.support.cli.connections import http_kubeconfig
 from tests.support.cli.in_process import muster
 from tests.support.cli.small_cluster import FORBIDDEN, answers
-from tests.support.faults.apiserver import FaultyApiserver
+from tests.support.faults.apiserver import FaultyApiserver, failure
 from tests.support.manifests.observed import (
     JSON,
     NO_QUEUE,
@@ -125,6 +125,23 @@ async def test_what_the_maker_of_a_workload_says_counts(tmp_path: Path, word: st
     assert len(paths) <= 7, paths
     assert (entry["workload"]["name"], entry["scheduling"]["queue"]) == ("demo", "q")
     assert entry["scheduling"]["from"]["queue"] == "owner nightly: metadata.labels[volcano.sh/queue-name]"
+
+
+@pytest.mark.parametrize(("word", "kind"), [("demo", "RayCluster"), ("nightly", "RayCluster")])
+async def test_a_name_alone_is_looked_for_among_all_kinds(tmp_path: Path, word: str, kind: str) -> None:
+    """Of a RayJob the answer is its cluster, as with its kind."""
+    job, made = job_of(ray_cluster())
+    entry, _ = await explained(tmp_path, cluster(**{RAYS: [made], JOBS: [job]}), word)
+    assert (entry["workload"]["kind"], entry["workload"]["name"]) == (kind, "demo")
+
+
+async def test_a_name_that_no_workload_has_is_an_error(tmp_path: Path) -> None:
+    async with FaultyApiserver.serving() as server:
+        server.on("GET", failure(404, "NotFound"))
+        (tmp_path / "config").write_text(http_kubeconfig(server.url))
+        done = await asyncio.to_thread(muster, "explain", f"--kubeconfig={tmp_path / 'config'}", "-n", "team", "gone")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == 'muster explain: no workload "gone" in namespace "team", or none that you may read\n'
 
 
 async def test_without_a_controller_there_is_a_reason(tmp_path: Path) -> None:
