@@ -47,14 +47,8 @@ muster's answers to `kubectl apply`. A message names the field, the fault, the r
 what it does not say. A refusal has a message for each rule that refuses. Reasons are stable for programs, and are
 counted by `muster_webhook_refusals_total` and `muster_webhook_warnings_total`.
 
-A client gets status 422 with the first `reason`, and in `details.causes` the `reason`, `field` and `message` of each.
-The Python client of Kubernetes drops warnings; a refusal is an `ApiException`:
-
-```python
-except kubernetes.client.ApiException as error:
-    for cause in json.loads(error.body)["details"]["causes"]:
-        print(cause["reason"], cause["field"], cause["message"])
-```
+A client gets status 422 with the first `reason`, and in `details.causes` the `reason`, `field` and `message` of each
+([python.md](python.md#a-refusal-in-another-client) reads them).
 
 When an object changes, muster refuses only new faults, and warns of old ones that have not got worse, so that you can
 correct it in steps. Changes of status, finalizers and annotations (except muster's own on Queues), and objects that are
