@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from muster.model.names import PASSED_IN, PASSED_SINCE
 from muster.model.times import text_of
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, pod_group, queue, ray_cluster, ray_owner, ray_pod, workers
 
 LARGE, SMALL, RUNS = "ray-large-pg", "ray-small-pg", "ray-runs-pg"

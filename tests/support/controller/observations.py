@@ -8,7 +8,7 @@ from controller import term
 from muster.cluster.observe import observe
 from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 
 
 async def touches_and_looks(

@@ -5,7 +5,7 @@ import json
 from muster.model.names import GANG, GANG_SIZE, GANG_SPEC, GATE, GROUP_NAME, POD_GROUP_LABEL, QUEUE_LABEL
 from muster.schedulers import SCHEDULERS
 from tests.support.controller.bypass_queue import gang
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, NAMESPACE, pod, queue
 
 PRODUCTS = ("volcano", "scheduler-plugins-scheduler", "default-scheduler")

@@ -4,7 +4,7 @@ import pytest
 
 from controller.apiserver import NotLeaderError
 from muster.kube.errors import ApiError
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, queue, ray_cluster, ray_pod
 
 SMALL = queue(cpu="4", memory="6Gi")

@@ -9,7 +9,7 @@ import pytest
 from muster.model.names import ADMITTED, HOLD, MANAGED, MESSAGE, NAMESPACE_SELECTOR, STATE
 from muster.model.objects import Namespace
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import (
     GROUP,
     JSON,

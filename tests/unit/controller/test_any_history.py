@@ -10,7 +10,7 @@ from controller.apiserver import NotLeaderError
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import ADMITTED
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.examples import examples
 from tests.support.manifests.observed import JSON, made, queue, ray_cluster, ray_pod, workers

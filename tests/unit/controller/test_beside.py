@@ -6,7 +6,7 @@ import pytest
 
 from muster.model.names import MESSAGE
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, queue, template
 from tests.unit.controller.test_waves import of_wave
 

@@ -2,7 +2,7 @@
 
 from muster.model.names import ADMITTED, GROUP_NAME, STATE
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import GROUP, JSON, old_pod, pod_group, queue, ray_cluster, ray_pod, workers
 
 OLD = [old_pod("demo-head", "headgroup"), old_pod("demo-w-0"), old_pod("demo-w-1")]

@@ -9,7 +9,7 @@ from muster.queueing.entries import Claim, EntryKey
 from muster.queueing.ledger import Candidate, GangKey, Ledger
 from muster.queueing.queue_view import QueueView
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import amounts
 
 KEY = GangKey("team", "large")

@@ -7,7 +7,7 @@ from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER
 from muster.workloads.ray_parents import RAY_JOB, RAY_SERVICE
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.stores import filled, workload_store
 from tests.support.controller.two_gangs import members
 from tests.support.manifests.observed import (

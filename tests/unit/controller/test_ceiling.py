@@ -10,7 +10,7 @@ from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import RUNS, gang, harness
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, NAMESPACE, pod, queue, ray_owner, ray_pod, template, workers
 from tests.support.manifests.observed import ray_cluster as cluster_of
 

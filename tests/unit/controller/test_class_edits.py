@@ -5,7 +5,7 @@ from typing import Any
 from muster.model.names import MESSAGE
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import gang, harness, running
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, priority_class
 
 LATE = "ray-late-pg"

@@ -8,7 +8,7 @@ from muster.kube.errors import ApiError
 from muster.model.names import MESSAGE, STATE
 from muster.model.times import seconds_of
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, KEY, pytorch_job, pytorch_pod, queue, ray_cluster, ray_pod
 
 JOB = KEY._replace(name="train")

@@ -9,7 +9,7 @@ from muster.model.names import ADMITTED, ADMITTED_AT, ADMITTED_FOR, MANAGED_BY, 
 from muster.model.objects import PodGroup
 from muster.workloads.kubeflow import PYTORCH_JOB
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import members
 from tests.support.manifests.observed import (

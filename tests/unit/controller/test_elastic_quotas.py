@@ -5,7 +5,7 @@ from muster.schedulers import SCHEDULERS
 from tests.support.cases import cases
 from tests.support.controller import bypass_queue
 from tests.support.controller.bypass_queue import LARGE, SMALL
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, elastic_quota, queue
 
 COSCHEDULING = SCHEDULERS["scheduler-plugins-scheduler"]

@@ -7,7 +7,7 @@ from muster.cluster.observe import observe
 from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 from tests.support.controller.bypass_queue import RUNS, gang, harness, running, small_behind_large
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import NAMESPACE, queue
 
 

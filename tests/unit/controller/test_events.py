@@ -9,7 +9,8 @@ from muster.kube.events import Regarding
 from muster.model.names import MESSAGE
 from muster.model.resource import POD_GROUPS, Resource
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness, Makers, RecordingClient
+from tests.support.controller.harness import Harness, Makers
+from tests.support.controller.recording_client import RecordingClient
 from tests.support.controller.two_gangs import demo
 from tests.support.manifests.observed import GROUP, JSON, as_client, pod_group, queue
 

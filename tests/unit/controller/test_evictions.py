@@ -8,7 +8,7 @@ from muster.model.names import STATE
 from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import GROUP, JSON, KEY, made, pod_group, queue, ray_cluster, ray_pod, workers
 
 LEAVES = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}

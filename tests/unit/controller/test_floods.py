@@ -3,7 +3,7 @@
 from muster.model.names import STATE
 from tests.support.controller.bypass_queue import gang, running
 from tests.support.controller.bypass_queue import harness as bypass_queue
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.examples import examples
 from tests.support.manifests.observed import queue, ray_cluster, ray_pod, workers
 from tests.unit.controller.test_access import OPENED, members

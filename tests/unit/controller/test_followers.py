@@ -3,7 +3,7 @@
 import pytest
 
 from muster.model.names import STATE
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, NAMESPACE, QUEUE_LABELS, pytorch_job, pytorch_pod, queue, template
 from tests.unit.controller.test_waves import of_wave
 

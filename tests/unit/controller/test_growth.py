@@ -10,7 +10,7 @@ from muster.kube.errors import Unreachable
 from muster.model.names import MESSAGE, QUEUE_LABEL
 from muster.schedulers import SCHEDULERS
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.two_gangs import demo, members
 from tests.support.manifests.observed import (
     GROUP,

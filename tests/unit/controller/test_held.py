@@ -9,7 +9,7 @@ from muster.model.names import ADMITTED, GANG, GATE, MANAGED, MESSAGE, STATE
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import gang, harness, running
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import (
     JSON,
     old_pod,

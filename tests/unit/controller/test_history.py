@@ -17,7 +17,7 @@ from muster.model.names import DRAIN_AFTER, HOLD, PASSED_SINCE, RUNS_ABOUT, STAT
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, SMALL, small_behind_large
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.two_gangs import members
 from tests.support.manifests.observed import (
     GROUP,

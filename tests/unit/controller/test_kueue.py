@@ -7,7 +7,7 @@ from muster.admitters.kueue import KueueWorkload
 from muster.model.names import ADMITTED, ADMITTER, GATE, MESSAGE, STATE
 from muster.model.times import seconds_of
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.two_gangs import members
 from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, reply
 from tests.support.manifests.kueue import ADMITTED as YES

@@ -5,7 +5,7 @@ from types import FrameType
 from typing import Any
 
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import KEY, queue, ray_cluster, ray_pod, workers
 
 FEW, MANY = 100, 300

@@ -8,7 +8,7 @@ from muster.model.modes import GateMode
 from muster.model.names import QUEUE_ANNOTATION, QUEUE_LABEL, label_value, queue_named
 from muster.model.pods import Pod
 from muster.schedulers import PRODUCTS
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import (
     JSON,
     NAMESPACE,

@@ -7,8 +7,8 @@ from muster.model.names import ADMITTED, NAMESPACE_SELECTOR
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import SMALL, gang, harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.recorded_queue import RecordedQueue
-from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import NAMESPACE, namespace, queue
 
 NAMES = [f"g{number}" for number in range(6)]

@@ -4,7 +4,7 @@ import pytest
 
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, MESSAGE, QUEUE_LABEL
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, pod, queue, ray_cluster
 from tests.support.webhook.admission_reviews import answered, knowing, request
 from webhook.reviews.pods import review_pod

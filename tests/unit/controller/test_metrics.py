@@ -18,7 +18,8 @@ from muster.schedulers import SCHEDULERS
 from muster.workloads.kubeflow import PYTORCH_JOB
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, gang, harness, running
-from tests.support.controller.recording_client import Harness, Makers, RecordingClient
+from tests.support.controller.harness import Harness, Makers
+from tests.support.controller.recording_client import RecordingClient
 from tests.support.controller.stores import filled, workload_store
 from tests.support.controller.two_gangs import members
 from tests.support.manifests.observed import (

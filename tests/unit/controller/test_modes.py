@@ -4,7 +4,7 @@ import pytest
 
 from muster.model.names import ADMITTED, STATE
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import GROUP, JSON, NO_QUEUE, namespace, queue, ray_cluster, ray_pod, workers
 
 HEAD = ray_pod("head", "headgroup")

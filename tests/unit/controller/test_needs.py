@@ -8,7 +8,7 @@ from muster.model.names import ADMITTED_FOR, MESSAGE, STATE
 from muster.model.objects import PodGroupSpec
 from muster.planning.record import AdmittedTerms, carried, granted
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import GROUP, JSON, amounts, queue, ray_cluster, ray_pod, workers
 
 

@@ -17,8 +17,8 @@ from muster.planning.phase import Phase
 from muster.planning.plan import GangPlan
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
+from tests.support.controller.harness import Harness
 from tests.support.controller.observations import touches_and_looks
-from tests.support.controller.recording_client import Harness
 from tests.support.faults.apiserver import FaultyApiserver, listing, manifest, reply
 from tests.support.manifests.observed import JSON, KEY, old_pod, queue, ray_cluster, ray_pod, template, workers
 

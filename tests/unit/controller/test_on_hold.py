@@ -7,7 +7,7 @@ import pytest
 from muster.model.names import HOLD, MESSAGE, PASSED_SINCE, STATE
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, OF_A_JOB, passed, small_behind_large
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.two_gangs import SMALL, demo, members, two
 from tests.support.manifests.observed import (
     GROUP,

@@ -3,7 +3,7 @@
 import pytest
 
 from muster.model.names import ADMITTED, MESSAGE, REQUEUED_AT, STATE
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import GROUP, JSON, queue, ray_cluster, ray_pod, template, workers
 
 ROLES = {"head": "headgroup", "w-0": "workers", "w-1": "workers"}

@@ -6,7 +6,7 @@ import pytest
 
 from controller.delays import Pace
 from muster.queueing.ledger import GangKey
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import KEY, queue, ray_cluster, ray_pod, workers
 
 OTHER = GangKey("team", "other")

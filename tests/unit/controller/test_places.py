@@ -10,7 +10,7 @@ from muster.model.pods import Pod
 from muster.workloads.kubeflow import PYTORCH_JOB, TrainingJob
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import SMALL, again, demo, members, pods_go, two, until_refused
 from tests.support.manifests.observed import (

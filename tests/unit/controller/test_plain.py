@@ -8,7 +8,7 @@ from muster.cluster.observe import observe
 from muster.model.names import STATE
 from muster.queueing.ledger import GangKey
 from muster.workloads.kubeflow import PYTORCH_JOB
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.stores import filled, workload_store
 from tests.support.manifests.observed import (
     DEFAULTS,

@@ -7,7 +7,7 @@ import pytest
 from muster.model.names import GANG_COMPLETIONS, GANG_SIZE, MESSAGE, STATE
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, NAMESPACE, pod, queue, template
 
 KEY = GangKey(NAMESPACE, "pair")

@@ -1,7 +1,7 @@
 """Plain gangs of StatefulSets, which replace their pods one by one when they are edited."""
 
 from muster.model.names import GANG_SIZE, STATE
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, pod, queue, template
 
 

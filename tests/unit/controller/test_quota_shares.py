@@ -3,7 +3,7 @@
 from muster.model.names import HOLD, MESSAGE, REQUEUE_AFTER
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import (
     JSON,
     NAMESPACE,

@@ -8,7 +8,7 @@ from muster.gangs.intent import requeue_after
 from muster.gangs.pod_patch import membership
 from muster.model.names import ADMITTED, MESSAGE, REQUEUE_AFTER, STATE
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.two_gangs import again, demo, members
 from tests.support.manifests.observed import GROUP, JSON, gang_and_intent, queue, ray_cluster
 

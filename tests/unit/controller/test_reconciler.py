@@ -12,7 +12,7 @@ from muster.model.names import ADMITTED, MESSAGE, STATE
 from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.controller.two_gangs import again, demo, members, two, until_refused
 from tests.support.manifests.observed import GROUP, made, pod_group, priority_class, queue, ray_cluster, workers

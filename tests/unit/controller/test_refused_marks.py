@@ -11,7 +11,7 @@ from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import NAMESPACE, gang_and_intent, queue, ray_cluster, read
 
 TOO_LONG = ApiError(422, "Invalid", "metadata.annotations: Too long: may not be more than 262144 bytes")

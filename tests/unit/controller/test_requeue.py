@@ -8,7 +8,7 @@ from muster.kube.errors import ApiError
 from muster.model.names import ADMITTED, ADMITTED_AT, REQUEUE_AFTER, REQUEUED_AT, STATE
 from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, KEY, NAMESPACE, QUEUE_LABELS, queue, ray_cluster, ray_pod
 
 GROUP, OTHER = "ray-demo-pg", "ray-other-pg"

@@ -6,7 +6,7 @@ from muster.model.names import GANG, GATE, GROUP_NAME, WORKLOAD
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TrainingRuntime
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.manifests.observed import JSON, NAMESPACE, made, pod, queue
 from tests.support.manifests.owner_chains import owned

@@ -10,7 +10,7 @@ from muster.model.objects import Node
 from muster.resources.quantity import ZERO
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import gang
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, made, pod, queue, ray_pod
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}

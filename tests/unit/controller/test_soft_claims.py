@@ -11,7 +11,7 @@ from muster.queueing.ledger import GangKey
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, harness, running
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.manifests.observed import JSON, KEY, made, queue, ray_cluster, ray_pod, workers
 

@@ -11,7 +11,7 @@ import pytest
 from muster.model.objects import PriorityClass, convert
 from muster.resources.pod_defaults import LimitRange
 from tests.support.calls import Calls, most_calls
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import (
     JSON,
     NAMESPACE,

@@ -14,7 +14,7 @@ from muster.model.objects import PriorityClass
 from muster.queueing.ledger import GangKey
 from tests.support.calls import Calls, most_calls
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness, running
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import (
     NAMESPACE,
     made,

@@ -9,7 +9,7 @@ from muster.kube.errors import ApiError
 from muster.model.names import ADMITTED_FOR, STATE
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import GROUP, JSON, KEY, queue, ray_cluster, ray_pod, workers
 
 SMALL = GangKey(KEY.namespace, "ray-small-pg")

@@ -9,7 +9,7 @@ from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import ADMITTED, MESSAGE, STATE
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, SMALL, gang, harness
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import GROUP, old_pod, queue, ray_cluster, ray_pod
 
 ELDER, YOUNGER = "2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z"

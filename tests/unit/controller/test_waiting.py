@@ -8,7 +8,7 @@ from muster.model.times import text_of
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import LARGE, RUNS, SMALL, gang, harness, passed, running, small_behind_large
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.manifests.observed import JSON, amounts, pod_group, priority_class, queue, ray_pod
 
 

@@ -8,8 +8,8 @@ from muster.queueing.ledger import GangKey
 from muster.schedulers import SCHEDULERS
 from tests.support.cases import cases
 from tests.support.controller import bypass_queue
+from tests.support.controller.harness import Harness
 from tests.support.controller.observations import touches_and_looks
-from tests.support.controller.recording_client import Harness
 from tests.support.manifests.observed import JSON, queue
 
 COSCHEDULING = SCHEDULERS["scheduler-plugins-scheduler"]

@@ -26,7 +26,7 @@ from muster.workloads.jobset import JOB_SET, JobSet
 from muster.workloads.ray import RAY_CLUSTER, RayCluster
 from tests.support.cases import cases
 from tests.support.controller.bypass_queue import OF_A_JOB
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.manifests.observed import (
     JSON,

@@ -4,7 +4,7 @@ from muster.cluster.alive import has_living_owner
 from muster.model.objects import ObjectMeta
 from muster.workloads.ray import RAY_CLUSTER
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness
+from tests.support.controller.harness import Harness
 from tests.support.controller.stores import workload_store
 from tests.support.faults.apiserver import FaultyApiserver, listing, reply
 from tests.support.manifests.observed import GROUP, JSON, made, pod_group, queue, ray_cluster, ray_pod, workers

@@ -11,7 +11,8 @@ from muster.kube.errors import ApiError
 from muster.kube.events import Regarding
 from muster.model.objects import OwnerReference
 from tests.support.cases import cases
-from tests.support.controller.recording_client import Harness, Makers, RecordingClient
+from tests.support.controller.harness import Harness, Makers
+from tests.support.controller.recording_client import RecordingClient
 from tests.support.controller.two_gangs import demo, members
 from tests.support.manifests.observed import JSON, NAMESPACE, as_client, pod, queue, ray_cluster
 from tests.support.manifests.owner_chains import owned
