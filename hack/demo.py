@@ -85,10 +85,9 @@ class Story:
 
     def __init__(self, place: OwnCluster | Existing, folder: Path) -> None:
         self.place = place
-        self.product = place.product
         # The short name is clear where the demo knows that there is one kind of PodGroups.
-        short = isinstance(place, OwnCluster) and self.product == "volcano"
-        self.groups = "podgroups" if short else PRODUCTS[self.product]().resource.full_name
+        short = isinstance(place, OwnCluster) and self.place.product == "volcano"
+        self.groups = "podgroups" if short else PRODUCTS[self.place.product]().resource.full_name
         self.folder = folder
         self.summary: list[str] = []
 
@@ -157,10 +156,10 @@ class Story:
 
     def _is_of(self, group: dict[str, Any], name: str) -> bool:
         meta = group["metadata"]
-        return bool(name == (meta["name"] if self.product == "volcano" else meta["annotations"].get(GROUP_NAME)))
+        return bool(name == (meta["name"] if self.place.product == "volcano" else meta["annotations"].get(GROUP_NAME)))
 
     def _runs(self, group: dict[str, Any]) -> bool:
-        if self.product == "volcano":
+        if self.place.product == "volcano":
             return bool(group.get("status", {}).get("phase") == "Running")
         return bool(group["metadata"]["annotations"].get(STATE) == GangState.RUNNING)
 

@@ -245,11 +245,6 @@ class Client:
         return str(self._versions)
 
 
-def at_once(write: Callable[[], None]) -> None:
-    """Show a write before the call of the client returns."""
-    write()
-
-
 @dataclass(frozen=True, slots=True)
 class Leader:
     """A leader that sees its cluster's changes, and what it has written."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 
 from hack.bench.harness import Table, options
-from hack.bench.many import Client, One, at_once, filled, leader, queue
+from hack.bench.many import Client, One, filled, leader, queue
 from muster.process.lifecycle import tune_gc
 
 _ROUNDS = 20
@@ -19,7 +19,7 @@ _ROUNDS = 20
 async def _milliseconds(pods: int, *, runs: bool) -> list[float]:
     one = One(0, "q", 1000, runs, workers=pods - 1)
     cluster = filled([one], [queue("q", str(pods if runs else pods - 1))])
-    reconciler = leader(cluster, Client(cluster, at_once)).reconciler
+    reconciler = leader(cluster, Client(cluster, lambda write: write())).reconciler
     for _ in reconciler.prime():
         pass
     # The first looks write, and read each pod.

@@ -24,7 +24,7 @@ from hack.testbed.nodes import Nodes
 from hack.testbed.parts import DEFAULT_ADDONS, PARTS, select
 from hack.testbed.paths import cache_root, locked
 from hack.testbed.process import LAZY_COLLECTOR, Process, recorded, spawn
-from hack.testbed.site import ADMIN, NODE_ADDON, Site, kubeconfig_text
+from hack.testbed.site import ADMIN, FILE, NODE_ADDON, Site, kubeconfig_text
 from hack.testbed.versions import chosen as chosen_version
 from hack.testbed.waiting import PATIENCE
 
@@ -86,7 +86,7 @@ class Testbed:
             check_machine(state)
         programs = binaries(chosen, progress)
         with locked(cache_root() / "state.lock"):
-            if Site.exists(state):
+            if (state / FILE).exists():
                 raise TestbedError(
                     f"a testbed is already up in {state}: use it, or stop it with `down --state {state}`"
                 )

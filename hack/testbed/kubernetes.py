@@ -1,8 +1,7 @@
 """The versions of Kubernetes that a testbed can have, and which of them knows PodGroups (scheduling.k8s.io/v1beta1).
 
-Those before the default are for `make test-versions`.
-
-The three broken ones are half-configured on purpose: each looks well in another place, and places no gang.
+Those before the default are for `make test-versions`. The three broken ones are half-configured on purpose: each looks
+well in another place, and places no gang.
 """
 
 from dataclasses import dataclass

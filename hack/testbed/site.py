@@ -23,7 +23,8 @@ ADMIN = "admin"
 NODE_ADDON = "node"
 PARTS_GROUP = "testbed:parts"
 """The group of every other client; `control_plane.grant` has its rights."""
-_FILE = "testbed.json"
+FILE = "testbed.json"
+"""The file of a testbed that was laid out in a folder and not taken down."""
 _ENCLOSED_SERVICES, _NODE_ADDRESS = "10.96.0.0/24", "198.51.100.1"
 
 
@@ -60,7 +61,7 @@ class Site:
             (state / folder).mkdir(parents=True, exist_ok=True)
         facts = asdict(site)
         del facts["state"]
-        write_atomically(state / _FILE, json.dumps(facts))
+        write_atomically(state / FILE, json.dumps(facts))
         authority = Authority.create("muster-testbed-ca")
         write_pair(site.pki, "ca", authority.pem())
         first_address = str(ipaddress.ip_network(site.service_range)[1])
@@ -90,16 +91,11 @@ class Site:
     def load(cls, state: Path) -> Site:
         """Read a state folder. Raises TestbedError when there is no testbed in it."""
         try:
-            facts = json.loads((state / _FILE).read_text())
+            facts = json.loads((state / FILE).read_text())
         except FileNotFoundError:
             raise TestbedError(f"no testbed in {state}: start one with `python -m hack.testbed up`") from None
         facts |= {"parts": tuple(facts["parts"]), "nodes": Nodes(**facts["nodes"])}
         return cls(state, **facts)
-
-    @staticmethod
-    def exists(state: Path) -> bool:
-        """True if a testbed was laid out in this folder and not taken down."""
-        return (state / _FILE).exists()
 
     @property
     def server(self) -> str:
