@@ -172,9 +172,9 @@ class Board:
         return next((one for one in self._every if one.key == key), None)
 
     def title(self, key: GangKey) -> str:
-        """The workload of a gang with its namespace; the gang's own name where it has no entry."""
+        """The workload of a gang; its PodGroup where it has no entry."""
         gang = self.gang(key)
-        return f"{key.namespace}/{gang.title if gang is not None else key.name}"
+        return gang.title if gang is not None else f"podgroup/{key.name}"
 
     def levels(self) -> dict[str, Sample]:
         """The usage of each queue and its number of waiting gangs."""

@@ -176,7 +176,7 @@ def _titled(reservation: Mapping[str, Any] | None, board: Board) -> Mapping[str,
     if reservation is None:
         return None
     namespace, _, name = reservation["gang"].partition("/")
-    return {**reservation, "gang": board.title(GangKey(namespace, name))}
+    return {**reservation, "gang": f"{namespace}/{board.title(GangKey(namespace, name))}"}
 
 
 def _number(asked: Mapping[str, str], name: str) -> int:

@@ -57,7 +57,7 @@ async def test_a_gang_is_told_with_roles_queue_position_and_timeline() -> None:
     assert "headgroup cpu 1, memory 1Gi 1 1 1 0 1 0" in text
     assert "workers cpu 1, memory 1Gi 2 2 1 1 1 0" in text
     assert "q cpu 4 cpu 3, memory 3Gi cpu 1" in text
-    assert "team/raycluster/run q cpu 3, memory 3Gi" in text
+    assert "team/ raycluster/ run q cpu 3, memory 3Gi" in text
     assert "2026-11-24 10:00:09 8 seconds later WaitingForQuota : needs cpu 3 (muster)" in text
     assert {"ray.io/cluster=wait"} < {query.get("labelSelector", "") for query in asked}
     assert {"regarding.uid=uid-wait", "regarding.uid=uid-ray-wait-pg"} < {

@@ -41,9 +41,9 @@ async def test_queues_waiting_and_running_gangs_are_shown_with_numbers() -> None
     seen = text_of(text)
     assert "2 gangs wait, 0 cannot start yet, 1 runs. Waiting (2) Not queued (0) Queues (2) Running (1)" in seen
     assert "Level 2: q 60% of cpu, 2 wait Open 1 2 cpu 3 / 5 60%" in seen
-    assert re.search(r"q 1 of 2 team/raycluster/wait-0000 Told \d+d 0 cpu 3, memory 3Gi cpu 1 -", seen)
-    assert "q 2 of 2 team/raycluster/wait-0001" in seen
-    assert re.search(r"q team/raycluster/run-0 Told \d+d 0 cpu 3, memory 3Gi", seen)
+    assert re.search(r"q 1 of 2 team/ raycluster/ wait-0000 Told \d+d 0 cpu 3, memory 3Gi cpu 1 -", seen)
+    assert "q 2 of 2 team/ raycluster/ wait-0001" in seen
+    assert re.search(r"q team/ raycluster/ run-0 Told \d+d 0 cpu 3, memory 3Gi", seen)
     assert seen.index("By queue") < seen.index("Each queue"), "gangs that wait come first"
 
 
@@ -53,7 +53,7 @@ async def test_what_holds_nothing_and_does_not_wait_is_not_in_line() -> None:
     async with served(filled(workloads=workloads, pods=pods[:1], groups=groups, queues=[queue()])) as page:
         _, text, _ = await page.get()
     assert "0 gangs wait, 1 cannot start yet, 0 run." in text_of(text)
-    assert re.search(r"q team/raycluster/wait Assembling \d+d 0 waiting for its pods: workers 0 of 2", text_of(text))
+    assert re.search(r"q team/ raycluster/ wait Assembling \d+d 0 waiting for its pods: workers 0 of 2", text_of(text))
 
 
 async def test_thousands_of_gangs_are_pages_and_a_count() -> None:
