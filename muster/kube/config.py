@@ -42,9 +42,10 @@ class Connection:
     """An apiserver's address, trust and credentials.
 
     `server` is the base URL, `server_hostname` the name to verify instead of the URL's, `proxy` an HTTP proxy's URL,
-    `namespace` the default one, `in_cluster` is True for the connection of a pod, `impersonation` has the headers that
-    ask for the rights of another user. `login` returns the current value of the Authorization header; it is called
-    again every minute, and after `expire` with True, because the last one was rejected.
+    `namespace` the default one, `context` the name of the kubeconfig's context, `in_cluster` is True for the connection
+    of a pod, `impersonation` has the headers that ask for the rights of another user. `login` returns the current value
+    of the Authorization header; it is called again every minute, and after `expire` with True, because the last one was
+    rejected.
     """
 
     def __init__(

@@ -92,7 +92,7 @@ async def test_a_context_says_server_and_namespace(tmp_path: Path) -> None:
     (tmp_path / "config").write_text(yaml.safe_dump(config))
     here, asked = await load_connection(path), await load_connection(path, "there")
     assert (here.server, here.namespace) == ("https://apiserver:6443", "default")
-    assert (asked.server, asked.namespace) == ("https://other:6443", "team")
+    assert (asked.server, asked.namespace, asked.context) == ("https://other:6443", "team", "there")
     with pytest.raises(ConfigError, match="nowhere"):
         await load_connection(path, "nowhere")
 
