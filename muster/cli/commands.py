@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import muster
 from muster.cli.examples import Formatter, epilog
-from muster.cli.options import caution, cluster, connection, output, scope, seconds, settings
+from muster.cli.options import caution, cluster, connection, output, queue_name, scope, seconds, settings
 
 _HIGHEST_PORT = 65535
 
@@ -287,7 +287,9 @@ def _gangs(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     )
     output(parser, "table", "wide", "yaml", "json")
     parser.add_argument("--waiting", action="store_true", help="only gangs that hold nothing")
-    parser.add_argument("-q", "--queue", default="", metavar="QUEUE", help="only gangs of this queue and those below")
+    parser.add_argument(
+        "-q", "--queue", type=queue_name, metavar="QUEUE", help="only gangs of this queue and those below"
+    )
     scope(parser, "list only the gangs of this namespace", "list the gangs of all namespaces; the default", wide=True)
     settings(parser)
     connection(parser)

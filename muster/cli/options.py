@@ -79,6 +79,13 @@ def _named(text: str) -> str:
     return text
 
 
+def queue_name(text: str) -> str:
+    """The name of a queue; raises ArgumentTypeError for an empty one, as of a variable that is not set."""
+    if not text:
+        raise argparse.ArgumentTypeError("is empty; leave it out to mean every queue")
+    return text
+
+
 def seconds(text: str) -> float:
     """The value of an option in seconds; 0 is one, infinity is none."""
     found = _number(text)

@@ -36,10 +36,13 @@ def complete() -> None:
 def completions(words: Sequence[str]) -> list[str]:
     """The words that may stand in place of the last one, each with its meaning, and what kubectl makes of them."""
     *before, last = words or [""]
-    commands = next(one for one in parser()._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
+    top = parser()
+    commands = next(one for one in top._actions if isinstance(one, argparse._SubParsersAction))  # noqa: SLF001
     chosen = next((commands.choices[word] for word in before if word in commands.choices), None)
     if chosen is None:
         meanings = {one.dest: one.help or "" for one in commands._choices_actions}  # noqa: SLF001
+        if last.startswith("-"):
+            meanings = {name: one.help or "" for name, one in top._option_string_actions.items()}  # noqa: SLF001
         return [*_described((name, meanings[name]) for name in meanings if name.startswith(last)), _NO_FILES]
     name, equals, text = last.partition("=")
     option = chosen._option_string_actions.get(name if equals else (before or [""])[-1])  # noqa: SLF001

@@ -32,6 +32,7 @@ def _with_files(one: argparse.ArgumentParser) -> argparse.ArgumentParser:
     ("commands", ["ga"], ["gangs"], False),
     ("all commands", [""], ["plan", "explain", "queues"], False),
     ("options", ["gangs", "--wa"], ["--waiting"], False),
+    ("options of muster itself", ["--ver"], ["--version"], False),
     ("after another option", ["queues", "-A", "--out"], ["--output"], False),
     ("a choice", ["queues", "-o", "j"], ["json"], False),
     ("a choice behind =", ["queues", "--output=y"], ["--output=yaml"], False),

@@ -100,6 +100,12 @@ async def test_a_queue_that_does_not_exist_is_an_error_with_a_near_name(command:
     assert 'muster gangs: there is no queue "othr", or none that you may read; did you mean other?' in done.err
 
 
+def test_a_queue_without_a_name_does_not_mean_every_queue(command: Command) -> None:
+    done = command.run("gangs", "--queue=", "--kubeconfig=none")
+    assert (done.code, done.out) == (2, "")
+    assert "argument -q/--queue: is empty; leave it out to mean every queue" in done.err
+
+
 async def test_the_message_has_a_column_of_its_own_when_asked_for(command: Command) -> None:
     assert "waiting for its pods" not in (await listed(command)).out
     assert "waiting for its pods: workers 0 of 2" in (await listed(command, "-owide")).out
