@@ -1,6 +1,7 @@
 """The Python API on a real apiserver: docs/python.md as it stands there, and the errors of each function."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from muster.model.resource import QUEUES
 from tests.support.cluster.desk import Desk
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
-from tests.support.pages.blocks import python
+from tests.support.pages.blocks import fenced, python
 
 pytestmark = pytest.mark.part("commands")
 
@@ -117,3 +118,7 @@ def test_a_refusal_has_a_cause_for_each_finding(desk: Desk, queue: str) -> None:
     (planned,) = muster.plan(manifest, cluster=True, namespace=desk.namespace)
     found = [(one["reason"], one["field"]) for one in answer.body["details"]["causes"]]
     assert found == [(one.reason, one.field) for one in planned.refusals]
+    shown = json.loads(fenced(PAGE, "json", '{"kind": "Status"').replace("research", queue))
+    causes = shown.pop("details")["causes"]
+    assert answer.body.items() >= shown.items()
+    assert answer.body["details"]["causes"] == causes

@@ -66,11 +66,15 @@ def block(page: str, begins: str) -> str:
     return found[0]
 
 
-@cache
 def python(page: str, begins: str) -> str:
     """The one block of Python of a page that begins so."""
-    found = [text for language, text in _fenced(page) if language == "python" and text.startswith(begins)]
-    assert len(found) == 1, f"{len(found)} Python blocks of {page} begin with {begins!r}"
+    return fenced(page, "python", begins)
+
+
+def fenced(page: str, language: str, begins: str) -> str:
+    """The one block of a page in this language that begins so."""
+    found = [text for of, text in _fenced(page) if of == language and text.startswith(begins)]
+    assert len(found) == 1, f"{len(found)} {language} blocks of {page} begin with {begins!r}"
     return found[0]
 
 
