@@ -16,6 +16,13 @@ from muster.process.revision import in_checkout
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "hack" / "cli"
 
+_WORKLOAD = """
+apiVersion: ray.io/v1
+kind: RayCluster
+metadata: {name: demo, labels: {volcano.sh/queue-name: q}}
+spec: {headGroupSpec: {template: {spec: {containers: [{name: h, resources: {requests: {cpu: 1}}}]}}}}
+"""
+
 # What the wheel has no dependency on, or leaves out.
 _ABSENT = ("webhook", "controller", "hack", "tests", "prometheus_client")
 _RUN = f"""
@@ -30,14 +37,9 @@ assert muster.__file__.startswith(sys.argv[1]), muster.__file__
 for module in pkgutil.walk_packages(muster.cli.__path__, "muster.cli."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
+assert [one.name for one in muster.plan({_WORKLOAD!r})] == ["demo"]
 sys.argv = ["muster", "plan", "-f", "-"]
 muster.cli.main()
-"""
-_WORKLOAD = """
-apiVersion: ray.io/v1
-kind: RayCluster
-metadata: {name: demo, labels: {volcano.sh/queue-name: q}}
-spec: {headGroupSpec: {template: {spec: {containers: [{name: h, resources: {requests: {cpu: 1}}}]}}}}
 """
 
 
