@@ -18,6 +18,7 @@ from controller.history import HistoryStore
 from controller.metrics import Metrics, TermMetrics
 from controller.reconciler import Reconciler
 from controller.term import Term
+from muster.admitters.kueue import KueueTimeouts
 from muster.cluster.cluster import Cluster
 from muster.cluster.nodes import NodeWatch
 from muster.cluster.served import choose_versions
@@ -58,6 +59,12 @@ def main() -> None:
         type=_duration,
         default=_duration("30m"),
         help="Kueue's waitForPodsReady.timeout, such as 30m; 0s where Kueue waits for ever",
+    )
+    parser.add_argument(
+        "--kueue-unscheduled-timeout",
+        type=_duration,
+        default=_duration("0s"),
+        help="Kueue's waitForPodsReady.unscheduledTimeout (Kueue 0.20), such as 10m; 0s where it is not set",
     )
     parser.add_argument(
         "--namespace-selector",
@@ -158,7 +165,7 @@ async def _run(arguments: argparse.Namespace, turns: Turns) -> None:
                 schedulers=arguments.schedulers,
                 gate=arguments.gate,
                 admitters=arguments.admitters,
-                kueues_timeout=arguments.kueue_timeout,
+                kueue=KueueTimeouts(arguments.kueue_timeout, arguments.kueue_unscheduled_timeout),
                 queue_source=source,
                 elastic_quotas=arguments.elastic_quotas,
             ),

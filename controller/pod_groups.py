@@ -38,7 +38,7 @@ from muster.planning.snapshot import AdmissionRecord
 from muster.planning.writes import WrittenPart, manifest_of, version_of
 from muster.queueing.ledger import GangKey
 from muster.schedulers import scheduler_of_group
-from muster.workloads.model import TimeLimit
+from muster.workloads.model import nearly_over
 
 logger = logging.getLogger(__name__)
 
@@ -64,16 +64,16 @@ def deadline_words(term: Term, work: Work, state: GangState) -> str:
 
 
 def check_kueue(term: Term, work: Work) -> None:
-    """Warn before Kueue takes its quota back from a gang whose pods are not ready."""
-    kueue, now, timeout = work.snapshot.kueue, term.clock.wall(), term.defaults.kueues_timeout
-    ends = kueue.awaited_until if kueue is not None else None
-    near = TimeLimit("", "", ends - timeout, timeout).near if ends is not None else None
-    if ends is None or near is None or ends <= now:
+    """Warn before Kueue takes its quota back from a gang whose pods it awaits."""
+    kueue, now = work.snapshot.kueue, term.clock.wall()
+    awaited = kueue.awaited if kueue is not None else None
+    if awaited is None or awaited.until <= now:
         return
+    near = nearly_over(awaited.until, awaited.seconds)
     if now < near:
         work.again(near - now)
         return
-    _warn(term, work, ends, taken_back(ends))
+    _warn(term, work, awaited.until, taken_back(awaited))
 
 
 def check_run(term: Term, work: Work) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -86,19 +87,43 @@ class KueueWorkload(LocalObject, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
+class KueueTimeouts:
+    """How long Kueue awaits the pods of a workload that it has admitted (its waitForPodsReady); 0 for no such limit."""
+
+    ready: float = 1800.0
+    """Seconds until all of them are ready: `timeout`."""
+    scheduled: float = 0.0
+    """Seconds until all of them have nodes: `unscheduledTimeout` (Kueue 0.20). A gated pod has none."""
+
+
+_NO_TIMEOUTS = KueueTimeouts(ready=0.0)
+
+
+class Awaited(NamedTuple):
+    """The limit after which Kueue takes its quota back from a workload."""
+
+    until: float
+    """The time at which it ends (seconds of the wall clock)."""
+    seconds: float
+    """Its length."""
+    nodes: bool = False
+    """True if pods are to have nodes by then; otherwise they are to be ready."""
+
+
+@dataclass(frozen=True, slots=True)
 class KueueAnswer:
     """Kueue's answer: `admitted`, or the reason why not in a sentence.
 
     `workload` is the Workload with this answer, None if there is none; `others` are those for other pods of the same
-    gang. While pods are awaited, `awaited_until` is the time at which Kueue takes its quota back (seconds of the wall
-    clock): the time runs from its admission on, gates open or not, or from the loss of pods. It is `settled` when Kueue
-    has looked at the workload, and `never` is True if no quota can ever hold it.
+    gang. While pods are `awaited`, Kueue takes its quota back at a time that runs from its admission on, gates open or
+    not, or from the loss of pods. It is `settled` when Kueue has looked at the workload, and `never` is True if no
+    quota can ever hold it.
     """
 
     admitted: bool
     message: str = ""
     workload: KueueWorkload | None = None
-    awaited_until: float | None = None
+    awaited: Awaited | None = None
     settled: bool = True
     never: bool = False
     others: tuple[KueueWorkload, ...] = ()
@@ -126,25 +151,34 @@ def newest(found: Iterable[KueueWorkload]) -> KueueWorkload | None:
     return unfinished[0] if unfinished else None
 
 
-def answer_of(workload: KueueWorkload | None, *, labelled: bool, timeout: float = 0.0) -> KueueAnswer:
-    """Return Kueue's answer by this Workload, the newest; `labelled` is True if the user's object names a LocalQueue.
-
-    `timeout` is its waitForPodsReady.timeout in seconds, 0 if it is not known.
-    """
+def answer_of(workload: KueueWorkload | None, *, labelled: bool, timeouts: KueueTimeouts = _NO_TIMEOUTS) -> KueueAnswer:
+    """Return Kueue's answer by the newest Workload; `labelled` is True if the user's object names a LocalQueue."""
     if workload is None:
         if not labelled:
             return KueueAnswer(admitted=False, message=_IN_NO_QUEUE)
         return KueueAnswer(admitted=False, message=_NO_WORKLOAD, settled=False)
     if workload.admitted:
-        ready = workload.condition("PodsReady")
-        # Without the condition Kueue is configured to await no pods.
-        awaits = ready is not None and ready.status != "True"
-        # For pods that were ready, the time runs from the moment when they are not any more. It is as long by default.
-        begun = ready if ready is not None and ready.reason == "WaitForRecovery" else workload.condition("Admitted")
-        since = seconds_of(begun.last_transition_time) if awaits and begun and timeout else None
-        return KueueAnswer(admitted=True, workload=workload, awaited_until=None if since is None else since + timeout)
+        return KueueAnswer(admitted=True, workload=workload, awaited=_awaited(workload, timeouts))
     looked_at = any(one.message for one in workload.status.conditions)
     return KueueAnswer(admitted=False, message=_why_not(workload), workload=workload, settled=looked_at)
+
+
+def _awaited(workload: KueueWorkload, timeouts: KueueTimeouts) -> Awaited | None:
+    """Return the limit that ends first; None where Kueue awaits no pods of an admitted workload."""
+    ready = workload.condition("PodsReady")
+    lost = ready is not None and ready.reason == "WaitForRecovery"
+    # For pods that were ready, the time runs from the moment when they are not any more. It is as long by default.
+    begun = ready if lost else workload.condition("Admitted")
+    since = seconds_of(begun.last_transition_time) if begun else None
+    if since is None or workload.holds("PodsReady"):
+        return None
+    limits = []
+    # Without the condition Kueue is configured to await no ready pods.
+    if timeouts.ready and ready is not None:
+        limits.append(Awaited(since + timeouts.ready, timeouts.ready))
+    if timeouts.scheduled and not lost and not workload.holds("PodsScheduled"):
+        limits.append(Awaited(since + timeouts.scheduled, timeouts.scheduled, nodes=True))
+    return min(limits, default=None)
 
 
 def reverted(workload: str) -> str:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from muster.admitters import Admitter, chosen_admitter
-from muster.admitters.kueue import KueueAnswer, answer_of, reverted
+from muster.admitters.kueue import KueueAnswer, KueueTimeouts, answer_of, reverted
 from muster.cluster.cluster import Cluster
 from muster.cluster.stores import job_of_pod
 from muster.gangs.intent import Defaults
@@ -33,11 +33,11 @@ def with_kueue(
         return snapshot
     if kind is PLAIN_POD:
         pods = [member.pod for member in snapshot.members]
-        return replace(snapshot, kueue=_of_pods(pods, cluster, defaults.kueues_timeout))
-    return replace(snapshot, kueue=_of_workload(kind, decoded, cluster, defaults.kueues_timeout))
+        return replace(snapshot, kueue=_of_pods(pods, cluster, defaults.kueue))
+    return replace(snapshot, kueue=_of_workload(kind, decoded, cluster, defaults.kueue))
 
 
-def _of_workload(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float) -> KueueAnswer:
+def _of_workload(kind: Kind, decoded: Decoded, cluster: Cluster, timeouts: KueueTimeouts) -> KueueAnswer:
     chain = [(kind, decoded), *_makers(decoded, cluster)]
     # Kueue takes an empty label for none.
     labelled = any(one.metadata.labels.get(KUEUE_QUEUE) for _, one in chain)
@@ -49,16 +49,16 @@ def _of_workload(kind: Kind, decoded: Decoded, cluster: Cluster, timeout: float)
                 return replace(kept, admitted=False, message=words) if kept.admitted else kept
     found = (cluster.kueue.newest_of(one.metadata.uid) for _, one in reversed(chain))
     of_topmost = next((one for one in found if one is not None), None)
-    answer = answer_of(of_topmost, labelled=labelled, timeout=timeout)
+    answer = answer_of(of_topmost, labelled=labelled, timeouts=timeouts)
     if answer.admitted or of_topmost is None:
         return answer
     never = cluster.kueue.never_fits(of_topmost)
     return replace(answer, never=True, message=f"Kueue can never admit it: {never}") if never else answer
 
 
-def _of_pods(pods: Iterable[Pod], cluster: Cluster, timeout: float) -> KueueAnswer:
+def _of_pods(pods: Iterable[Pod], cluster: Cluster, timeouts: KueueTimeouts) -> KueueAnswer:
     """Kueue's answer for plain pods, one by one: they are one gang by their own label, and may be of many Jobs."""
-    answers = [(_named(pod), _of_pod(pod, cluster, timeout)) for pod in pods]
+    answers = [(_named(pod), _of_pod(pod, cluster, timeouts)) for pod in pods]
     workloads = {one.workload.metadata.uid: one.workload for _, one in answers if one.workload is not None}
     doubtful = next(((name, one) for name, one in answers if not one.admitted), None)
     if doubtful is None:
@@ -72,7 +72,7 @@ def _of_pods(pods: Iterable[Pod], cluster: Cluster, timeout: float) -> KueueAnsw
         answer,
         others=tuple(one for uid, one in workloads.items() if uid != own),
         # The first that Kueue takes back ends it for all of them.
-        awaited_until=min((one.awaited_until for _, one in answers if one.awaited_until is not None), default=None),
+        awaited=min((one.awaited for _, one in answers if one.awaited is not None), default=None),
     )
 
 
@@ -82,11 +82,11 @@ def _named(pod: Pod) -> str:
     return f'Job "{job.name}"' if job is not None else f'pod "{pod.metadata.name}"'
 
 
-def _of_pod(pod: Pod, cluster: Cluster, timeout: float) -> KueueAnswer:
+def _of_pod(pod: Pod, cluster: Cluster, timeouts: KueueTimeouts) -> KueueAnswer:
     """Kueue admits it with its Job, or holds it by a gate of its own."""
     of_job = next((cluster.kueue.newest_of(uid) for uid in job_of_pod(pod)), None)
     if of_job is not None:
-        return answer_of(of_job, labelled=True, timeout=timeout)
+        return answer_of(of_job, labelled=True, timeouts=timeouts)
     return KueueAnswer(admitted=True) if pod.metadata.labels.get(KUEUE_QUEUE) else answer_of(None, labelled=False)
 
 

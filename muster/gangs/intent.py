@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from muster.admitters import Admitter, chosen_admitter, gate_by
+from muster.admitters.kueue import KueueTimeouts
 from muster.model.findings import Validation
 from muster.model.modes import GateMode, gate_mode
 from muster.model.names import (
@@ -59,8 +60,8 @@ class Defaults:
     gate: GateMode = GateMode.QUEUE
     admitters: tuple[Admitter, ...] = (Admitter.LEDGER,)
     """The admitters; the first is that of namespaces that name none."""
-    kueues_timeout: float = 1800.0
-    """Seconds from its admission on within which Kueue awaits the pods of a gang (its waitForPodsReady.timeout)."""
+    kueue: KueueTimeouts = field(default_factory=KueueTimeouts)
+    """How long Kueue awaits the pods of a gang that it has admitted."""
     queue_source: QueueSource = QUEUE_SOURCES["volcano"]
     elastic_quotas: bool = False
     """True if ElasticQuotas of scheduler-plugins bound the gangs whose scheduler enforces them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from muster.admitters.kueue import KueueAnswer, reverted
+from muster.admitters.kueue import Awaited, KueueAnswer, reverted
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
 from muster.model.pods import Pod
@@ -62,9 +62,10 @@ def not_by_kueue(kueue: KueueAnswer) -> str:
     return f"{kueue.message}; it was resumed by hand, and Kueue suspends it again" if waits else kueue.message
 
 
-def taken_back(until: float) -> str:
-    """When Kueue takes its quota back from a gang whose pods are not ready (seconds of the wall clock)."""
-    return f"Kueue takes its quota back at {text_of(until)[:19]}Z if its pods are not ready by then"
+def taken_back(awaited: Awaited) -> str:
+    """When Kueue takes its quota back from a gang whose pods it awaits."""
+    lack = "have no nodes" if awaited.nodes else "are not ready"
+    return f"Kueue takes its quota back at {text_of(awaited.until)[:19]}Z if its pods {lack} by then"
 
 
 def too_large(snapshot: GangSnapshot) -> str:
@@ -131,8 +132,8 @@ def notes(snapshot: GangSnapshot) -> str:
         words = f'; the workload asks for nothing any more, and what is held stays in queue "{snapshot.intent.queue}"'
     if kept := kept_class(snapshot):
         words += f"; {kept}"
-    if snapshot.kueue is not None and snapshot.kueue.awaited_until is not None:
-        words += f"; {taken_back(snapshot.kueue.awaited_until)}"
+    if snapshot.kueue is not None and snapshot.kueue.awaited is not None:
+        words += f"; {taken_back(snapshot.kueue.awaited)}"
     if snapshot.next_run:
         named = _named(snapshot.next_run)
         words += f"; another Job of the same gang waits until it has ended ({named}): give each Job a gang of its own"

@@ -147,8 +147,13 @@ class TimeLimit:
 
     @property
     def near(self) -> float | None:
-        """The time from which on the end is near: the last tenth of the limit, but a minute at least."""
-        return None if self.ends is None else self.ends - max(self.seconds / 10, 60.0)
+        """The time from which on the end is near."""
+        return None if self.ends is None else nearly_over(self.ends, self.seconds)
+
+
+def nearly_over(ends: float, seconds: float) -> float:
+    """Return when the end of a limit of so many seconds is near: in its last tenth, but a minute at least."""
+    return ends - max(seconds / 10, 60.0)
 
 
 @dataclass(frozen=True, slots=True)

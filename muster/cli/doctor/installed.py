@@ -237,9 +237,11 @@ class Installation:
         return self._argument(self.controller, "elastic-quotas") is not None
 
     @property
-    def kueues_timeout(self) -> float | None:
-        """Kueue's waitForPodsReady.timeout as the controller has it, in seconds; None when it is not set."""
-        return duration_of(self._argument(self.controller, "kueue-timeout") or "")
+    def kueue(self) -> Mapping[str, float]:
+        """The timeouts of Kueue's waitForPodsReady as the controller has them, in seconds, by Kueue's names."""
+        names = {"timeout": "kueue-timeout", "unscheduledTimeout": "kueue-unscheduled-timeout"}
+        found = ((name, duration_of(self._argument(self.controller, flag) or "")) for name, flag in names.items())
+        return {name: seconds for name, seconds in found if seconds is not None}
 
     @property
     def queue_source(self) -> QueueSource:

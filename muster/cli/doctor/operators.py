@@ -113,15 +113,26 @@ def _kueue(sight: Sight, deployments: tuple[Deployment, ...]) -> Iterator[Diagno
             )
 
 
+# Settings of Kueue's waitForPodsReady, the chart values that repeat them, what pods lack, and the value of none.
+_TIMEOUTS = (
+    ("timeout", "podsReadyTimeout", "are not ready", None),
+    ("unscheduledTimeout", "unscheduledTimeout", "have no nodes", "0s"),
+)
+
+
 def _patience(installed: Installation | None, name: str, configuration: Mapping[str, Any]) -> Iterator[Diagnosis]:
-    """A timeout of Kueue that differs from the one that muster warns of."""
+    """The timeouts of Kueue that differ from those that muster warns of."""
     waits = configuration.get("waitForPodsReady")
-    given = installed.kueues_timeout if installed is not None and "kueue" in installed.admitters else None
-    set_to = waits.get("timeout") if isinstance(waits, dict) else None
-    seconds = duration_of(set_to) if isinstance(set_to, str) else None
-    if given is not None and seconds is not None and seconds != given:
-        yield warning(
-            f"Kueue takes its quota back from pods that are not ready after {set_to} (waitForPodsReady.timeout in "
-            f"{name}), and muster warns of another time",
-            f"set the chart value kueue.podsReadyTimeout={set_to}",
-        )
+    if not isinstance(waits, dict):
+        return
+    known = installed.kueue if installed is not None and "kueue" in installed.admitters else {}
+    for setting, value, lack, otherwise in _TIMEOUTS:
+        set_to = waits.get(setting, otherwise)
+        seconds = duration_of(set_to) if isinstance(set_to, str) else None
+        if setting in known and seconds is not None and seconds != known[setting]:
+            after = f"after {set_to}" if seconds else "at no time"
+            yield warning(
+                f"Kueue takes its quota back from pods that {lack} {after} (waitForPodsReady.{setting} in {name}), "
+                "and muster warns of another time",
+                f"set the chart value kueue.{value}={set_to}",
+            )

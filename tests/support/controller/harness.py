@@ -44,10 +44,11 @@ class Harness:
     """A reconciler with its stores filled, a clock and a lease in hand, and everything it wrote.
 
     The stores see what was written only with `watch`, as in a cluster, where the watch comes a moment later. All gangs
-    are the `scheduler`'s.
+    are the `scheduler`'s, and the settings are the `defaults`.
     """
 
     scheduler: GangScheduler = SCHEDULERS["volcano"]
+    defaults = DEFAULTS
 
     def __init__(
         self,
@@ -110,7 +111,7 @@ class Harness:
         self.announcer = Announcer(writer, reads, "muster-controller-0")
         self.registry = CollectorRegistry()
         settings = replace(
-            DEFAULTS,
+            self.defaults,
             admitters=tuple(Admitter),
             schedulers={self.scheduler.name: self.scheduler},
             elastic_quotas=True,

@@ -65,7 +65,7 @@ async def test_a_limit_that_is_near_is_said_of_a_gang_whose_queue_is_not_there()
     for seconds in (1800, 3240, 3300, 3599):
         await at(harness, seconds)
     assert said(harness, "DeadlineNear") == [("Warning", f"{NEAR}, and the gang still waits")]
-    assert [note for _, note in said(harness, "QueueNotFound")][-1].endswith(f"does not exist; {NEAR}")
+    assert [note for _, note in said(harness, "QueueNotFound")][-1].endswith(f'is not open to namespace "team"; {NEAR}')
 
 
 async def test_a_limit_that_is_near_is_said_of_a_gang_whose_queue_takes_no_pod_group() -> None:

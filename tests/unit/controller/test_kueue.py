@@ -1,9 +1,11 @@
 """Gangs that Kueue admits: held until Kueue says yes and they are whole, and by nothing of the ledger's."""
 
+from dataclasses import replace
+
 import pytest
 
 from controller.apiserver import LiveReader
-from muster.admitters.kueue import KueueWorkload
+from muster.admitters.kueue import KueueTimeouts, KueueWorkload
 from muster.model.names import ADMITTED, ADMITTER, GATE, MESSAGE, STATE
 from muster.model.times import seconds_of
 from tests.support.cases import cases
@@ -12,7 +14,7 @@ from tests.support.controller.two_gangs import members
 from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, reply
 from tests.support.manifests.kueue import ADMITTED as YES
 from tests.support.manifests.kueue import EVICTED, PENDING, kueue_workload
-from tests.support.manifests.observed import GROUP, JSON, made, namespace, pod, queue, ray_cluster, ray_pod
+from tests.support.manifests.observed import DEFAULTS, GROUP, JSON, made, namespace, pod, queue, ray_cluster, ray_pod
 
 LABELS = {"volcano.sh/queue-name": "q", "kueue.x-k8s.io/queue-name": "team"}
 KUEUES = namespace(annotations={ADMITTER: "kueue"})
@@ -20,9 +22,9 @@ KUEUES = namespace(annotations={ADMITTER: "kueue"})
 TINY = queue(cpu="1")
 
 
-def demo(*conditions: JSON, **changes: list[JSON]) -> Harness:
+def demo(*conditions: JSON, harness: type[Harness] = Harness, **changes: list[JSON]) -> Harness:
     """A gang of 3 cpu in a queue of 1, and what Kueue says of it."""
-    return Harness(
+    return harness(
         **{
             "workloads": [ray_cluster(labels=LABELS)],
             "pods": members(),
@@ -184,6 +186,27 @@ async def test_kueues_time_is_warned_of_before_it_ends() -> None:
     await harness.settle()
     (warning,) = [note for _, reason, note in harness.events() if reason == "DeadlineNear"]
     assert warning == "Kueue takes its quota back at 2026-11-21T10:30:00Z if its pods are not ready by then"
+
+
+async def test_the_time_in_which_kueue_awaits_nodes_is_warned_of_where_it_ends_first() -> None:
+    """Held pods have none, and the time does not stop for them; when Kueue has seen all of them on nodes it is over."""
+
+    class Impatient(Harness):
+        defaults = replace(DEFAULTS, kueue=KueueTimeouts(1800, 600))
+
+    harness = await demo(*YES, harness=Impatient, pods=members()[:2]).settled()
+    # 2026-11-21T10:09:00Z, a minute before the end.
+    harness.now = 1795255740.0
+    harness.reconciler.gang_changed(next(iter(harness.cluster.gangs())))
+    await harness.settle()
+    (warning,) = [note for _, reason, note in harness.events() if reason == "DeadlineNear"]
+    assert warning == "Kueue takes its quota back at 2026-11-21T10:10:00Z if its pods have no nodes by then"
+    assert harness.annotations(GROUP)[MESSAGE].endswith(f"; {warning}")
+    says(harness, *YES, {"type": "PodsScheduled", "status": "True"})
+    await harness.settle()
+    later = "Kueue takes its quota back at 2026-11-21T10:30:00Z if its pods are not ready by then"
+    assert harness.annotations(GROUP)[MESSAGE].endswith(f"; {later}")
+    assert [reason for _, reason, _ in harness.events()].count("DeadlineNear") == 1
 
 
 async def test_an_admitted_gang_keeps_its_admitter_and_one_that_waits_does_not() -> None:

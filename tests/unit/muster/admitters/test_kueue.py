@@ -1,6 +1,6 @@
 """What Kueue says by its Workloads; the states were seen with Kueue 0.19.2."""
 
-from muster.admitters.kueue import KueueAnswer, KueueWorkload, answer_of, newest
+from muster.admitters.kueue import Awaited, KueueAnswer, KueueTimeouts, KueueWorkload, answer_of, newest
 from muster.model.times import seconds_of
 from tests.support.cases import cases
 from tests.support.manifests.kueue import ADMITTED, EVICTED, FINISHED, PENDING, RESERVED, kueue_workload
@@ -18,6 +18,16 @@ def said(conditions: list[JSON], **fields: object) -> KueueAnswer:
     return answer_of(workload(conditions, **fields), labelled=True)
 
 
+START = seconds_of(OLD) or 0.0
+NOT_AWAITED = [one for one in ADMITTED if one["type"] != "PodsReady"]
+READY, SCHEDULED = ({"type": name, "status": "True"} for name in ("PodsReady", "PodsScheduled"))
+UNSCHEDULED = {"type": "PodsScheduled", "status": "False", "reason": "WaitForScheduling"}
+
+
+def awaited(conditions: list[JSON], timeouts: KueueTimeouts) -> Awaited | None:
+    return answer_of(workload(conditions), labelled=True, timeouts=timeouts).awaited
+
+
 def test_admitted_is_admitted() -> None:
     answer = said(ADMITTED)
     assert (answer.admitted, answer.message) == (True, "")
@@ -31,24 +41,44 @@ def test_every_workload_that_speaks_for_a_gang_is_asked_where_its_own_has_none_t
 
 
 def test_kueue_counts_its_timeout_from_the_admission_while_pods_are_not_ready() -> None:
-    found = workload(ADMITTED)
-    start = seconds_of(OLD)
-    assert start is not None
-    assert answer_of(found, labelled=True, timeout=60).awaited_until == start + 60
-    assert answer_of(found, labelled=True).awaited_until is None
-    ready = [one for one in ADMITTED if one["type"] != "PodsReady"]
-    assert answer_of(workload(ready), labelled=True, timeout=60).awaited_until is None
-    ready.append({"type": "PodsReady", "status": "True"})
-    assert answer_of(workload(ready), labelled=True, timeout=60).awaited_until is None
+    assert awaited(ADMITTED, KueueTimeouts(60)) == Awaited(START + 60, 60)
+    assert awaited(ADMITTED, KueueTimeouts(0)) is None
+    assert awaited(NOT_AWAITED, KueueTimeouts(60)) is None
+    assert awaited([*NOT_AWAITED, READY], KueueTimeouts(60)) is None
 
 
 def test_kueue_counts_it_from_the_loss_of_a_pod_that_was_ready() -> None:
     """Hours after its admission, which would be over long ago."""
     lost = {"type": "PodsReady", "status": "False", "reason": "WaitForRecovery", "lastTransitionTime": NEW}
-    conditions = [one for one in ADMITTED if one["type"] != "PodsReady"] + [lost]
-    start = seconds_of(NEW)
-    assert start is not None
-    assert answer_of(workload(conditions), labelled=True, timeout=60).awaited_until == start + 60
+    at = (seconds_of(NEW) or 0.0) + 60
+    assert awaited([*NOT_AWAITED, lost], KueueTimeouts(60, 20)) == Awaited(at, 60)
+
+
+@cases(
+    "conditions, timeouts, expected",
+    ("the shorter one", ADMITTED, KueueTimeouts(60, 20), Awaited(START + 20, 20, nodes=True)),
+    ("the shorter one of the pods that are ready", ADMITTED, KueueTimeouts(60, 80), Awaited(START + 60, 60)),
+    ("the only one", ADMITTED, KueueTimeouts(0, 20), Awaited(START + 20, 20, nodes=True)),
+    (
+        "pods that Kueue has not seen on nodes",
+        [*ADMITTED, UNSCHEDULED],
+        KueueTimeouts(0, 20),
+        Awaited(START + 20, 20, nodes=True),
+    ),
+    ("pods with nodes", [*ADMITTED, SCHEDULED], KueueTimeouts(60, 20), Awaited(START + 60, 60)),
+    ("pods with nodes, and no other", [*ADMITTED, SCHEDULED], KueueTimeouts(0, 20), None),
+    (
+        "before Kueue says whether pods are ready",
+        NOT_AWAITED,
+        KueueTimeouts(60, 20),
+        Awaited(START + 20, 20, nodes=True),
+    ),
+    ("pods that are ready", [*NOT_AWAITED, READY], KueueTimeouts(60, 20), None),
+)
+def test_kueue_counts_until_pods_have_nodes_as_well(
+    conditions: list[JSON], timeouts: KueueTimeouts, expected: Awaited | None
+) -> None:
+    assert awaited(conditions, timeouts) == expected
 
 
 @cases(

@@ -162,10 +162,10 @@ def test_every_workload_that_speaks_for_pods_of_a_gang_is_known_once() -> None:
 
 def test_of_several_jobs_the_time_counts_that_ends_first() -> None:
     later = [{**one, "lastTransitionTime": "2026-11-21T10:00:10Z"} for one in ADMITTED]
-    first = two_jobs(ADMITTED, ADMITTED).awaited_until
+    first = two_jobs(ADMITTED, ADMITTED).awaited
     assert first is not None
-    assert two_jobs(later, ADMITTED).awaited_until == first
-    assert two_jobs(ADMITTED, later).awaited_until == first
+    assert two_jobs(later, ADMITTED).awaited == first
+    assert two_jobs(ADMITTED, later).awaited == first
 
 
 def test_a_label_that_names_no_queue_is_none() -> None:

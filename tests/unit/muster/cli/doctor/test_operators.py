@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.cli.doctor.diagnosis import Level, Unseen
+from muster.cli.doctor.diagnosis import Diagnosis, Level, Unseen
 from muster.cli.doctor.installed import flag
 from muster.cli.doctor.operators import operators
 from tests.support.cases import cases
@@ -80,10 +80,27 @@ def test_kueues_settings_that_may_not_be_read_are_said() -> None:
     ("where Kueue admits nothing", ("--kueue-timeout=30m",), Level.OK),
 )
 def test_muster_knows_the_time_after_which_kueue_takes_back(told: tuple[str, ...], level: Level) -> None:
+    assert levels(_timeouts("waitForPodsReady: {timeout: 10m0s}", *told)) == {level}
+
+
+@cases(
+    "given, flags, words",
+    ("not known to muster", "unscheduledTimeout: 5m", ("--kueue-unscheduled-timeout=0s",), "have no nodes after 5m"),
+    ("another time", "unscheduledTimeout: 5m", ("--kueue-unscheduled-timeout=10m",), "kueue.unscheduledTimeout=5m"),
+    ("none any more", "timeout: 30m", ("--kueue-unscheduled-timeout=10m",), "have no nodes at no time"),
+    ("the same time", "unscheduledTimeout: 300s", ("--kueue-unscheduled-timeout=5m",), None),
+    ("none", "timeout: 30m", ("--kueue-unscheduled-timeout=0s",), None),
+    ("a controller of an older muster", "unscheduledTimeout: 5m", (), None),
+)
+def test_muster_knows_the_time_after_which_kueue_takes_back_without_nodes(
+    given: str, flags: tuple[str, ...], words: str | None
+) -> None:
+    said = _timeouts(f"waitForPodsReady: {{{given}}}", "--admitters=kueue", *flags)
+    assert levels(said) == {Level.OK if words is None else Level.WARNING}
+    assert words is None or words in f"{said}"
+
+
+def _timeouts(configuration: str, *flags: str) -> list[Diagnosis]:
     kueue = deployment("kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.19.2")
-    said = found(
-        operators,
-        deployments=(kueue, ours("webhook", *told), ours("controller", *told)),
-        kueue={"ConfigMap k/c": "waitForPodsReady: {timeout: 10m0s}"},
-    )
-    assert levels(said) == {level}
+    ours_ = (ours("webhook", *flags), ours("controller", *flags))
+    return found(operators, deployments=(kueue, *ours_), kueue={"ConfigMap k/c": configuration})
