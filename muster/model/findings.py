@@ -229,7 +229,10 @@ ABOUT: Mapping[Reason, About] = {
         "object, other clients lose the field.",
     ),
     Reason.POD_LEVEL_RESOURCES: About(
-        Severity.WARN, "muster counts pod-level requests; Volcano 1.14 does not, and may overcommit a node."
+        Severity.WARN,
+        "muster counts pod-level requests; Volcano before 1.15 does not, and may overcommit a node. The chart cannot "
+        "know its version.",
+        "With Volcano 1.15 or later set the chart value `validationReasons: {PodLevelResources: off}`.",
     ),
     Reason.RESOURCE_CLAIMS: About(
         Severity.WARN,

@@ -82,8 +82,8 @@ class GangScheduler(ABC):
     """True if it may be set to take pods back, beyond the minimum of a gang, from queues that have more than theirs."""
     enforces_limits: ClassVar[bool] = False
     """True if it bounds queues itself, so that a gang without nodes may be passed: the queue never holds too much."""
-    pod_level: ClassVar[bool] = True
-    """True if it counts requests of a pod as a whole."""
+    pod_level_since: ClassVar[str] = ""
+    """Its first version that counts requests of a pod as a whole; "" if all do."""
     counts_living: ClassVar[bool] = False
     """True if pods that have finished count no more towards the minimum."""
     relaxed_patch: ClassVar[dict[str, Any]] = {"minMember": 1, "minTaskMember": None, "minResources": None}

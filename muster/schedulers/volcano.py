@@ -24,7 +24,7 @@ class Volcano(GangScheduler):
     reclaims = True
     enforces_limits = True
     topology = True
-    pod_level = False  # as of 1.14.1, pkg/scheduler/api/pod_info.go
+    pod_level_since = "1.15"  # pkg/scheduler/api/pod_info.go of 1.14.1 and 1.15.1
 
     def manifest(self, spec: PodGroupSpec, metadata: dict[str, Any], policy: SchedulingPolicy) -> dict[str, Any]:
         """Return the PodGroup."""

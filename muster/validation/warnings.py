@@ -131,10 +131,10 @@ def _requests(case: Case) -> Iterator[Finding]:
     if claiming:
         yield uncounted_claims(claiming[0].path, f"pods of {_names(claiming)}")
     as_a_whole = [role for role in workload.roles if role.replicas and role.template.spec.resources.named]
-    if as_a_whole and not scheduler.pod_level:
+    if as_a_whole and scheduler.pod_level_since:
         rest = (
-            f"{scheduler.name} does not count what pods of {_names(as_a_whole)} ask for as a whole, "
-            "so that a node may be given more than it has; ask for it in the containers"
+            f"{scheduler.name} before {scheduler.pod_level_since} does not count what pods of {_names(as_a_whole)} ask "
+            "for as a whole, so that a node may be given more than it has; ask for it in the containers"
         )
         yield _finding(Reason.POD_LEVEL_RESOURCES, f"{as_a_whole[0].path}.resources", rest)
 

@@ -211,11 +211,19 @@ def _name_findings(workload: Workload, intent: Intent) -> tuple[Finding, ...]:
     for field_, what, label, name in asked:
         if name and not is_object_name(name):
             path = intent.paths.get(field_, workload.label_path(label))
-            message = (
-                f'{path}: "{name[:80]}" is not a valid {what} name; use at most 253 lower-case letters, digits, - and .'
-            )
+            usual = "use at most 253 lower-case letters, digits, - and ."
+            cure = (_of_a_namespace(name) if what == "queue" else "") or usual
+            message = f'{path}: "{name[:80]}" is not a valid {what} name; {cure}'
             findings.append(Finding(Reason.INVALID, path, message))
     return tuple(findings)
+
+
+def _of_a_namespace(name: str) -> str:
+    """Return what to do about the name of a NamespaceQueue, as Volcano 1.16 writes it; "" for any other name."""
+    namespace, slash, own = name.partition("/")
+    if not (slash and is_object_name(namespace) and is_object_name(own)):
+        return ""
+    return "a NamespaceQueue of Volcano 1.16 is none of muster's queues: name a Queue"
 
 
 def no_way_in(path: str, name: str, namespace: str, place: Place | None, known: Sequence[str] = ()) -> Finding | None:
@@ -226,7 +234,8 @@ def no_way_in(path: str, name: str, namespace: str, place: Place | None, known: 
     if place is None:
         near = nearest(name, known)
         meant = f' (did you mean "{near}"?)' if near else ""
-        message = f"{path}: {no_such_queue(name, namespace)}{meant}; name another one, or ask its administrator"
+        cure = _of_a_namespace(name) or "name another one, or ask its administrator"
+        message = f"{path}: {no_such_queue(name, namespace)}{meant}; {cure}"
         return Finding(Reason.QUEUE_NOT_FOUND, path, message)
     if place.view.closed:
         message = (

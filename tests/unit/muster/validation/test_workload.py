@@ -4,7 +4,7 @@ from muster.model.findings import Reason
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
 from muster.validation.context import Context
-from muster.validation.workload import Verdict, judge
+from muster.validation.workload import Verdict, judge, no_way_in
 from muster.workloads import KINDS, kind_of
 from tests.support.cases import cases
 from tests.support.manifests.families import judged
@@ -235,6 +235,29 @@ def test_a_name_that_no_queue_can_have_is_refused_where_it_stands(known: Context
         path,
         f'{path}: "Team A" is not a valid queue name; use at most 253 lower-case letters, digits, - and .',
     )
+
+
+_OF_A_NAMESPACE = "a NamespaceQueue of Volcano 1.16 is none of muster's queues: name a Queue"
+_AS_NAMES_ARE = "use at most 253 lower-case letters, digits, - and ."
+
+
+@cases(
+    "name, cure",
+    ("likely a NamespaceQueue", "team/research", _OF_A_NAMESPACE),
+    ("no namespace", "/research", _AS_NAMES_ARE),
+    ("no name", "team/", _AS_NAMES_ARE),
+    ("two of them", "a/b/c", _AS_NAMES_ARE),
+)
+def test_the_name_of_a_queue_of_a_namespace_is_known_for_one(name: str, cure: str) -> None:
+    path = "spec.runPolicy.schedulingPolicy.queue"
+    message = f'{path}: "{name}" is not a valid queue name; {cure}'
+    assert refusal(pytorch_job(policy={"queue": name}), context(SMALL)) == (Reason.INVALID, path, message)
+
+
+def test_a_pod_group_in_a_queue_of_a_namespace_is_refused_with_the_same_advice() -> None:
+    found = no_way_in("spec.queue", "team/research", "team", None)
+    assert found is not None
+    assert found.message.endswith(f"; {_OF_A_NAMESPACE}")
 
 
 def test_a_name_that_no_priority_class_can_have_is_refused_where_it_stands() -> None:

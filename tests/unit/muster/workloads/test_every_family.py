@@ -195,7 +195,7 @@ def test_what_pods_ask_for_as_a_whole_counts_and_volcano_misses_it(family: Famil
     second = verdict.gang.roles[1]
     assert as_text(second.requests)["cpu"] == "8"
     line = (
-        f"{family.paths[1]}.resources: volcano does not count what pods of "
+        f"{family.paths[1]}.resources: volcano before 1.15 does not count what pods of "
         f"{second.name} ask for as a whole, so that a node may be given more than it has; ask for it in the containers"
     )
     assert lines(verdict.warnings) == (line,)
