@@ -54,8 +54,10 @@ def test_what_the_gang_needs_is_said_whichever_scheduler_places_it(command: Comm
 
 def test_refusals_warnings_and_where_things_were_said_keep_to_80_columns_too(command: Command) -> None:
     said = command.plan(*(manifest for manifest, _ in ENTRIES.values()), NARROW.replace("cpu: 1,", ""), output="table")
-    assert [line for line in said.out.splitlines() if len(line) > 80] == []
-    assert not [line for line in said.out.splitlines() if line.endswith(" ")]
+    # Where files are the test's own matter.
+    lines = said.out.replace(f"{command.folder}/", "").splitlines()
+    assert [line for line in lines if len(line) > 80] == []
+    assert not [line for line in lines if line.endswith(" ")]
 
 
 def test_a_name_wider_than_the_table_stays_whole(command: Command) -> None:
