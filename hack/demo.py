@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -182,9 +182,10 @@ def sample(name: str = "", *, gang_queues: bool) -> tuple[dict[str, Any], ...]:
     return queue, first, _renamed(first, "test-cluster-1", workers=2), _renamed(first, "test-cluster-2", workers=4)
 
 
-def plan(folder: Path, manifests: Iterable[dict[str, Any]], *options: str) -> None:
-    """Show muster's answer to the manifests. Raises TestbedError when that is no refusal with numbers."""
-    (folder / "demo.yaml").write_text(yaml.safe_dump_all(manifests, sort_keys=False))
+def plan(folder: Path, manifests: tuple[dict[str, Any], ...], *options: str) -> None:
+    """Show muster's answer to the `sample`. Raises TestbedError when that is no refusal with numbers."""
+    queue, first, _, third = manifests
+    (folder / "demo.yaml").write_text(yaml.safe_dump_all([queue, first, third], sort_keys=False))
     words = ["plan", *options, "-f", "demo.yaml"]
     _command(f"muster {' '.join(words)}")
     argv = [sys.executable, "-m", "muster.cli", *words]
@@ -212,20 +213,19 @@ def main() -> None:
                 _demo(Path(folder), begun, arguments.scheduler, keep=arguments.keep)
     except (TestbedError, subprocess.SubprocessError) as error:
         sys.exit(f"demo: {error}")
+    except KeyboardInterrupt:
+        sys.exit("demo: interrupted; what is compiled is kept for the next run")
 
 
 def _demo(folder: Path, begun: float, product: str, *, keep: bool) -> None:
     setting = SETTINGS[product]
     _say("muster's answer to the demo's files, by the rules of its webhook. It needs no cluster:")
     without_volcano = product != "volcano"
-    queue, first, _, third = sample(gang_queues=without_volcano)
     (folder / "values.yaml").write_text(f"schedulers: [{product}]\nqueues: {{source: muster}}\n")
-    plan(folder, (queue, first, third), *(("--values", "values.yaml") if without_volcano else ()))
+    plan(folder, sample(gang_queues=without_volcano), *(("--values", "values.yaml") if without_volcano else ()))
     _say(f"Start a real control plane: etcd, kube-apiserver, {setting.title}, KubeRay, kwok nodes; no containers.")
-    parts = [*setting.addons, "kuberay"]
-    testbed = Testbed.start(
-        parts=parts, kubernetes=setting.kubernetes, detached=keep, progress=partial(print, flush=True)
-    )
+    parts, progress = [*setting.addons, "kuberay"], partial(print, flush=True)
+    testbed = Testbed.start(parts=parts, kubernetes=setting.kubernetes, detached=keep, progress=progress)
 
     def stop() -> None:
         testbed.stop()
@@ -239,8 +239,8 @@ def _demo(folder: Path, begun: float, product: str, *, keep: bool) -> None:
 def _on_cluster(folder: Path, begun: float, context: str, *, keep: bool) -> None:
     cluster = find(context)
     _say(f"muster's answer to the demo's files, by the settings of the cluster of context {context}:")
-    queue, first, _, third = sample(NAME, gang_queues=cluster.gang_queues)
-    plan(folder, (queue, first, third), "--cluster", "--context", context, "--namespace", NAME)
+    manifests = sample(NAME, gang_queues=cluster.gang_queues)
+    plan(folder, manifests, "--cluster", "--context", context, "--namespace", NAME)
     _run(Story(cluster, folder), begun, cluster.clean_up, keep=keep)
     if keep:
         print(f"\nNamespace and queue {NAME} are still there. To remove them:")
