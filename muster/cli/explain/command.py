@@ -111,7 +111,8 @@ async def explain_each(
                     await load_gang(client, subject, snapshot)
         if everything is not None and found:
             await load(client, namespace, everything)
-        silent = await silence(client, settings) if found else ""
+        # What runs does not need a controller.
+        silent = await silence(client, settings) if any(_waits(subject) for subject, _ in found) else ""
     if silent:
         for visible in {id(one): one for _, one in found}.values():
             visible.missing.insert(0, silent)
@@ -120,6 +121,11 @@ async def explain_each(
     ledgers = everything.ledger_snapshot(time.time())
     starts = ExpectedStarts(ledgers.ledger, ledgers.now, seconds=_FORECAST, whole=everything.whole)
     return [explain(subject, everything, ledgers, starts, helps=helps) for subject, _ in found]
+
+
+def _waits(subject: Subject) -> bool:
+    living = [pod for pod in subject.pods if pod.living]
+    return not living or any(not pod.spec.node_name for pod in living)
 
 
 def explain(
