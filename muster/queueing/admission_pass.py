@@ -85,7 +85,7 @@ class AdmissionPass:
         return bool(self.reservations.made or self.turns or self.namespaces.limits or self.reclaimable)
 
     def free(self, queue: str, *, lasting: bool = False) -> Mapping[str, int]:
-        """What a queue has free now, or when finite work has ended, of the resources that it limits.
+        """The free amounts of a queue now, or when finite work has ended, of the resources that it limits.
 
         Reservations are not counted.
         """
@@ -167,14 +167,14 @@ class AdmissionPass:
     def _reclaimable(
         self, candidate: Candidate, amounts: Amounts, names: Sequence[str], *, lasting: bool = False
     ) -> Mapping[str, int]:
-        """What others can be made to give back for a candidate that lacks these resources of the root."""
+        """The amounts to reclaim from other queues for a candidate that lacks these resources of the root."""
         if self.reclaimable is None or not candidate.reclaims or not names:
             return {}
         reclaimable = self.reclaimable[lasting]
         return reclaimable.given if reclaimable.counts_for(candidate.queue, amounts, names) else {}
 
     def room(self, queue: str, *, lasting: bool = False) -> Mapping[str, int]:
-        """What a queue and those above it all have free, of the resources that they limit."""
+        """The amounts that a queue and all above it have free, of the resources that they limit."""
         known = self._room.get((queue, lasting))
         if known is None:
             room: dict[str, int] = {}
@@ -202,7 +202,7 @@ class AdmissionPass:
     # --- decisions ----------------------------------------------------------------------------------------------------
 
     def step(self, candidate: Candidate) -> Callable[[], None] | None:
-        """What the pass does when it comes to a gang: start it, or keep room for it; None for neither.
+        """The next step for a gang that the pass comes to: start it, or keep room for it; None for neither.
 
         If it is None now, then so it is later in the pass. A gang that lacks room in its namespace holds up no gang of
         its queue; nor does it keep room in the namespace while what it lacks in the queue is kept for one before it.
@@ -330,7 +330,7 @@ class AdmissionPass:
         return start, trust if start == inf else next(sure, trust)
 
     def _lacks_at(self, level: str, amounts: Amounts) -> dict[str, int]:
-        """What would have to end before a gang fits there, of the resources that it needs; below zero: what is spare.
+        """The amounts that must be given back before a gang fits there, by resource; below zero for amounts to spare.
 
         Gangs before it for which room is kept hold theirs.
         """
@@ -379,13 +379,13 @@ class AdmissionPass:
                     yield self.share(below[-1])
 
     def _left_out(self, candidate: Candidate, *, lasting: bool = False) -> Amounts:
-        """What claims of lower priority hold in a queue where Volcano makes room for the gang by preempting them."""
+        """The amounts of claims of lower priority in a queue where Volcano preempts them for the gang."""
         if not (candidate.preempts and self.tree.settings(candidate.queue).preempts):
             return ()
         return tuple(self.less_urgent(candidate.queue, candidate.priority, lasting=lasting).items())
 
     def less_urgent(self, queue: str, priority: int, *, lasting: bool = False) -> dict[str, int]:
-        """What counts in a queue of claims of lower priority, of those alone that last or of all."""
+        """The amounts that count of claims of lower priority in a queue, of unbounded claims alone or of all."""
         held = self.states[queue].less_urgent(priority, lasting=lasting)
         for like, counts in self.asked.get(queue, ()):
             if like.urgency > -priority and (like.lasts or not lasting):

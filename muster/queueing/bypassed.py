@@ -112,7 +112,7 @@ class BypassCandidates:
         return 0.0 if queue == self._level else outcome.share(queue)
 
     def _share_at(self, outcome: AdmissionPass, queue: str, order: Order) -> float:
-        """What a queue had of its share at the turn of a gang that stands there and lacks something."""
+        """The share usage of a queue at the turn of a gang that waits there and lacks something."""
         # Those behind it have started since.
         behind = (share for other, share in outcome.turns.get(queue, {}).items() if other > order)
         return next(behind, self._share(outcome, queue))

@@ -53,7 +53,7 @@ def forecast(ledger: Ledger, now: float) -> Iterator[Start]:
 
 
 def start(ledger: Ledger, queue: str, now: float) -> dict[EntryKey, Candidate]:
-    """Have all gangs of the queue's subtree that may start hold what they waited for, and note which they pass.
+    """Start all gangs of the queue's subtree that may start, and note which gangs they pass.
 
     Gives them as they waited.
     """

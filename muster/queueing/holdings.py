@@ -1,4 +1,4 @@
-"""What the claims of all gangs take: of their queues and of those above them, and of their namespaces' ElasticQuotas.
+"""The usage by the claims of all gangs: of their queues and those above, and of their namespaces' ElasticQuotas.
 
 Each queue knows the sums of its own claims (`QueueState.sums`). What stands in the tree follows from these sums and the
 tree, so that a change of the tree costs by the number of queues that it moves, and not by that of gangs.
@@ -157,7 +157,7 @@ class Holdings:
             self._lasting.empty(one)
 
     def attach(self, states: Mapping[str, QueueState]) -> None:
-        """Have what these queues hold count where they stand now."""
+        """Count the claims of these queues at their current places."""
         self._count(states)
 
     def _count(self, states: Mapping[str, QueueState], sign: int = 1) -> None:
@@ -167,14 +167,14 @@ class Holdings:
                 self._take(queue, *parts, idle=like.idle, lasts=like.lasts)
 
     def used(self, queue: str, states: Mapping[str, QueueState]) -> Resources:
-        """What these, which are all that hold anything, use of a queue; soft claims do not count."""
+        """The usage of a queue by these claims, which are all there are; soft claims do not count."""
         if self._whole is None or self._revision != self._tree.revision:
             self._whole = self.room(states).usage
         used = self._whole.taken(queue)
         return {name: Quantity(amount, self._formats[name]) for name, amount in used.items() if amount}
 
     def room(self, states: Mapping[str, QueueState]) -> Room:
-        """What is taken as one admission pass begins for these queues."""
+        """The usage at the begin of an admission pass for these queues."""
         if self._revision != self._tree.revision:
             self._usage.settle()
             self._lasting.settle()
@@ -222,7 +222,7 @@ class Holdings:
 
 @dataclass(slots=True)
 class NamespaceRoom:
-    """What the ElasticQuotas of namespaces leave in one admission pass.
+    """The amounts that the ElasticQuotas of namespaces leave in one admission pass.
 
     A claim counts for its namespace in whatever queue it is held. A gang that lacks room there holds up no gang in its
     queue: others share that, and cannot give what it waits for. Within the namespace it has a reservation like any
@@ -278,7 +278,7 @@ class NamespaceRoom:
         return most
 
     def shortage(self, candidate: Candidate) -> str | None:
-        """What the gang lacks in its namespace, in words with numbers; None where it lacks nothing."""
+        """The amounts that the gang lacks in its namespace, in words with numbers; None if it lacks nothing."""
         ceiling, need = self.limits.ceiling(candidate.key.namespace), candidate.need
         if not candidate.limited or ceiling is None:
             return None
@@ -287,12 +287,12 @@ class NamespaceRoom:
 
 
 def _after(used: Mapping[str, int], kept: Mapping[str, int], ended: Mapping[str, int], of: Amounts) -> dict[str, int]:
-    """What is used of these resources with what is kept, and without what has ended."""
+    """The usage of these resources, with the amounts kept and without those that have ended."""
     return {name: used.get(name, 0) + kept.get(name, 0) - ended.get(name, 0) for name, _ in of}
 
 
 class Room(NamedTuple):
-    """What is taken as an admission pass begins, to be taken on without taking it here.
+    """The usage at the begin of an admission pass, as a copy that the pass adds to.
 
     :ivar usage: The usage of all claims.
     :ivar lasting: That of the claims alone that do not end by themselves.

@@ -387,7 +387,7 @@ class Ledger:
                 yield queue, one
 
     def held(self) -> Iterator[tuple[str, str, float]]:
-        """What the gangs of each queue hold of the resources that it, or a queue above it, limits."""
+        """The usage of each queue by its gangs, of the resources that it, or a queue above it, limits."""
         for queue, state in self._states.items():
             limited = {name for one in self._tree.limiting(queue) for name in self._tree.ceiling(one)}
             for name in limited:
@@ -399,7 +399,7 @@ class Ledger:
         return fits_more(self.outcome(growth.queue, now), growth, resources)
 
     def outcome(self, queue: str, now: float) -> AdmissionPass:
-        """What is decided now of all gangs that compete with those of a queue; to be read only."""
+        """The current admission pass of all gangs that compete with those of a queue; to be read only."""
         known = self._passes.of(queue, now)
         if known is None:
             states = {one: self._states[one] for one in self._passes.competing(queue)}
@@ -416,5 +416,5 @@ class Ledger:
 
 
 def _role(view: QueueView) -> tuple[str, bool, bool, bool]:
-    """What of a queue decides which queues compete, and whether any gang of queues below it starts."""
+    """The fields of a queue that decide which queues compete, and whether gangs of queues below it may start."""
     return view.parent, bool(view.limit), view.strict, view.on_hold

@@ -105,7 +105,7 @@ class LineVisitor(QueueVisitor):
         return self._passing(free, path), most if over else None
 
     def _unreserved(self) -> list[Mapping[str, int]] | None:
-        """What levels have free for which no room is kept yet: one of these has to be short for a new reservation.
+        """The free amounts of levels without a reservation: one of these has to be short for a new reservation.
 
         None where its namespace may be short instead.
         """
@@ -115,7 +115,7 @@ class LineVisitor(QueueVisitor):
         return [self._free(one, spared) for one in self.outcome.tree.path(self.queue) if one not in by_level]
 
     def _passing(self, free: dict[str, int], path: tuple[str, ...]) -> list[dict[str, int]]:
-        """What a gang may need that passes all reservations: those by its end, and these by what is spare."""
+        """The most that a gang may need that passes all reservations, by its end or by their spare amounts."""
         outcome, kind = self.outcome, self.key.kind
         if self.key.begun:
             return [free]
@@ -157,7 +157,7 @@ class LineVisitor(QueueVisitor):
         return room.largest(namespace, in_the_end=helps)
 
     def _room(self, *, lasting: bool = False) -> Mapping[str, int]:
-        """What all levels of the queue have free for gangs of this line, now or when finite work has ended."""
+        """The amounts free at all levels of the queue for gangs of this line, now or when finite work has ended."""
         spared = self._spared(lasting=lasting)
         if not self._reclaimable(ROOT, lasting=lasting):
             room = self.outcome.room(self.queue, lasting=lasting)
@@ -168,18 +168,18 @@ class LineVisitor(QueueVisitor):
         return most
 
     def _free(self, level: str, spared: Mapping[str, int], *, lasting: bool = False) -> Mapping[str, int]:
-        """What is free there for gangs of this line, with what is `spared`, now or when finite work has ended."""
+        """The amounts free there for gangs of this line, with those `spared`, now or when finite work has ended."""
         free, more = self.outcome.free(level, lasting=lasting), self._reclaimable(level, lasting=lasting)
         return {name: left + spared.get(name, 0) + more.get(name, 0) for name, left in free.items()}
 
     def _reclaimable(self, level: str, *, lasting: bool = False) -> Mapping[str, int]:
-        """What others can be made to give back there, at most, for gangs of this line."""
+        """The most that can be reclaimed there from other queues for gangs of this line."""
         if level != ROOT or self.outcome.reclaimable is None:
             return {}
         return self.outcome.reclaimable[lasting].given
 
     def _spared(self, *, lasting: bool = False) -> Mapping[str, int]:
-        """What gangs hold that Volcano preempts for this line; a line has one priority then."""
+        """The amounts of gangs that Volcano preempts for this line; a line has one priority then."""
         urgency = self.key.urgency
         return {} if urgency is None else self.outcome.less_urgent(self.queue, -urgency, lasting=lasting)
 

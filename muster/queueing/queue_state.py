@@ -1,4 +1,4 @@
-"""What the ledger keeps for one queue: the claims that it holds, and the gangs that wait, in order."""
+"""The state of one queue in the ledger: its claims, and the gangs that wait, in order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Stage(IntEnum):
 
 
 class LineKey(NamedTuple):
-    """What gangs have in common that stand in one line of a queue.
+    """The key that groups waiting gangs of a queue into one line.
 
     Those for which gangs of lower priority are preempted have lines of their own for each priority (`urgency` is its
     negative, None for the others); so have the gangs of each `namespace` that its ElasticQuotas limit ("" for the
@@ -44,7 +44,7 @@ class LineKey(NamedTuple):
 
 
 class Holds(NamedTuple):
-    """What claims have in common that are summed up together."""
+    """The key of claims that are summed up together."""
 
     urgency: int
     lasts: bool
@@ -131,7 +131,7 @@ class QueueState:
                 sums[name] = sums.get(name, 0) + sign * amount
 
     def less_urgent(self, priority: int, *, lasting: bool = False) -> dict[str, int]:
-        """What claims of lower priority hold, those alone that last or all, without what is soft of them."""
+        """The amounts of claims of lower priority, of unbounded claims alone or of all, without their soft parts."""
         held: dict[str, int] = {}
         for like, sums in self.sums.items():
             if like.urgency > -priority and (like.lasts or not lasting):
@@ -140,7 +140,7 @@ class QueueState:
         return held
 
     def spare(self, *, lasting: bool = False) -> dict[str, int]:
-        """What may be taken back of the claims, of those alone that last or of all, and their gangs run on."""
+        """The amounts that may be reclaimed while the gangs run on, of unbounded claims alone or of all."""
         found: dict[str, int] = {}
         for like, sums in self.sums.items():
             if like.lasts or not lasting:
@@ -193,7 +193,7 @@ class QueueState:
         self._step_out(self._candidates.pop(key))
 
     def set_view(self, view: QueueView) -> None:
-        """Have these settings of the queue hold from now on."""
+        """Use these settings of the queue from now on."""
         if _terms(view) == _terms(self._view):
             self._view = view
             return
@@ -208,7 +208,7 @@ class QueueState:
         self._moments = self._all_moments()
 
     def _regroup(self) -> None:
-        """Have lines for each priority of those that preempt, or for all together."""
+        """Make lines for each priority of the gangs that preempt, or for all together."""
         standing: dict[LineKey, list[tuple[Order, Amounts]]] = {}
         for key, line in self.lines.items():
             by_urgency: dict[int | None, list[tuple[Order, Amounts]]] = {}
@@ -269,5 +269,5 @@ class QueueState:
 
 
 def _terms(view: QueueView) -> tuple[float, bool, bool, float | None]:
-    """What matters for gangs that wait there."""
+    """The settings that matter for gangs that wait there."""
     return view.patience, view.preempts, view.trusts_estimates, view.drain_after

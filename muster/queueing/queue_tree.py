@@ -129,7 +129,7 @@ class QueueTree:
         return self.put(name, None)
 
     def put(self, name: str, new: QueueView | None) -> bool:
-        """Have this be what is known of a queue, None for nothing; True when that changed anything."""
+        """Set the view of a queue, None to remove it; True when that changed anything."""
         old = self._views.get(name)
         if old == new:
             return False
@@ -277,7 +277,7 @@ class QueueTree:
         return tuple(found)
 
     def limit(self, name: str) -> Resources:
-        """What all gangs of the queue and of those below it may hold together, as far as the queues above leave more.
+        """The most that all gangs of the queue and of those below it may hold, as far as the queues above leave more.
 
         Its own capability, or less where guarantees to its siblings leave less.
         """
@@ -307,7 +307,7 @@ class QueueTree:
         return known
 
     def limiting(self, name: str) -> tuple[str, ...]:
-        """Those of the queue and of all above it that limit anything, from the root down."""
+        """The queues on the path to the root that limit anything, from the root down."""
         known = self._limiting.get(name)
         if known is None:
             known = self._limiting[name] = tuple(one for one in reversed(self.path(name)) if self.limit(one))
@@ -350,7 +350,7 @@ class QueueTree:
         return QueueLevel(name, limit, own)
 
     def _guaranteed_below(self, parent: str) -> Resources:
-        """What is guaranteed to all queues directly below one together."""
+        """The sum of the guarantees of all queues directly below one."""
         known = self._guarantees.get(parent)
         if known is None:
             guarantees = (self._views[one].guarantee for one in self._children.get(parent, ()))

@@ -68,13 +68,13 @@ class QueueView:
     state: str
     """Its state by Volcano; "" before Volcano has seen it."""
     limit: Resources
-    """What its capability limits; resources that it does not name are unlimited."""
+    """The limits by its capability; resources that it does not name are unlimited."""
     parent: str = ROOT
     """The queue above it; "" for the root."""
     guarantee: Resources = field(default_factory=dict)
-    """What no other queue may take."""
+    """The amounts that no other queue may take."""
     deserved: Resources = field(default_factory=dict)
-    """What it is to have before its siblings have more than their share."""
+    """The amounts that it gets before its siblings get more than their share."""
     weight: int = 1
     """Its part among its siblings, of resources that its `deserved` does not name."""
     by_age: bool = False
@@ -102,7 +102,7 @@ class QueueView:
     on_hold: bool = False
     """True if no gang is to start here, or in a queue below it, until it is resumed."""
     zeros: tuple[str, ...] = ()
-    """Those of cpu and memory that its capability sets to 0, which Volcano reads as unlimited."""
+    """The names, of cpu and memory, that its capability sets to 0, which Volcano reads as unlimited."""
     namespaces: Selector | None = None
     """The namespaces that may use it; None for all."""
     problems: tuple[Problem, ...] = ()

@@ -43,7 +43,7 @@ class Reservation:
     namespace: str = ""
     """Its namespace, where that is one of its levels; else ""."""
     kept: dict[str, int] = field(default_factory=dict)
-    """What counts as used in its namespace for gangs behind it: its need without what has ended by its start."""
+    """The amounts used in its namespace for gangs behind it: its need, less the claims that end by its start."""
     nothing_passes: bool = False
     """True if it stands in a strict queue: nothing is spare, and no end is early enough."""
 

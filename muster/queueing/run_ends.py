@@ -32,7 +32,7 @@ class RunEnds(Blocks[_Place, _Ending, _Sums]):
     """The ends of claims of one queue or namespace, by time, as far as they are known."""
 
     def __init__(self, claims: Iterable[Claim] = ()) -> None:
-        """Those of these claims."""
+        """Collect the ends of these claims."""
         endings = {claim.key: ending for claim in claims if (ending := _ending_of(claim)) is not None}
         self._at = {key: end.start + end.seconds for key, (end, _) in endings.items()}
         super().__init__(((self._at[key], key), ending) for key, ending in endings.items())
@@ -137,7 +137,7 @@ def first_time(several: Sequence[RunEnds], holds: Callable[[float], bool]) -> fl
 
 
 def _ending_of(claim: Claim) -> _Ending | None:
-    """What is noted of a claim: it gives back what counts wherever it does; its soft part may not."""
+    """The end of a claim, and the amounts given back then, without its soft part; None if it has no end."""
     if claim.end is None or claim.lasts:
         return None
     soft = dict(claim.soft_amounts)

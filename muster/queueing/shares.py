@@ -65,7 +65,7 @@ class Shares:
         return share
 
     def beyond(self, queue: str, taken: Mapping[str, int]) -> dict[str, int]:
-        """What of it is more than the queue's share, by resource, in billionths; the root has no share."""
+        """The amounts above the queue's share, by resource, in billionths; the root has no share."""
         if len(self.tree.path(queue)) == 1:
             return {}
         over = {
@@ -156,7 +156,7 @@ class Reclaimable:
 
 
 def _beside(guarantee: Resources, spare: Mapping[str, int], taken: Mapping[str, int]) -> Mapping[str, int]:
-    """What of spare pods may go: each as a whole, and none that leaves its queue less than the guarantee."""
+    """The amounts of spare pods that may go: each as a whole, and none that leaves its queue below the guarantee."""
     part = Fraction(1)
     for name, least in guarantee.items():
         left, whole = taken.get(name, 0) - least.nano, spare.get(name, 0)

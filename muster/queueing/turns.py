@@ -27,7 +27,7 @@ class Visitor(ABC):
 
     @abstractmethod
     def peek(self) -> bool:
-        """Have `first` be the first of those that are left; False where none is, nor will be."""
+        """Set `first` to the first of those that are left; False if none is left for good."""
 
     @abstractmethod
     def next(self) -> Order | None:
@@ -53,7 +53,7 @@ class QueueVisitor(Visitor):
         """The first of them behind `last`; what is found to be of no use on the way may be left behind that."""
 
     def peek(self) -> bool:
-        """Have `first` be the first of those that are left."""
+        """Set `first` to the first of those that are left."""
         if not self.found and (found := self.find()) is not None:
             self.first, self.found = found, True
         return self.found
@@ -79,7 +79,7 @@ def in_turn(shares: Shares, usage: Usage, visitors: Mapping[str, Sequence[Visito
 def _below(
     shares: Shares, usage: Usage, paths: Sequence[tuple[tuple[str, ...], Sequence[Visitor]]], depth: int
 ) -> Visitor:
-    """Those below one queue: all paths have it at this place, counted from the root at -1."""
+    """The lines below one queue: all paths have it at this place, counted from the root at -1."""
     while len(paths) > 1:
         parent = paths[0][0][depth]
         depth -= 1

@@ -47,7 +47,7 @@ def soft_where(tree: QueueTree, queue: str, *, idle: bool) -> tuple[str, ...]:
 
 
 def lasting_part(amounts: Amounts, soft: Amounts, *, idle: bool, lasts: bool) -> Amounts:
-    """What does not end by itself of claims that hold so much: of Jobs the soft part, but between two waves."""
+    """The part of a claim that does not end by itself: of a Job its soft part, unless it is between two waves."""
     if lasts:
         return amounts
     return () if idle else soft

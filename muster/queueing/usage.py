@@ -58,7 +58,7 @@ def namespace_level(namespace: str = "") -> str:
 
 
 class _Row:
-    """What counts of one queue, by resource in billionths.
+    """The usage of one queue, by resource in billionths.
 
     :ivar used: What is taken of the queue.
     :ivar above: What counts in the queues above and not in this one: soft parts of claims.
@@ -75,7 +75,7 @@ class _Row:
         self.excess: dict[str, int] = dict(like.excess) if like else {}
 
     def beyond(self, name: str, limit: Mapping[str, int]) -> int:
-        """What of a resource is more than the limit and what runs; a resource without a limit is never beyond it."""
+        """The amount of a resource above both the limit and the running usage; 0 for a resource without a limit."""
         if name not in limit:
             return 0
         whole = self.used.get(name, 0) + self.above.get(name, 0)
@@ -83,7 +83,7 @@ class _Row:
 
 
 class Usage:
-    """What is taken of each level: of the queues of a tree, as it stands, and of namespaces.
+    """The usage of each level: of the queues of a tree, as it stands, and of namespaces.
 
     A queue hands up to its parent at most its limit and what really runs of it: claims that are never placed
     take nothing from others. Where only limits have changed, `settle` has that count.
@@ -119,7 +119,7 @@ class Usage:
         return any(row is not None and row.excess for row in rows)
 
     def settle(self) -> None:
-        """Have each queue hand up what it may by the limits of now."""
+        """Hand up the usage of each queue again, by the current limits."""
         for one, row in list(self._rows.items()):
             limit = {} if one.startswith(_NAMESPACE) else self._tree.hands_up(one)
             now = {name: beyond for name in limit if (beyond := row.beyond(name, limit))}
@@ -174,17 +174,17 @@ class Usage:
         return lacking
 
     def free(self, queue: str, names: Iterable[str]) -> dict[str, int]:
-        """What a queue has free of these resources, as far as it limits them."""
+        """The free amounts of a queue, of those of these resources that it limits."""
         limit, used = self._tree.ceiling(queue), self.taken(queue)
         return {name: limit[name] - used.get(name, 0) for name in names if name in limit}
 
     def taken(self, queue: str) -> Mapping[str, int]:
-        """What is taken of a queue, in billionths."""
+        """The usage of a queue, in billionths."""
         row = self._row(queue)
         return {} if row is None else row.used
 
     def used(self, queue: str, like: Resources) -> dict[str, Quantity]:
-        """What is taken of a queue, of the resources of `like` and in its formats."""
+        """The usage of a queue, of the resources of `like` and in its formats."""
         used = self.taken(queue)
         return {name: Quantity(used.get(name, 0), amount.format) for name, amount in like.items()}
 

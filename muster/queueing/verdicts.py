@@ -144,6 +144,6 @@ def _named(order: Order, candidate: Candidate) -> str:
 
 
 def _free(level: QueueLevel, need: Resources, usage: Usage) -> str:
-    """What is free of what the gang needs there, in words."""
+    """The free amounts there of the resources that the gang needs, in words."""
     named = {resource: amount for resource, amount in level.limit.items() if need.get(resource)}
     return f"{describe(minus(named, usage.used(level.queue, named)))} free of {describe(named)}"

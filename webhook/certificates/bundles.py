@@ -239,7 +239,7 @@ class CertificateEvents:
         await self._report(reason, note, warning=False)
 
     async def probe(self) -> None:
-        """Have the apiserver review an event that is never stored. Raises ApiError if it reaches no replica."""
+        """Send an event that the apiserver reviews and never stores. Raises ApiError if it reaches no replica."""
         event = self._event("Reached", "is never kept", warning=False, suffix="reached")
         await self._client.create(EVENTS, event, self.namespace, dry_run=True, deadline=2.0)
 

@@ -1,4 +1,4 @@
-"""What the webhook keeps between reviews: its watches' stores, objects that it has read, and the gangs of workloads.
+"""State that the webhook keeps between reviews: the stores of its watches, objects that it has read, and gangs.
 
 The gang of a workload is computed once for hundreds of pods. It is good for as long as everything that it was made from
 is unchanged: the same version of an object gives the same result, whether a watch or a read has shown it. An object
@@ -70,13 +70,13 @@ class OwnerWorkload:
 
 @dataclass(frozen=True, slots=True)
 class GangTemplate:
-    """What all pods of a workload have in common; the roles of the gang are without their requests."""
+    """The common part of all pods of a workload; the roles of the gang are without their requests."""
 
     intent: Intent
     gang: Gang
 
     def member(self, role_name: str) -> Membership | None:
-        """What the pods of that role have in common; None if there is no such role."""
+        """The common part of the pods of that role; None if there is no such role."""
         role = self.gang.role(role_name)
         return membership(role, self.gang, self.intent, self.intent.gang_scheduler) if role is not None else None
 
@@ -208,7 +208,7 @@ class ClusterCache(ClusterStores):
         return kind.decoded if kind.owns_gang else PartialObjectMetadata
 
     def usage(self, queue: str) -> Resources:
-        """What the pods of a queue hold by Volcano's count; nothing if it has not counted."""
+        """The usage of a queue by Volcano's count; nothing if it has not counted."""
         known = self.queues.get("", queue)
         try:
             return parse_resources(known.status.allocated, path="status.allocated") if known else {}

@@ -180,7 +180,7 @@ class ClusterReader:
         )
 
     async def made(self, kind: Kind, decoded: Decoded) -> Decoded | None:
-        """What the operator has made of the workload and its origin, read now; None if there is none."""
+        """The object that the operator has made of the workload and its origin, read now; None if there is none."""
         if kind.origin is None:
             return None
         meta = decoded.metadata

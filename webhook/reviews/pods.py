@@ -134,7 +134,7 @@ def _as_submitted(pod: Pod, cluster: ClusterReader) -> Pod:
 async def _template_of(
     owner: OwnerWorkload, scope: IntentScope, cluster: ClusterReader
 ) -> GangTemplate | AdmissionResponse | None:
-    """What all pods of a workload have in common, as `gang_template`, computed once for hundreds of pods."""
+    """The common part of all pods of a workload, as `gang_template`, computed once for hundreds of pods."""
     decoded, priorities, defaults = owner.decoded, cluster.cache.priorities(), cluster.defaults
     origin = await cluster.origin(owner.kind, decoded)
     if owner.reference is None:
@@ -156,7 +156,7 @@ def gang_template(
     priorities: Mapping[str, int],
     defaults: Defaults,
 ) -> GangTemplate | AdmissionResponse | None:
-    """What all pods of a workload have in common, or the refusal of all; None if it is not muster's.
+    """The common part of all pods of a workload, or the refusal of all; None if it is not muster's.
 
     :param origin: what the workload is made from in addition to its manifest
     """
