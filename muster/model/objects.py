@@ -396,7 +396,12 @@ def fault_of(error: msgspec.ValidationError) -> tuple[str, str]:
         return path, problem[:1].lower() + problem[1:].replace("`", '"')
     expected, found = {*wrong[1].split(" | ")} - {"null"}, wrong[2]
     words = "a quantity" if expected == _QUANTITY else " or ".join(_TYPES.get(one, one) for one in sorted(expected))
-    return path, f"expected {words}, found {_TYPES.get(found, found)}" if found else f"expected {words}"
+    if not found:
+        return path, f"expected {words}"
+    return (
+        path,
+        f"expected {words}, found {'a number with a fraction' if found == 'float' else _TYPES.get(found, found)}",
+    )
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - as above

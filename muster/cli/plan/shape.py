@@ -53,12 +53,14 @@ _LABEL = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 def misplaced(manifest: JSON, spec_type: Any = None) -> Iterator[Finding]:  # noqa: ANN401 - a type
     """The unknown keys of an object's top level, of metadata, and of pods, containers and their resources.
 
-    Those of the top level that `spec_type` has as a field belong in `spec`.
+    Those of the top level that `spec_type` has as a field belong in `spec`. A kind without one, such as PriorityClass,
+    has other keys there: of these only those of metadata are found.
     """
     own = {one.encode_name for one in msgspec.structs.fields(spec_type)} if spec_type is not None else ()
     for name in _unknown(manifest, _OBJECT):
         home = "metadata" if name in _METADATA else "spec" if name in own else ""
-        yield _found(name, name, home, _OBJECT)
+        if home or spec_type is not None:
+            yield _found(name, name, home, _OBJECT)
     yield from _metadata(manifest.get("metadata"), "metadata")
     yield from _pods(manifest.get("spec"), "spec", pod=manifest.get("kind") == "Pod")
 

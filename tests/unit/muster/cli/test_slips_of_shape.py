@@ -119,6 +119,15 @@ def test_an_object_without_a_name_is_an_error(command: Command, kind: str) -> No
     ]
 
 
+def test_a_class_has_other_keys_at_its_top(command: Command) -> None:
+    text = 'apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nvalue: "1"\ndescription: x\n'
+    problems = [line.rpartition("line 1: ")[2] for line in command.plan(text).err.splitlines()]
+    assert problems == [
+        "metadata.name: missing; an object needs a name",
+        'value: "1" is a string; write 1 without quotes',
+    ]
+
+
 def test_a_workload_without_a_name_is_an_error(command: Command) -> None:
     said = command.plan(CLUSTER.replace("name: demo, ", ""))
     assert "metadata.name: missing; an object needs a name" in said.err
