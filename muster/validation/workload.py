@@ -138,14 +138,23 @@ def _of_metadata(kind: Kind, decoded: Decoded, context: Context) -> Iterator[Fin
     yield from queues_of_others(decoded.metadata)
 
 
+def named_intent(kind: Kind, decoded: Decoded, defaults: Defaults, scope: IntentScope) -> Intent | None:
+    """Return the intent of a workload whose pods cannot be counted, by its metadata; None if that is malformed."""
+    with suppress(InvalidObjectError):
+        return find_intent(_without_pods(kind, decoded), defaults, scope)
+    return None
+
+
+def _without_pods(kind: Kind, decoded: Decoded) -> Workload:
+    return Workload(kind, "", kind.intent_metadata(decoded), "", (), kind.policy(decoded))
+
+
 def _of_names(kind: Kind, decoded: Decoded, context: Context, scope: IntentScope) -> Iterator[Finding]:
     """Yield the findings for the names in a workload whose pods cannot be counted."""
-    named = Workload(kind, "", kind.intent_metadata(decoded), "", (), kind.policy(decoded))
-    with suppress(InvalidObjectError):
-        if intent := find_intent(named, context.defaults, scope):
-            # The pods, or the object that it is made from, may name another queue than the default.
-            known = context if "queue" in intent.paths else replace(context, queue=None)
-            yield from _findings(named, None, intent, known)
+    if intent := named_intent(kind, decoded, context.defaults, scope):
+        # The pods, or the object that it is made from, may name another queue than the default.
+        known = context if "queue" in intent.paths else replace(context, queue=None)
+        yield from _findings(_without_pods(kind, decoded), None, intent, known)
     yield from _of_metadata(kind, decoded, context)
 
 

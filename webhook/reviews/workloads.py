@@ -15,7 +15,7 @@ from muster.resources.amounts import Resources
 from muster.resources.quantity import ZERO
 from muster.validation.context import Context
 from muster.validation.quotas import TooMuch
-from muster.validation.workload import Verdict, is_judged, judge, name_taken
+from muster.validation.workload import Verdict, is_judged, judge, name_taken, named_intent
 from muster.workloads import KINDS, Decoded, Kind, kind_of
 from webhook.reviews.cluster_reader import ClusterReader
 from webhook.reviews.codec import AdmissionRequest, AdmissionResponse, allow, deny
@@ -164,4 +164,4 @@ def _intent(kind: Kind, decoded: Decoded, scope: IntentScope, defaults: Defaults
     try:
         return find_intent(kind.read(decoded), defaults, scope)
     except InvalidObjectError:
-        return None
+        return named_intent(kind, decoded, defaults, scope)

@@ -364,3 +364,17 @@ async def test_a_train_job_is_judged_by_the_queue_that_its_jobset_names() -> Non
     }
     knowledge = knowing(Reader({"jobsets/train": job_set}), workloads=[runtime()], queues=[queue("made", cpu="4")])
     assert await updated(old, new, knowledge) == {"uid": "u", "allowed": True}
+
+
+@cases(
+    "manifest, reason",
+    ("a runtime that is not known", train_job(), "TrainingRuntimeNotFound"),
+    ("numbers that make no gang", ray_cluster(workers(replicas=-1)), "Invalid"),
+)
+async def test_the_queue_of_a_workload_whose_pods_cannot_be_counted_is_read_before_it_is_judged(
+    manifest: JSON, reason: str
+) -> None:
+    """It is there, so the only refusal is the other one; where it is not, both are told of."""
+    for queues, reasons in (([queue(cpu="4")], [reason]), ([], [reason, "QueueNotFound"])):
+        status = answered(await review_workload(request(manifest), knowing(queues=queues)))["status"]
+        assert sorted(cause["reason"] for cause in status["details"]["causes"]) == sorted(reasons)
