@@ -120,6 +120,6 @@ def test_a_terminal_gets_a_screen_of_its_own_and_its_own_back(desk: Desk, queue:
     assert code == 0
     assert "Traceback" not in text
     # What it reads it says at once, before the screen.
-    first, screen = text.index("muster watch: reading https://"), text.index("muster watch  ")
+    first, screen = text.index("muster watch: reading https://"), text.rindex("muster watch")
     assert first < text.index("\x1b[?1049h") < screen < text.index("\x1b[?1049l")
     assert text.count("\x1b[?25h"), "the cursor is shown again"
