@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
+from numbers import Real
 from os import PathLike, fspath
 from typing import Any, Literal, TypeVar
 
@@ -30,7 +31,7 @@ from muster.cli.names import UnknownSubjectError, is_queue, parse_names
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
 from muster.cli.plan.entries import plan as plan_documents
-from muster.cli.plan.manifests import Document, place, read_manifests, read_object, read_text
+from muster.cli.plan.manifests import Document, place, read_bytes, read_manifests, read_object
 from muster.cli.plan.reading import learn_cluster
 from muster.cli.queues.command import read as read_queues
 from muster.cli.queues.entries import queue_entries, remarks
@@ -57,13 +58,13 @@ def plan(
     cluster: bool = False,
     values: str | PathLike[str] | None = None,
     context: str | None = None,
-    kubeconfig: str | None = None,
+    kubeconfig: str | PathLike[str] | None = None,
 ) -> Verdicts:
     """Return the answer of admission to each workload of the manifests, without creating anything.
 
-    A manifest is a path, the text of YAML or JSON, a dictionary, or a model of a client with `to_dict()`; Queues,
-    PriorityClasses and Namespaces among them are context. With `cluster` the context is the cluster's, too. `values` is
-    a values file of muster's chart, in place of the settings of the cluster or the defaults.
+    A manifest is a path, an open file, the text of YAML or JSON, a dictionary, or a model of a client with `to_dict()`;
+    Queues, PriorityClasses and Namespaces among them are context. With `cluster` the context is the cluster's, too.
+    `values` is a values file of muster's chart, in place of the settings of the cluster or the defaults.
 
     Raises ManifestError for what cannot be read, with one message for each fault, and ClusterError.
     """
@@ -81,7 +82,7 @@ async def plan_async(
     cluster: bool = False,
     values: str | PathLike[str] | None = None,
     context: str | None = None,
-    kubeconfig: str | None = None,
+    kubeconfig: str | PathLike[str] | None = None,
 ) -> Verdicts:
     """Return what `plan` returns."""
     errors: list[str] = []
@@ -122,7 +123,11 @@ async def plan_async(
 
 
 def explain(
-    name: str, *, namespace: str | None = None, context: str | None = None, kubeconfig: str | None = None
+    name: str,
+    *,
+    namespace: str | None = None,
+    context: str | None = None,
+    kubeconfig: str | PathLike[str] | None = None,
 ) -> Gang:
     """Return the gang of a workload, such as `raycluster/demo`: its state, and when it starts.
 
@@ -132,7 +137,11 @@ def explain(
 
 
 async def explain_async(
-    name: str, *, namespace: str | None = None, context: str | None = None, kubeconfig: str | None = None
+    name: str,
+    *,
+    namespace: str | None = None,
+    context: str | None = None,
+    kubeconfig: str | PathLike[str] | None = None,
 ) -> Gang:
     """Return what `explain` returns."""
     return await _explained(name, _arguments(namespace, context, kubeconfig, ledger=True))
@@ -147,7 +156,7 @@ def wait(
     interval: float = _INTERVAL,
     namespace: str | None = None,
     context: str | None = None,
-    kubeconfig: str | None = None,
+    kubeconfig: str | PathLike[str] | None = None,
 ) -> Gang:
     """Wait until the gang of a workload is admitted, runs or has finished, and return it.
 
@@ -181,12 +190,11 @@ async def wait_async(
     interval: float = _INTERVAL,
     namespace: str | None = None,
     context: str | None = None,
-    kubeconfig: str | None = None,
+    kubeconfig: str | PathLike[str] | None = None,
 ) -> Gang:
     """Return what `wait` returns."""
     reached = _condition(until)
-    if interval <= 0:
-        raise ValueError(f"interval: {interval:g} is not a number of seconds above 0")
+    _check_times(timeout, interval)
     arguments = _arguments(namespace, context, kubeconfig)
     begun = answered = time.monotonic()
     reported: tuple[str, str] | None = None
@@ -216,12 +224,12 @@ async def wait_async(
         await asyncio.sleep(interval if left is None else min(interval, left))
 
 
-def queues(*, context: str | None = None, kubeconfig: str | None = None) -> Queues:
+def queues(*, context: str | None = None, kubeconfig: str | PathLike[str] | None = None) -> Queues:
     """Return the queues of the cluster with their usage, parents before their children. Raises ClusterError."""
     return _run(lambda: queues_async(context=context, kubeconfig=kubeconfig))
 
 
-async def queues_async(*, context: str | None = None, kubeconfig: str | None = None) -> Queues:
+async def queues_async(*, context: str | None = None, kubeconfig: str | PathLike[str] | None = None) -> Queues:
     """Return what `queues` returns."""
     with _answering():
         visible, _ = await read_queues(_arguments(None, context, kubeconfig))
@@ -267,6 +275,17 @@ def _condition(until: Until) -> Callable[[Gang], bool]:
     raise ValueError(f'until: "{until}" is none of admitted, running, finished, and no function')
 
 
+def _check_times(timeout: float | None, interval: float) -> None:
+    if not (_is_number(interval) and interval > 0):
+        raise ValueError(f"interval: {interval!r} is not a number of seconds above 0")
+    if not (timeout is None or (_is_number(timeout) and timeout >= 0)):
+        raise ValueError(f"timeout: {timeout!r} is neither a number of seconds, 0 or more, nor None")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)  # Real: also those of numpy
+
+
 def _words(until: Until) -> str:
     return until if isinstance(until, str) else "as the function wants it"
 
@@ -280,7 +299,7 @@ def _report(gang: Gang, progress: bool | Callable[[Gang], object]) -> None:  # n
 
 
 def _arguments(
-    namespace: str | None, context: str | None, kubeconfig: str | None, **more: object
+    namespace: str | None, context: str | None, kubeconfig: str | PathLike[str] | None, **more: object
 ) -> argparse.Namespace:
     """The options of a command, with those that are not given at their defaults."""
     options: dict[str, object] = {
@@ -288,7 +307,7 @@ def _arguments(
         "namespace": namespace,
         "all_namespaces": False,
         "context": context,
-        "kubeconfig": kubeconfig,
+        "kubeconfig": None if kubeconfig is None else fspath(kubeconfig),
         "connect_timeout": _ANSWER_WITHIN,
         "values": None,
         "ledger": False,
@@ -299,32 +318,43 @@ def _arguments(
 
 def _documents(manifests: object, errors: list[str]) -> Iterator[Document]:
     match manifests:
-        case bytes():
-            yield from _documents(manifests.decode(errors="replace") + "\n", errors)
+        case bytes() | bytearray() | memoryview():
+            yield from read_bytes("text", bytes(manifests), errors)
         case str() if "\n" in manifests or ": " in manifests or manifests.lstrip().startswith("{"):
-            yield from read_text("text", manifests, errors)
+            # What Python kept of bytes that are not UTF-8 is named as in a file.
+            yield from read_bytes("text", manifests.encode(errors="surrogatepass"), errors)
         case "":
             errors.append("text: it is empty; give a path, or the text of a manifest")
         case str() | PathLike():
             yield from read_manifests([fspath(manifests)], errors)
-        case _ if (
-            isinstance(manifests, Mapping) or hasattr(manifests, "attribute_map") or hasattr(manifests, "to_dict")
-        ):
+        case _ if hasattr(manifests, "read") and not isinstance(manifests, type):
+            yield from _file(manifests, errors)
+        case _ if isinstance(manifests, Mapping) or _is_model(manifests):
             named = "object" if isinstance(manifests, Mapping) else type(manifests).__name__
             try:
                 yield from read_object(named, _plain(manifests), errors)
             except RecursionError:
                 errors.append(f"{named}: it contains itself")
-        case Iterable():
+        case Iterable() if not isinstance(manifests, type):
             for one in manifests:
                 yield from _documents(one, errors)
         case _:
-            named = type(manifests).__name__
+            named = f"the class {manifests.__name__}" if isinstance(manifests, type) else type(manifests).__name__
             errors.append(f"{named} is no manifest: give a path, text, a dictionary or a list of these")
 
 
+def _file(file: Any, errors: list[str]) -> Iterator[Document]:  # noqa: ANN401 - any object with `read`
+    source = str(getattr(file, "name", "file"))
+    try:
+        data = file.read()
+    except (OSError, ValueError) as error:
+        errors.append(f"{source}: {error}")
+        return
+    yield from read_bytes(source, data.encode(errors="surrogatepass") if isinstance(data, str) else data, errors)
+
+
 def _is_model(value: object) -> bool:
-    return hasattr(value, "attribute_map") or hasattr(value, "to_dict")
+    return not isinstance(value, type) and (hasattr(value, "attribute_map") or hasattr(value, "to_dict"))
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any model of a client
@@ -333,12 +363,12 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any model of a client
         found = {name: _plain(getattr(value, own)) for own, name in names.items()}
         return {name: one for name, one in found.items() if one is not None}
     if isinstance(value, Mapping):
-        return {name: _plain(one) for name, one in value.items()}
+        return {str(name): _plain(one) for name, one in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     if isinstance(value, date):
         return value.isoformat()
-    return _plain(value.to_dict()) if hasattr(value, "to_dict") else value
+    return _plain(value.to_dict()) if _is_model(value) else value
 
 
 def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -215,6 +215,8 @@ def _problem(error: Exception) -> str:
     """Return the error in words; some have none."""
     if isinstance(error, TimeoutError):
         return f"no credentials within {_LOGIN_SECONDS:g} s; an exec plugin that asks its user cannot do so here"
+    if isinstance(error, AttributeError | TypeError):  # of kubernetes-asyncio, which checks no types
+        return "not a kubeconfig, or a part of it has the wrong type"
     return str(error) or "not a kubeconfig"
 
 

@@ -26,7 +26,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _LARGEST_FILE = 64 * 2**20
 # Of one file; more errors have one cause.
 _MOST_ERRORS = 20
-_FORMS: dict[type, str] = {list: "a list", str: "a string", bool: "true or false"}
+_FORMS: dict[type, str] = {list: "a list", str: "a string", bool: "true or false", type(None): "nothing"}
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
@@ -79,12 +79,17 @@ def _document(file: str, parsed: Parsed) -> Document:
     return Document(parsed.source, parsed.value, file, parsed.line, duplicates=parsed.duplicates)
 
 
-def read_text(source: str, text: str, errors: list[str]) -> list[Document]:
-    """All objects of a text; `errors` gets a message for each part that cannot be read."""
+def read_bytes(source: str, data: bytes, errors: list[str]) -> list[Document]:
+    """All objects of a file's content; `errors` gets a message for each part that cannot be read."""
 
     def failed(error: InputError) -> None:
         errors.append(str(error))
 
+    try:
+        text = _decoded(source, data)
+    except InputError as error:
+        failed(error)
+        return []
     return [one for parsed in _parsed(source, text, failed) for one in _objects(_document(source, parsed), failed)]
 
 
@@ -167,8 +172,8 @@ def _text(file: Path | None) -> tuple[str, str]:
     try:
         with file.open("rb") as opened:
             return str(file), _decoded(str(file), opened.read(_LARGEST_FILE + 1))
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: no name of a file
+        raise InputError(f"{file}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _is_manifest(path: Path) -> bool:

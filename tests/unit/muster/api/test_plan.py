@@ -1,6 +1,7 @@
 """`muster.plan` in Python: what it takes, what it answers, and what its errors name."""
 
 import asyncio
+import io
 import pickle
 import subprocess
 import sys
@@ -28,6 +29,8 @@ spec: {capability: {cpu: 2}}
 OBJECT: dict[str, Any] = yaml.safe_load(TEXT)
 ITSELF: dict[str, Any] = dict(OBJECT)
 ITSELF["spec"] = ITSELF
+CLOSED = io.StringIO(TEXT)
+CLOSED.close()
 
 
 class Model:
@@ -57,10 +60,17 @@ class Pydantic:
     [
         pytest.param(lambda _: TEXT, id="text"),
         pytest.param(lambda _: TEXT.encode(), id="bytes"),
+        pytest.param(lambda _: bytearray(TEXT.encode()), id="a buffer"),
+        pytest.param(lambda _: TEXT.encode("utf-16"), id="bytes of Windows"),
+        pytest.param(lambda _: io.StringIO(TEXT), id="an open text"),
+        pytest.param(lambda file: io.BytesIO(file.read_bytes()), id="an open file"),
         pytest.param(lambda _: TEXT.replace("\n", ", ").join("{}"), id="a line of text"),
         pytest.param(lambda file: file, id="a path"),
         pytest.param(str, id="a path as text"),
         pytest.param(lambda _: OBJECT, id="a dictionary"),
+        pytest.param(
+            lambda _: OBJECT | {"metadata": OBJECT["metadata"] | {"annotations": {1: "x"}}}, id="a number as a key"
+        ),
         pytest.param(lambda _: {"apiVersion": "v1", "kind": "List", "items": [OBJECT]}, id="a list of the API"),
         pytest.param(lambda _: Model(), id="a model of the Kubernetes client"),
         pytest.param(lambda _: Pydantic(), id="a model with to_dict"),
@@ -102,6 +112,12 @@ def test_a_refusal_names_the_field_and_can_be_raised() -> None:
         pytest.param(OBJECT | {"spec": {"headGroupSpec": 3}}, "spec.headGroupSpec", id="a wrong type"),
         pytest.param([], "no manifests given", id="nothing"),
         pytest.param(3, "int is no manifest", id="a number"),
+        pytest.param(Pydantic, "the class Pydantic is no manifest", id="a class"),
+        pytest.param(io.StringIO, "the class StringIO is no manifest", id="a class of files"),
+        pytest.param(CLOSED, "file: I/O operation on closed file", id="a closed file"),
+        pytest.param("a\0b", "embedded null byte", id="no name of a file"),
+        pytest.param(b"kind: caf\xe9\n", "text, line 1: byte 0xE9 is not UTF-8", id="a foreign byte"),
+        pytest.param("kind: \udce9\n", "text, line 1: ", id="text that is no Unicode"),
         pytest.param("", "text: it is empty", id="an empty text"),
         pytest.param("kind: x", "text, document 1, line 1: no apiVersion and kind", id="a line of YAML"),
         pytest.param(ITSELF, "object: it contains itself", id="an object in itself"),

@@ -143,11 +143,12 @@ async def test_an_exec_plugin_is_asked_again_only_after_a_rejection(tmp_path: Pa
     ("context missing", "clusters: []\ncurrent-context: x\ncontexts: []\nusers: []"),
 )
 async def test_what_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None:
-    """One typed error that names the file, whatever is wrong in it."""
+    """One typed error that names the file, whatever is wrong in it, and no type of Python."""
     path = tmp_path / "config"
     path.write_text(text)
-    with pytest.raises(ConfigError, match=rf"{path}: \S"):
+    with pytest.raises(ConfigError, match=rf"{path}: \S") as raised:
         await load_connection(str(path))
+    assert not re.search(r"NoneType|indices|attribute|subscriptable", str(raised.value))
 
 
 async def test_a_plugin_that_never_ends_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
