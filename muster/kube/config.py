@@ -169,6 +169,7 @@ async def _in_cluster() -> Connection:
 async def _from_kubeconfig(path: str, context: str | None) -> Connection:
     from kubernetes_asyncio.client import Configuration  # noqa: PLC0415
     from kubernetes_asyncio.config import ConfigException, load_kube_config  # noqa: PLC0415
+    from kubernetes_asyncio.config.kube_config import KubeConfigMerger  # noqa: PLC0415
 
     # kubernetes-asyncio only warns of a missing file, and then fails with a TypeError.
     if not _exists(path):
@@ -182,7 +183,12 @@ async def _from_kubeconfig(path: str, context: str | None) -> Connection:
             loader = await load_kube_config(path, context, configuration)
         impersonation = tuple(_impersonation(loader._user.value if loader._user else {}))  # noqa: SLF001
     except mistakes as error:
-        raise ConfigError(f"kubeconfig {path}: {_problem(error)}") from error
+        problem = _problem(error)
+        if isinstance(error, ConfigException):
+            with suppress(*mistakes):
+                if merged := KubeConfigMerger(path).config:
+                    problem = _missing_context(merged.value, context) or problem
+        raise ConfigError(f"kubeconfig {path}: {problem}") from error
     # As client-go: without an expiry an exec plugin's credential is good until a 401, not to be asked for each minute.
     until_rejected = "exec" in (loader._user or ()) and not hasattr(loader, "exec_plugin_expiry")  # noqa: SLF001
 
@@ -215,9 +221,21 @@ def _problem(error: Exception) -> str:
     """Return the error in words; some have none."""
     if isinstance(error, TimeoutError):
         return f"no credentials within {_LOGIN_SECONDS:g} s; an exec plugin that asks its user cannot do so here"
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        return f"not YAML, line {error.problem_mark.line + 1}: {error.problem}"
     if isinstance(error, AttributeError | TypeError):  # of kubernetes-asyncio, which checks no types
         return "not a kubeconfig, or a part of it has the wrong type"
     return str(error) or "not a kubeconfig"
+
+
+def _missing_context(merged: Mapping[str, Any], context: str | None) -> str:
+    """Return what is wrong if the kubeconfig lacks the context, or names none; "" if it has it."""
+    names = [str(one["name"]) for one in merged.get("contexts") or ()]
+    wanted = context or merged.get("current-context")
+    if wanted in names:
+        return ""
+    has = f"it has {', '.join(names)}" if names else "it has none"
+    return f'no context "{wanted}"; {has}' if wanted else f"no current context; name one with --context: {has}"
 
 
 def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -151,6 +151,31 @@ async def test_what_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None
     assert not re.search(r"NoneType|indices|attribute|subscriptable", str(raised.value))
 
 
+@cases(
+    "context, current, words",
+    ("a wrong one", "there", "here", 'no context "there"; it has here'),
+    ("a wrong current one", None, "gone", 'no context "gone"; it has here'),
+    ("no current one", None, "", "no current context; name one with --context: it has here"),
+)
+async def test_a_context_that_is_not_there_is_named(
+    tmp_path: Path, context: str | None, current: str, words: str
+) -> None:
+    """With those that are."""
+    path = tmp_path / "config"
+    path.write_text(json.dumps(whole() | {"current-context": current}))
+    with pytest.raises(ConfigError) as raised:
+        await load_connection(str(path), context)
+    assert str(raised.value) == f"kubeconfig {path}: {words}"
+
+
+async def test_the_line_that_is_no_yaml_is_named(tmp_path: Path) -> None:
+    """In one line, as all errors."""
+    path = tmp_path / "config"
+    path.write_text("apiVersion: v1\ncontexts: [\n")
+    with pytest.raises(ConfigError, match=rf"{path}: not YAML, line 3: [^\n]+$"):
+        await load_connection(str(path))
+
+
 async def test_a_plugin_that_never_ends_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may wait for a code that its user shall enter somewhere, and what it prints is not shown."""
 
