@@ -54,7 +54,7 @@ def why_not_managed(
             return f'{where}metadata.labels[{MANAGED}] is "false": muster does not manage it'
     foreign = foreign_scheduler(workload, defaults, scope) if workload else None
     if foreign is not None:
-        cure = f"to run it as a gang here, name {', '.join(defaults.schedulers)} there, and a queue ({_QUEUE})"
+        cure = f"to run it as a gang here, name {' or '.join(defaults.schedulers)} there, and a queue ({_QUEUE})"
         return f'{foreign[0]} names the scheduler "{foreign[1]}", for which muster is not configured; {cure}'
     if slip := next(misspelled(kind, decoded), None):
         return slip.message

@@ -13,7 +13,7 @@ from muster.cli.plan.manifests import Document
 from muster.cli.plan.schemas import Schemas
 from muster.cli.plan.shape import misplaced, spec_type, unnamed
 from muster.gangs.gang import priority_values
-from muster.gangs.intent import Defaults, IntentScope
+from muster.gangs.intent import Defaults, Intent, IntentScope
 from muster.model.findings import Finding, Reason
 from muster.model.objects import InvalidObjectError, Namespace, ObjectMeta, PriorityClass, Queue, convert
 from muster.model.texts import nearest
@@ -197,9 +197,11 @@ def default_queue_unknown(verdict: Verdict, known: PlanContext) -> str:
     return f"the workload names no queue, and {where}: its limits are not checked" if known.queues else ""
 
 
-def as_of_input(verdict: Verdict, namespace: str, known: PlanContext) -> Verdict:
-    """The verdict; a queue that was not found is called missing in the input, if only the input was read."""
-    intent = verdict.intent
+def as_of_input(verdict: Verdict, intent: Intent | None, namespace: str, known: PlanContext) -> Verdict:
+    """The verdict; a queue that was not found is called missing in the input, if only the input was read.
+
+    `intent` is that of the metadata where the pods cannot be counted.
+    """
     if known.of_cluster or intent is None or known.queues.get(intent.queue) is not None:
         return verdict
     refusals, warnings = (

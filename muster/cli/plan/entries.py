@@ -35,7 +35,7 @@ from muster.validation.context import Context
 from muster.validation.ignored import misspelled_keys
 from muster.validation.not_managed import why_not_managed
 from muster.validation.queue import all_faults
-from muster.validation.workload import judge
+from muster.validation.workload import judge, named_intent
 from muster.workloads import Kind, RoleSpec, Workload, kind_of
 
 # Named with their own words.
@@ -142,11 +142,12 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
         refusals=(*verdict.refusals, *_others(defaults.validation.refused(of_input), verdict.refusals)),
         warnings=(*verdict.warnings, *defaults.validation.warned(of_input)),
     )
-    verdict = as_of_input(verdict, meta["namespace"], known)
+    scope = replace(context.scope, nearer=kind.intent_sources(decoded))
+    intent = verdict.intent or named_intent(kind, decoded, context.defaults, scope)
+    verdict = as_of_input(verdict, intent, meta["namespace"], known)
     managed = verdict.intent is not None or not verdict.allowed
     note = ""
     if not managed:
-        scope = replace(context.scope, nearer=kind.intent_sources(decoded))
         workload = verdict.workload or readable(kind, decoded, known)
         note = why_not_managed(kind, decoded, workload, defaults, scope)
     elif context.queue is None:

@@ -139,6 +139,7 @@ def test_a_queue_and_a_class_are_judged_next_to_a_runtime_that_is_not_known(comm
     assert len(found) == 3
     for message, meant in zip(found, ("torch-distributed", "team-a", "other"), strict=True):
         assert f'did you mean "{meant}"?' in message
+    assert 'queue "taem-a" is not among the Queues of the input' in found[1]
 
 
 @cases(
