@@ -13,6 +13,7 @@ from typing import Any
 
 from muster.api.errors import RefusedError
 from muster.model.gang_states import BEFORE_ADMISSION, GangState
+from muster.model.texts import printable
 
 _STARTED = frozenset({GangState.ADMITTED, GangState.UNSCHEDULABLE, GangState.RUNNING, GangState.FINISHED})
 _RAN = frozenset({GangState.RUNNING, GangState.FINISHED})
@@ -82,7 +83,7 @@ class Verdict:
         gang = f", gang of {self.min_member} in queue {self.queue}" if self.min_member else ""
         lines = [f"{self.subject}: {self.answer}{gang}"]
         lines += [f"  {one}" for one in [self.message, *(f"warning: {one.message}" for one in self.warnings)] if one]
-        return "\n".join(lines)
+        return _lines(lines)
 
     def _repr_html_(self) -> str:
         return Verdicts([self])._repr_html_()
@@ -147,9 +148,7 @@ class Gang:
         return self.state == GangState.FINISHED
 
     def __repr__(self) -> str:
-        return "\n".join(
-            [f"{self.kind} {_of(self.namespace, self.name)}: {self.state or 'no state yet'}", *self._more()]
-        )
+        return _lines([f"{self.kind} {_of(self.namespace, self.name)}: {self.state or 'no state yet'}", *self._more()])
 
     def _more(self) -> Iterable[str]:
         if self.message:
@@ -212,7 +211,7 @@ class Queue:
     def __repr__(self) -> str:
         hold = f", on hold by {self.on_hold_by}" if self.on_hold_by else ""
         counts = f"{self.gangs} running, {self.waiting} waiting"
-        return f"queue {self.name}: {self.state}, {counts}, used {_usage(self)}{hold}"
+        return printable(f"queue {self.name}: {self.state}, {counts}, used {_usage(self)}{hold}")
 
     def _repr_html_(self) -> str:
         return Queues([self])._repr_html_()
@@ -338,6 +337,10 @@ def queue_of_entry(data: Mapping[str, Any]) -> Queue:
         problems=tuple(data["problems"]),
         data=data,
     )
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "\n".join(map(printable, lines))
 
 
 def _of(namespace: str, name: str) -> str:

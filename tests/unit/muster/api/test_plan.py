@@ -156,6 +156,12 @@ def test_names_of_the_input_are_escaped_in_a_notebook() -> None:
     assert "a&b" not in shown
 
 
+def test_names_of_the_input_do_nothing_to_a_terminal() -> None:
+    (verdict,) = muster.plan(OBJECT | {"metadata": {"name": "demo", "labels": {"volcano.sh/queue-name": "a\x1b[2Jb"}}})
+    assert "\x1b" in verdict.message
+    assert "\x1b" not in repr(verdict)
+
+
 def test_a_verdict_reads_as_a_sentence() -> None:
     (verdict,) = muster.plan(TEXT)
     assert repr(verdict).startswith("RayCluster default/demo: allowed, gang of 1 in queue q")
