@@ -15,6 +15,7 @@ from muster.cli.plan.malformed import fraction_words
 from muster.cli.plan.manifests import Document
 from muster.model.findings import Finding, Reason
 from muster.model.texts import did_you_mean
+from muster.resources.quantity import InvalidQuantityError, parse_quantity
 
 JSON = Any
 
@@ -46,6 +47,7 @@ _RESOURCES = _keys("claims limits requests")
 # The places below which a misplaced key belongs, the first that knows it.
 _HOMES = (("metadata", _METADATA), ("spec", _POD_SPEC), ("resources", _RESOURCES), ("containers", _CONTAINER))
 _STANDARD_RESOURCES = ("cpu", "memory", "ephemeral-storage")
+_NANO = 10**9
 _AMOUNTS = ("capability", "deserved", "limits", "minResources", "requests", "resource")
 _LABEL = re.compile(r"(?:[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
 
@@ -147,25 +149,48 @@ def unusable_labels(manifest: JSON) -> Iterator[Finding]:
             yield Finding(Reason.INVALID, path, f'{path}: "{text[:80]}" is not a valid label value; {rule}')
 
 
-def fractions(manifest: JSON, path: str = "") -> Iterator[Finding]:
+def fractions(manifest: JSON) -> Iterator[Finding]:
     """The amounts of resources that are numbers with a fraction: the apiserver refuses these in custom resources.
 
     Their schemas have an integer or a string for a quantity; objects of Kubernetes itself may have any number.
     """
+    for field, _, amount in _amounts(manifest, ""):
+        if isinstance(amount, float):
+            yield Finding(Reason.INVALID, field, f"{field}: {fraction_words(amount)}")
+
+
+def parts_of_devices(manifest: JSON) -> Iterator[Finding]:
+    """The amounts of extended resources, such as GPUs, that are not whole: the apiserver refuses pods with these."""
+    for field, resource, amount in _amounts(manifest, ""):
+        if _part_of_device(resource, amount):
+            words = (
+                f'"{str(amount)[:80]}" is not a whole number, and pods ask for an extended resource in whole numbers'
+            )
+            yield Finding(Reason.INVALID, field, f"{field}: {words}; use 1 or more")
+
+
+def _part_of_device(resource: str, amount: JSON) -> bool:
+    if "/" not in resource or isinstance(amount, bool) or not isinstance(amount, str | float):
+        return False
+    try:
+        return parse_quantity(amount).nano % _NANO != 0
+    except InvalidQuantityError:
+        return False
+
+
+def _amounts(manifest: JSON, path: str) -> Iterator[tuple[str, str, JSON]]:
+    """Each amount of a resource below limits and requests: its path, the name of the resource, and the amount."""
     if isinstance(manifest, list):
         for index, item in enumerate(manifest):
-            yield from fractions(item, f"{path}[{index}]")
+            yield from _amounts(item, f"{path}[{index}]")
     if not isinstance(manifest, dict):
         return
     for name, item in manifest.items():
         below = f"{path}.{name}" if path else str(name)
         if name in _AMOUNTS and isinstance(item, dict):
-            for resource, amount in item.items():
-                if isinstance(amount, float):
-                    field = f"{below}.{resource}"
-                    yield Finding(Reason.INVALID, field, f"{field}: {fraction_words(amount)}")
+            yield from ((f"{below}.{resource}", str(resource), amount) for resource, amount in item.items())
         elif name != "status":
-            yield from fractions(item, below)
+            yield from _amounts(item, below)
 
 
 def twice_written(document: Document) -> Iterator[Finding]:

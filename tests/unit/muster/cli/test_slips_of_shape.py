@@ -177,6 +177,14 @@ spec:
     assert entry["verdict"]["allowed"]
 
 
+@pytest.mark.parametrize("amount", ["0.5", '"0.5"', "500m"])
+def test_a_part_of_a_gpu_is_refused_for_no_pod_may_ask_for_it(command: Command, amount: str) -> None:
+    (entry,) = command.plan(CLUSTER.replace("limits: {cpu: 1}", f"limits: {{nvidia.com/gpu: {amount}}}")).entries
+    (refusal,) = entry["verdict"]["refusals"]
+    assert refusal["field"] == f"{WORKER}.containers[0].resources.limits.nvidia.com/gpu"
+    assert "is not a whole number, and pods ask for an extended resource in whole numbers" in refusal["message"]
+
+
 NUMBER = "is a number, and a string is expected; write"
 BOOLEAN = "is a boolean, and a string is expected; write it in quotes"
 FRACTION = "is a number with a fraction, which the apiserver refuses here; write"
