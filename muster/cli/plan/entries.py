@@ -122,6 +122,8 @@ def note(text: str, notes: list[str] | None = None) -> None:
 
 
 def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Defaults) -> PlanEntry:
+    if not isinstance(document.manifest.get("metadata"), dict | None):
+        raise unreadable(document.source, document.manifest, kind.decoded, None)
     meta, misnamed = _metadata_of(document)
     context = known.context(meta["namespace"], defaults)
     manifest = {**document.manifest, "metadata": meta}

@@ -133,6 +133,12 @@ def test_a_workload_without_a_name_is_an_error(command: Command) -> None:
     assert "metadata.name: missing; an object needs a name" in said.err
 
 
+@pytest.mark.parametrize(("metadata", "found"), [("demo", "a string"), ("[demo]", "a list"), ("5", "an integer")])
+def test_metadata_that_is_no_object_is_told_as_that(command: Command, metadata: str, found: str) -> None:
+    planned = command.plan(CLUSTER.replace("{name: demo, labels: {volcano.sh/queue-name: q}}", metadata))
+    assert planned.err.rstrip().endswith(f"line 1: metadata: expected an object, found {found}")
+
+
 @cases(
     "place, value, refusal",
     (
