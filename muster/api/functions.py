@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import threading
 import time
@@ -28,6 +29,7 @@ from muster.api.values import Finding, Gang, Queues, Verdicts, gang_of_entry, qu
 from muster.cli.connecting import NO_ANSWER
 from muster.cli.explain.command import explain_each
 from muster.cli.names import UnknownSubjectError, is_queue, parse_names
+from muster.cli.options import CONNECT_TIMEOUT, deadline
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
 from muster.cli.plan.entries import plan as plan_documents
@@ -308,12 +310,20 @@ def _arguments(
         "all_namespaces": False,
         "context": context,
         "kubeconfig": None if kubeconfig is None else fspath(kubeconfig),
-        "connect_timeout": _ANSWER_WITHIN,
+        "connect_timeout": _answer_within(),
         "values": None,
         "ledger": False,
         "what_would_help": False,
     }
     return argparse.Namespace(**(options | more))
+
+
+def _answer_within() -> float:
+    found = os.environ.get(CONNECT_TIMEOUT)
+    try:
+        return deadline(found) if found is not None else _ANSWER_WITHIN
+    except argparse.ArgumentTypeError as error:
+        raise ClusterError(f"{CONNECT_TIMEOUT}: {error}") from error
 
 
 def _documents(manifests: object, errors: list[str]) -> Iterator[Document]:

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from urllib.parse import urlsplit
 
+from muster.cli.options import CONNECT_TIMEOUT
 from muster.cli.parsing import InputError
 from muster.cli.settings import Settings, read_settings
 from muster.cli.ui import CommandError, lasting
@@ -98,7 +99,8 @@ async def first_answer(client: Client, seconds: float, path: str = _VERSION) -> 
             ) from error
         why = error.message
         if error.timed_out:
-            why = f"no answer from {client.server} within {seconds:g} s; use --connect-timeout for a slow connection"
+            cure = f"for a slow connection use --connect-timeout, or set {CONNECT_TIMEOUT}"
+            why = f"no answer from {client.server} within {seconds:g} s; {cure}"
         raise NoClusterError(f"Unable to connect to the server: {why}") from error
     except ApiError as error:
         if error.status == _UNAUTHORIZED:

@@ -51,7 +51,7 @@ def connection(parser: argparse.ArgumentParser, *, in_need: bool = False) -> Non
     parser.add_argument("--context", help="kubeconfig context to use; default: the current context")
     parser.add_argument(
         "--connect-timeout",
-        type=_deadline,
+        type=deadline,
         default=os.environ.get(CONNECT_TIMEOUT, usual),
         metavar="SECONDS",
         help=f"how long to wait for the first answer of the apiserver; default: ${CONNECT_TIMEOUT}, else {usual:g}",
@@ -94,7 +94,8 @@ def seconds(text: str) -> float:
     return found
 
 
-def _deadline(text: str) -> float:
+def deadline(text: str) -> float:
+    """The value of an option in seconds, above 0."""
     found = _number(text)
     if not 0 < found < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds above 0")

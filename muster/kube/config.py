@@ -235,7 +235,7 @@ def _missing_context(merged: Mapping[str, Any], context: str | None) -> str:
     if wanted in names:
         return ""
     has = f"it has {', '.join(names)}" if names else "it has none"
-    return f'no context "{wanted}"; {has}' if wanted else f"no current context; name one with --context: {has}"
+    return f'no context "{wanted}"; {has}' if wanted else f"no current context, and none is named; {has}"
 
 
 def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -63,7 +63,7 @@ def test_a_silent_server_is_one_attempt_and_one_deadline(command: Command, name:
     assert (done.code, done.out) == (2, "")
     assert done.err == (
         f"muster {name}: Unable to connect to the server: no answer from https://127.0.0.1:{port} within 0.05 s; "
-        "use --connect-timeout for a slow connection\n"
+        "for a slow connection use --connect-timeout, or set MUSTER_CONNECT_TIMEOUT\n"
     )
 
 

@@ -155,7 +155,7 @@ async def test_what_is_no_kubeconfig_is_named(tmp_path: Path, text: str) -> None
     "context, current, words",
     ("a wrong one", "there", "here", 'no context "there"; it has here'),
     ("a wrong current one", None, "gone", 'no context "gone"; it has here'),
-    ("no current one", None, "", "no current context; name one with --context: it has here"),
+    ("no current one", None, "", "no current context, and none is named; it has here"),
 )
 async def test_a_context_that_is_not_there_is_named(
     tmp_path: Path, context: str | None, current: str, words: str
