@@ -18,7 +18,15 @@ from muster.cli.plan.entry import PlanEntry
 from muster.cli.plan.malformed import type_words, unfilled, unreadable
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.other_kinds import gang_of_pods, skipped, why_not_run, with_templates
-from muster.cli.plan.shape import fractions, misplaced, parts_of_devices, spec_type, twice_written, unusable_labels
+from muster.cli.plan.shape import (
+    above_limits,
+    fractions,
+    misplaced,
+    parts_of_devices,
+    spec_type,
+    twice_written,
+    unusable_labels,
+)
 from muster.gangs.gang import as_its_pods
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import Membership, inject, is_free, membership
@@ -241,7 +249,7 @@ def _of_input(document: Document, kind: Kind, known: PlanContext) -> list[Findin
     """The findings that the webhook would not have: on the text, and on what the apiserver drops or refuses itself."""
     manifest = document.manifest
     found = [*twice_written(document), *unserved(document, known), *unusable_labels(manifest)]
-    found += parts_of_devices(manifest)
+    found += [*parts_of_devices(manifest), *above_limits(manifest)]
     if kind.group not in _OF_KUBERNETES:
         found += _others(fractions(manifest), found)
     of_schema = list(known.schemas.findings(document))

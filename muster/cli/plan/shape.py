@@ -169,6 +169,32 @@ def parts_of_devices(manifest: JSON) -> Iterator[Finding]:
             yield Finding(Reason.INVALID, field, f"{field}: {words}; use 1 or more")
 
 
+def above_limits(manifest: JSON, path: str = "") -> Iterator[Finding]:
+    """The requests above the limit next to them: the apiserver refuses pods with these."""
+    if isinstance(manifest, list):
+        for index, item in enumerate(manifest):
+            yield from above_limits(item, f"{path}[{index}]")
+    if not isinstance(manifest, dict):
+        return
+    limits, requests = manifest.get("limits"), manifest.get("requests")
+    if isinstance(limits, dict) and isinstance(requests, dict):
+        for resource in [name for name in requests if name in limits]:
+            if _is_more(requests[resource], limits[resource]):
+                words = f"{str(requests[resource])[:80]} is above the limit {str(limits[resource])[:80]}"
+                field = f"{path}.requests.{resource}"
+                yield Finding(Reason.INVALID, field, f"{field}: {words}; lower it or raise limits.{resource}")
+    for name, item in manifest.items():
+        if name != "status":
+            yield from above_limits(item, f"{path}.{name}" if path else str(name))
+
+
+def _is_more(amount: JSON, limit: JSON) -> bool:
+    try:
+        return parse_quantity(amount) > parse_quantity(limit)
+    except InvalidQuantityError:
+        return False
+
+
 def _part_of_device(resource: str, amount: JSON) -> bool:
     if "/" not in resource or isinstance(amount, bool) or not isinstance(amount, str | float):
         return False

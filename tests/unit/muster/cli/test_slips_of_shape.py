@@ -191,6 +191,13 @@ def test_a_part_of_a_gpu_is_refused_for_no_pod_may_ask_for_it(command: Command, 
     assert "is not a whole number, and pods ask for an extended resource in whole numbers" in refusal["message"]
 
 
+def test_a_request_above_its_limit_is_refused(command: Command) -> None:
+    (entry,) = command.plan(CLUSTER.replace("limits: {cpu: 1}", "limits: {cpu: 500m}")).entries
+    (refusal,) = entry["verdict"]["refusals"]
+    field = f"{WORKER}.containers[0].resources.requests.cpu"
+    assert refusal["message"] == f"{field}: 1 is above the limit 500m; lower it or raise limits.cpu"
+
+
 NUMBER = "is a number, and a string is expected; write"
 BOOLEAN = "is a boolean, and a string is expected; write it in quotes"
 FRACTION = "is a number with a fraction, which the apiserver refuses here; write"
