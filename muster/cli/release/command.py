@@ -82,12 +82,9 @@ async def _release(arguments: argparse.Namespace) -> int:
         settings = arguments.values or await find_settings(client, any_scheduler())
         if settings.note:
             print(f"muster release: {settings.note}", file=sys.stderr)
-        grouped = await make_missing(
-            *(client, pods, settings.defaults.schedulers),
-            namespace=_namespace(client, arguments),
-            dry_run=arguments.dry_run,
-        )
-        place = f"{namespace}/" if (namespace := _namespace(client, arguments)) else ""
+        namespace, schedulers = _namespace(client, arguments), settings.defaults.schedulers
+        grouped = await make_missing(client, pods, schedulers, namespace=namespace, dry_run=arguments.dry_run)
+        place = f"{namespace}/" if namespace else ""
     found = {pod.metadata.labels[GANG] for pod in pods}
     missing = [f"{place}{name}" for name in _names(arguments) if name not in found]
     return _report(outcomes, missing, grouped=grouped)
