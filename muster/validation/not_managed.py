@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
+
 from muster.gangs.intent import Defaults, IntentScope, foreign_scheduler
 from muster.model.names import (
     ADMITTER,
     GANG,
+    GANG_ENABLED,
     GANG_SIZE,
     GROUP_NAME,
     KUEUE_QUEUE,
     MANAGED,
     POD_GROUP_LABEL,
+    PRIORITY_CLASS_LABEL,
     QUEUE_ANNOTATION,
     QUEUE_LABEL,
     SCHEDULER_LABEL,
 )
 from muster.model.objects import ObjectMeta
-from muster.model.pods import TemplateMeta
+from muster.model.pods import Pod
 from muster.validation.ignored import QUEUES_OF_OTHERS, misspelled
 from muster.workloads import Decoded, Kind, Workload
+from muster.workloads.plain import PlainJob, PlainStatefulSet
 
+OPT_IN = f"the label {GANG} and the annotation {GANG_SIZE}"
+"""What makes pods of any kind a gang."""
+KEYS_OF_GANGS = (QUEUE_LABEL, SCHEDULER_LABEL, PRIORITY_CLASS_LABEL, MANAGED, GANG_ENABLED, QUEUE_ANNOTATION)
+"""The labels and annotations that set something of a gang, and make none of plain pods."""
 _QUEUE = f"label {QUEUE_LABEL}"
-_JOIN = f"give them the label {GANG} and the annotation {GANG_SIZE}, a Job or a StatefulSet in its pod template"
-_OF_KUEUE = "Kueue admits the workload, and its pods are placed one by one"
+_OF_KUEUE = "it asks Kueue to admit the workload, and its pods are placed one by one"
+_CHOOSES = "it chooses a scheduler, and asks for no gang"
 _TOPOLOGY = "it places pods near each other, and asks for no gang"
 _YUNIKORN = "muster reads no key of YuniKorn"
 _BOUND = "its pods are bound to a PodGroup of another program, and muster leaves them to it"
@@ -42,9 +51,18 @@ _OTHERS: dict[str, str] = {
 
 
 def why_not_managed(
-    kind: Kind, decoded: Decoded, workload: Workload | None, defaults: Defaults, scope: IntentScope
+    kind: Kind,
+    decoded: Decoded,
+    workload: Workload | None,
+    defaults: Defaults,
+    scope: IntentScope,
+    *,
+    outer: Iterable[tuple[str, str]] = (),
 ) -> str:
-    """Return why muster does not manage a workload; `workload` is the decoded one, None if it was not read."""
+    """Return why muster does not manage a workload; `workload` is the decoded one, None if it was not read.
+
+    `outer` are the labels and annotations of an object whose template it is, each a path and a key.
+    """
     namespace = scope.namespace
     if scope.unselected:
         return f'namespace "{namespace.name}" is not selected by the chart value namespaceSelector'
@@ -60,10 +78,16 @@ def why_not_managed(
         return slip.message
     if workload and not workload.roles and workload.findings:
         return workload.findings[0].message
-    if found := _in_a_template(kind, workload) or _for_others(kind, decoded, workload, defaults):
-        return found
+    elsewhere = [*outer, *_keys_of_templates(decoded, workload)]
+    own = keys("metadata", decoded.metadata.labels, decoded.metadata.annotations)
+    named = _schedulers(decoded, workload)
     if not kind.owns_pod_group:
-        return f"its pods join no gang: {_JOIN}"
+        return _no_plain_gang(kind, [*own, *elsewhere], named, defaults)
+    return _no_gang(kind, own, elsewhere, named, defaults) or _asks_for_none(namespace)
+
+
+def _asks_for_none(namespace: ObjectMeta) -> str:
+    """Return that a workload does not ask for a gang, and how it does."""
     named = namespace.annotations.get(QUEUE_ANNOTATION, "")
     only = f'; namespace "{namespace.name}" names queue "{named}", which counts only for gangs' if named else ""
     return (
@@ -72,41 +96,83 @@ def why_not_managed(
     )
 
 
-def _for_others(kind: Kind, decoded: Decoded, workload: Workload | None, defaults: Defaults) -> str:
-    """Return what the workload asks of another system, with what to do here; "" for nothing."""
-    templates = workload.roles if workload else ()
-    places: list[tuple[str, ObjectMeta | TemplateMeta]] = [("metadata", decoded.metadata)]
-    places += [(f"{role.path.removesuffix('spec')}metadata", role.template.metadata) for role in templates]
-    for place, meta in places:
-        for field, keys in (("labels", meta.labels), ("annotations", meta.annotations)):
-            for key in keys:
-                if key in _OTHERS:
-                    return f"{place}.{field}[{key}]: {_OTHERS[key]}; {_cure(kind, key)}"
-    for role in templates:
-        if role.template.spec.scheduler_name in defaults.schedulers:
-            path = f"{role.path}.schedulerName"
-            return (
-                f"{path} chooses a scheduler, and asks for no gang: name a queue as well ({_QUEUE} of the {kind.kind})"
-            )
-    return ""
-
-
-def _cure(kind: Kind, key: str) -> str:
-    """Return what makes a gang here of a workload that has this key of another system."""
-    admits = f", in a namespace with the annotation {ADMITTER}: kueue (docs/kueue.md)" if key == KUEUE_QUEUE else ""
-    if not kind.owns_pod_group:
-        return f"to start its pods together, {_JOIN}{admits}"
+def _no_gang(
+    kind: Kind,
+    own: Iterable[tuple[str, str]],
+    elsewhere: list[tuple[str, str]],
+    named: Iterable[tuple[str, str]],
+    defaults: Defaults,
+) -> str:
+    """Return what a workload asks muster for in the wrong place, or another system, with what to do; "" for nothing."""
+    for path, key in elsewhere:
+        if key in (QUEUE_LABEL, MANAGED):
+            return f"{path}: it is not read there; move it to metadata.labels of the {kind.kind}"
+    path, meaning, admits = of_others([*own, *elsewhere], named, defaults.schedulers)
     if admits:
-        return f"to start them together, add the label {SCHEDULER_LABEL}{admits}"
-    return f"to run it as a gang here, name a queue of muster ({_QUEUE})"
-
-
-def _in_a_template(kind: Kind, workload: Workload | None) -> str:
-    """Return the label for muster that is on a pod template alone, where it has no effect; "" without one."""
-    # Plain pods, whose template has their labels, name a queue there.
-    for role in workload.roles if workload and kind.owns_pod_group else ():
-        for label in (QUEUE_LABEL, MANAGED):
-            if label in role.template.metadata.labels:
-                path = f"{role.path.removesuffix('spec')}metadata.labels[{label}]"
-                return f"{path}: it is not read there; move it to metadata.labels of the {kind.kind}"
+        return f"{path}: {meaning}; to start them together, add the label {SCHEDULER_LABEL}{admits}"
+    if path:
+        more = " as well" if meaning == _CHOOSES else ""
+        return f"{path}: {meaning}; to run it as a gang here, name a queue of muster{more} ({_QUEUE})"
     return ""
+
+
+def _no_plain_gang(
+    kind: Kind, found: list[tuple[str, str]], named: Iterable[tuple[str, str]], defaults: Defaults
+) -> str:
+    """Return why a pod, or the pods of a Job or a StatefulSet, are no gang."""
+    is_pod = kind.plural == "pods"
+    cure = f"give {'it' if is_pod else 'its pod template'} {OPT_IN}"
+    together = f"to start {'it with other pods' if is_pod else 'its pods together'}, {cure}"
+    path, meaning, admits = of_others(found, named, defaults.schedulers)
+    if path:
+        return f"{path}: {meaning}; {together}{admits}"
+    for path, key in found:
+        if key in KEYS_OF_GANGS:
+            return f"{path}: it makes no gang of a {kind.kind}; {together}"
+    return f"{'it joins' if is_pod else 'its pods join'} no gang: {cure}"
+
+
+def keys(
+    place: str, labels: Mapping[str, object], annotations: Mapping[str, object], within: str = ""
+) -> Iterator[tuple[str, str]]:
+    """Yield the path and the key of each label and annotation of metadata; `within` names an object around it."""
+    for field, found in (("labels", labels), ("annotations", annotations)):
+        for key in found:
+            yield f"{place}.{field}[{key}]{within}", key
+
+
+def of_others(
+    found: Iterable[tuple[str, str]], named: Iterable[tuple[str, str]], schedulers: Iterable[str]
+) -> tuple[str, str, str]:
+    """Return the path at which an object asks another system for something, what that means, and a condition.
+
+    :param found: paths and keys of its labels and annotations.
+    :param named: paths and schedulers that its pods name.
+    :param schedulers: those that muster is configured for.
+    :returns: three empty texts if it asks for nothing; the condition is that of a gang which Kueue admits, or "".
+    """
+    for path, key in found:
+        if key in _OTHERS:
+            admits = f", in a namespace with the annotation {ADMITTER}: kueue (docs/kueue.md)"
+            return path, _OTHERS[key], admits if key == KUEUE_QUEUE else ""
+    return next(((path, _CHOOSES, "") for path, scheduler in named if scheduler in schedulers), ("", "", ""))
+
+
+def _keys_of_templates(decoded: Decoded, workload: Workload | None) -> Iterator[tuple[str, str]]:
+    """Yield the labels and annotations of the pod templates, with paths."""
+    for role in workload.roles if workload else ():
+        meta = role.template.metadata
+        yield from keys(f"{role.path.removesuffix('spec')}metadata", meta.labels, meta.annotations)
+    # Without a gang these have no role.
+    if isinstance(decoded, PlainJob | PlainStatefulSet):
+        meta = decoded.spec.template.metadata
+        yield from keys("spec.template.metadata", meta.labels, meta.annotations)
+
+
+def _schedulers(decoded: Decoded, workload: Workload | None) -> Iterator[tuple[str, str]]:
+    for role in workload.roles if workload else ():
+        yield f"{role.path}.schedulerName", role.template.spec.scheduler_name
+    if isinstance(decoded, PlainJob | PlainStatefulSet):
+        yield "spec.template.spec.schedulerName", decoded.spec.template.spec.scheduler_name
+    elif isinstance(decoded, Pod):
+        yield "spec.schedulerName", decoded.spec.scheduler_name

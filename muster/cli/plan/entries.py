@@ -88,7 +88,7 @@ def plan(
             except InputError as error:
                 _fail(error, errors)
         elif id(document) in others:
-            entries += _other_entries(document, passed, known.notes)
+            entries += _other_entries(document, passed, defaults, known.notes)
         else:
             entries += _queue_entries(document, known, defaults)
     if line := skipped(passed):
@@ -96,13 +96,15 @@ def plan(
     return entries
 
 
-def _other_entries(document: Document, passed: list[Document], notes: list[str] | None) -> list[PlanEntry]:
+def _other_entries(
+    document: Document, passed: list[Document], defaults: Defaults, notes: list[str] | None
+) -> list[PlanEntry]:
     """The entry of a document of another kind, if its user may expect a gang of it; else it is added to `passed`."""
     if meant := near_kind(document):
         return [replace(_not_managed(document, meant), wrong_kind=True)]
     if gang := gang_of_pods(document):
         note(f'{document.source}: the pods of this {document.kind} join gang "{gang}"; plan does not check them', notes)
-    elif why := why_not_run(document):
+    elif why := why_not_run(document, defaults.schedulers):
         return [_not_managed(document, why)]
     else:
         passed.append(document)
@@ -159,7 +161,7 @@ def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Default
     note = ""
     if not managed:
         workload = verdict.workload or readable(kind, decoded, known)
-        note = why_not_managed(kind, decoded, workload, defaults, scope)
+        note = why_not_managed(kind, decoded, workload, defaults, scope, outer=document.outer)
     elif context.queue is None:
         note = unchecked or _UNCHECKED
     entry = replace(

@@ -39,6 +39,7 @@ class Document:
     :ivar file: the file, as it was named, or `standard input`; "" for an object of the cluster.
     :ivar line: the line in which its document begins, 0 if that is not known.
     :ivar within: the template that it is, and of what; "" for an object that the input has itself.
+    :ivar outer: the labels and annotations of the object whose template it is, each a path and a key.
     :ivar duplicates: the keys that occur twice in its YAML document, as in `Parsed`.
     """
 
@@ -47,6 +48,7 @@ class Document:
     file: str = ""
     line: int = 0
     within: str = ""
+    outer: tuple[tuple[str, str], ...] = ()
     duplicates: tuple[tuple[str, int], ...] = ()
 
     @property

@@ -10,19 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from muster.cli.plan.manifests import Document
-from muster.model.names import (
-    GANG,
-    GANG_ENABLED,
-    GANG_SIZE,
-    MANAGED,
-    PRIORITY_CLASS_LABEL,
-    QUEUE_ANNOTATION,
-    QUEUE_LABEL,
-    SCHEDULER_LABEL,
-)
+from muster.model.names import GANG
+from muster.validation.not_managed import KEYS_OF_GANGS, OPT_IN, keys, of_others
 
-_KEYS = (QUEUE_LABEL, SCHEDULER_LABEL, PRIORITY_CLASS_LABEL, MANAGED, GANG, GANG_ENABLED, QUEUE_ANNOTATION)
-_AS_PLAIN_PODS = f"give its pods the label {GANG} and the annotation {GANG_SIZE}"
+_AS_PLAIN_PODS = f"give its pods {OPT_IN}"
 # Kinds whose pods start together in other systems, by API group and kind, each with what to do here.
 _GANGS = {
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): (
@@ -85,23 +76,59 @@ def _templates_in(document: Document) -> Iterator[Document]:
         made = f"{name}-" if name else str(meta.get("generateName") or "")
         inner = {**manifest, "metadata": {"namespace": meta.get("namespace"), "generateName": made, **own}}
         within = f"{path} of {document.kind} {name}".rstrip()
-        yield replace(document, source=f"{document.source}, {path}", manifest=inner, within=within)
+        asked = keys(
+            "metadata", _mapping(meta.get("labels")), _mapping(meta.get("annotations")), f" of {document.kind} {name}"
+        )
+        outer = (*document.outer, *asked)
+        yield replace(document, source=f"{document.source}, {path}", manifest=inner, within=within, outer=outer)
 
 
-def why_not_run(document: Document) -> str:
-    """The reason why muster does not run a gang of this kind, with what to do; "" if it looks like none."""
+def why_not_run(document: Document, schedulers: Collection[str]) -> str:
+    """The reason why muster does not run a gang of this kind, with what to do; "" if it looks like none.
+
+    :param schedulers: those that muster is configured for.
+    """
     if _kind(document) in _WRAPPERS:
         return f"this {document.kind} has no template of a workload"
-    if cure := _GANGS.get(_kind(document)):
-        return f"muster runs no {document.kind}; to start its pods together, {cure} (docs/gangs.md)"
-    meta = _mapping(document.manifest.get("metadata"))
-    asked = [f"metadata.{where}[{key}]" for where in ("labels", "annotations") for key in _mapping(meta.get(where))]
-    asked = [path for path in asked if path.partition("[")[2].removesuffix("]") in _KEYS]
+    cure = _GANGS.get(_kind(document))
     # Common labels of a kustomization are on every object.
-    if not asked or not (document.kind in _MAKERS or any(True for _ in _values(document.manifest, _TEMPLATES, 0))):
+    if not (cure or document.kind in _MAKERS or any(True for _ in _values(document.manifest, _TEMPLATES, 0))):
         return ""
-    rest = f"to start its pods together, {_AS_PLAIN_PODS} (docs/gangs.md)"
-    return f"{asked[0]}: it is not read on a {document.kind[:80]}, which muster does not run; {rest}"
+    together = f"to start its pods together, {cure or _AS_PLAIN_PODS}"
+    found, named = _asked(document)
+    path, meaning, admits = of_others(found, named, schedulers)
+    if path:
+        return f"{path}: {meaning}; {together}{admits or ' (docs/gangs.md)'}"
+    for path, key in found:
+        if key in (*KEYS_OF_GANGS, GANG):
+            kind = document.kind[:80]
+            return f"{path}: it is not read on a {kind}, which muster does not run; {together} (docs/gangs.md)"
+    return f"muster runs no {document.kind}; {together} (docs/gangs.md)" if cure else ""
+
+
+def _asked(document: Document) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The keys of an object, of what is around it and of its pod templates, and the schedulers of these, with paths."""
+    found: list[tuple[str, str]] = []
+    named: list[tuple[str, str]] = []
+    for path, one in [("", document.manifest), *_pod_templates(document.manifest, "", 0)]:
+        meta = _mapping(one.get("metadata"))
+        found += keys(f"{path}metadata", _mapping(meta.get("labels")), _mapping(meta.get("annotations")))
+        named.append((f"{path}spec.schedulerName", str(_mapping(one.get("spec")).get("schedulerName"))))
+    return [*found, *document.outer], named
+
+
+def _pod_templates(value: object, path: str, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield what looks like a pod template below a value, each with its path and a full stop."""
+    if depth > _DEEPEST:
+        return
+    items = value.items() if isinstance(value, dict) else ()
+    inner = [(f"{path}{key}.", item) for key, item in items]
+    if isinstance(value, list):
+        inner = [(f"{path.removesuffix('.')}[{number}].", item) for number, item in enumerate(value)]
+    for below, item in inner:
+        if isinstance(item, dict) and "containers" in _mapping(item.get("spec")):
+            yield below, item
+        yield from _pod_templates(item, below, depth + 1)
 
 
 def gang_of_pods(document: Document) -> str:

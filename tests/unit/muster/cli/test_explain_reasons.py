@@ -168,7 +168,8 @@ def test_a_job_that_names_a_queue_and_joins_no_gang_is_not_managed() -> None:
     }
     entry = said(job, ClusterSnapshot(filled(queues=[queue(cpu="4")])))
     assert (entry["state"], entry["gang"], entry["needs"], entry["scheduling"]) == ("NotManaged", None, None, None)
-    assert entry["message"].startswith(f"its pods join no gang: give them the label {GANG}")
+    why = "metadata.labels[volcano.sh/queue-name]: it makes no gang of a Job"
+    assert entry["message"].startswith(f"{why}; to start its pods together, give its pod template the label {GANG}")
 
 
 def test_where_nothing_is_managed_a_missing_podgroup_is_no_second_fault() -> None:

@@ -87,6 +87,31 @@ def test_a_gang_that_muster_does_not_run_is_not_green_where_it_is_strict(
     assert [command.plan(text, options=options).code for options in ([], ["--strict"])] == [0, 3]
 
 
+@cases(
+    "inner, labels, why",
+    ("a Job", ("batch/v1", "Job", job({})), {"kueue.x-k8s.io/queue-name": "q"}, "it asks Kueue to admit"),
+    ("a RayCluster", ("ray.io/v1", "RayCluster", {}), {"kueue.x-k8s.io/queue-name": "q"}, "it asks Kueue to admit"),
+    (
+        "a Deployment",
+        ("apps/v1", "Deployment", {"template": template()}),
+        {"kueue.x-k8s.io/queue-name": "q"},
+        "it asks Kueue to admit",
+    ),
+    ("a queue of muster", ("ray.io/v1", "RayCluster", {}), QUEUE, "it is not read there; move it to metadata.labels"),
+)
+def test_what_an_appwrapper_asks_for_is_named_on_what_it_creates(
+    command: Command, inner: tuple[str, str, JSON], labels: JSON, why: str
+) -> None:
+    version, kind, spec = inner
+    component = {"template": json.loads(manifest(version, kind, spec))}
+    text = manifest("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": [component]}, labels=labels)
+    said = command.plan(text, options=["--strict"])
+    (entry,) = said.entries
+    (key,) = labels
+    assert entry["verdict"]["message"].startswith(f"not managed: metadata.labels[{key}] of AppWrapper w: {why}")
+    assert said.code == 3
+
+
 def test_pods_that_opt_in_themselves_are_no_slip(command: Command) -> None:
     text = manifest("apps/v1", "Deployment", {"template": {"metadata": MEMBER}}, labels=QUEUE)
     said = command.plan(text, options=["--strict"])

@@ -76,7 +76,7 @@ def test_a_kind_that_is_nearly_one_is_told_with_the_right_one(
         ),
         (
             {"kueue.x-k8s.io/queue-name": "q"},
-            "metadata.labels[kueue.x-k8s.io/queue-name]: Kueue admits the workload, and its pods are placed one by one",
+            "metadata.labels[kueue.x-k8s.io/queue-name]: it asks Kueue to admit the workload, and its pods are placed",
         ),
         (
             {"kai.scheduler/queue": "q"},
@@ -118,18 +118,50 @@ def test_a_scheduler_of_the_templates_makes_no_gang_and_is_named(command: Comman
     manifest = ray_cluster(labels={})
     manifest["spec"]["headGroupSpec"]["template"]["spec"]["schedulerName"] = "volcano"
     assert only(command.plan(document(manifest)))["message"] == (
-        "not managed: spec.headGroupSpec.template.spec.schedulerName chooses a scheduler, and asks for no gang: "
-        "name a queue as well (label volcano.sh/queue-name of the RayCluster)"
+        "not managed: spec.headGroupSpec.template.spec.schedulerName: it chooses a scheduler, and asks for no gang; "
+        "to run it as a gang here, name a queue of muster as well (label volcano.sh/queue-name)"
     )
 
 
-def test_a_job_of_kueue_is_told_what_its_pods_lack(command: Command) -> None:
-    spec = {"template": {"spec": {"containers": [{"name": "c"}]}}}
-    meta = {"name": "j", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
-    text = document({"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec})
-    message = only(command.plan(text))["message"]
-    assert "Kueue admits the workload" in message
+KUEUE = {"kueue.x-k8s.io/queue-name": "q"}
+OWN_QUEUE = {"volcano.sh/queue-name": "q"}
+PLAIN = [("batch/v1", "Job"), ("apps/v1", "StatefulSet"), ("v1", "Pod")]
+
+
+def plain(version: str, kind: str, own: JSON, of_pods: JSON, scheduler: str) -> str:
+    pods = {"containers": [{"name": "c"}], "schedulerName": scheduler}
+    spec = pods if kind == "Pod" else {"template": {"metadata": {"labels": of_pods}, "spec": pods}}
+    return document({"apiVersion": version, "kind": kind, "metadata": {"name": "w", "labels": own}, "spec": spec})
+
+
+@pytest.mark.parametrize(("version", "kind"), [*PLAIN, ("apps/v1", "Deployment")])
+@cases(
+    "own, of_pods, scheduler, why",
+    ("queue of Kueue", KUEUE, {}, "", "metadata.labels[kueue.x-k8s.io/queue-name]: it asks Kueue to admit"),
+    ("in the template", {}, KUEUE, "", "metadata.labels[kueue.x-k8s.io/queue-name]: it asks Kueue to admit"),
+    ("queue of muster", OWN_QUEUE, {}, "", "metadata.labels[volcano.sh/queue-name]: it "),
+    ("that in the template", {}, OWN_QUEUE, "", "metadata.labels[volcano.sh/queue-name]: it "),
+    ("a scheduler", {}, {}, "volcano", "spec.schedulerName: it chooses a scheduler, and asks for no gang; "),
+)
+def test_plain_pods_that_ask_for_a_queue_or_a_scheduler_are_told_what_they_lack(  # noqa: PLR0917 - each is a case
+    command: Command, version: str, kind: str, own: JSON, of_pods: JSON, scheduler: str, why: str
+) -> None:
+    in_template = kind != "Pod" and not own
+    text = plain(version, kind, own or (of_pods if kind == "Pod" else {}), of_pods, scheduler)
+    said = command.plan(text, options=["--strict"])
+    message = only(said)["message"]
+    assert message.startswith(f"not managed: {'spec.template.' * in_template}{why}")
     assert "the label muster.dev/gang and the annotation muster.dev/gang-size" in message
+    assert ("the annotation muster.dev/admitter: kueue" in message) == ("kueue" in why)
+    assert said.code == 3
+
+
+@pytest.mark.parametrize(("version", "kind"), PLAIN)
+def test_plain_pods_are_told_where_their_gang_is_named(command: Command, version: str, kind: str) -> None:
+    joins, where = ("it joins", "it") if kind == "Pod" else ("its pods join", "its pod template")
+    assert only(command.plan(plain(version, kind, {}, {}, "")))["message"] == (
+        f"not managed: {joins} no gang: give {where} the label muster.dev/gang and the annotation muster.dev/gang-size"
+    )
 
 
 def test_a_binding_of_the_templates_is_named(command: Command) -> None:
