@@ -83,15 +83,17 @@ def why_not_managed(
     named = _schedulers(decoded, workload)
     if not kind.owns_pod_group:
         return _no_plain_gang(kind, [*own, *elsewhere], named, defaults)
-    return _no_gang(kind, own, elsewhere, named, defaults) or _asks_for_none(namespace)
+    return _no_gang(kind, own, elsewhere, named, defaults) or _asks_for_none(decoded, namespace)
 
 
-def _asks_for_none(namespace: ObjectMeta) -> str:
+def _asks_for_none(decoded: Decoded, namespace: ObjectMeta) -> str:
     """Return that a workload does not ask for a gang, and how it does."""
     named = namespace.annotations.get(QUEUE_ANNOTATION, "")
     only = f'; namespace "{namespace.name}" names queue "{named}", which counts only for gangs' if named else ""
+    declines = decoded.metadata.labels.get(GANG_ENABLED) == "false"
+    no = f'metadata.labels[{GANG_ENABLED}] is "false", and ' if declines else ""
     return (
-        f"it does not ask for gang scheduling: name a queue ({_QUEUE}, or "
+        f"{no}it does not ask for gang scheduling{' in another way' * declines}: name a queue ({_QUEUE}, or "
         f'runPolicy.schedulingPolicy where the kind has it), or add the label {MANAGED}: "true"{only}'
     )
 

@@ -31,6 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
         if not documents and not errors and not arguments.what_if:
             # In kubectl's words, and with its exit code.
             note("no objects passed to plan")
+            if arguments.output in {"json", "yaml"}:
+                _print([], errors, arguments)
             return _REFUSED
         if arguments.namespace:
             place(documents, arguments.namespace)
@@ -67,8 +69,6 @@ def _known(arguments: argparse.Namespace, documents: Iterable[Document]) -> tupl
 
 
 def _print(entries: list[PlanEntry], errors: list[str], arguments: argparse.Namespace) -> None:
-    if errors and not entries and arguments.output in {"json", "yaml"}:
-        return  # An empty list would look like an answer.
     match arguments.output:
         case "json":
             # Of thousands of manifests: json would take ten times as long.

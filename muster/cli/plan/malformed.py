@@ -20,6 +20,8 @@ from muster.model.objects import InvalidObjectError, fault_of
 # Faults that are named of one object; more of them have one cause.
 _MOST = 20
 _LONGEST = 80
+# A longer text is rather a block in the wrong place than a slip.
+_SHORT = 40
 
 # A status is not the user's, and annotations may hold any text.
 _ANY_TEXT = ("annotations", "status")
@@ -79,7 +81,14 @@ def _wrong_fields(value: Any, type_: Any, path: str) -> Iterator[Finding]:  # no
 
 def _words(value: Any, type_: Any, error: msgspec.ValidationError) -> str:  # noqa: ANN401 - a manifest and its type
     """What is wrong with a value of a wrong type, and how to write it."""
-    return type_words(value, {type_}) or fault_of(error)[1]
+    return type_words(value, {type_}) or with_value(fault_of(error)[1], value)
+
+
+def with_value(words: str, value: Any) -> str:  # noqa: ANN401 - any value of a manifest
+    """The words on a value of a wrong type, with a text that is short."""
+    if not isinstance(value, str) or len(value) > _SHORT:
+        return words
+    return re.sub(r"found a string$", lambda _: f'found the string "{value}"', words)
 
 
 def type_words(value: Any, expected: set[Any]) -> str:  # noqa: ANN401 - any value of a manifest

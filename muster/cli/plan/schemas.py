@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from muster.cli.parsing import InputError
-from muster.cli.plan.malformed import fraction_words, type_words
+from muster.cli.plan.malformed import fraction_words, type_words, with_value
 from muster.cli.plan.manifests import Document
 from muster.model.findings import Finding, Reason
 from muster.model.texts import did_you_mean
@@ -212,7 +212,7 @@ def _type_problem(value: JSON, types: tuple[str, ...]) -> str:
         return fraction_words(value)
     expected = {one for name in types for one in _TYPES.get(name, ())}
     found = next((name for name, of in _TYPES.items() if type(value) in of), "null")
-    return type_words(value, expected) or f"expected {_called(*types)}, found {_called(found)}"
+    return type_words(value, expected) or with_value(f"expected {_called(*types)}, found {_called(found)}", value)
 
 
 def _called(*types: str) -> str:

@@ -397,5 +397,5 @@ def test_each_fault_of_an_object_of_the_cluster_has_its_line() -> None:
     words = "ignoring it, as the webhook does"
     assert audit.unknown == [
         f'Queue q of the cluster: spec.parent: 7 is a number, and a string is expected; write "7" in quotes; {words}',
-        f"Queue q of the cluster: spec.weight: expected an integer, found a string; {words}",
+        f'Queue q of the cluster: spec.weight: expected an integer, found the string "x"; {words}',
     ]

@@ -78,7 +78,7 @@ def test_a_variable_of_a_queue_is_shown(command: Command) -> None:
 @cases(
     "replicas, problem",
     ("in quotes", '"1"', '"1" is a string; write 1 without quotes'),
-    ("a word", "one", "expected an integer, found a string"),
+    ("a word", "one", 'expected an integer, found the string "one"'),
     ("a fraction", "1.5", "expected an integer, found a number with a fraction"),
     ("a list", "[1]", "expected an integer, found a list"),
     ("yes", "yes", "expected an integer, found true or false"),

@@ -150,7 +150,7 @@ def plan(muster: Run, tmp_path: Path) -> Plan:
 )
 def test_it_is_refused_in_one_line(plan: Plan, name: str, text: str, line: str) -> None:
     code, out, err = plan(name, text)
-    assert (code, out) == (2, "")
+    assert (code, out) == (2, "[]\n")
     assert err in (f"muster plan: F, {line}\n", f"muster plan: F: {line}\n")
 
 

@@ -142,7 +142,7 @@ def test_a_namespace_speaks_for_its_workloads(command: Command) -> None:
         f"{RUNTIME}metadata: {{name: r}}\noverhead: {{podFixed: {{cpu: some}}}}",
         'overhead.podFixed.cpu: "some" is not a quantity such as 500m, 2 or 1.5Gi',
     ),
-    ("class", f"{CLASS}metadata: {{name: c}}\nvalue: high", "value: expected an integer, found a string"),
+    ("class", f"{CLASS}metadata: {{name: c}}\nvalue: high", 'value: expected an integer, found the string "high"'),
     ("Namespace", f"{NAMESPACE}metadata: [1]", "metadata: expected an object, found a list"),
     (
         "LimitRange",

@@ -127,7 +127,7 @@ def test_the_exit_code_tells_of_refusals_and_every_verdict_is_printed(
 def test_input_that_cannot_be_read_is_one_line_that_names_the_place(command: Command, text: str, line: str) -> None:
     """And what stands before and behind it in the same file, and in others, is planned all the same."""
     said = command.plan(text)
-    assert (said.code, said.out, said.err) == (2, "", f"muster plan: {command.folder / '0.yaml'}{line}\n")
+    assert (said.code, said.out, said.err) == (2, "[]\n", f"muster plan: {command.folder / '0.yaml'}{line}\n")
     said = command.plan(f"{text}---\n{ray('b')}", ray("c", cpu="3"), queue())
     assert [(entry["workload"]["name"], entry["verdict"]["reason"]) for entry in said.entries] == [
         ("b", ""),

@@ -29,9 +29,10 @@ def only(said: Said) -> JSON:
 
 @pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n---\n"])
 def test_input_without_any_object_is_an_error(command: Command, text: str) -> None:
-    """As kubectl has it: an empty variable in a pipeline is not green."""
-    said = command.plan(text)
-    assert (said.code, said.out, said.err) == (1, "", "muster plan: no objects passed to plan\n")
+    """As kubectl has it: an empty variable in a pipeline is not green. What reads a list gets an empty one."""
+    for output, out in (("json", "[]\n"), ("yaml", "[]\n"), ("table", "")):
+        said = command.plan(text, output=output)
+        assert (said.code, said.out, said.err) == (1, out, "muster plan: no objects passed to plan\n")
 
 
 @pytest.mark.parametrize(
@@ -62,6 +63,10 @@ def test_a_kind_that_is_nearly_one_is_told_with_the_right_one(
     ("labels", "why"),
     [
         ({}, "it does not ask for gang scheduling: name a queue"),
+        (
+            {"ray.io/gang-scheduling-enabled": "false"},
+            'metadata.labels[ray.io/gang-scheduling-enabled] is "false", and it does not ask for gang scheduling ',
+        ),
         (
             {"volcano.sh/queuename": "q"},
             "metadata.labels[volcano.sh/queuename]: unknown label; did you mean volcano.sh/queue-name?",

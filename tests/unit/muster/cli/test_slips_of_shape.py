@@ -133,7 +133,9 @@ def test_a_workload_without_a_name_is_an_error(command: Command) -> None:
     assert "metadata.name: missing; an object needs a name" in said.err
 
 
-@pytest.mark.parametrize(("metadata", "found"), [("demo", "a string"), ("[demo]", "a list"), ("5", "an integer")])
+@pytest.mark.parametrize(
+    ("metadata", "found"), [("demo", 'the string "demo"'), ("[demo]", "a list"), ("5", "an integer")]
+)
 def test_metadata_that_is_no_object_is_told_as_that(command: Command, metadata: str, found: str) -> None:
     planned = command.plan(CLUSTER.replace("{name: demo, labels: {volcano.sh/queue-name: q}}", metadata))
     assert planned.err.rstrip().endswith(f"line 1: metadata: expected an object, found {found}")
@@ -239,7 +241,7 @@ spec:
     ("a number for text", "entry", 7, f'spec.entry: 7 {NUMBER} "7" in quotes'),
     ("a boolean for text", "entry", True, f"spec.entry: true {BOOLEAN}"),
     ("text for a number", "count", "2", 'spec.count: "2" is a string; write 2 without quotes'),
-    ("a word for a number", "count", "two", "spec.count: expected an integer, found a string"),
+    ("a word for a number", "count", "two", 'spec.count: expected an integer, found the string "two"'),
     ("a variable", "count", "${N}", f'spec.count: "${{N}}" {VARIABLE}'),
     ("too small", "count", 0, "spec.count: 0 is not allowed; use at least 1"),
     ("too large", "count", 4, "spec.count: 4 is not allowed; use at most 3"),
