@@ -33,6 +33,7 @@ RAY_CLUSTERS = KINDS[0].resource
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 TRAINER = "/apis/trainer.kubeflow.org/v1alpha1"
 WORDS = 'needs cpu 3 and memory 3Gi; queue "tenants" has cpu 1 free of cpu 4; position 1 of 1 waiting'
+NO_LEASE = "no controller of muster holds the lease: states may be old, and no waiting gang starts"
 
 
 class Tenant(NamedTuple):
@@ -113,12 +114,14 @@ def test_a_viewer_hears_why_his_gang_waits_and_what_he_may_not_know(tenant: Tena
         assert (entry["scheduling"]["queue"], entry["needs"]["cpu"]) == ("tenants", "3")
         assert [(role["replicas"], role["gated"]) for role in entry["roles"]] == [(1, 1), (2, 0)]
         assert (entry["position"], entry["queues"]) == (None, [])
-        assert entry["unknown"] == ["cannot list queues.scheduling.volcano.sh: limits and free resources are unknown"]
-        others, *rest = tenant.explained("--ledger", word)["unknown"]
+        limits = "cannot list queues.scheduling.volcano.sh: limits and free resources are unknown"
+        assert entry["unknown"] == [NO_LEASE, limits]
+        no_lease, others, *rest = tenant.explained("--ledger", word)["unknown"]
+        assert no_lease == NO_LEASE
         assert others.startswith(f'can list only in "{desk.namespace}", not in all namespaces: pods, podgroups.')
         assert others.endswith("; gangs of other namespaces, what they hold, and all positions are unknown")
         assert rest == [
-            "cannot list queues.scheduling.volcano.sh: limits and free resources are unknown",
+            limits,
             "cannot list priorityclasses.scheduling.k8s.io: all priorities count as 0, and positions may be wrong",
             "cannot list runtimeclasses.node.k8s.io: the overhead of pods is unknown",
             "cannot list clustertrainingruntimes.trainer.kubeflow.org: they are unknown",

@@ -18,7 +18,7 @@ from hack.testbed.parts import PARTS
 from tests.support.cluster.scene import PATIENCE
 from tests.support.pages.blocks import block
 
-_LAST_LAYER = 2_000_000
+_LAST_LAYER = 2_200_000
 
 
 @pytest.fixture(scope="module")
