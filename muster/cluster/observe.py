@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from operator import attrgetter
 
 from muster.cluster.cluster import Cluster
 from muster.cluster.gang_pods import (
@@ -41,9 +40,6 @@ from muster.gangs.intent import (
 )
 from muster.gangs.roles import Gang
 from muster.model.modes import gate_mode
-from muster.model.names import (
-    queue_named,
-)
 from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
 from muster.planning.candidate import with_limits
@@ -60,7 +56,6 @@ from muster.workloads.plain import completions_of, of_size, run_of
 
 # Pods that are read before others get their turn: some ten milliseconds.
 _AT_ONCE = 500
-_NAME = attrgetter("pod.metadata.name")
 
 
 def observe(
@@ -302,14 +297,13 @@ def last_asked(
     pods = [member.pod for member in snapshot.members if member.gated]
     own = named_queue(workload, scope)
     of_group = snapshot.pod_group.spec.queue if snapshot.pod_group else ""
-    of_pods = next(filter(None, (queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in pods)), "")
     classes = {pod.spec.priority_class_name for pod in pods}
     named = (pod.spec.scheduler_name for pod in pods)
     scheduler = next((name for name in named if name in defaults.schedulers), defaults.scheduler)
     return Intent(
         scheduler=scheduler,
         gang_scheduler=defaults.schedulers[scheduler],
-        queue=(own[1] if own else "") or of_group or of_pods or defaults.queue,
+        queue=(own[1] if own else "") or of_group or queue_named_by(pods) or defaults.queue,
         priority_class=min(classes, key=lambda name: (priority_value(name, priorities), name), default=""),
         paths={"queue": own[0]} if own else {},
         prioritise_pods=True,
