@@ -10,7 +10,7 @@ import msgspec
 
 from muster.gangs.pod_patch import Operation
 from muster.model.findings import Finding
-from muster.model.objects import fault_of, not_json
+from muster.model.objects import InvalidObjectError, fault_of, not_json
 from muster.model.pods import Pod
 from muster.model.texts import printable
 
@@ -133,8 +133,7 @@ def decode_review(body: bytes | bytearray) -> AdmissionRequest:
     try:
         review = _REVIEWS.decode(body)
     except msgspec.ValidationError as error:
-        field, problem = fault_of(error)
-        raise InvalidReviewError(f"not an AdmissionReview: {field}: {problem}") from error
+        raise InvalidReviewError(f"not an AdmissionReview: {InvalidObjectError(*fault_of(error))}") from error
     except _UNREADABLE as error:
         raise InvalidReviewError(f"not an AdmissionReview: {not_json(error)}") from error
     return _request_of(review)

@@ -44,8 +44,8 @@ def test_a_pod_with_a_generated_name_comes_without_any() -> None:
     "body, found",
     ("empty", b"", "not an AdmissionReview: "),
     ("broken", b"{", "not an AdmissionReview: "),
-    ("a list", b"[]", "not an AdmissionReview: "),
-    ("nothing in it", b"{}", "not an AdmissionReview: "),
+    ("a list", b"[]", "not an AdmissionReview: expected an object, found a list"),
+    ("nothing in it", b"{}", "not an AdmissionReview: apiVersion: required, and missing"),
     ("not UTF-8", b'{"kind": "\xff"}', "not an AdmissionReview: "),
     ("too deep", b'{"x": ' + b"[" * 100_000, "not an AdmissionReview: "),
     (
