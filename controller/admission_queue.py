@@ -146,7 +146,7 @@ _TURNS = 5  # of a queue's turns, one is for those behind its head
 
 @dataclass(slots=True)
 class _RefreshRound:
-    """A way along a line, past so many of its head and on to so many; later changes are left to the next."""
+    """One way along a line: it skips `passes_over` gangs, and takes `most` after them; the next takes later changes."""
 
     passes_over: int
     most: float

@@ -1,9 +1,9 @@
-"""The clock, and the delays of reconciles of a gang that has changed and of replacements of evicted pods.
+"""The clock, and two delays: before a changed gang is reconciled, and before evicted pods are replaced.
 
-To look at a gang takes as long as it has pods, and each of its pods changes some times on its way: a gang of 4,000
-would be looked at 20,000 times, for minutes of a core. So a large one is left alone for a moment after each look,
-unless the pod has come that makes it complete. And whatever the size, objects that are changed without end get
-some looks in a row and then few in a second (`Pace`).
+The time of a reconcile grows with the pods of the gang, and each pod changes several times until it runs: a gang of
+4,000 would be reconciled 20,000 times, for minutes of a core. So a large gang is left alone for a moment after each
+reconcile, unless the pod that completes it has come. A gang of any size that never stops changing is reconciled many
+times in a row, and then a few times a second (`Pace`).
 
 An operator replaces an evicted pod at once. Volcano's capacity plugin may then find that pod's queue further below its
 share than the queue for which it made room, give the room back, and evict again, without end. So a replacement waits
@@ -48,7 +48,7 @@ class Clock:
 
 # Pods of a gang that is reconciled whenever something changes.
 _SMALL = 50
-# Seconds for each pod, some twenty times what it adds to a look; and at most.
+# Seconds for each pod, some twenty times what it adds to a reconcile; and at most.
 _EACH, _LONGEST = 0.0002, 0.5
 # Seconds between two reconciles of a gang that changes all the time, after so many in a row.
 _BETWEEN, _IN_A_ROW = 0.2, 100

@@ -22,7 +22,6 @@ from muster.model.pods import Pod
 from muster.model.times import duration_text, text_of
 from muster.planning import messages
 from muster.planning.candidate import requested_end
-from muster.planning.messages import taken_back
 from muster.planning.phase import Phase
 from muster.planning.pod_group import (
     WORKLOAD_MANAGER,
@@ -73,7 +72,7 @@ def check_kueue(term: Term, work: Work) -> None:
     if now < near:
         work.again(near - now)
         return
-    _warn(term, work, awaited.until, taken_back(awaited))
+    _warn(term, work, awaited.until, messages.taken_back(awaited))
 
 
 def check_run(term: Term, work: Work) -> None:

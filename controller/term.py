@@ -47,7 +47,7 @@ class Work:
     plan: GangPlan
     """The plan for it."""
     expects: Expectations
-    """What this leader knows of it and the watches do not show: its writes, its decision, its reports."""
+    """This leader's memory of it: its writes, its decision, its reports."""
     now: Callable[[], float]
     """Gives the time in seconds; it never goes back."""
     due: float = inf
@@ -101,7 +101,7 @@ class Term:
     history: History | None = None
     """The run times of former gangs; None where none are kept."""
     expectations: ExpectationsByGang = field(default_factory=ExpectationsByGang, init=False)
-    """What this leader knows of each gang and the watches do not show."""
+    """This leader's memory of each gang."""
     sweeps: Sweeps = field(default_factory=Sweeps, init=False)
     """Work on many gangs, in steps."""
     evictions: Evictions = field(init=False)

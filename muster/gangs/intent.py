@@ -43,11 +43,10 @@ from muster.workloads import IntentSource, SchedulingPolicy, Workload
 _SHORTEST_RUN, LONGEST_RUN = 60.0, 60 * 24 * 3600.0
 _MOST_DIGITS = 9
 
-
 LEAST_REQUEUE = 5.0
-"""Least seconds that an admitted gang has, whatever its workload requests."""
+"""The least seconds after which a gang is requeued, whatever its workload asks for."""
 NOT_READY = "not-ready"
-"""The word after the duration and a comma by which pods that have nodes and are not ready count, too."""
+"""The word, after the duration and a comma, with which pods count, too, that have nodes and are not ready."""
 
 
 @dataclass(frozen=True, slots=True)

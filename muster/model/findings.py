@@ -286,9 +286,8 @@ _ORDER = {reason: place for place, reason in enumerate(Reason)}
 class Validation:
     """The effect of findings.
 
-    With `mode` deny each has the severity that `reasons` gives to its reason, else that of
-    `ABOUT`. With warn nothing is refused: refusals become warnings. With off there are no
-    messages.
+    With `mode` deny each has the severity that `reasons` gives to its reason, else that of `ABOUT`. With warn nothing
+    is refused: refusals become warnings. With off there are no messages.
     """
 
     mode: Severity = Severity.DENY

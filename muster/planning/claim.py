@@ -175,9 +175,12 @@ def _least(members: Sequence[Member]) -> Resources:
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """`softens` is when more of the claim turns soft (seconds of the wall clock), `soft` what of it is soft now.
+    """The part of a claim that is unused because its pods find no node.
 
-    `wholly` tells that this is all of it, `since` from when on that was unused; None where a member has a node.
+    :ivar since: when the whole claim became unused (seconds of the wall clock); None where a member has a node
+    :ivar softens: when more of the claim turns soft, or all of it did; None if no more does
+    :ivar soft: the part that is soft now
+    :ivar wholly: True if the whole claim is soft
     """
 
     since: float | None = None

@@ -1,4 +1,4 @@
-"""What a leader knows of a gang and the watches do not show: its writes, its decision, what it has reported, and times.
+"""A leader's memory of a gang: its writes, its decision, its reports, and since when a state has lasted.
 
 Nothing here is needed after a restart. It bridges the moments in which the cluster is ahead of its watches, and tells
 muster's own writes from changes that others made to them.
@@ -59,7 +59,7 @@ def _by(snapshot: GangSnapshot) -> str:
 
 @dataclass(slots=True)
 class Expectations:
-    """What a leader knows of one gang."""
+    """A leader's memory of one gang."""
 
     workload: str = ""
     """The UID of the workload that was seen last."""
@@ -108,7 +108,7 @@ class Expectations:
     kept_class: str = ""
     """The note that its user got on the priority class that its pods keep."""
     unready: dict[str, Unready] = field(default_factory=dict)
-    """Its pods that have nodes and are not ready, by UID (`muster.planning.expectations`)."""
+    """Its pods that have nodes and are not ready, by UID (`follow_unready`)."""
     not_ready: str = ""
     """The note that its user got on them."""
     rejected: RejectedWrite = field(default_factory=RejectedWrite)

@@ -147,9 +147,9 @@ def requeued_members(snapshot: GangSnapshot, requeued_at: str) -> tuple[Member, 
 def held_back(snapshot: GangSnapshot, tree: QueueTree, queue: str, gate: GateMode, *, lost: bool) -> Decision | None:
     """The reason why nothing more of the gang may start: it, or its queue, is on hold; None where neither is.
 
-    Where another one than the ledger admits, a hold has to be set there; without a gate nothing can be held. Of a queue
-    that is `lost`, not there for the gang's namespace, its users learn nothing. A reason that
-    the ledger does not know has to take the gang out of the line as well (`on_hold_itself`), or the ledger admits it.
+    Where another one than the ledger admits, a hold has to be set there; without a gate nothing can be held. A hold
+    of a `lost` queue, which is not there for the gang's namespace, is not reported to users there. A reason that the
+    ledger does not know has to take the gang out of the line as well (`on_hold_itself`), or the ledger admits it.
     """
     if snapshot.admitter is not Admitter.LEDGER or gate is GateMode.OFF:
         return None

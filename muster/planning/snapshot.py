@@ -100,7 +100,7 @@ class Member(NamedTuple):
     gated: bool
     """True if muster's gate is on it."""
     unready: str = ""
-    """The reason why it has a node and is not ready (`muster.planning.expectations`); "" for any other."""
+    """The reason why it has a node and is not ready (`muster.planning.expectations.unready`); "" for any other."""
 
 
 @dataclass(frozen=True, slots=True)

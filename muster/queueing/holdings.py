@@ -292,7 +292,7 @@ def _after(used: Mapping[str, int], kept: Mapping[str, int], ended: Mapping[str,
 
 
 class Room(NamedTuple):
-    """The usage at the begin of an admission pass, as a copy that the pass adds to.
+    """The usage at the beginning of an admission pass, as a copy that the pass adds to.
 
     :ivar usage: The usage of all claims.
     :ivar lasting: That of the claims alone that do not end by themselves.
