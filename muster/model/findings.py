@@ -251,7 +251,7 @@ ABOUT: Mapping[Reason, About] = {
         "Leave it out, or close the queue.",
     ),
     Reason.LIMITS_NOTHING: About(
-        Severity.WARN, "The name in a capability, guarantee or deserved share is that of no resource of pods."
+        Severity.WARN, "A capability, guarantee or deserved share names a resource that no pod can request."
     ),
     Reason.GROWS_BEYOND_CAPABILITY: About(
         Severity.WARN,

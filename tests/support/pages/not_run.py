@@ -37,7 +37,7 @@ SENTENCES = {
     'kubectl -n flux-system patch helmrelease muster --type merge -p \'{"spec":{"suspend":true}}\'': _NO_GITOPS,
     "kubectl -n muster-system delete pods --all": "after a theft of tokens",
     "kubectl create secret tls": "certificates of the reader; tests/apiserver/test_replicas.py mounts such",
-    "kubectl delete job muster-uninstall": "after an uninstall that failed: tests/node/test_order.py",
+    "kubectl -n muster-system delete job muster-uninstall": "after an uninstall that failed: tests/node/test_order.py",
     "kubectl delete pods,podgroups.scheduling.k8s.io -l muster.dev/probe": "after a `doctor` that was killed; "
     "tests/pairs/test_probe.py ends it in every other way",
     "make demo SCHEDULER=kubernetes": "tests/e2e/test_demo.py runs what it calls",
