@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("status", parents=[shared], help="list its processes")
     commands.add_parser("env", parents=[shared], help="print KUBECONFIG and PATH for `eval`")
     clean = commands.add_parser(
-        "clean", parents=[shared], help="remove all programs, states and layers that are cached"
+        "clean", parents=[shared], help="remove all programs, states, layers and packages that are cached"
     )
     clean.add_argument("--go", action="store_true", help="and all of Go's own caches, which other projects share")
     for tool in ("kubectl", "helm"):
@@ -138,7 +138,7 @@ def _clean(progress: Callable[[str], None], *, go: bool) -> None:
     if go and own.command.exists():
         subprocess.run([own.command, "clean", "-cache", "-modcache"], env=own.environment(), check=True)
         progress("emptied the caches of Go")
-    for folder in (root, root.parent / "image", root.parent / "results"):
+    for folder in (root, root.parent / "image", root.parent / "results", root.parent / "packages"):
         if folder.exists():
             shutil.rmtree(folder)
             progress(f"removed {folder}")

@@ -35,7 +35,7 @@ def test_the_cache_is_removed_and_nothing_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MUSTER_CACHE", str(tmp_path))
-    for kept in ("testbed/bin/etcd", "image/layers/one", "mine"):
+    for kept in ("testbed/bin/etcd", "image/layers/one", "packages/one/complete", "mine"):
         (tmp_path / kept).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / kept).touch()
     assert main(["clean"]) == 0
