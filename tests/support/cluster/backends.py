@@ -61,12 +61,11 @@ def resource_flavor(name: str) -> Manifest:
     return _manifest(RESOURCE_FLAVORS, name, {})
 
 
-def cluster_queue(name: str, flavor: str, *, stop_policy: str = "None", **quota: str) -> Manifest:
-    """Return a ClusterQueue for all namespaces, with a quota of one flavor; `stop_policy` `Hold` admits nothing."""
+def cluster_queue(name: str, flavor: str, **quota: str) -> Manifest:
+    """Return a ClusterQueue for all namespaces, with a quota of one flavor."""
     resources = [{"name": resource, "nominalQuota": most} for resource, most in quota.items()]
     group = {"coveredResources": [*quota], "flavors": [{"name": flavor, "resources": resources}]}
-    spec = {"namespaceSelector": {}, "resourceGroups": [group], "stopPolicy": stop_policy}
-    return _manifest(CLUSTER_QUEUES, name, spec)
+    return _manifest(CLUSTER_QUEUES, name, {"namespaceSelector": {}, "resourceGroups": [group]})
 
 
 def local_queue(name: str, cluster_queue_name: str) -> Manifest:

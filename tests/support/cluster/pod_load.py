@@ -32,10 +32,6 @@ class Attempt:
         gates = self.answer.body.get("spec", {}).get("schedulingGates", [])
         return self.answer.ok and {"name": GATE} in gates
 
-    def spans(self, moment: float) -> bool:
-        """Whether it was under way then."""
-        return self.sent <= moment <= self.answered
-
 
 class Load(Meanwhile):
     """Creates members of one workload, so many a second, from entering until leaving."""

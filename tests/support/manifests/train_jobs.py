@@ -17,13 +17,12 @@ _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 DEFAULTS = Defaults(schedulers=SCHEDULERS)
 
 
-def step(name: str, of: str = "", *, pod: JSON | None = None, depends_on: str = "", **rest: object) -> JSON:
+def step(name: str, of: str = "", *, pod: JSON | None = None, **rest: object) -> JSON:
     """A replicated job; `of` is the step of a TrainJob that it is, `rest` fields of its Job."""
-    waits = {"dependsOn": [{"name": depends_on, "status": "Complete"}]} if depends_on else {}
     container = {"name": of if of.endswith("initializer") else "node", "resources": {"requests": {"cpu": "1"}}}
     pod = pod or {"spec": {"containers": [container]}}
     labels = {"metadata": {"labels": {_STEP: of}}} if of else {}
-    return {"name": name, **waits, "template": {**labels, "spec": {"template": pod, **rest}}}
+    return {"name": name, "template": {**labels, "spec": {"template": pod, **rest}}}
 
 
 TRAINER = step("node", "trainer")
