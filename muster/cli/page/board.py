@@ -137,16 +137,20 @@ class Part(Generic[T]):
 
 
 class Board:
-    """The queues and gangs of a snapshot; `whole` is true if every namespace was read."""
+    """The queues and gangs of a snapshot; `whole` is true if every namespace was read.
+
+    :ivar entries: the queues as `muster queues` shows them
+    :ivar gangs: the gangs as `muster gangs` lists them
+    """
 
     def __init__(self, snapshot: LedgerSnapshot, *, whole: bool) -> None:
         self.now = snapshot.now
         self._snapshot = snapshot
         self._whole = whole
         self._used: dict[str, Resources] = {}
-        self._queues = queue_entries(snapshot, whole=whole)
-        self._in_queue = {entry["name"]: entry["waiting"] for entry in self._queues}
-        self._gangs = Gangs.of(snapshot)
+        self.entries = queue_entries(snapshot, whole=whole)
+        self._in_queue = {entry["name"]: entry["waiting"] for entry in self.entries}
+        self.gangs = Gangs.of(snapshot)
 
     @property
     def namespaces(self) -> list[str]:
@@ -160,12 +164,12 @@ class Board:
 
     @property
     def _every(self) -> Iterator[GangEntry]:
-        return chain(self._gangs.waiting, self._gangs.holding, self._gangs.others)
+        return chain(self.gangs.waiting, self.gangs.holding, self.gangs.others)
 
     @property
     def totals(self) -> tuple[int, int, int]:
         """The numbers of gangs that wait in a queue, that do not queue, and that hold something."""
-        return len(self._gangs.waiting), len(self._gangs.others), len(self._gangs.holding)
+        return len(self.gangs.waiting), len(self.gangs.others), len(self.gangs.holding)
 
     def gang(self, key: GangKey) -> GangEntry | None:
         """The entry of a gang; None for one that has ended, or is not managed."""
@@ -182,12 +186,12 @@ class Board:
             entry["name"]: Sample(
                 max((one.percent for one in _bars(entry) if one.percent is not None), default=None), entry["waiting"]
             )
-            for entry in self._queues
+            for entry in self.entries
         }
 
     def queues(self, number: int = 1, only: str = "") -> Part[QueueRow]:
         """One page of the queues, parents before children; `only` a queue with those above and below it."""
-        entries = self._queues
+        entries = self.entries
         if only and only in self._in_queue:
             tree = self._snapshot.ledger.tree
             near = {*tree.path(only), *tree.with_below(only)}
@@ -196,15 +200,15 @@ class Board:
 
     def waiting(self, only: Filter = EVERY, number: int = 1, *, starts: ExpectedStarts | None = None) -> Part[GangRow]:
         """One page of the gangs that wait, by queue, each queue in the order in which they start."""
-        return Part.of(_passing(only, self._gangs.waiting), number, lambda gang: self._waiting_row(gang, starts))
+        return Part.of(_passing(only, self.gangs.waiting), number, lambda gang: self._waiting_row(gang, starts))
 
     def holding(self, only: Filter = EVERY, number: int = 1) -> Part[GangRow]:
         """One page of the gangs that are admitted or run, by queue."""
-        return Part.of(_passing(only, self._gangs.holding), number, _holding_row)
+        return Part.of(_passing(only, self.gangs.holding), number, _holding_row)
 
     def others(self, only: Filter = EVERY, number: int = 1) -> Part[GangRow]:
         """One page of the gangs that neither wait in a queue nor hold anything: they assemble, or cannot start."""
-        return Part.of(_passing(only, self._gangs.others), number, lambda gang: GangRow(gang, message=gang.message))
+        return Part.of(_passing(only, self.gangs.others), number, lambda gang: GangRow(gang, message=gang.message))
 
     def lacks(self, key: GangKey) -> str:
         """The amounts that are not free for the gang: of each resource the most that its queue or one above lacks."""

@@ -18,7 +18,7 @@ from rich.text import Text
 from muster.cli.page.board import GangRow
 from muster.cli.page.state import PageState
 from muster.cli.queues.changes import Changes
-from muster.cli.queues.entries import queue_entries, tree_lines
+from muster.cli.queues.entries import tree_lines
 from muster.cli.ui import age, colours, elided
 from muster.model.texts import printable
 
@@ -38,24 +38,19 @@ class Screen:
     def __init__(self, console: Console, out: TextIO) -> None:
         self._console = console
         self._out = out
-        self._revision = -1
-        self._entries: list[dict[str, Any]] = []
 
     def of(self, state: PageState, history: Changes) -> Group:
         """The whole screen, in as many rows as the console has."""
-        if state.revision != self._revision:
-            self._revision = state.revision
-            self._entries = queue_entries(state.snapshot, whole=state.visible.whole)
         notes = [_plain(f"({one})", "dim") for one in state.visible.missing]
         last = [_plain(f"{_clock(one.at)} {one.what}", "dim") for one in history.last(_LAST)]
         board = state.board
         waiting, others, holding = board.waiting(), board.others(), board.holding()
         held_back, total = (*waiting.rows, *others.rows), waiting.total + others.total
-        whole = tree_lines(self._entries, self._out, elide=True)
+        whole = tree_lines(board.entries, self._out, elide=True)
         first, second = (len(rows) + _HEADINGS if rows else 0 for rows in (held_back, holding.rows))
         left = self._console.height - 1 - len(notes) - (len(last) + _HEADING if last else 0)
         tree, first, second = divided(left, (len(whole), first, second))
-        parts: list[RenderableType] = [self._status(state, history), *self._tree(whole, max(2, tree))]
+        parts: list[RenderableType] = [self._status(state, history), *self._tree(board.entries, whole, max(2, tree))]
         now = state.as_of
         parts += self._gangs("WAITING", held_back, total, first - _HEADINGS, now)
         parts += self._gangs("RUNNING", holding.rows, holding.total, second - _HEADINGS, now)
@@ -73,12 +68,12 @@ class Screen:
         words.no_wrap, words.overflow = True, "ellipsis"
         return words
 
-    def _tree(self, whole: list[str], rows: int) -> list[RenderableType]:
+    def _tree(self, entries: Sequence[Mapping[str, Any]], whole: list[str], rows: int) -> list[RenderableType]:
         """The tree of the queues; where it is cut, queues in which gangs wait come before others."""
         lines = whole
         if len(whole) > rows:
             # The header and the line that says what is missing take two.
-            lines = tree_lines(_fitting(self._entries, rows - 2), self._out, elide=True)[: rows - 1]
+            lines = tree_lines(_fitting(entries, rows - 2), self._out, elide=True)[: rows - 1]
         drawn: list[RenderableType] = [Text.from_ansi(line, no_wrap=True, overflow="crop") for line in lines]
         if hidden := len(whole) - len(lines):
             drawn.append(_plain(f"and {hidden} more lines: muster queues", "dim"))

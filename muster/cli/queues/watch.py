@@ -1,7 +1,7 @@
 """`muster queues --watch` and `muster watch`: follow the cluster until Ctrl-C, also after the connection was lost.
 
-What is shown comes from `muster.cli.queues.entries` and `muster.cli.page`. On a terminal it has a screen of its own,
-which leaves nothing behind; elsewhere every change is printed below the last one.
+What is shown comes from the board of `muster.cli.page`. On a terminal it has a screen of its own, which leaves nothing
+behind; elsewhere every change is printed below the last one.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ from contextlib import contextmanager
 from typing import Protocol, TextIO
 
 from muster.cli.connecting import opened, reading
+from muster.cli.page.board import Board
 from muster.cli.page.state import PageState, page_state
 from muster.cli.queues.changes import Changes, Happened
-from muster.cli.queues.entries import queue_entries, tree_lines
-from muster.cli.queues.gangs import Gangs
-from muster.cli.snapshot import LedgerSnapshot
+from muster.cli.queues.entries import tree_lines
 from muster.cli.ui import aligned, clears
 from muster.model.texts import printable
 from muster.process.lifecycle import stop_signal
@@ -120,7 +119,7 @@ class PlainDisplay:
         board = self._board
         if state.revision != self._revision:
             self._revision = state.revision
-            board = board_lines(state.snapshot, state.visible.missing, self._out, whole=state.visible.whole)
+            board = board_lines(state.board, state.visible.missing, self._out)
         events = self._new(history)
         if events or board != self._board:
             self._board = board
@@ -137,10 +136,9 @@ class PlainDisplay:
         return found[::-1]
 
 
-def board_lines(snapshot: LedgerSnapshot, missing: list[str], out: TextIO, *, whole: bool) -> list[str]:
+def board_lines(board: Board, missing: list[str], out: TextIO) -> list[str]:
     """The queue tree, the gangs that wait, in order, before those that hold, and what is not known."""
-    gangs = Gangs.of(snapshot)
-    lines = tree_lines(queue_entries(snapshot, whole=whole), out)
+    gangs, lines = board.gangs, tree_lines(board.entries, out)
     # No ages: what has not changed is not printed again.
     rows = [
         [one.key.namespace, one.title, one.queue, str(one.position or "-"), one.state, one.message]
