@@ -112,7 +112,7 @@ class PlainDisplay:
         self._out = out
         self._revision = -1
         self._board: list[str] = []
-        self._collecting_warnings: Happened | None = None
+        self._printed: Happened | None = None
 
     def show(self, state: PageState, history: Changes) -> None:
         """Print what has happened to the connection, and the queues and gangs where they are others than before."""
@@ -129,10 +129,10 @@ class PlainDisplay:
         """The changes since the last call, the oldest first."""
         found = []
         for one in history.last(_MOST):
-            if one is self._collecting_warnings:
+            if one is self._printed:
                 break
             found.append(f"({one.what})")
-        self._collecting_warnings = next(iter(history.last(1)), None)
+        self._printed = next(iter(history.last(1)), None)
         return found[::-1]
 
 
