@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from typing import NoReturn
 
 import muster
@@ -27,7 +26,7 @@ def parser() -> argparse.ArgumentParser:
     _explain(commands)
     _queues(commands)
     _gangs(commands)
-    add_page(commands, cluster)
+    _page(commands)
     _hold(commands)
     _audit(commands)
     _doctor(commands)
@@ -385,11 +384,7 @@ def _doctor(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     connection(parser, in_need=True)
 
 
-def add_page(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
-    cluster: Callable[[argparse.ArgumentParser, str, str], None],
-) -> None:
-    """Add the command; `cluster` adds the options of every command that reads a cluster."""
+def _page(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     parser = commands.add_parser(
         "page",
         help="serve a web page of the queues and gangs on this machine, until Ctrl-C",
