@@ -26,7 +26,7 @@ from muster.api.errors import (
     WaitTimeoutError,
 )
 from muster.api.values import Finding, Gang, Queues, Verdicts, gang_of_entry, queue_of_entry, verdict_of
-from muster.cli.connecting import NO_ANSWER
+from muster.cli.connecting import NO_ANSWER, opened
 from muster.cli.explain.command import explain_each
 from muster.cli.names import UnknownSubjectError, is_queue, parse_names
 from muster.cli.options import CONNECT_TIMEOUT, deadline
@@ -35,9 +35,9 @@ from muster.cli.plan.context import PlanContext
 from muster.cli.plan.entries import plan as plan_documents
 from muster.cli.plan.manifests import Document, place, read_bytes, read_manifests, read_object
 from muster.cli.plan.reading import learn_cluster
-from muster.cli.queues.command import read as read_queues
 from muster.cli.queues.entries import queue_entries, remarks
 from muster.cli.settings import any_scheduler, settings_of
+from muster.cli.snapshot import read_cluster
 from muster.model.gang_states import GangState
 from muster.workloads import kind_of
 
@@ -234,7 +234,8 @@ def queues(*, context: str | None = None, kubeconfig: str | PathLike[str] | None
 async def queues_async(*, context: str | None = None, kubeconfig: str | PathLike[str] | None = None) -> Queues:
     """Return what `queues` returns."""
     with _answering():
-        visible, _ = await read_queues(_arguments(None, context, kubeconfig))
+        async with opened(_arguments(None, context, kubeconfig)) as (client, settings):
+            visible = await read_cluster(client, settings, client.namespace)
     entries = queue_entries(await visible.ledger_snapshot_in_slices(time.time()), whole=visible.whole)
     return Queues(map(queue_of_entry, entries), [*remarks(entries), *visible.missing])
 

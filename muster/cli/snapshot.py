@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from muster.admitters import Admitter
+from muster.cli.connecting import silence
 from muster.cli.settings import Settings
 from muster.cluster.cluster import Cluster
 from muster.cluster.nodes import NodeRoom
@@ -193,6 +194,15 @@ async def load(client: Client, namespace: str, visible: ClusterSnapshot) -> None
     tree = visible.ledger_snapshot(0.0).ledger.tree
     if visible.by_nodes or tree.settings(ROOT).bound_by_nodes:
         visible.nodes = await load_nodes(client, visible)
+
+
+async def read_cluster(client: Client, settings: Settings, namespace: str) -> ClusterSnapshot:
+    """The cluster as far as it can be read (`load`); that no controller is alive is the first of its notes."""
+    visible = ClusterSnapshot.empty(settings)
+    await load(client, namespace, visible)
+    if silent := await silence(client, settings):
+        visible.missing.insert(0, silent)
+    return visible
 
 
 async def load_store(

@@ -7,9 +7,9 @@ import asyncio
 import sys
 import time
 
-from muster.cli.connecting import opened, silence, start_error
+from muster.cli.connecting import opened, start_error
 from muster.cli.queues.entries import queue_entries, remarks, tree_lines
-from muster.cli.snapshot import ClusterSnapshot, load
+from muster.cli.snapshot import ClusterSnapshot, read_cluster
 from muster.cli.ui import as_long_as_read, print_data
 from muster.gangs.start_errors import StartError
 from muster.model.texts import printable
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
         with as_long_as_read():
             asyncio.run(watch(arguments))
         return 0
-    visible, starts = asyncio.run(read(arguments))
+    visible, starts = asyncio.run(_read(arguments))
     entries = queue_entries(visible.ledger_snapshot(time.time()), whole=visible.whole)
     with as_long_as_read():
         start_error_data = {"gangs": starts.gangs, "halfWithin": starts.factor} if starts is not None else None
@@ -38,11 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def read(arguments: argparse.Namespace) -> tuple[ClusterSnapshot, StartError | None]:
+async def _read(arguments: argparse.Namespace) -> tuple[ClusterSnapshot, StartError | None]:
     """The cluster as far as it can be read, and the error of its planned starts; notes are in `missing`."""
     async with opened(arguments) as (client, settings):
-        visible = ClusterSnapshot.empty(settings)
-        await load(client, arguments.namespace or client.namespace, visible)
-        if silent := await silence(client, settings):
-            visible.missing.insert(0, silent)
+        visible = await read_cluster(client, settings, arguments.namespace or client.namespace)
         return visible, await start_error(client, settings, time.time())

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from muster.cli.connecting import opened, silence
-from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, load
+from muster.cli.connecting import opened
+from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, read_cluster
 from muster.cli.ui import CommandError, age, aligned, amounts, as_long_as_read, print_data
 from muster.gangs.gang import priority_value
 from muster.model.gang_states import GangState
@@ -181,11 +181,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _read(arguments: argparse.Namespace) -> ClusterSnapshot:
     async with opened(arguments) as (client, settings):
-        visible = ClusterSnapshot.empty(settings)
-        await load(client, arguments.namespace or client.namespace, visible)
-        if silent := await silence(client, settings):
-            visible.missing.insert(0, silent)
-        return visible
+        return await read_cluster(client, settings, arguments.namespace or client.namespace)
 
 
 def _chosen(arguments: argparse.Namespace, gangs: Gangs, snapshot: LedgerSnapshot) -> list[GangEntry]:
