@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from muster.model.names import QUEUE_LABEL
-from muster.model.resource import QUEUES, Resource
+from muster.model.resource import QUEUES
+from muster.workloads.trainer import CLUSTER_TRAINING_RUNTIME, TRAIN_JOB
 from tests.support.cluster.desk import Desk
 from tests.support.manifests import applied
 from tests.support.manifests.applied import ray_cluster
@@ -17,10 +18,7 @@ from tests.support.pages.blocks import python
 pytestmark = [pytest.mark.long, pytest.mark.part("commands")]
 
 PAGE = "docs/python.md"
-TRAIN_JOBS = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob")
-RUNTIMES = Resource(
-    "trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", namespaced=False
-)
+TRAIN_JOBS, RUNTIMES = TRAIN_JOB.resource, CLUSTER_TRAINING_RUNTIME.resource
 RAY_JOB = """\
 apiVersion: ray.io/v1
 kind: RayJob

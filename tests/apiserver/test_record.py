@@ -14,13 +14,13 @@ from hack.testbed import wait_for
 from hack.testbed.muster import MusterInstall
 from muster.cli.replay.load import read_load
 from muster.model.names import QUEUE_LABEL
-from muster.model.resource import PODS, QUEUES, Resource
+from muster.model.resource import PODS, QUEUES
 from tests.support.cli.in_process import muster
 from tests.support.cluster.desk import PATIENCE, Desk
+from tests.support.cluster.recorder import PYTORCH_JOBS
 from tests.support.manifests import applied
 from tests.support.manifests.observed import amounts
 
-JOBS = Resource("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob")
 MUSTER = (sys.executable, "-m", "muster.cli", "record")
 
 
@@ -81,7 +81,7 @@ def test_gangs_that_start_and_end_are_recorded_and_replayed(desk: Desk, webhook:
         first = gang(desk, "first")
         wait_for("the first gang", lambda: written(path).count('"starts"') == before + 1, PATIENCE)
         gang(desk, "second")
-        desk.delete(JOBS, "first")
+        desk.delete(PYTORCH_JOBS, "first")
         # kube-controller-manager may be there first.
         desk.delete(PODS, *first, grace_seconds=0, missing_ok=True)
         wait_for("the second gang", lambda: written(path).count('"starts"') == before + 2, PATIENCE)
