@@ -1,7 +1,7 @@
 """Gangs of Ray and Kubeflow workloads on Kubernetes: the rules, the command line, and a Python API (docs/python.md).
 
-The API is loaded when the first of its names is used, so that webhook and controller do not pay for it. Its names are
-those of `muster.api`; `__init__.pyi` has them for type checkers.
+The API, the package `muster.api`, is loaded when the first of its names is used, so that webhook and controller do not
+pay for it. `__init__.pyi` has the names for type checkers.
 """
 
 from importlib import import_module
@@ -36,7 +36,8 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found: object = getattr(import_module("muster.api"), name)
+    modules = (import_module(f"muster.api.{one}") for one in ("errors", "values", "functions"))
+    found: object = next(getattr(module, name) for module in modules if hasattr(module, name))
     return found
 
 

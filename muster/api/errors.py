@@ -53,7 +53,18 @@ class NotFoundError(ClusterError, LookupError):
     """No such workload, or none that this user may read."""
 
 
-class WaitTimeoutError(MusterError, TimeoutError):
+class _GangError(MusterError):
+    """An error that has the gang as it was seen last."""
+
+    def __init__(self, message: str, gang: Gang) -> None:
+        super().__init__(message)
+        self.gang = gang
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (str(self), self.gang)
+
+
+class WaitTimeoutError(_GangError, TimeoutError):
     """The gang has not come so far within the time.
 
     :ivar gang: the gang as it was seen last.
@@ -61,25 +72,11 @@ class WaitTimeoutError(MusterError, TimeoutError):
 
     gang: Gang
 
-    def __init__(self, message: str, gang: Gang) -> None:
-        super().__init__(message)
-        self.gang = gang
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (str(self), self.gang)
-
-
-class WaitFailedError(MusterError):
+class WaitFailedError(_GangError):
     """The gang cannot come so far: muster does not manage it, or it has ended before.
 
     :ivar gang: the gang as it was seen last.
     """
 
     gang: Gang
-
-    def __init__(self, message: str, gang: Gang) -> None:
-        super().__init__(message)
-        self.gang = gang
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (str(self), self.gang)

@@ -25,7 +25,7 @@ from muster.api.errors import (
     WaitFailedError,
     WaitTimeoutError,
 )
-from muster.api.values import Finding, Gang, Queues, Verdicts, gang_of_entry, queue_of_entry, verdict_of
+from muster.api.values import Gang, Queues, Verdicts, gang_of_entry, queue_of_entry, verdict_of
 from muster.cli.connecting import NO_ANSWER, opened
 from muster.cli.explain.command import explain_each
 from muster.cli.names import UnknownSubjectError, is_queue, parse_names
@@ -113,15 +113,7 @@ async def plan_async(
         raise ManifestError([str(error)]) from error
     if errors:
         raise ManifestError(errors)
-    verdicts = (
-        verdict_of(
-            one.data(),
-            (Finding(str(found.reason), found.field, found.message) for found in one.refusals),
-            (Finding(str(found.reason), found.field, found.message) for found in one.warnings),
-        )
-        for one in entries
-    )
-    return Verdicts(verdicts, notes)
+    return Verdicts((verdict_of(one.data(), one.refusals, one.warnings) for one in entries), notes)
 
 
 def explain(

@@ -12,6 +12,7 @@ from html import escape
 from typing import Any
 
 from muster.api.errors import RefusedError
+from muster.model.findings import Finding as Found
 from muster.model.gang_states import BEFORE_ADMISSION, GangState
 from muster.model.texts import printable
 
@@ -281,7 +282,7 @@ class Queues(list[Queue]):
         return _table(("queue", "state", "running", "waiting", "used"), rows)
 
 
-def verdict_of(data: Mapping[str, Any], refusals: Iterable[Finding], warnings: Iterable[Finding]) -> Verdict:
+def verdict_of(data: Mapping[str, Any], refusals: Iterable[Found], warnings: Iterable[Found]) -> Verdict:
     """The verdict of an entry of `muster plan -o json`."""
     workload, answer, intent, group = data["workload"], data["verdict"], data["intent"], data["podGroup"]
     return Verdict(
@@ -291,13 +292,17 @@ def verdict_of(data: Mapping[str, Any], refusals: Iterable[Finding], warnings: I
         allowed=answer["allowed"],
         managed=answer["managed"],
         message=answer["message"],
-        refusals=tuple(refusals),
-        warnings=tuple(warnings),
+        refusals=_findings(refusals),
+        warnings=_findings(warnings),
         queue=intent["queue"] if intent else "",
         min_member=sum(role["minMember"] for role in data["roles"]),
         pod_group=group,
         data=data,
     )
+
+
+def _findings(found: Iterable[Found]) -> tuple[Finding, ...]:
+    return tuple(Finding(str(one.reason), one.field, one.message) for one in found)
 
 
 def gang_of_entry(data: Mapping[str, Any]) -> Gang:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from muster import api
+import muster as api
 from muster.cli.commands import parser
 from muster.cli.doctor.command import report
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Level
@@ -93,7 +93,7 @@ def _commands() -> dict[str, list[str]]:
 
 def _python() -> dict[str, list[str]]:
     """The parameters of each function of the Python API, and the public names of each of its classes."""
-    found = {name: getattr(api, name) for name in api.__all__}
+    found = {name: getattr(api, name) for name in vars(api)["__all__"]}
     return {
         name: sorted(
             {word for word in (*inspect.get_annotations(one), *vars(one)) if not word.startswith("_")}
