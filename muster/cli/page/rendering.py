@@ -10,10 +10,9 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from muster.cli.ui import age, ago, amounts, counted, lasting
+from muster.cli.ui import age, amounts, counted, lasting
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
-from muster.model.times import seconds_of
 
 _HERE = Path(__file__).parent
 STATIC = _HERE / "static"
@@ -39,13 +38,11 @@ def _environment() -> Environment:
     environment.globals["known_states"] = frozenset(map(str, GangState))
     environment.filters.update(
         age=age,
-        ago=ago,
         amounts=amounts,
         counted=counted,
         lasting=lasting,
         moment=_moment,
         query=_query,
-        seconds_of=seconds_of,
     )
     return environment
 
