@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
@@ -135,9 +136,15 @@ def _below(value: Any, type_: Any) -> Iterable[tuple[str, Any, Any]]:  # noqa: A
     if get_origin(type_) is dict:
         parts = ((key, item, get_args(type_)[1]) for key, item in value.items())
     else:
-        known: Mapping[str, Any] = {one.encode_name: one.type for one in msgspec.structs.fields(type_)}
+        known = fields_of(type_)
         parts = ((key, item, known.get(key, Any)) for key, item in value.items())
     return [part for part in parts if part[1] is not None]
+
+
+@cache
+def fields_of(type_: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """The types of the fields of a struct, by their names in a manifest; kept, because they take long to find out."""
+    return {one.encode_name: one.type for one in msgspec.structs.fields(type_)}
 
 
 def _joined(path: str, key: str) -> str:

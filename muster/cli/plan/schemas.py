@@ -11,10 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from muster.cli.parsing import InputError
-from muster.cli.plan.malformed import fraction_words, type_words, with_value
+from muster.cli.plan.malformed import fields_of, fraction_words, type_words, with_value
 from muster.cli.plan.manifests import Document
 from muster.model.findings import Finding, Reason
 from muster.model.texts import did_you_mean
@@ -111,7 +109,7 @@ def _unread_policy(document: Document) -> Iterator[Finding]:
     kind = kind_of(document.api_version, document.kind)
     if not isinstance(found, dict) or kind is None or kind.group != "kubeflow.org":
         return
-    known = [one.encode_name for one in msgspec.structs.fields(SchedulingPolicy)]
+    known = [*fields_of(SchedulingPolicy)]
     for name in found:
         if name not in known:
             path = ".".join((*_POLICY, str(name)))

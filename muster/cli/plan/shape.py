@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from muster.cli.plan.malformed import fraction_words
+from muster.cli.plan.malformed import fields_of, fraction_words
 from muster.cli.plan.manifests import Document
 from muster.model.findings import Finding, Reason
 from muster.model.texts import did_you_mean
@@ -58,7 +58,7 @@ def misplaced(manifest: JSON, spec_type: Any = None) -> Iterator[Finding]:  # no
     Those of the top level that `spec_type` has as a field belong in `spec`. A kind without one, such as PriorityClass,
     has other keys there: of these only those of metadata are found.
     """
-    own = {one.encode_name for one in msgspec.structs.fields(spec_type)} if spec_type is not None else ()
+    own = fields_of(spec_type) if spec_type is not None else ()
     for name in _unknown(manifest, _OBJECT):
         home = "metadata" if name in _METADATA else "spec" if name in own else ""
         if home or spec_type is not None:
@@ -228,5 +228,5 @@ def twice_written(document: Document) -> Iterator[Finding]:
 
 def spec_type(type_: type[Any]) -> Any:  # noqa: ANN401 - a type
     """The type of the field `spec` of an object's type; None if it has none that is decoded."""
-    found = next((one.type for one in msgspec.structs.fields(type_) if one.name == "spec"), None)
+    found = fields_of(type_).get("spec")
     return found if isinstance(found, type) and issubclass(found, msgspec.Struct) else None
