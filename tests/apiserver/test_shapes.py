@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from hack.testbed import Testbed
+from hack.testbed import Testbed, wait_for
 from hack.testbed.api import Api
+from hack.testbed.muster import MusterInstall
 from muster.cli.plan import shape
 from muster.cli.plan.entries import plan
 from muster.cli.plan.manifests import Document
@@ -15,8 +16,10 @@ from muster.cli.plan.reading import from_cluster
 from muster.model.names import QUEUE_LABEL
 from muster.model.resource import QUEUES
 from muster.workloads import kind_of
+from tests.apiserver.conftest import running
 from tests.support.cases import cases
 from tests.support.cli.command import cluster_options
+from tests.support.cluster.desk import PATIENCE
 from tests.support.manifests import applied
 
 pytestmark = pytest.mark.part("commands")
@@ -25,9 +28,14 @@ JSON = dict[str, Any]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _queue(calls: Api) -> Iterator[None]:
-    """For the webhook of another module of the session may be at work."""
+def _queue(calls: Api, webhook_of_session: MusterInstall) -> Iterator[None]:
+    """A queue that the webhook knows: the configurations of the session's call it, whichever module ran before."""
+    running(webhook_of_session)
     calls.create(QUEUES.path(), applied.queue("shapes"))
+    kind = kind_of(_RAY["apiVersion"], _RAY["kind"])
+    assert kind is not None
+    path = f"{kind.resource.path('default')}?dryRun=All"
+    wait_for("the webhook to know the queue", lambda: calls("POST", path, _RAY).ok, PATIENCE)
     yield
     calls.delete(QUEUES.path(name="shapes"))
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 import pytest
@@ -264,5 +265,11 @@ def _copied(both: Testbed, api: Api, names: list[str]) -> None:
         assert api.get(QUEUES.path(name=names[2]))["spec"]["parent"] == names[1]
     finally:
         for name in reversed(names):
-            for kind in (GANG_QUEUES, QUEUES):
-                api.delete(kind.path(name=name), missing_ok=True)
+            api.delete(GANG_QUEUES.path(name=name), missing_ok=True)
+            # Volcano's webhook hears by a watch that the queue's child is gone.
+            wait_for(f"Volcano to let {name} go", partial(_gone, api, name), PATIENCE)
+
+
+def _gone(api: Api, queue: str) -> bool:
+    answer = api("DELETE", QUEUES.path(name=queue))
+    return answer.ok or answer.status == 404

@@ -226,7 +226,7 @@ def twice_written(document: Document) -> Iterator[Finding]:
         yield Finding(Reason.VALUE_IGNORED, key, f"{key}: {words}")
 
 
-def spec_type(type_: type[Any]) -> Any:  # noqa: ANN401 - a type
+def spec_type(type_: type[msgspec.Struct]) -> Any:  # noqa: ANN401 - a type
     """The type of the field `spec` of an object's type; None if it has none that is decoded."""
     found = fields_of(type_).get("spec")
     return found if isinstance(found, type) and issubclass(found, msgspec.Struct) else None
