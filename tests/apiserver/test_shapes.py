@@ -20,6 +20,7 @@ from tests.apiserver.conftest import running
 from tests.support.cases import cases
 from tests.support.cli.command import cluster_options
 from tests.support.cluster.desk import PATIENCE
+from tests.support.cluster.recorder import RAY_CLUSTERS
 from tests.support.manifests import applied
 
 pytestmark = pytest.mark.part("commands")
@@ -32,9 +33,7 @@ def _queue(calls: Api, webhook_of_session: MusterInstall) -> Iterator[None]:
     """A queue that the webhook knows: the configurations of the session's call it, whichever module ran before."""
     running(webhook_of_session)
     calls.create(QUEUES.path(), applied.queue("shapes"))
-    kind = kind_of(_RAY["apiVersion"], _RAY["kind"])
-    assert kind is not None
-    path = f"{kind.resource.path('default')}?dryRun=All"
+    path = f"{RAY_CLUSTERS.path('default')}?dryRun=All"
     wait_for("the webhook to know the queue", lambda: calls("POST", path, _RAY).ok, PATIENCE)
     yield
     calls.delete(QUEUES.path(name="shapes"))
@@ -108,6 +107,6 @@ def test_kubectl_apply_refuses_a_resource_at_the_wrong_place(calls: Api, key: st
     """As it validates strictly; without that the apiserver drops it, and says nothing."""
     manifest = deepcopy(_RAY)
     _container(manifest)["resources"][key] = 1
-    path = "/apis/ray.io/v1/namespaces/default/rayclusters?dryRun=All&fieldValidation="
+    path = f"{RAY_CLUSTERS.path('default')}?dryRun=All&fieldValidation="
     strict, ignoring = (calls("POST", f"{path}{mode}", manifest) for mode in ("Strict", "Ignore"))
     assert (strict.ok, ignoring.ok, f"resources.{key}" in strict.message) == (False, True, True), ignoring.message

@@ -109,7 +109,7 @@ def _unread_policy(document: Document) -> Iterator[Finding]:
     kind = kind_of(document.api_version, document.kind)
     if not isinstance(found, dict) or kind is None or kind.group != "kubeflow.org":
         return
-    known = [*fields_of(SchedulingPolicy)]
+    known = fields_of(SchedulingPolicy)
     for name in found:
         if name not in known:
             path = ".".join((*_POLICY, str(name)))
