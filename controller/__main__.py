@@ -15,7 +15,7 @@ from controller.apiserver import LiveReader, Writer
 from controller.delays import Clock
 from controller.events import Announcer
 from controller.history import HistoryStore
-from controller.metrics import Metrics, TermMetrics
+from controller.metrics import RESOURCES, Metrics, TermMetrics
 from controller.reconciler import Reconciler
 from controller.term import Term
 from muster.admitters.kueue import KueueTimeouts
@@ -47,6 +47,8 @@ _LONGEST_RETRY = 30.0
 _TICK = 1.0
 # The seconds for which ready gangs are still reconciled after the signal to end.
 _DRAIN = 3.0
+# A series each for every queue and number.
+_MOST_RESOURCES = 16
 
 
 def main() -> None:
@@ -72,6 +74,12 @@ def main() -> None:
         default=Selector(),
         help="manage only workloads in namespaces with these labels, such as team=ml,env in (dev, test)",
     )
+    parser.add_argument(
+        "--metrics-resources",
+        type=_names,
+        default=RESOURCES,
+        help="resources of which each queue has metrics, such as cpu,memory; at most 16",
+    )
     parser.add_argument("--history", default="", help="name, without its number, of the ConfigMaps for run times")
     parser.add_argument(
         "--lease", default="muster-controller", help="name of the Lease that decides which replica leads"
@@ -93,6 +101,13 @@ def _duration(text: str) -> float:
     if seconds is None:
         raise argparse.ArgumentTypeError(f'"{text[:80]}" is not a duration such as 30s, 10m or 1h30m')
     return seconds
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name for name in text.split(",") if name))
+    if len(names) > _MOST_RESOURCES:
+        raise argparse.ArgumentTypeError(f"{len(names)} resources; name at most {_MOST_RESOURCES}")
+    return names
 
 
 def _selector(text: str) -> Selector:
@@ -138,7 +153,6 @@ async def _run(arguments: argparse.Namespace, turns: Turns) -> None:
         )
         registry = new_registry("controller")
         LoopTurns(turns, registry)
-        metrics = Metrics(registry)
         elector = LeaseElector(
             client,
             namespace=own.namespace,
@@ -150,6 +164,7 @@ async def _run(arguments: argparse.Namespace, turns: Turns) -> None:
                 retry=arguments.retry_period,
             ),
         )
+        metrics = Metrics(registry, arguments.metrics_resources, elector.is_valid)
         parts = _Parts(
             client,
             cluster,

@@ -334,10 +334,11 @@ async def _admit(term: Term, work: Work, message: str, now: float) -> None:
         raise failed
     record_bypass(term, bypassed, now)
     term.reporter.report(work.snapshot, GangState.ADMITTED, message, term.clock.now())
-    if expects.planned is not None:
-        metrics.started(expects.planned, now)
-        expects.planned = None
     queue = term.ledger.queue_of(work.key) or ""
     # Where no queue bounds the gang it may name any: users who make workloads must not be able to make series.
-    metrics.admitted(queue if term.ledger.tree.get(queue) else "", now - (work.snapshot.since or now))
+    queue = queue if term.ledger.tree.get(queue) else ""
+    if expects.planned is not None:
+        metrics.started(queue, expects.planned, now)
+        expects.planned = None
+    metrics.admitted(queue, now - (work.snapshot.since or now))
     work.has_written()

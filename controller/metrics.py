@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter as Tally
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from controller.delays import Clock
 from controller.events import Announcer
 from muster.cluster.cluster import Cluster
 from muster.gangs.start_errors import PlannedStart, StartErrors
@@ -18,29 +19,44 @@ from muster.kube.workqueue import WorkQueue
 from muster.model.gang_states import GangState
 from muster.model.names import STATE
 from muster.model.objects import PodGroup
-from muster.queueing.ledger import GangKey
+from muster.model.times import seconds_of
+from muster.queueing.ledger import GangKey, Ledger
+from muster.queueing.queue_numbers import QueueNumbers
+from muster.queueing.queue_view import ROOT
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_WAITS = (1, 5, 15, _MINUTE, 5 * _MINUTE, 15 * _MINUTE, _HOUR, 4 * _HOUR, 12 * _HOUR, _DAY, 7 * _DAY)
+# Few, because each queue has them: 1,000 queues make 1 MB of a scrape.
+_WAITS = (5, _MINUTE, 10 * _MINUTE, _HOUR, 4 * _HOUR, _DAY, 7 * _DAY)
+_ERRORS = (5 * _MINUTE, _HOUR, _DAY)
 _MOVES = (_MINUTE, 5 * _MINUTE, 15 * _MINUTE, _HOUR, 4 * _HOUR, 12 * _HOUR, _DAY, 3 * _DAY)
 _BURSTS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 # client-go's, from a microsecond on, by tens.
 _TENFOLD = (1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1, 10)
 _QUEUE = "gangs"
 _STATES = frozenset(map(str, GangState))
+# Seconds between two readings of the queues' numbers.
+_READ_EVERY = 15.0
+RESOURCES = ("cpu", "memory", "nvidia.com/gpu")
+"""The resources of the queues' numbers, if no others are named."""
 
 
 class Metrics:
     """The controller's numbers that are counted when something happens; all but the queues' names are known before."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        resources: Collection[str] = RESOURCES,
+        leads: Callable[[], bool] = lambda: True,
+    ) -> None:
         self.start_errors = StartErrors()
         """The errors of the last week, as `muster queues` shows them."""
+        self.queues = QueueMetrics(resources, leads, registry)
         self._admissions = Counter("muster_admissions", "Gangs admitted.", ["queue"], registry=registry)
-        # Not by queue: a thousand queues would make it the better part of a megabyte at every scrape.
         self._waits = Histogram(
             "muster_admission_wait_seconds",
             "From the creation of a gang's first pod to its admission.",
+            ["queue"],
             buckets=_WAITS,
             registry=registry,
         )
@@ -54,8 +70,8 @@ class Metrics:
         self._start_errors = Histogram(
             "muster_start_error_seconds",
             "From the start of a gang's last reservation to the start of the gang, less than 0 where that was earlier.",
-            ["basis"],
-            buckets=(*(-seconds for seconds in reversed(_MOVES)), 0, *_MOVES),
+            ["queue", "basis"],
+            buckets=(*(-seconds for seconds in reversed(_ERRORS)), *_ERRORS),
             registry=registry,
         )
         self._gates = Counter("muster_gates_opened", "Scheduling gates taken off pods.", registry=registry)
@@ -81,15 +97,15 @@ class Metrics:
     def admitted(self, queue: str, waited: float) -> None:
         """A gang was admitted that had waited so many seconds."""
         self._admissions.labels(queue).inc()
-        self._waits.observe(max(waited, 0.0))
+        self._waits.labels(queue).observe(max(waited, 0.0))
 
     def moved(self, basis: str, seconds: float) -> None:
         """The start of a reservation moved by so many seconds to later."""
         self._moved.labels(basis).observe(seconds)
 
-    def started(self, planned: PlannedStart, now: float) -> None:
-        """A gang started now, and had reservations."""
-        self._start_errors.labels(planned.basis).observe(now - planned.start)
+    def started(self, queue: str, planned: PlannedStart, now: float) -> None:
+        """A gang of a queue started now, and had reservations."""
+        self._start_errors.labels(queue, planned.basis).observe(now - planned.start)
         self.start_errors.record(planned, now)
 
     def opened(self, gates: int, seconds: float) -> None:
@@ -99,7 +115,9 @@ class Metrics:
 
     def forget(self, queue: str) -> None:
         """Drop the series of a queue that is gone, or it would stay for ever."""
-        self._admissions.remove(queue)
+        for by_queue in (self._admissions, self._waits, self._start_errors):
+            by_queue.remove_by_labels({"queue": queue})
+        self.queues.forget(queue)
 
     def measured(self, reconcile: Callable[[GangKey], Awaitable[None]]) -> Callable[[GangKey], Awaitable[None]]:
         """The same work, measured."""
@@ -115,6 +133,71 @@ class Metrics:
                 self._reconciles.observe(time.perf_counter() - started)
 
         return measure
+
+
+class QueueMetrics(Collector):
+    """The numbers of all queues as they were read last, of some resources; only the leader reads them."""
+
+    def __init__(self, resources: Collection[str], leads: Callable[[], bool], registry: CollectorRegistry) -> None:
+        self._resources = resources
+        self._leads = leads
+        self._read: dict[str, tuple[QueueNumbers, float]] = {}
+        self._next = 0.0
+        registry.register(self)
+
+    def due(self, now: float) -> bool:
+        """True about every 15 seconds: read the numbers now."""
+        if now < self._next:
+            return False
+        self._next = now + _READ_EVERY
+        return True
+
+    def read(self, ledger: Ledger, clock: Clock) -> Iterator[None]:
+        """Read the numbers of all queues in small steps."""
+        read = {}
+        for found in ledger.numbers(self._resources):
+            if found is not None:
+                queue, numbers = found
+                since = seconds_of(numbers.oldest)
+                read[queue] = numbers, max(clock.wall() - since, 0.0) if since is not None else 0.0
+            yield
+        self._read = {queue: found for queue, found in read.items() if queue == ROOT or ledger.tree.get(queue)}
+
+    def forget(self, queue: str) -> None:
+        """Drop the series of a queue that is gone."""
+        self._read.pop(queue, None)
+
+    def describe(self) -> Iterator[Metric]:
+        """The metrics without their samples."""
+        return self._families()
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics as they were read last."""
+        families = tuple(self._families())
+        for queue, (numbers, oldest) in list(self._read.items()) if self._leads() else ():
+            *by_resource, waits = families
+            parts = numbers.limit, numbers.used, numbers.waiting, numbers.deserved, numbers.reserved
+            for family, amounts in zip(by_resource, parts, strict=True):
+                for resource, amount in amounts.items():
+                    family.add_metric([queue, resource], amount)
+            waits.add_metric([queue], oldest)
+        yield from families
+
+    @staticmethod
+    def _families() -> Iterator[GaugeMetricFamily]:
+        for name, what in (
+            ("limit", "Limit of a queue."),
+            ("used", "Held by the gangs of a queue and of those below it."),
+            ("waiting", "Asked for by the gangs that wait in a queue and in those below it."),
+            ("deserved", "Share of a queue of what its parent has."),
+            ("reserved", "Asked for by those waiting gangs that have a reservation."),
+        ):
+            yield GaugeMetricFamily(f"muster_queue_{name}", what, labels=["queue", "resource"])
+        yield GaugeMetricFamily(
+            "muster_queue_oldest_waiting_seconds",
+            "Age of the oldest gang that waits in a queue, or time since it was requeued; 0 where none waits.",
+            labels=["queue"],
+        )
 
 
 class TermMetrics(Collector):

@@ -121,9 +121,12 @@ class Reconciler:
     # --- what time brings ---------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Count what others use and what gangs hold, and refresh messages; to be called about every second."""
+        """Count what others use and what gangs hold, read numbers and refresh messages; called about every second."""
         self.count_others()
         self.count_held()
+        term, queues = self.term, self.term.metrics.queues
+        if queues.due(term.clock.now()):
+            term.sweeps.add(queues, queues.read(term.ledger, term.clock))
         self.refresh_messages()
 
     def refresh_messages(self) -> None:

@@ -225,12 +225,18 @@ async def _events_in_a_tree(bench: _Bench, gangs: int) -> None:
         ("a PriorityClass changes", lambda: cluster.priority_classes.apply("modified", normal)),
         ("a namespace gets a label", lambda: cluster.namespaces.apply("added", namespace)),
         ("messages are refreshed", world.reconciler.refresh_messages),
+        ("the queues' numbers are read", lambda: _read_numbers(world)),
         (f"{len(some)} Queues go", lambda: _in_turn(cluster.queues, "deleted", some)),
         ("they come back", lambda: _in_turn(cluster.queues, "added", some)),
     ]
     async with _at_work(world):
         for what, event in events:
             await bench.row(f"a tree: {what}", event, world)
+
+
+def _read_numbers(world: Leader) -> None:
+    term = world.reconciler.term
+    term.sweeps.add(_read_numbers, term.metrics.queues.read(term.ledger, term.clock))
 
 
 async def _in_turn(store: Store[Any], kind: ChangeKind, objects: Iterable[Any]) -> None:
@@ -255,6 +261,7 @@ async def _events_in_a_line(bench: _Bench, gangs: int, what: str, **how: str) ->
         ("a gang ends", lambda: _ends(world, ones[0])),
         ("a gang comes", lambda: _comes(world, replace(ones[0], admitted=False))),
         ("messages are refreshed", world.reconciler.refresh_messages),
+        ("the queue's numbers are read", lambda: _read_numbers(world)),
         ("it has another patience", edit(room, **how, patience="1m")),
         ("it preempts", edit(room, preemption="lower-priority")),
         ("it does not", edit(room)),

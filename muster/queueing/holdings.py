@@ -168,10 +168,14 @@ class Holdings:
 
     def used(self, queue: str, states: Mapping[str, QueueState]) -> Resources:
         """The usage of a queue by these claims, which are all there are; soft claims do not count."""
+        used = self.whole(states).taken(queue)
+        return {name: Quantity(amount, self._formats[name]) for name, amount in used.items() if amount}
+
+    def whole(self, states: Mapping[str, QueueState]) -> Usage:
+        """The usage of all queues by these claims, which are all there are."""
         if self._whole is None or self._revision != self._tree.revision:
             self._whole = self.room(states).usage
-        used = self._whole.taken(queue)
-        return {name: Quantity(amount, self._formats[name]) for name, amount in used.items() if amount}
+        return self._whole
 
     def room(self, states: Mapping[str, QueueState]) -> Room:
         """The usage at the begin of an admission pass for these queues."""

@@ -14,7 +14,7 @@ gang, then the older. Where any namespace has an ElasticQuota all gangs are one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -26,6 +26,7 @@ from muster.queueing.growth import fits_more
 from muster.queueing.holdings import Holdings
 from muster.queueing.line_visitor import run_admission_pass
 from muster.queueing.passes import PassCache
+from muster.queueing.queue_numbers import QueueNumbers, read_numbers
 from muster.queueing.queue_state import QueueState
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import ROOT, QueueView
@@ -393,6 +394,10 @@ class Ledger:
             for name in limited:
                 amount = sum(one.amounts.get(name, 0) for one in state.sums.values())
                 yield queue, name, amount / 10**9
+
+    def numbers(self, resources: Collection[str]) -> Iterator[tuple[str, QueueNumbers] | None]:
+        """The numbers of each queue, of these resources, in small steps; None after a step without a queue."""
+        return read_numbers(resources, self._states, self._holdings, self._shares, self.reserved())
 
     def fits_more(self, growth: Growth, resources: Resources, now: float) -> bool:
         """True if the claim of an admitted gang may grow to this, with all that is held or may start now."""

@@ -86,6 +86,8 @@ class QueueState:
         self._candidates: dict[EntryKey, Candidate] = {}
         self._over: set[EntryKey] = set()
         self.sums: dict[Holds, Sum] = {}
+        self.needs: dict[str, int] = {}
+        """What the gangs that wait need together, in billionths."""
 
     def __bool__(self) -> bool:
         return bool(self.held or self._candidates)
@@ -97,6 +99,7 @@ class QueueState:
         other.lines = {key: line.copy() for key, line in self.lines.items()}
         other._moments = list(self._moments)
         other.sums = {like: held.copy() for like, held in self.sums.items()}
+        other.needs = dict(self.needs)
         return other
 
     @property
@@ -173,6 +176,7 @@ class QueueState:
         """Put a gang that is not here at its place in its line."""
         self._candidates[candidate.key] = candidate
         self._stand(candidate)
+        self._need(candidate)
         for moment in self._moments_of(candidate):
             heapq.heappush(self._moments, (moment, candidate.key))
         if len(self._moments) > _STALE + 2 * self.waiting:
@@ -190,7 +194,19 @@ class QueueState:
 
     def leave(self, key: EntryKey) -> None:
         """Take a gang that waits here out of its line."""
-        self._step_out(self._candidates.pop(key))
+        candidate = self._candidates.pop(key)
+        self._step_out(candidate)
+        self._need(candidate, -1)
+
+    def _need(self, candidate: Candidate, sign: int = 1) -> None:
+        for name, amount in candidate.amounts:
+            self.needs[name] = self.needs.get(name, 0) + sign * amount
+            if not self.needs[name]:
+                del self.needs[name]
+
+    def oldest(self) -> str:
+        """Since when the oldest gang waits (RFC 3339); "" where none waits."""
+        return min((one.since for one in self._candidates.values() if one.since), default="")
 
     def set_view(self, view: QueueView) -> None:
         """Use these settings of the queue from now on."""

@@ -64,6 +64,12 @@ class Shares:
                 share = max(share, part)
         return share
 
+    def deserved(self, queue: str) -> dict[str, float]:
+        """The queue's share, by resource, in billionths; the root has none."""
+        if len(self.tree.path(queue)) == 1:
+            return {}
+        return {name: deserved / times for name, times, deserved in self._parts_of(queue)}
+
     def beyond(self, queue: str, taken: Mapping[str, int]) -> dict[str, int]:
         """The amounts above the queue's share, by resource, in billionths; the root has no share."""
         if len(self.tree.path(queue)) == 1:

@@ -5,6 +5,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -17,7 +18,7 @@ from muster.resources.amounts import Resources, minus, total
 from muster.resources.quantity import ZERO
 from tests.support.examples import examples
 from tests.support.manifests.observed import amounts
-from tests.support.queueing.facts import Holder
+from tests.support.queueing.facts import Holder, deserved
 from tests.support.queueing.world import World
 
 NOW = 1_000_000.0
@@ -277,6 +278,25 @@ class History(RuleBasedStateMachine):
             if waits:
                 behind = [one for one in below if one.order > waits[0].order and not one.begun]
                 assert not any(self._fits(one.key) for one in behind)
+
+    @invariant()
+    def the_numbers_of_queues_are_the_facts(self) -> None:
+        """Of each queue that is there and of the root, with all below it."""
+        tree, names = self.world.tree(), ("cpu", "gpu")
+        read = dict(found for found in self.ledger.numbers(names) if found is not None)
+        assert set(read) == {ROOT, *self.world.queues}
+        for queue, numbers in read.items():
+            limit, used = tree.limit(queue), self.ledger.used(queue)
+            assert dict(numbers.limit) == {name: limit[name].nano / 10**9 for name in names if name in limit}
+            waiting = [one for one in self.world.waits.values() if queue in tree.path(one.queue)]
+            needs = total(one.need for one in waiting)
+            for name in names:
+                assert numbers.used.get(name, 0) == used.get(name, ZERO).nano / 10**9
+                assert numbers.waiting.get(name, 0) == needs.get(name, ZERO).nano / 10**9
+                assert 0 <= numbers.reserved.get(name, 0) <= numbers.waiting.get(name, 0)
+                if (share := deserved(tree, queue).get(name)) is not None and name in numbers.used:
+                    assert numbers.deserved[name] == pytest.approx(float(share / 10**9))
+            assert numbers.oldest == min((one.since for one in waiting if one.queue == queue), default="")
 
     @invariant()
     def only_the_facts_count(self) -> None:
