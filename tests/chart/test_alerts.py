@@ -44,6 +44,13 @@ HEALTHY = {
     'muster_gangs{queue="q",state="Invalid"}': "0x60",
     'muster_gangs{queue="q",state="DeadlinePassed"}': "0x60",
     'muster_gangs{queue="q",state="Unschedulable"}': "1x15 0x10 1x35",
+    'muster_gangs{queue="q",state="WaitingForQuota"}': "2x60",
+    'muster_queue_used{queue="q",resource="cpu"}': "0x20 4x40",
+    'muster_queue_used{queue="q",resource="memory"}': "0x60",
+    'muster_queue_oldest_waiting_seconds{queue="q"}': "3600+60x60",
+    # On hold for long: its users know.
+    'muster_queue_oldest_waiting_seconds{queue="held"}': "900000+60x60",
+    'muster_queue_used{queue="held",resource="cpu"}': "0x60",
 }
 # What is otherwise, how the alert comes then, and what it says. A series of None is not there.
 FIRING: dict[str, tuple[dict[str, str | None], dict[str, str], str]] = {
@@ -98,6 +105,16 @@ FIRING: dict[str, tuple[dict[str, str | None], dict[str, str], str]] = {
         {'muster_gangs{queue="q",state="Unschedulable"}': "1x70"},
         {"queue": "q"},
         '1 gangs of queue "q" are admitted and have no nodes',
+    ),
+    "MusterQueueIdle": (
+        {'muster_queue_used{queue="q",resource="cpu"}': "4x20 0x40"},
+        {"queue": "q"},
+        'Queue "q" is idle while 2 gangs wait in it',
+    ),
+    "MusterGangWaitsLong": (
+        {'muster_queue_oldest_waiting_seconds{queue="q"}': "300000+60x60"},
+        {"queue": "q"},
+        'The oldest gang of queue "q" has waited for 3d 12h 20m 0s',
     ),
 }
 # Further hours with one alert each, as above.
