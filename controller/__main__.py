@@ -78,7 +78,7 @@ def main() -> None:
         "--metrics-resources",
         type=_names,
         default=RESOURCES,
-        help="resources of which each queue has metrics, such as cpu,memory; at most 16",
+        help="resources in the metrics of queues, such as cpu,memory; at most 16",
     )
     parser.add_argument("--history", default="", help="name, without its number, of the ConfigMaps for run times")
     parser.add_argument(
