@@ -1,0 +1,264 @@
+"""The accounts of what gangs used: by UTC day, queue, namespace, owner and labels.
+
+Held, idle and waited amounts are resources times seconds, in base units (cores, bytes, pieces). `waits` is a histogram
+of the seconds from a gang's turn to wait to its admission.
+
+The accounts are bounded: days older than 35 days go. Beyond the bounds on rows and bytes days are merged, the oldest
+first: all lose their owners before any loses its labels, then namespaces, then queues. Sums are never lost by that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import floor, log, sqrt
+from typing import Annotated, Literal, NamedTuple, get_args
+
+import msgspec
+
+from muster.model.objects import decode
+from muster.model.times import seconds_of, stamp_of
+
+RETENTION_DAYS = 35
+"""The days, today among them, of which the accounts are kept."""
+WAIT_FACTOR = 1.2
+"""The factor between the bounds of a bucket of waits: a quantile is wrong by at most a tenth, or by a second."""
+LABEL_KEYS = 4
+"""The most labels by which gangs are accounted."""
+
+Outcome = Literal["succeeded", "failed", "deleted", "suspended", "requeued", "evicted"]
+OUTCOMES: tuple[str, ...] = get_args(Outcome)
+"""How an admission ends; `requeued` and `evicted` gangs may be admitted again."""
+
+_DAY = 86400
+_ROWS = 2500
+_LARGEST = 450_000
+_RESOURCES = 12
+_NONE: Mapping[str, float] = {}
+_NAME = 128
+_PARTS = 4
+# Three years of waiting.
+_BUCKETS = 100
+
+_Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
+_Name = Annotated[str, msgspec.Meta(max_length=_NAME)]
+_Amount = Annotated[float, msgspec.Meta(ge=0, le=1e30)]
+_Amounts = Annotated[dict[_Name, _Amount], msgspec.Meta(max_length=_RESOURCES)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
+_Bucket = Annotated[int, msgspec.Meta(ge=0, lt=_BUCKETS)]
+_Labels = Annotated[tuple[_Name, ...], msgspec.Meta(max_length=LABEL_KEYS)]
+_Kept = tuple[_Name, _Name, _Name, _Labels, _Amounts, _Amounts, _Amounts, dict[_Bucket, _Count], dict[Outcome, _Count]]
+
+
+class _KeptDay(msgspec.Struct):
+    lost: Annotated[int, msgspec.Meta(ge=0, le=_PARTS)]
+    rows: Annotated[list[_Kept], msgspec.Meta(max_length=_ROWS)]
+
+
+class _KeptAccounts(msgspec.Struct):
+    until: Annotated[float, msgspec.Meta(ge=0, le=1e11)]
+    labels: _Labels
+    days: Annotated[dict[_Day, _KeptDay], msgspec.Meta(max_length=2 * RETENTION_DAYS)]
+
+
+class Scope(NamedTuple):
+    """The row to which an amount belongs.
+
+    :ivar day: The UTC date, such as 2026-11-29.
+    :ivar queue: The queue of the gang.
+    :ivar namespace: Its namespace.
+    :ivar owner: Kind/name of the object that made its workload, or else of the workload.
+    :ivar labels: The values of the label keys of the accounts, in their order; "" for a label that is not there.
+
+    A part by which the rows of the day were merged is "", and `labels` is ().
+    """
+
+    day: str
+    queue: str
+    namespace: str = ""
+    owner: str = ""
+    labels: tuple[str, ...] = ()
+
+    def merged(self, lost: int) -> Scope:
+        """Return the scope without its owner (1), labels (2), namespace (3) and queue (4)."""
+        owner, namespace, queue = (
+            part[:_NAME] if lost < bound else ""
+            for part, bound in ((self.owner, 1), (self.namespace, 3), (self.queue, _PARTS))
+        )
+        labels = tuple(one[:_NAME] for one in self.labels[:LABEL_KEYS]) if lost <= 1 else ()
+        return Scope(self.day, queue, namespace, owner, labels)
+
+
+@dataclass(slots=True)
+class Totals:
+    """The sums of one row."""
+
+    held: dict[str, float] = field(default_factory=dict)
+    """By resource, what gangs held."""
+    idle: dict[str, float] = field(default_factory=dict)
+    """By resource, the part of that which they held while none of their pods ran."""
+    waited: dict[str, float] = field(default_factory=dict)
+    """By resource, what gangs needed while they waited."""
+    waits: dict[int, int] = field(default_factory=dict)
+    """By bucket (`wait_quantile`), the gangs that were admitted after such a wait."""
+    ends: dict[str, int] = field(default_factory=dict)
+    """By outcome, the gangs whose admission ended."""
+
+    def add(self, other: Totals) -> None:
+        """Add the sums of another row."""
+        for mine, more in ((self.held, other.held), (self.idle, other.idle), (self.waited, other.waited)):
+            _add(mine, more, 1)
+        for bucket, gangs in other.waits.items():
+            self.waits[bucket] = self.waits.get(bucket, 0) + gangs
+        for outcome, gangs in other.ends.items():
+            self.ends[outcome] = self.ends.get(outcome, 0) + gangs
+
+
+def wait_quantile(waits: Mapping[int, int], q: float) -> float:
+    """Return the wait, in seconds, that the part `q` of the gangs did not exceed; 0 for no gangs.
+
+    It is within a tenth of the true value, or a second for waits below one.
+    """
+    left = q * sum(waits.values())
+    for bucket, gangs in sorted(waits.items()):
+        left -= gangs
+        if left <= 0:
+            return WAIT_FACTOR**bucket / sqrt(WAIT_FACTOR) if bucket else 0.0
+    return 0.0
+
+
+class Accounts:
+    """The rows of the last days."""
+
+    def __init__(self, label_keys: Iterable[str] | None = None) -> None:
+        """Start empty; with `label_keys` None the keys are those of the accounts that are read."""
+        self._keys_given = label_keys is not None
+        self.label_keys = tuple(label_keys or ())[:LABEL_KEYS]
+        """The keys of the labels by which gangs are accounted."""
+        self.until = 0.0
+        """The time up to which the accounts count, in seconds of the wall clock; 0 for new accounts."""
+        self.changed = False
+        """True if anything was added since the caller last set it to False."""
+        self._days: dict[str, dict[Scope, Totals]] = {}
+        self._lost: dict[str, int] = {}
+        self._rows = 0
+
+    def rows(self) -> Iterator[tuple[Scope, Totals]]:
+        """Return all rows, the oldest day first."""
+        for day in sorted(self._days):
+            yield from self._days[day].items()
+
+    def add(
+        self,
+        scope: Scope,
+        start: float,
+        end: float,
+        *,
+        held: Mapping[str, float] = _NONE,
+        waited: Mapping[str, float] = _NONE,
+        idle: bool = False,
+    ) -> None:
+        """Add amounts that were held or waited for from `start` to `end`; the day of the scope does not count.
+
+        What was held while no pod of the gang ran is `idle`, too.
+        """
+        while start < end and (held or waited):
+            until = min((start // _DAY + 1) * _DAY, end)
+            row = self._row(scope, start)
+            for sums, amounts in ((row.held, held), (row.idle, held if idle else _NONE), (row.waited, waited)):
+                _add(sums, amounts, until - start)
+            start = until
+
+    def add_wait(self, scope: Scope, seconds: float, now: float) -> None:
+        """Add a gang that was admitted after so many seconds."""
+        waits, bucket = self._row(scope, now).waits, _bucket(seconds)
+        waits[bucket] = waits.get(bucket, 0) + 1
+
+    def add_end(self, scope: Scope, outcome: Outcome, now: float) -> None:
+        """Add a gang whose admission ended."""
+        ends = self._row(scope, now).ends
+        ends[outcome] = ends.get(outcome, 0) + 1
+
+    def text(self) -> str:
+        """Return the accounts as they are stored, below 450 kB."""
+        days = {day: self._encoded(day) for day in sorted(self._days)}
+        while sum(map(len, days.values())) > _LARGEST and (day := self._merge()):
+            days[day] = self._encoded(day)
+        kept = {day: msgspec.Raw(text) for day, text in days.items()}
+        return msgspec.json.encode({"until": self.until, "labels": self.label_keys, "days": kept}).decode()
+
+    def read(self, text: str) -> None:
+        """Add stored accounts. Raises InvalidObjectError for any other text.
+
+        Values of labels that are not accounted any more are dropped.
+        """
+        kept, changed = decode(text, _KeptAccounts), self.changed
+        self.label_keys = self.label_keys if self._keys_given else kept.labels
+        self.until = max(self.until, kept.until)
+        for day, stored in sorted(kept.days.items()):
+            if (at := seconds_of(f"{day}T00:00:00Z")) is None:
+                continue
+            self._lose(day, stored.lost)
+            for queue, namespace, owner, values, held, idle, waited, waits, ends in stored.rows:
+                known = dict(zip(kept.labels, values, strict=False))
+                labels = tuple(known.get(key, "") for key in self.label_keys) if values else ()
+                self._row(Scope(day, queue, namespace, owner, labels), at).add(
+                    Totals(held, idle, waited, waits, {str(outcome): gangs for outcome, gangs in ends.items()})
+                )
+        self.changed = changed
+
+    def _encoded(self, day: str) -> bytes:
+        rows = [
+            (*scope[1:], *map(_rounded, (of.held, of.idle, of.waited)), of.waits, of.ends)
+            for scope, of in self._days[day].items()
+        ]
+        return msgspec.json.encode({"lost": self._lost.get(day, 0), "rows": rows})
+
+    def _row(self, scope: Scope, at: float) -> Totals:
+        day = stamp_of(at // _DAY * _DAY)[:10]
+        self.changed = True
+        rows = self._days.get(day)
+        if rows is None:
+            rows = self._days[day] = {}
+            oldest = stamp_of((at // _DAY - RETENTION_DAYS + 1) * _DAY)[:10]
+            for old in [one for one in self._days if one < oldest]:
+                self._rows -= len(self._days.pop(old))
+                self._lost.pop(old, None)
+        scope = scope._replace(day=day).merged(self._lost.get(day, 0))
+        if scope not in rows:
+            rows[scope] = Totals()
+            self._rows += 1
+            while self._rows > _ROWS and self._merge():
+                pass
+            scope = scope.merged(self._lost.get(day, 0))
+        return self._days[day][scope]
+
+    def _merge(self) -> str:
+        """Merge rows of one day, the oldest of those that have lost least; gives that day, "" for none."""
+        lost = min((self._lost.get(day, 0) for day in self._days), default=_PARTS)
+        if lost == _PARTS:
+            return ""
+        day = min(day for day in self._days if self._lost.get(day, 0) == lost)
+        self._lose(day, lost + 1)
+        return day
+
+    def _lose(self, day: str, lost: int) -> None:
+        self._lost[day] = lost = max(lost, self._lost.get(day, 0))
+        before, self._days[day] = self._days.get(day, {}), {}
+        for scope, totals in before.items():
+            self._days[day].setdefault(scope.merged(lost), Totals()).add(totals)
+        self._rows += len(self._days[day]) - len(before)
+
+
+def _add(sums: dict[str, float], amounts: Mapping[str, float], times: float) -> None:
+    for name, amount in amounts.items():
+        if amount > 0 and (name in sums or (len(sums) < _RESOURCES and len(name) <= _NAME)):
+            sums[name] = sums.get(name, 0.0) + amount * times
+
+
+def _rounded(amounts: Mapping[str, float]) -> dict[str, float]:
+    return {name: round(amount, 3) for name, amount in amounts.items()}
+
+
+def _bucket(seconds: float) -> int:
+    return min(1 + floor(log(seconds) / log(WAIT_FACTOR)), _BUCKETS - 1) if seconds >= 1 else 0
