@@ -13,7 +13,7 @@ import yaml
 from muster.cli.commands import parser
 from muster.model.gang_states import GangState
 from tests.support.chart.rendered import JSON, Render, Rendered
-from tests.support.pages.metrics import exported
+from tests.support.pages.metrics import exported, labels
 
 _FAMILIES = {metric.name: metric.type for metrics in exported().values() for metric in metrics}
 SERIES = {
@@ -24,6 +24,7 @@ SERIES = {
 # tests/apiserver/test_uncalled.py sees them at a real apiserver.
 OF_THE_APISERVER = {"apiserver_admission_webhook_rejection_count", "apiserver_admission_webhook_fail_open_count"}
 STATES = set(map(str, GangState))
+_FAMILY = re.compile("_(total|bucket|count|sum)$")
 _DASHBOARD = "gangs-muster-dashboard"
 
 
@@ -79,6 +80,27 @@ def test_every_query_is_of_metrics_that_exist(rendered: Rendered) -> None:
     named = {one.name for text in expressions(rendered) for one in selectors(promql_parser.parse(text))}
     assert named
     assert named - SERIES == OF_THE_APISERVER
+
+
+def test_every_label_that_is_asked_for_exists(rendered: Rendered) -> None:
+    """Those of Prometheus (pod, cluster, le) apart; what is grouped by one stands in the texts."""
+    asked = {
+        (one.name, matcher.name)
+        for text in expressions(rendered)
+        for one in selectors(promql_parser.parse(text))
+        for matcher in one.matchers.matchers
+        if one.name not in OF_THE_APISERVER and matcher.name != "le"
+    }
+    known = {(name, label) for name, found in labels().items() for label in found}
+    assert asked
+    assert {(_FAMILY.sub("", name or ""), label) for name, label in asked} <= known
+
+
+def test_the_variables_of_the_dashboard_are_labels_that_exist(rendered: Rendered) -> None:
+    asked = [one["query"]["query"] for one in dashboard(rendered)["templating"]["list"] if one["type"] == "query"]
+    found = [re.fullmatch(r"label_values\((\w+), (\w+)\)", text) for text in asked]
+    assert len(found) == 2
+    assert all(one is not None and one[2] in labels()[one[1]] for one in found)
 
 
 def test_every_state_that_is_asked_for_exists(rendered: Rendered) -> None:

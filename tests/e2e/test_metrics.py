@@ -56,11 +56,17 @@ def test_gangs_admissions_and_reviews_are_counted(scene: Scene, muster: MusterIn
     assert summed(now, "muster_gangs", queue=queue, state="Running") == 1
     assert summed(now, "leader_election_master_status") == 1
     assert summed(now, "muster_admissions_total", queue=queue) == 1
-    assert summed(now, "muster_admission_wait_seconds_count") >= 1
+    assert summed(now, "muster_admission_wait_seconds_count", queue=queue) == 1
     assert summed(now, "muster_gates_opened_total") >= 3
     assert summed(now, "workqueue_adds_total", name="gangs") > 0
     assert summed(now, "muster_watch_malformed_objects_total") == 0
     assert summed(now, "muster_events_written_total") >= 3
+    cpu = {"limit": 4, "used": 3, "waiting": 3, "reserved": 0}
+    scene.wait(
+        "the queue's numbers to be read",
+        lambda: cpu == {one: summed(controllers(), f"muster_queue_{one}", queue=queue, resource="cpu") for one in cpu},
+    )
+    assert summed(controllers(), "muster_queue_oldest_waiting_seconds", queue=queue) > 0
     after = [scraped(muster, process) for process in muster.webhooks]
 
     def grown(metric: str, **labels: str) -> float:

@@ -24,11 +24,12 @@ Names and labels are stable ([stability.md](stability.md)); gauges of gangs coun
 """
 _TAIL = """\
 `queue` is empty for gangs of queues that do not exist. `resource` of a watch is a resource with its group
-(`podgroups.scheduling.volcano.sh`), `basis` `enforced`, `said`, `about` or, where no start is known, `none`
-([queues.md](queues.md)), `webhook` one of `pods`, `workloads`, `queues`, `podgroups`, `queues-of-pods` and
-`reach`, `certificate` `serving` or `authority`, `reason` one of [denials.md](denials.md), `state` one of
-[reasons.md](reasons.md), `part` a part of the leader (`delayed` and `failing` are of its work queue), and `name` that
-of client-go. There are also `process_*` and `muster_build_info`, whose labels are the version and the commit.
+(`podgroups.scheduling.volcano.sh`), of a queue's amounts in base units one of `metrics.resources`, `basis` `enforced`,
+`said`, `about` or, where no start is known, `none` ([queues.md](queues.md)), `webhook` one of `pods`, `workloads`,
+`queues`, `podgroups`, `queues-of-pods` and `reach`, `certificate` `serving` or `authority`, `reason` one of
+[denials.md](denials.md), `state` one of [reasons.md](reasons.md), `part` a part of the leader (`delayed` and `failing`
+are of its work queue), and `name` that of client-go. There are also `process_*` and `muster_build_info`, whose labels
+are the version and the commit.
 
 """
 _HEADINGS = {"both": "Both processes", "controller": "Controller", "webhook": "Webhook"}
@@ -41,6 +42,11 @@ def exported() -> dict[str, list[Metric]]:
     }
 
 
+def labels() -> dict[str, tuple[str, ...]]:
+    """Return the labels of each metric of both processes."""
+    return {name: found for registry in _registries().values() for name, found in _labels(registry).items()}
+
+
 def page(text: str) -> str:
     """Return docs/observability.md with the section of metrics written anew: each with type, labels and meaning."""
     before, _, rest = text.partition(BEFORE)
@@ -50,10 +56,10 @@ def page(text: str) -> str:
 def _section() -> str:
     sections = []
     for process, registry in _registries().items():
-        labels = _labels(registry)
+        found = _labels(registry)
         rows = [
             f"| `{metric.name}{'_total' if metric.type == 'counter' else ''}` | {metric.type} "
-            f"| {', '.join(f'`{label}`' for label in labels[metric.name])} | {metric.documentation} |"
+            f"| {', '.join(f'`{label}`' for label in found[metric.name])} | {metric.documentation} |"
             for metric in sorted(registry.collect(), key=lambda metric: metric.name)
         ]
         head = [f"### {_HEADINGS[process]}", "", "| metric | type | labels | what |", "|---|---|---|---|"]

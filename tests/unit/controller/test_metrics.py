@@ -6,6 +6,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from controller.apiserver import Writer
+from controller.delays import Clock
 from controller.events import Announcer
 from controller.metrics import Metrics, TermMetrics
 from muster.cluster.cluster import Cluster
@@ -13,7 +14,8 @@ from muster.kube.workqueue import WorkQueue
 from muster.model.names import ADMITTED_AT, ADMITTER, GANG, GANG_SIZE, GATE, GROUP_NAME, RUNS_AT_MOST, STATE
 from muster.model.objects import PodGroup, Queue
 from muster.model.times import text_of
-from muster.queueing.ledger import GangKey
+from muster.queueing.ledger import GangKey, Ledger
+from muster.queueing.queue_view import QueueView
 from muster.schedulers import SCHEDULERS
 from muster.workloads.kubeflow import PYTORCH_JOB
 from tests.support.cases import cases
@@ -25,6 +27,7 @@ from tests.support.controller.two_gangs import members
 from tests.support.manifests.observed import (
     GROUP,
     JSON,
+    amounts,
     as_client,
     made,
     namespace,
@@ -302,6 +305,9 @@ async def test_the_cluster_measures_how_true_its_planned_starts_are() -> None:
     world.reconciler.gang_changed(GangKey("team", LARGE))
     await world.settle()
     assert of(world.registry, "muster_reservations") == {("said", "q"): 1}
+    world.reconciler.tick()
+    world.sweep()
+    assert of(world.registry, "muster_queue_reserved")["q", "cpu"] == 3, "as much as the large one needs"
     runs["metadata"]["annotations"][RUNS_AT_MOST] = "2h"
     world.set_workload(runs)
     world.reconciler.gang_changed(GangKey("team", LARGE))
@@ -320,6 +326,58 @@ async def test_the_cluster_measures_how_true_its_planned_starts_are() -> None:
     (counts,) = json.loads(world.metrics.start_errors.text()).values()
     assert sum(counts) == 1, "planned at first for an hour after it came, and started then"
     assert counts[0] == 1
+
+
+async def test_each_queue_has_its_numbers_with_all_below_it() -> None:
+    """Read every 15 seconds, of the resources that are named; what is not limited has no limit and no share."""
+    gangs = [ray_cluster(name=name, uid=f"uid-{name}") for name in ("a", "b")]
+    for one in gangs:
+        one["metadata"]["creationTimestamp"] = text_of(400.0)
+    below = queue(cpu="4")
+    below["spec"] |= {"parent": "org", "weight": 1}
+    beside = queue("other")
+    beside["spec"] |= {"parent": "org", "weight": 3}
+    world = Harness(
+        workloads=gangs, pods=[*members("a"), *members("b")], queues=[queue("org", cpu="16"), below, beside]
+    )
+    await world.settle()
+    for _ in range(2):
+        world.reconciler.tick()
+        world.sweep()
+
+    def cpu(number: str) -> dict[str, float]:
+        samples = of(world.registry, f"muster_queue_{number}").items()
+        return {queue: amount for (queue, resource), amount in samples if resource == "cpu"}
+
+    assert cpu("limit") == {"org": 16, "q": 4}
+    assert cpu("used") == cpu("waiting") == {"root": 3, "org": 3, "q": 3}
+    assert cpu("deserved") == {"q": 4, "other": 12}, "nothing limits what org shares"
+    assert cpu("reserved") == {}
+    assert of(world.registry, "muster_queue_oldest_waiting_seconds") == {("q",): world.now - 400}
+    world.drop_workload(gangs[1])
+    for name in [name for name in world.client.pods if name.startswith("b-")]:
+        del world.client.pods[name]
+    await world.catch_up()
+    world.reconciler.tick()
+    world.sweep()
+    assert cpu("waiting") == {"root": 3, "org": 3, "q": 3}, "as they were read last"
+    world.now += 15
+    world.reconciler.tick()
+    world.sweep()
+    assert cpu("waiting") == {}
+
+
+def test_only_the_leader_has_numbers_of_queues(registry: CollectorRegistry) -> None:
+    """The sums over the replicas are right."""
+    leads = True
+    queues = Metrics(registry, ["cpu"], lambda: leads).queues
+    ledger = Ledger()
+    ledger.set_queue(QueueView("q", "Open", amounts(cpu="4", memory="1Gi")))
+    for _ in queues.read(ledger, Clock()):
+        pass
+    assert of(registry, "muster_queue_limit") == {("q", "cpu"): 4}
+    leads = False
+    assert of(registry, "muster_queue_limit") == {}
 
 
 async def test_what_gangs_hold_is_counted_of_what_their_queues_limit() -> None:
