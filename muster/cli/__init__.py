@@ -27,6 +27,7 @@ _MODULES = {
     "record": "replay.record",
     "release": "release.command",
     "replay": "replay.command",
+    "report": "report.command",
     "resume": "hold",
     "test": "replay.testing",
     "watch": "queues.command",

@@ -26,6 +26,7 @@ def parser() -> argparse.ArgumentParser:
     _explain(commands)
     _queues(commands)
     _gangs(commands)
+    _report(commands)
     _page(commands)
     _hold(commands)
     _audit(commands)
@@ -292,6 +293,33 @@ def _gangs(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
     scope(parser, "list only the gangs of this namespace", "list the gangs of all namespaces; the default", wide=True)
     settings(parser)
     connection(parser)
+
+
+def _report(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = commands.add_parser(
+        "report",
+        help="show what was used, by whom, and how long gangs waited",
+        description="Sum the records that muster's leader keeps: the hours of cpu, memory and devices that gangs held, "
+        "for which they waited, and that they held while none of their pods ran; how long gangs waited, and how they "
+        "ended. It needs the right to get the ConfigMap of the records, which only administrators have.",
+    )
+    parser.add_argument(
+        "--since", default="7d", metavar="TIME", help="duration or date; its whole first day (UTC) counts; default: 7d"
+    )
+    parser.add_argument(
+        "--by", type=_by, default="queue", metavar="WHAT", help="queue, namespace, owner or label=KEY; default: queue"
+    )
+    parser.add_argument("-q", "--queue", type=queue_name, metavar="QUEUE", help="only gangs of this queue")
+    output(parser, "table", "csv", "json")
+    parser.add_argument("--svg", metavar="FILE", help="also draw the use of each day into this SVG file")
+    parser.set_defaults(values=None)
+    connection(parser)
+
+
+def _by(text: str) -> str:
+    if text not in ("queue", "namespace", "owner") and not text.partition("label=")[2]:
+        raise argparse.ArgumentTypeError(f'"{text}" is not queue, namespace, owner or label=KEY')
+    return text
 
 
 def _hold(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -35,7 +35,8 @@ _VERSION = "/version"
 # Seconds after which a command says that it waits for the first answer.
 _SILENT = 1.0
 # Kubernetes' own namespace for what all users of a cluster may know.
-_PUBLIC, _SETTINGS, _VALUES, _STARTS, _LEASE = "kube-public", "muster", "values.yaml", "starts", "lease"
+_PUBLIC, _SETTINGS = "kube-public", "muster"
+_VALUES, _STARTS, _LEASE, _HISTORY = "values.yaml", "starts", "lease", "history"
 
 
 class NoClusterError(CommandError):
@@ -134,9 +135,9 @@ async def find_settings(
         if isinstance(answer, ApiError) and (answer.not_found or answer.forbidden):
             raise answer
         raw = answer if isinstance(answer, bytes) else await client.get(CONFIG_MAPS, _SETTINGS, _PUBLIC)
-        published = decode(raw, ConfigMap)
-        settings = read_settings(where, published.data.get(_VALUES, ""))
-        return replace(settings, starts=published.data.get(_STARTS, ""), lease=published.data.get(_LEASE, ""))
+        data = decode(raw, ConfigMap).data
+        starts, lease, history = (data.get(key, "") for key in (_STARTS, _LEASE, _HISTORY))
+        return replace(read_settings(where, data.get(_VALUES, "")), starts=starts, lease=lease, history=history)
     except ApiError as error:
         if not (error.not_found or error.forbidden):
             raise

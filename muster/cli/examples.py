@@ -48,6 +48,11 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example("until Ctrl-C", "muster watch"),
         Example("without the right to read all namespaces", "muster watch -n team-a"),
     ),
+    "report": (
+        Example("the last week by queue", "muster report"),
+        Example("who held GPUs this month, for a spreadsheet", "muster report --since 30d --by owner -o csv > use.csv"),
+        Example("by a label that the chart names", "muster report --by label=team --svg use.svg"),
+    ),
     "page": (
         Example("on a free port; open the address that it prints", "muster page"),
         Example("without the right to read all namespaces", "muster page -n team-a --port 8001"),

@@ -34,6 +34,7 @@ class Settings:
     :ivar by_nodes: true if the nodes limit admission (chart value `bound: nodes`)
     :ivar starts: namespace and name of the ConfigMap with the errors of planned starts; "" when it is not known
     :ivar lease: namespace and name of the controller's Lease; "" when it is not known
+    :ivar history: namespace and name of the ConfigMap with the records of the leader; "" when there is none
     :ivar note: why these are assumed, and not known; "" when they are known
     """
 
@@ -41,6 +42,7 @@ class Settings:
     by_nodes: bool = False
     starts: str = ""
     lease: str = ""
+    history: str = ""
     note: str = ""
 
 

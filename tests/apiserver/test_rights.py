@@ -211,8 +211,8 @@ def test_nobody_binds_them_to_more(calls: Api, account: Account, webhook_of_sess
         for subject in binding.get("subjects", ())
         if subject["name"] in {account.name, f"system:serviceaccount:{webhook_of_session.namespace}:{account.name}"}
     ]
-    # One in all namespaces, and one in muster's own; the page has nothing to do there.
-    assert named == [account.name] * (1 if account.name == "muster-page" else 2)
+    # One in all namespaces, and one in muster's own.
+    assert named == [account.name] * 2
     assert {
         binding["metadata"]["name"].split(":")[0]
         for binding in bindings

@@ -27,7 +27,7 @@ def pod(rendered: Rendered) -> JSON:
 
 
 def test_it_is_off_and_on_it_is_one_of_each(default: Rendered, page: Rendered) -> None:
-    kinds = ("ClusterRole", "ClusterRoleBinding", "Deployment", "Service", "ServiceAccount")
+    kinds = ("ClusterRole", "ClusterRoleBinding", "Deployment", "Role", "RoleBinding", "Service", "ServiceAccount")
     assert set(page.names()) - set(default.names()) == {f"{kind}/muster-page" for kind in kinds}
 
 
@@ -142,7 +142,7 @@ def test_every_argument_is_one_that_the_process_takes(page: Rendered, monkeypatc
     of_page = {one.partition("=")[0]: one for one in page.arguments("page")}
     same = of_controller.keys() & of_page.keys() - {"--health-port", "--log-level"}
     assert {name: of_page[name] for name in same} == {name: of_controller[name] for name in same}
-    alone = {"--history", "--lease", "--lease-duration", "--renew-deadline", "--retry-period"}
+    alone = {"--history", "--metrics-resources", "--lease", "--lease-duration", "--renew-deadline", "--retry-period"}
     alone |= {"--kueue-timeout", "--kueue-unscheduled-timeout"}
     assert of_controller.keys() - of_page.keys() == alone
 

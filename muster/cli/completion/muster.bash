@@ -5,13 +5,14 @@
 #    source ~/.local/share/bash_completion/muster
 # See also: https://github.com/scop/bash-completion/blob/main/doc/configuration.md
 
-_shtab_muster_subparsers=(plan explain queues watch gangs page hold resume audit doctor completion version migrate-queues replay record test release withdraw)
+_shtab_muster_subparsers=(plan explain queues watch gangs report page hold resume audit doctor completion version migrate-queues replay record test release withdraw)
 
 _shtab_muster_plan_option_strings=(-h --help -f --filename -o --output -n --namespace --patches --values --strict --cluster --what-if --queue --capability --lose-node --reserves --kubeconfig --context --connect-timeout)
 _shtab_muster_explain_option_strings=(-h --help -o --output --ledger --what-would-help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --values)
 _shtab_muster_queues_option_strings=(-h --help -o --output -w --watch -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --values)
 _shtab_muster_watch_option_strings=(-h --help -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --values)
 _shtab_muster_gangs_option_strings=(-h --help -o --output --waiting -q --queue -n --namespace -A --all-namespaces --values --kubeconfig --context --connect-timeout)
+_shtab_muster_report_option_strings=(-h --help --since --by -q --queue -o --output --svg --kubeconfig --context --connect-timeout)
 _shtab_muster_page_option_strings=(-h --help --port -n --namespace -A --all-namespaces --kubeconfig --context --connect-timeout --values)
 _shtab_muster_hold_option_strings=(-h --help -o --output -n --namespace --dry-run --kubeconfig --context --connect-timeout)
 _shtab_muster_resume_option_strings=(-h --help -o --output -n --namespace --dry-run --kubeconfig --context --connect-timeout)
@@ -39,6 +40,7 @@ _shtab_muster_watch___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_watch___values_COMPGEN=_shtab_compgen_files
 _shtab_muster_gangs___values_COMPGEN=_shtab_compgen_files
 _shtab_muster_gangs___kubeconfig_COMPGEN=_shtab_compgen_files
+_shtab_muster_report___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_page___kubeconfig_COMPGEN=_shtab_compgen_files
 _shtab_muster_page___values_COMPGEN=_shtab_compgen_files
 _shtab_muster_hold___kubeconfig_COMPGEN=_shtab_compgen_files
@@ -64,6 +66,8 @@ _shtab_muster_queues__o_choices=(table yaml json)
 _shtab_muster_queues___output_choices=(table yaml json)
 _shtab_muster_gangs__o_choices=(table wide yaml json)
 _shtab_muster_gangs___output_choices=(table wide yaml json)
+_shtab_muster_report__o_choices=(table csv json)
+_shtab_muster_report___output_choices=(table csv json)
 _shtab_muster_hold__o_choices=(table yaml json)
 _shtab_muster_hold___output_choices=(table yaml json)
 _shtab_muster_resume__o_choices=(table yaml json)
@@ -80,7 +84,7 @@ _shtab_muster_replay__o_choices=(table yaml json)
 _shtab_muster_replay___output_choices=(table yaml json)
 _shtab_muster_test__o_choices=(table yaml json)
 _shtab_muster_test___output_choices=(table yaml json)
-_shtab_muster_pos_0_choices=(plan explain queues watch gangs page hold resume audit doctor completion version migrate-queues replay record test release withdraw)
+_shtab_muster_pos_0_choices=(plan explain queues watch gangs report page hold resume audit doctor completion version migrate-queues replay record test release withdraw)
 
 _shtab_muster_plan_pos_0_nargs='*'
 _shtab_muster_plan__h_nargs=0
@@ -111,6 +115,8 @@ _shtab_muster_gangs___help_nargs=0
 _shtab_muster_gangs___waiting_nargs=0
 _shtab_muster_gangs__A_nargs=0
 _shtab_muster_gangs___all_namespaces_nargs=0
+_shtab_muster_report__h_nargs=0
+_shtab_muster_report___help_nargs=0
 _shtab_muster_page__h_nargs=0
 _shtab_muster_page___help_nargs=0
 _shtab_muster_page__A_nargs=0

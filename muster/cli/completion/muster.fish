@@ -50,8 +50,8 @@ function _shtab_muster_using
   test "$_shtab_muster_cmdpath" = "$argv"
 end
 
-set -g _shtab_muster_commands plan explain queues watch gangs page hold resume audit doctor completion version migrate-queues replay record test release withdraw
-set -g _shtab_muster_opts_with_value --capability --connect-timeout --context --filename --held-for --image --junit --kubeconfig --lose-node --name --namespace --out --output --plot --policy --port --probe --queue --reserves --settle --to --validation --validation-reason --values -f -n -o -q
+set -g _shtab_muster_commands plan explain queues watch gangs report page hold resume audit doctor completion version migrate-queues replay record test release withdraw
+set -g _shtab_muster_opts_with_value --by --capability --connect-timeout --context --filename --held-for --image --junit --kubeconfig --lose-node --name --namespace --out --output --plot --policy --port --probe --queue --reserves --settle --since --svg --to --validation --validation-reason --values -f -n -o -q
 
 complete -c muster -e
 complete -c muster -f
@@ -115,6 +115,16 @@ complete -c muster -n '_shtab_muster_using gangs' -l values -xka "(__fish_comple
 complete -c muster -n '_shtab_muster_using gangs' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
 complete -c muster -n '_shtab_muster_using gangs' -l context -x -d 'kubeconfig context to use; default: the current context'
 complete -c muster -n '_shtab_muster_using gangs' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 5'
+complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a report -d 'Sum the records that muster'"'"'s leader keeps: the hours of cpu, memory and devices that gangs held, for which they waited, and that they held while none of their pods ran; how long gangs waited, and how they ended. It needs the right to get the ConfigMap of the records, which only administrators have.'
+complete -c muster -n '_shtab_muster_using report' -s h -l help -d 'show this help message and exit'
+complete -c muster -n '_shtab_muster_using report' -l since -x -d 'duration or date; its whole first day (UTC) counts; default: 7d'
+complete -c muster -n '_shtab_muster_using report' -l by -x -d 'queue, namespace, owner or label=KEY; default: queue'
+complete -c muster -n '_shtab_muster_using report' -s q -l queue -x -d 'only gangs of this queue'
+complete -c muster -n '_shtab_muster_using report' -s o -l output -xka "table csv json" -d 'format of the result; default: table'
+complete -c muster -n '_shtab_muster_using report' -l svg -x -d 'also draw the use of each day into this SVG file'
+complete -c muster -n '_shtab_muster_using report' -l kubeconfig -xka "(__fish_complete_path (commandline -ct))" -d 'path to the kubeconfig; default: as for kubectl'
+complete -c muster -n '_shtab_muster_using report' -l context -x -d 'kubeconfig context to use; default: the current context'
+complete -c muster -n '_shtab_muster_using report' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 5'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a page -d 'Serve a web page on the loopback address: the queues with their limits and usage, the gangs that wait, in order and with the reason, and those that run. It reads with your permissions and changes nothing. The printed address contains a secret; a user who knows it and reaches your loopback address sees the page.'
 complete -c muster -n '_shtab_muster_using page' -s h -l help -d 'show this help message and exit'
 complete -c muster -n '_shtab_muster_using page' -l port -x -d 'port to listen on; default: any free port'

@@ -23,6 +23,7 @@ _shtab_muster_commands() {
     record:'Follow the cluster and write its queues, and each gang that comes, starts or ends, into a file. Names are hashed with a salt that is not kept. It reads with your permissions and changes nothing.'
     release:'Remove muster'"'"'s scheduling gate from the pods of gangs, and create the PodGroups that these pods lack, so that the scheduler can place them. It needs only the apiserver and permission to list and patch pods and to list and create PodGroups; muster and Volcano may be down.'
     replay:'Run a log of past gangs on muster'"'"'s own admission, once for each policy, and compare how long they wait. The log is one of the Standard Workload Format (.swf, .swf.gz), a record of `muster record`, or a generated day (generated:SEED).'
+    report:'Sum the records that muster'"'"'s leader keeps: the hours of cpu, memory and devices that gangs held, for which they waited, and that they held while none of their pods ran; how long gangs waited, and how they ended. It needs the right to get the ConfigMap of the records, which only administrators have.'
     resume:'Remove the annotation `muster.dev/hold` from workloads or queues, and from what these workloads have made. A workload gets the place in line again that its priority and age give it.'
     test:'Run a load on the queues of a file by muster'"'"'s own admission, and check what the file expects of waits and usage. The exit code is 1 when an expectation fails, 2 when the file or its load cannot be read.'
     version:'print the version and the commit'
@@ -236,6 +237,21 @@ _shtab_muster_replay_options=(
 # guard to ensure default positional specs are added only once per session
 _shtab_muster_replay_defaults_added=0
 
+_shtab_muster_report_options=(
+  "(- : *)"{-h,--help}"[show this help message and exit]"
+  "--since[duration or date\; its whole first day (UTC) counts\; default\: 7d]:TIME:"
+  "--by[queue, namespace, owner or label\=KEY\; default\: queue]:WHAT:"
+  {-q,--queue}"[only gangs of this queue]:QUEUE:"
+  {-o,--output}"[format of the result\; default\: table]:output:(table csv json)"
+  "--svg[also draw the use of each day into this SVG file]:FILE:"
+  "--kubeconfig[path to the kubeconfig\; default\: as for kubectl]:kubeconfig:_files"
+  "--context[kubeconfig context to use\; default\: the current context]:context:"
+  "--connect-timeout[how long to wait for the first answer of the apiserver\; default\: \$MUSTER_CONNECT_TIMEOUT, else 5]:SECONDS:"
+)
+
+# guard to ensure default positional specs are added only once per session
+_shtab_muster_report_defaults_added=0
+
 _shtab_muster_resume_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
   {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
@@ -327,6 +343,7 @@ _shtab_muster() {
         record) _arguments -C -s $_shtab_muster_record_options ;;
         release) _arguments -C -s $_shtab_muster_release_options ;;
         replay) _arguments -C -s $_shtab_muster_replay_options ;;
+        report) _arguments -C -s $_shtab_muster_report_options ;;
         resume) _arguments -C -s $_shtab_muster_resume_options ;;
         test) _arguments -C -s $_shtab_muster_test_options ;;
         version) _arguments -C -s $_shtab_muster_version_options ;;

@@ -91,7 +91,8 @@ async def _run(arguments: argparse.Namespace, door: Door, turns: Turns) -> None:
     ):
         try:
             account = await viewer(client)
-            settings = replace(_settings(arguments), lease=(await find_settings(client)).lease)
+            published = await find_settings(client)
+            settings = replace(_settings(arguments), lease=published.lease, history=published.history)
             async with page_state(client, settings, client.namespace, account) as state:
                 with listening(arguments.bind_address, arguments.port) as one:
                     async with serving(state, door, [one]):

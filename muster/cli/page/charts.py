@@ -1,12 +1,14 @@
-"""The drawings of a queue: its last hour and its next day, as paths of SVG and in words."""
+"""Drawings as paths of SVG: the last hour of a queue and its next day, also in words, and amounts above each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
-from muster.cli.ui import counted
+from muster.cli.report.figures import Report, hours_of, in_hours
+from muster.cli.ui import age, counted
 from muster.model.times import minute_of, seconds_of
 
 _SLOT, _WIDTH, _HEIGHT = 900, 96, 12
@@ -80,6 +82,30 @@ def chart(percents: Sequence[int | None], waiting: Sequence[int | None]) -> Char
     return Chart(area, line, len(percents), HEIGHT, tuple(filter(None, words)), quiet)
 
 
+def weeks(report: Report) -> dict[str, Chart]:
+    """Draw what each row held by day of the resource by which rows are in order, and say its hours and waits."""
+    found = {}
+    for row in report.rows:
+        resource = next((name for name in report.order if row.sums.held.get(name)), "cpu")
+        held = [in_hours(row.by_day.get(day, {}).get(resource, 0.0), resource) for day in report.days]
+        path = "".join(stacked([held]))
+        idle, median = row.hours("idle", resource), row.waits()[0]
+        words = f"{sum(held):,.0f} {hours_of(resource)}" + (f", {idle:,.0f} idle" if round(idle) else "")
+        waits = f"half waited {age(median)} at most" if median is not None else ""
+        found[row.name] = Chart(path, "", len(held), HEIGHT, tuple(filter(None, (words, waits))))
+    return found
+
+
+def stacked(layers: Sequence[Sequence[float]]) -> list[str]:
+    """Draw amounts above each other as areas, the lowest first; each hides a part of the next one.
+
+    A drawing is as wide as a layer has amounts, and as high as the largest sum.
+    """
+    tops = list(accumulate(layers, lambda below, layer: [a + b for a, b in zip(below, layer, strict=True)]))
+    most = max(tops[-1], default=0.0) if tops else 0.0
+    return [_area(0, top, most) for top in tops] if most else []
+
+
 def _runs(values: Sequence[int | None]) -> Iterator[tuple[int, list[int]]]:
     """The values without a gap, each run with the place of its first."""
     run: list[int] = []
@@ -91,7 +117,7 @@ def _runs(values: Sequence[int | None]) -> Iterator[tuple[int, list[int]]]:
             run = []
 
 
-def _area(start: int, run: Sequence[int], top: int) -> str:
+def _area(start: int, run: Sequence[float], top: float) -> str:
     return f"M{start} {HEIGHT}{_steps(start, run, top)}V{HEIGHT}Z"
 
 
@@ -101,7 +127,7 @@ def _line(start: int, run: Sequence[int], top: int) -> str:
     return f"M{start} {first}H{rest}"
 
 
-def _steps(start: int, run: Sequence[int], top: int) -> str:
+def _steps(start: int, run: Sequence[float], top: float) -> str:
     """`V` to each value and `H` to where the next one begins; equal ones are one step."""
     path = ""
     for place, value in enumerate(run):
@@ -111,7 +137,7 @@ def _steps(start: int, run: Sequence[int], top: int) -> str:
     return f"{path}H{start + len(run)}"
 
 
-def _height(value: int, top: int) -> str:
+def _height(value: float, top: float) -> str:
     # A line is two units thick: it stays inside.
     return f"{HEIGHT - 1 - (HEIGHT - 2) * min(value, top) / top:.1f}".removesuffix(".0")
 

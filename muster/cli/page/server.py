@@ -139,6 +139,7 @@ class _Pages:
             forecast=starts.now if starts is not None else None,
             charts={row.name: chart(samples.percents(row.name), samples.waiting(row.name)) for row in queues.rows},
             watched=samples.began,
+            weeks=state.weeks,
             shares=any(row.share for row in queues.rows),
             waiting=board.waiting(only, _number(asked, "waiting"), starts=starts),
             holding=board.holding(only, _number(asked, "running")),

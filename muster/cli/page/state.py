@@ -14,9 +14,13 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 from muster.cli.connecting import silence
 from muster.cli.page.board import Board
+from muster.cli.page.charts import Chart, weeks
 from muster.cli.page.samples import SLOT, Samples
+from muster.cli.report.command import read_accounts
+from muster.cli.report.figures import Report, first_day
 from muster.cli.settings import Settings
 from muster.cli.snapshot import ClusterSnapshot, Followed, LedgerSnapshot, followed, in_background, load_nodes
+from muster.cli.ui import CommandError
 from muster.cli.when import ExpectedStarts
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
@@ -32,14 +36,16 @@ _ASK, _PATIENCE = 5.0, 4.0
 _FORECASTS, _LONGEST_FORECAST = 30.0, 5.0
 # Seconds between two reads of the nodes, where they limit admission: no watch follows them here.
 _NODES = 60.0
+# Seconds between two reads of the leader's records, which count by day.
+_RECORDS = 600.0
 
 
 class PageState:
     """The board as of the last change, and its troubles. `revision` counts up with everything that readers may see.
 
     `silent` is a sentence while no controller is alive. `starts` are the expected starts as of their own time; they are
-    worked out while a reader looks (`want_starts`). `viewer` names the account that reads, unless it is the reader's
-    own; then it is "".
+    worked out while a reader looks (`want_starts`). `weeks` are drawings of the last days of queues, as far as their
+    records can be read. `viewer` names the account that reads, unless it is the reader's own; then it is "".
     """
 
     def __init__(self, client: Client, following: Followed, viewer: str = "") -> None:
@@ -47,6 +53,7 @@ class PageState:
         self._following = following
         self.viewer = viewer
         self.starts: ExpectedStarts | None = None
+        self.weeks: dict[str, Chart] = {}
         self._starts_wanted = asyncio.Event()
         self._next = asyncio.Event()
         self._unanswered = ""
@@ -112,7 +119,9 @@ class PageState:
 
     def kept_up(self) -> AbstractAsyncContextManager[None]:
         """A block in which the board, and what is known of its troubles, are kept up to date."""
-        return in_background(self.follow(), self.ask(), self.load_nodes(), self.sample(), self.forecast())
+        return in_background(
+            self.follow(), self.ask(), self.load_nodes(), self.load_records(), self.sample(), self.forecast()
+        )
 
     async def follow(self) -> None:
         """Keep the board up to date until cancelled."""
@@ -154,6 +163,17 @@ class PageState:
                 self._following.changed.set()
             except ApiError as error:
                 logger.warning("the nodes cannot be read: %s", error, extra={"event": "page.nodes"})
+
+    async def load_records(self) -> None:
+        """Read again what queues have used, until cancelled; without the right to it nothing is shown."""
+        while True:
+            try:
+                accounts = await read_accounts(self._client, self.visible.settings)
+                self.weeks = weeks(Report.of(accounts, "queue", first_day("7d", time.time())))
+                self._moved()
+            except (ApiError, CommandError) as error:
+                logger.debug("the records cannot be read: %s", error, extra={"event": "page.records"})
+            await asyncio.sleep(_RECORDS)
 
     def want_starts(self) -> None:
         """Request the expected starts, worked out soon in another thread, for a reader who looks."""

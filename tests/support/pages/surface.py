@@ -11,14 +11,16 @@ import msgspec
 
 import muster as api
 from muster.cli.commands import parser
-from muster.cli.doctor.command import report
+from muster.cli.doctor.command import report as diagnosed
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Level
 from muster.cli.explain.command import explain
 from muster.cli.explain.subjects import EventSummary, Subject
 from muster.cli.plan.audit import Audit
 from muster.cli.queues.entries import queue_entries
+from muster.cli.report.figures import Report, first_day
 from muster.cli.snapshot import ClusterSnapshot
 from muster.cli.when import ExpectedStarts
+from muster.gangs.accounts import Accounts, Scope
 from muster.gangs.intent import Defaults
 from muster.model import names
 from muster.model.findings import Reason
@@ -39,7 +41,8 @@ _CHART = _ROOT / "charts" / "muster"
 _NOW = 1_800_000_000.0
 # Fields with names that are others' to choose: resources, roles, keys, fields of Kubernetes.
 _OPEN = frozenset(
-    {"requests", "limit", "used", "needs", "holds", "from", "value", "podGroup", "spare", "free", "claim"}
+    {"requests", "limit", "used", "needs", "holds", "from", "value", "podGroup", "spare", "free", "claim", "held"}
+    | {"idle", "waited"}
 )
 
 # Fields of Volcano's Queue that a GangQueue is decoded with, and its CRD does not have.
@@ -144,8 +147,16 @@ def _outputs() -> dict[str, Any]:
         },
         "plan": json.loads(muster("plan", "-o", "json", "-f", str(_ROOT / "docs/examples/raycluster.yaml")).stdout),
         "audit": _audited(),
-        "doctor": report("1.36.3", None, [(next(iter(Check)), Diagnosis(Level.OK, "fine"))]),
+        "report": _reported(),
+        "doctor": diagnosed("1.36.3", None, [(next(iter(Check)), Diagnosis(Level.OK, "fine"))]),
     }
+
+
+def _reported() -> dict[str, Any]:
+    accounts = Accounts()
+    accounts.until = _NOW
+    accounts.add_end(Scope("", "q"), "succeeded", _NOW)
+    return Report.of(accounts, "queue", first_day("7d", _NOW)).data
 
 
 def _audited() -> dict[str, Any]:

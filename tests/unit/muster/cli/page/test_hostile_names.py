@@ -78,6 +78,7 @@ def page(word: str) -> _Parsed:
             forecast=0.0,
             charts={word: Chart("M0 0", "M0 0", 1, 1, (word,))},
             watched=0.0,
+            weeks={word: Chart("M0 0", "", 1, 1, (word,))},
             shares=True,
             waiting=several,
             holding=several,

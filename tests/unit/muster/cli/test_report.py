@@ -1,0 +1,189 @@
+"""`muster report`: what was used and by whom, in a table, for spreadsheets and programs, and drawn."""
+
+import asyncio
+import csv
+import io
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from muster.cli.report.figures import Report, first_day
+from muster.cli.report.text import table_lines
+from muster.gangs.accounts import Accounts, Scope
+from tests.support.cases import cases
+from tests.support.cli.command import Command, Said
+from tests.support.cli.connections import kubeconfig
+from tests.support.faults.apiserver import Answer, FaultyApiserver, failure, only, reply
+from tests.support.pages.blocks import block
+
+HOUR, DAY = 3600.0, 86400.0
+_NOW = datetime(2026, 11, 29, 6, tzinfo=UTC).timestamp()
+_GPU, _GIB = "nvidia.com/gpu", 2**30
+_SETTINGS = "/api/v1/namespaces/kube-public/configmaps/muster"
+_RECORDS = "/api/v1/namespaces/muster-system/configmaps/muster-history"
+_FORBIDDEN = failure(403, "Forbidden", "configmaps is forbidden")
+
+
+def accounts(now: float = _NOW) -> Accounts:
+    """Two queues: `research` has one GPU for ten hours of each of three days; `=serving` more cpu, today."""
+    found = Accounts(["team"])
+    day = now // DAY * DAY
+    research = Scope("", "research", "vision", "RayJob/train", ("blue",))
+    for before in (0, 1, 2):
+        start = day - before * DAY
+        held = {"cpu": 4.0, "memory": 8.0 * _GIB, _GPU: 1.0}
+        found.add(research, start, start + 9 * HOUR, held=held)
+        found.add(research, start + 9 * HOUR, start + 10 * HOUR, held=held, idle=True)
+        found.add(research, start, start + HOUR, waited={_GPU: 8.0})
+        found.add_wait(research, 600.0, start)
+        found.add_end(research, "succeeded", start)
+    other = Scope("", "=serving", "web", "", ())
+    found.add(other, day, day + 10 * HOUR, held={"cpu": 100.0})
+    found.add_end(other, "evicted", day)
+    found.until = now
+    return found
+
+
+def report(by: str = "queue", since: str = "7d", queue: str | None = None) -> Report:
+    return Report.of(accounts(), by, first_day(since, _NOW), queue)
+
+
+async def said(command: Command, *words: str, records: Answer, history: str = "muster-system/muster-history") -> Said:
+    settings = reply({"data": {"values.yaml": "{}", **({"history": history} if history else {})}})
+    async with FaultyApiserver.serving() as server:
+        server.on("GET", only(_SETTINGS, settings, only(_RECORDS, records, failure(404, "NotFound"))))
+        config = command.file(kubeconfig(0).replace("https://127.0.0.1:0", server.url), "config")
+        return await asyncio.to_thread(command.run, "report", f"--kubeconfig={config}", *words)
+
+
+def written() -> Answer:
+    return reply({"data": {"use": accounts(time.time()).text()}})
+
+
+async def test_the_table_has_hours_waits_and_ends(command: Command) -> None:
+    done = await said(command, records=written())
+    head, _, *lines = done.out.splitlines()
+    assert (done.code, done.err) == (0, "")
+    assert head.startswith(f"from {datetime.now(UTC).date() - timedelta(days=7)} 00:00 UTC until ")
+    rows = [line.split() for line in lines[1:]]
+    assert rows[0] == ["research", "cpu", "120.0", "12.0", "0.0", "10m", "10m", "succeeded", "3"]
+    assert rows[1:3] == [["memory", "GiB", "240.0", "24.0", "0.0"], [_GPU, "30.0", "3.0", "24.0"]]
+    assert rows[3] == ["=serving", "cpu", "1,000.0", "0.0", "0.0", "-", "-", "evicted", "1"]
+    assert rows[4] == ["total", "cpu", "1,120.0", "12.0", "0.0", "10m", "10m", "succeeded", "3,", "evicted", "1"]
+
+
+def test_docs_teams_shows_such_a_table() -> None:
+    _, *shown = block("docs/teams.md", "$ muster report").splitlines()
+    assert table_lines(report("namespace", "2026-11-27")) == shown
+
+
+async def test_a_spreadsheet_gets_text_where_it_would_compute(command: Command) -> None:
+    """And columns that do not depend on the records, but for the resources."""
+    done = await said(command, "-o", "csv", records=written())
+    head, *rows = csv.reader(io.StringIO(done.out))
+    assert head[:4] == ["queue", "cpu_hours_held", "cpu_hours_idle", "cpu_hours_waited"]
+    assert {"memory_gib_hours_held", f"{_GPU}_hours_waited", "wait_p95_seconds", "gangs_failed"} <= set(head)
+    assert [row[0] for row in rows] == ["research", "'=serving"]
+    assert dict(zip(head, rows[0], strict=True))["memory_gib_hours_held"] == "240.000"
+
+
+async def test_a_program_gets_base_units_times_seconds(command: Command) -> None:
+    done = await said(command, "-o", "json", "--by", "label=team", records=written())
+    found = json.loads(done.out)
+    assert list(found) == ["by", "since", "until", "rows", "total"]
+    assert [row["name"] for row in found["rows"]] == ["blue", ""]
+    assert found["rows"][0]["held"] == pytest.approx(
+        {"cpu": 120 * HOUR, "memory": 240 * HOUR * _GIB, _GPU: 30 * HOUR}, rel=1e-6
+    )
+    assert found["total"]["ended"] == dict.fromkeys(("deleted", "failed", "requeued", "suspended"), 0) | {
+        "succeeded": 3,
+        "evicted": 1,
+    }
+    assert found["rows"][0]["wait"]["p95"] == pytest.approx(600.0, rel=0.1)
+
+
+async def test_use_by_day_is_drawn_for_those_who_do_not_see_it_too(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "use.svg"
+    done = await said(command, "--svg", str(path), records=written())
+    assert (done.code, done.err) == (0, "")
+    svg = ET.fromstring(path.read_text())  # noqa: S314 - our own
+    texts = {one.tag.rpartition("}")[2]: one.text for one in svg if one.text}
+    assert "Use by queue and day" in str(texts["title"])
+    assert f"research: 120 cpu-hours, 240 memory GiB-hours, 30 {_GPU}-hours" in str(texts["desc"])
+    panels = [one for one in svg if one.tag.endswith("}svg")]
+    assert [len(panel) for panel in panels] == [2, 2, 2], "each resource has a layer of each queue"
+
+
+async def test_a_drawing_that_cannot_be_written_is_an_error(command: Command, tmp_path: Path) -> None:
+    done = await said(command, "--svg", str(tmp_path), records=written())
+    assert (done.code, done.err) == (2, f"muster report: {tmp_path}: Is a directory\n")
+
+
+@cases(
+    "by, since, queue, names",
+    ("queues", "queue", "7d", None, ["research", "=serving"]),
+    ("namespaces", "namespace", "7d", None, ["vision", "web"]),
+    ("owners, some unknown", "owner", "7d", None, ["RayJob/train", ""]),
+    ("label values, some without", "label=team", "7d", None, ["blue", ""]),
+    ("one queue", "namespace", "7d", "research", ["vision"]),
+    ("a date", "queue", "2026-11-28", None, ["research", "=serving"]),
+)
+def test_rows_are_by(by: str, since: str, queue: str | None, names: list[str]) -> None:
+    assert [row.name for row in report(by, since, queue).rows] == names
+
+
+@cases(
+    "since, gpu",
+    ("today", "0s", 10.0),
+    ("a duration, whole first day", "7h", 20.0),
+    ("days", "1d", 20.0),
+    ("a date", "2026-11-27", 30.0),
+)
+def test_whole_days_count(since: str, gpu: float) -> None:
+    assert report(since=since).total.hours("held", _GPU) == pytest.approx(gpu)
+
+
+@cases(
+    "since, words",
+    ("a word", "yesterday", "neither a duration, such as 7d or 12h, nor a date"),
+    ("no day", "2026-02-30", "neither a duration"),
+    ("longer than time", "9999999999999999h", "neither a duration"),
+    ("tomorrow", "2026-11-30", "is in the future; in UTC it is 2026-11-29"),
+)
+def test_no_first_day(since: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        first_day(since, _NOW)
+
+
+@cases(
+    "records, words, options",
+    ("no right", _FORBIDDEN, "need the right to get ConfigMap muster-history of namespace muster-system", ()),
+    ("no ConfigMap", failure(404, "NotFound"), "does not exist; muster's chart creates it", ()),
+    ("nothing yet", reply({"metadata": {}}), "nothing is recorded yet", ()),
+    ("spoiled", reply({"data": {"use": "[]"}}), "holds no records as this version of muster reads them", ()),
+    ("another label", written(), 'the label "cost" is not recorded, those that are: team', ("--by", "label=cost")),
+    (
+        "another queue",
+        written(),
+        'nothing is recorded of a queue "reserch"; did you mean research?',
+        ("-q", "reserch"),
+    ),
+)
+async def test_why_there_is_no_report(command: Command, records: Answer, words: str, options: tuple[str, ...]) -> None:
+    done = await said(command, *options, records=records)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+
+
+async def test_an_installation_may_keep_no_records(command: Command) -> None:
+    done = await said(command, records=written(), history="")
+    assert (done.code, "history.enabled is false" in done.err) == (2, True)
+
+
+async def test_a_row_is_by_something_that_there_is(command: Command) -> None:
+    done = command.run("report", "--by", "colour")
+    assert (done.code, '"colour" is not queue, namespace, owner or label=KEY' in done.err) == (2, True)
