@@ -109,19 +109,40 @@ _LONGEST_FOR_LEAVING = 60.0
 _CALM = 600.0
 
 
+# Seconds in which a scheduler evicts several pods for one gang, and says for which.
+_TOGETHER = 2.0
+# Seconds for which a gang counts as the one for which a node was made free.
+_NOMINATED = 60.0
+
+
+class Loss(NamedTuple):
+    """The pods that a gang has lost to its scheduler's evictions, and the gangs that get their nodes, as it says."""
+
+    pods: tuple[Pod, ...]
+    claimants: tuple[GangKey, ...]
+
+
 @dataclass(slots=True)
 class _Evicted:
     """One gang's evictions: the evicted pods that still run, since when, and until when replacements wait.
 
     `hurried` are the UIDs of replacements that did not wait; `again` tells that one of these was evicted as well.
+    `lost` are the evicted pods that were not reported yet, by UID, the last of them since `lost_at`.
     """
 
     hurried: set[str] = field(default_factory=set)
     again: bool = False
     leaving: set[str] = field(default_factory=set)
+    lost: dict[str, Pod] = field(default_factory=dict)
+    lost_at: float = 0.0
     since: float = 0.0
     wait: float = 0.0
     until: float = 0.0
+
+    def lose(self, change: Change[Pod], now: float) -> None:
+        """Note a pod that is evicted now, for the next report."""
+        if change.old is not None and not _evicted(change.old):
+            self.lost[change.object.metadata.uid], self.lost_at = change.object, now
 
 
 class Evictions:
@@ -130,6 +151,8 @@ class Evictions:
     def __init__(self) -> None:
         self._gangs: dict[GangKey, _Evicted] = {}
         self._unplaced: set[GangKey] = set()
+        # By node: the gang for which its scheduler makes it free, and since when.
+        self._nominated: dict[str, tuple[GangKey, float]] = {}
 
     @property
     def gangs(self) -> int:
@@ -147,11 +170,13 @@ class Evictions:
             return
         uid = pod.metadata.uid
         if not _evicted(pod):
+            self._nominate(pod, now)
             if change.new is None and (of := self._gangs.get(_gang(pod))) is not None:
                 # However long a gang is never calm, of pods that are gone nothing is kept.
                 of.hurried.discard(uid)
             return
         known = self._gangs.setdefault(_gang(pod), _Evicted())
+        known.lose(change, now)
         if not known.leaving and now >= known.until:
             again = known.wait and now < known.until + _CALM
             known.wait = min(2 * known.wait, _LONGEST_WAIT) if again else _FIRST_WAIT
@@ -168,6 +193,24 @@ class Evictions:
             known.leaving.add(uid)
             known.since = now
         known.until = now + known.wait
+
+    def _nominate(self, pod: Pod, now: float) -> None:
+        if not pod.status.nominated_node_name:
+            return
+        if len(self._nominated) >= _REMEMBERED:
+            self._nominated = {node: one for node, one in self._nominated.items() if now < one[1] + _NOMINATED}
+        self._nominated[pod.status.nominated_node_name] = _gang(pod), now
+
+    def loss(self, key: GangKey, now: float) -> Loss | float | None:
+        """What the gang has lost since this was last asked; the seconds until that is known; None for nothing."""
+        known = self._gangs.get(key)
+        if known is None or not known.lost:
+            return None
+        if now < known.lost_at + _TOGETHER:
+            return known.lost_at + _TOGETHER - now
+        pods, known.lost = tuple(known.lost.values()), {}
+        named = (self._nominated.get(pod.spec.node_name, (key, 0.0)) for pod in pods)
+        return Loss(pods, tuple(sorted({of for of, at in named if of != key and now < at + _NOMINATED})))
 
     def wait(self, key: GangKey, now: float) -> float:
         """Seconds for which the gang's new members are to wait, as far as that is known now; 0 for not at all."""

@@ -13,7 +13,7 @@ from math import inf
 from controller import admission, pod_groups
 from controller.admission import open_gates, report_kueue_wait, still_admits, take_off, try_gates
 from controller.assembling import Assembling, delete_unplaced, requeued_at
-from controller.delays import Pace
+from controller.delays import Loss, Pace
 from controller.pod_groups import SetAside
 from controller.reports import annotations_match
 from controller.term import Takeover, Term, Work, enter_lost_gangs, observe_gang, plan_and_enter
@@ -239,10 +239,24 @@ class Reconciler:
             pod_groups.check_run(term, work)
         shut_out = work.plan.lost and work.plan.phase is Phase.FOREIGN
         term.reporter.report_rivals(snapshot, now, shut_out=shut_out)
+        self._report_eviction(work)
         slow = work.expects.unready, now, term.ledger.tree.settings(queue_held(snapshot)).unplaced_after
         if term.reporter.report_notes(snapshot, work.expects, too_long(*slow)) or work.plan.changed:
             term.admission.request_refresh(work.key)
         work.again(ready_in(*slow))
+
+    def _report_eviction(self, work: Work) -> None:
+        """Report once what the gang's scheduler has taken from it for others, when it has said for which."""
+        term, snapshot, now = self.term, work.snapshot, self.term.clock.now()
+        loss = term.evictions.loss(work.key, now)
+        if not isinstance(loss, Loss):
+            work.again(loss)
+            return
+        queues = ((one, term.ledger.queue_of(one) or "") for one in loss.claimants)
+        shown = ((one, queue if term.ledger.tree.open_to(queue, snapshot.namespace) else "") for one, queue in queues)
+        claimants = list(dict.fromkeys(messages.claimant(snapshot, one, queue) for one, queue in shown))
+        work.expects.evicted = messages.evicted(loss.pods, claimants, term.evictions.wait(work.key, now))
+        term.reporter.emit(snapshot, GangState.EVICTED, work.expects.evicted)
 
     def _wait(self, work: Work) -> None:
         """Request a reconcile for when a wait is over: after evictions, or for a write that was refused."""

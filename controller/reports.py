@@ -48,6 +48,7 @@ _WARNINGS = frozenset(
         GangState.STILL_HELD,
         GangState.NOT_READY,
         GangState.RUNS_LONGER,
+        GangState.EVICTED,
     },
 )
 # The same state with other numbers is worth an event after so many seconds, then after twice as many, and so on; the
@@ -226,7 +227,9 @@ class Reporter:
             kept,
             words,
         )
-        expects.notes = notes(snapshot) + (f"; {words}" if words else "")
+        if expects.evicted and not (snapshot.short or snapshot.unplaced or snapshot.has_gated_members):
+            expects.evicted = ""
+        expects.notes = notes(snapshot) + "".join(f"; {one}" for one in (words, expects.evicted) if one)
         return expects.notes != before
 
     def forget(self, uid: str) -> None:

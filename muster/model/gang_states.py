@@ -26,6 +26,7 @@ class GangState(StrEnum):
     RUNNING = "Running"
     NOT_READY = "NotReady"
     RUNS_LONGER = "RunsLonger"
+    EVICTED = "Evicted"
     FINISHED = "Finished"
     STILL_HELD = "StillHeld"
     SUSPENDED = "Suspended"

@@ -164,10 +164,11 @@ RUNNING = "Running"
 
 
 class PodStatus(LocalObject, frozen=True):
-    """The phase of a pod, and the resources that it and its containers have been given."""
+    """The phase of a pod, the node where others are evicted for it, and the resources that it has been given."""
 
     phase: str = ""
     conditions: tuple[Condition, ...] = ()
+    nominated_node_name: str = ""
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resources: ResourceRequirements | None = None

@@ -111,6 +111,8 @@ class Expectations:
     """Its pods that have nodes and are not ready, by UID (`follow_unready`)."""
     not_ready: str = ""
     """The note that its user got on them."""
+    evicted: str = ""
+    """The report on the pods that its scheduler has evicted, until they are replaced."""
     rejected: RejectedWrite = field(default_factory=RejectedWrite)
     """A write that the apiserver does not take."""
     requeues: int = 0

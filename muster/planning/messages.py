@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from muster.admitters.kueue import Awaited, KueueAnswer, reverted
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
+from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
-from muster.model.times import text_of
+from muster.model.times import duration_text, text_of
 from muster.planning.opening import Opening
 from muster.planning.plan import GangPlan
 from muster.planning.pod_group import deferred, desired
 from muster.planning.snapshot import GangSnapshot
+from muster.queueing.ledger import GangKey
 from muster.queueing.verdicts import Decision
 from muster.resources.amounts import Resources, describe, total
+from muster.resources.pod_requests import pod_requests
 from muster.schedulers import SCHEDULERS
 from muster.workloads import Workload
 
+# By Volcano's action, which stands at the end of what it writes on a pod; kube-scheduler names none, and only preempts.
+_EVICTIONS = {
+    **dict.fromkeys(("reclaim", "gangreclaim"), "reclaimed"),
+    **dict.fromkeys(("preempt", "gangpreempt", ""), "preempted"),
+}
 # How many pods a sentence names.
 _NAMED = 3
 # Words of kube-scheduler, and of all schedulers that are made from it.
@@ -167,6 +176,28 @@ def not_ready(snapshot: GangSnapshot, reasons: Mapping[str, str]) -> str:
     named = [f"{pod.metadata.name}: {reasons[pod.metadata.uid]}" for pod in pods[:_NAMED]]
     more = f" and {len(pods) - _NAMED} more" if len(pods) > _NAMED else ""
     return f"{len(pods)} of its {len(snapshot.members)} pods have nodes and are not ready ({', '.join(named)}{more})"
+
+
+def evicted(pods: Sequence[Pod], claimants: Sequence[str], waits: float) -> str:
+    """The pods that the scheduler has evicted, and for which gangs; replacements wait for so many seconds."""
+    lost = []
+    with suppress(InvalidObjectError):
+        lost = [pod_requests(pod.spec, status=pod.status) for pod in pods]
+    action = next((one.message.rpartition(" ")[2] for one in pods[0].status.conditions if one.reason == "Evict"), "")
+    verb = _EVICTIONS.get(action, "evicted")
+    count = "1 of its pods" if len(pods) == 1 else f"{len(pods)} of its pods"
+    held = f"; {describe(total(lost))}" if lost else ""
+    words = f"{pods[0].spec.scheduler_name} {verb} {count} ({_named(pods)}{held})"
+    words += f" for {' and '.join(claimants)}" if claimants else "; it does not say for which gang"
+    wait = f"at least {duration_text(waits)}, until others have their nodes" if waits > 0 else "no longer"
+    return f"{words}; replacements beyond its minimum wait {wait}"
+
+
+def claimant(snapshot: GangSnapshot, key: GangKey, queue: str) -> str:
+    """The gang for which others are evicted, and its queue, as far as that is the business of this gang's user."""
+    same = key.namespace == snapshot.key.namespace
+    gang = f'gang "{key.name}"' if same else "another gang"
+    return f'{gang} of queue "{queue}"' if queue else gang
 
 
 def given_back(snapshot: GangSnapshot, after: str, reasons: Mapping[str, str]) -> str:

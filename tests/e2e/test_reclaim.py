@@ -9,11 +9,13 @@ from collections.abc import Iterator
 import pytest
 
 from hack.testbed import Testbed
+from muster.model.gang_states import GangState
 from muster.model.names import BOUND, PREEMPTION, RECLAIM, TASK_SPEC
 from muster.model.resource import PODS, QUEUES
 from tests.support.cluster.scene import Scene, alive, gates, node_of
 from tests.support.manifests import applied
 from tests.support.manifests.applied import PyTorchJob, pytorch_job
+from tests.support.pages.recorded import keep_state
 
 pytestmark = pytest.mark.part("kinds")
 
@@ -52,9 +54,9 @@ def sharing(testbed: Testbed, request: pytest.FixtureRequest) -> Iterator[str]:
     testbed.restart_part("volcano-scheduler")
 
 
-def _queue(scene: Scene, suffix: str, capability: str = "", **deserved: str) -> str:
+def _queue(scene: Scene, suffix: str, capability: str = "", name: str = "", **deserved: str) -> str:
     """A queue that deserves half of the cluster's cpu."""
-    name = f"{scene.namespace}-{suffix}"
+    name = name or f"{scene.namespace}-{suffix}"
     manifest = applied.queue(name, **({"cpu": capability} if capability else {}))
     manifest["spec"]["deserved"] = {"cpu": "32", **deserved}
     scene.adopt_queue(name)
@@ -80,7 +82,7 @@ def test_reclaim_takes_what_is_beyond_the_minimum_and_gives_it_back(
     scene.await_running("elastic", 4)
     poor = _queue(scene, "poor", "32" if capped else "")
     scene.apply(pytorch_job("claimant").policy(queue=poor).master(cpu=_CPU).workers(1, cpu=_CPU))
-    _assert_half_goes_and_comes_back(scene)
+    _assert_half_goes_and_comes_back(scene, "reclaimed")
 
 
 @_PAIRS[1]
@@ -94,7 +96,7 @@ def test_preempt_takes_what_is_beyond_the_minimum_and_gives_it_back(
     scene.await_running("elastic", 4)
     claimant = pytorch_job("claimant").policy(queue=queue, priorityClass=urgent)
     scene.apply(claimant.master(cpu=_CPU).workers(1, cpu=_CPU))
-    _assert_half_goes_and_comes_back(scene)
+    _assert_half_goes_and_comes_back(scene, "preempted")
 
 
 @pytest.mark.parametrize("sharing", ["capacity"], indirect=True)
@@ -103,13 +105,15 @@ def test_an_evicted_pod_does_not_take_the_room_again_though_volcano_would_give_i
 ) -> None:
     """By its memory, of which there is plenty, the poor queue has more than its share; the rich one has less, then."""
     del sharing
-    poor, rich = _queue(scene, "poor", memory="8Gi"), _queue(scene, "rich", memory="128Gi")
+    poor, rich = _queue(scene, "poor", name="poor", memory="8Gi"), _queue(scene, "rich", memory="128Gi")
     scene.apply(pytorch_job("first").policy(queue=poor).master(cpu=_CPU, memory="16Gi"))
     scene.await_running("first", 1)
     scene.apply(pytorch_job("elastic").policy(queue=rich, minAvailable=1).master(cpu=_CPU).workers(2, cpu=_CPU))
     scene.await_running("elastic", 3)
     scene.apply(pytorch_job("claimant").policy(queue=poor).master(cpu=_CPU))
     scene.await_running("claimant", 1)
+    scene.await_event("elastic", "Evicted")
+    keep_state(scene, GangState.EVICTED, "pytorchjob/elastic")
     scene.wait("the evicted pod to be open again", lambda: _waiting(scene) == [[]])
     scene.await_running("claimant", 1)
     assert _evictions(scene) == 1
@@ -134,14 +138,17 @@ def test_on_full_nodes_a_gang_below_its_share_gets_what_others_hold_beyond_their
     scene.await_state("claimant", "WaitingForQuota")
     assert _evictions(scene) == 0
     scene.annotate(QUEUES, "root", **{RECLAIM: "beyond-share"})
-    _assert_half_goes_and_comes_back(scene)
+    _assert_half_goes_and_comes_back(scene, "reclaimed")
 
 
-def _assert_half_goes_and_comes_back(scene: Scene) -> None:
+def _assert_half_goes_and_comes_back(scene: Scene, verb: str) -> None:
     """The claimant starts whole and stays; two pods of the other are evicted, no more, and made anew to wait."""
     first = {pod["metadata"]["uid"] for pod in scene.await_running("claimant", 2)}
     scene.wait("the evicted pods to be made anew", lambda: len(_waiting(scene)) == 2)
     scene.await_state("elastic", "Running")
+    told = scene.await_event("elastic", "Evicted")
+    assert f"volcano {verb} 2 of its pods (elastic-" in told
+    assert '; cpu 30 and memory 2Gi) for gang "claimant" of queue "' in told
     before_the_end = {pod["metadata"]["uid"] for pod in scene.pods("claimant")}
     scene.end("claimant")
     scene.await_ended("claimant")

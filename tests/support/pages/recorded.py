@@ -38,6 +38,7 @@ STATES: dict[GangState, str] = {
     GangState.RUNNING: "A RayService whose RayCluster runs.",
     GangState.NOT_READY: "The image of a worker cannot be pulled; the queue says `muster.dev/unplaced-after: 5s`.",
     GangState.RUNS_LONGER: "A PyTorchJob with `muster.dev/runs-at-most: 1m`, a minute later.",
+    GangState.EVICTED: "Volcano's action reclaim takes a worker of an elastic PyTorchJob for a queue below its share.",
     GangState.FINISHED: "A PyTorchJob whose pods have succeeded.",
     GangState.STILL_HELD: "The label of the queue was taken off the RayCluster while its gang waited.",
     GangState.SUSPENDED: "A PyTorchJob that waited, and was suspended.",

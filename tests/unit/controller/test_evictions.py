@@ -4,12 +4,24 @@ import pytest
 
 from controller.delays import Evictions
 from muster.kube.store import Change
-from muster.model.names import STATE
+from muster.model.names import GROUP_NAME, STATE
 from muster.model.pods import Pod
+from muster.queueing.entries import Claim
 from muster.queueing.ledger import GangKey
 from tests.support.cases import cases
 from tests.support.controller.harness import Harness
-from tests.support.manifests.observed import GROUP, JSON, KEY, made, pod_group, queue, ray_cluster, ray_pod, workers
+from tests.support.manifests.observed import (
+    GROUP,
+    JSON,
+    KEY,
+    amounts,
+    made,
+    pod_group,
+    queue,
+    ray_cluster,
+    ray_pod,
+    workers,
+)
 
 LEAVES = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 
@@ -195,6 +207,48 @@ def test_a_pod_that_does_not_end_keeps_new_ones_waiting_for_a_minute_and_five_se
     assert watch.wait > 0
     watch.now += 1
     assert watch.wait == 0
+
+
+@cases(
+    "action, namespace, said",
+    ("Volcano reclaims", "reclaim", "team-a", "reclaimed 1 of its pods (w-1; cpu 1 and memory 1Gi) for"),
+    ("Volcano preempts", "gangpreempt", "team-a", "preempted 1 of its pods"),
+    ("Volcano moves", "shuffle", "team-a", "evicted 1 of its pods"),
+    ("kube-scheduler", "", "team-a", "preempted 1 of its pods"),
+    ("a stranger", "", "elsewhere", 'for another gang of queue "q"'),
+)
+async def test_its_workload_has_an_event_with_what_was_lost_and_for_whom(
+    action: str, namespace: str, said: str
+) -> None:
+    world = Harness(
+        workloads=[elastic(2)],
+        pods=members("h", "w-0", "w-1"),
+        groups=[pod_group(admitted="uid-demo")],
+        queues=[queue(cpu="4")],
+    )
+    for there in world.client.pods.values():
+        there["spec"]["nodeName"] = "n"
+    await world.settled()
+    words = f"Pod is evicted, because of {action}"
+    ready = {"type": "Ready", "status": "False", "reason": "Evict" if action else "", "message": words}
+    world.client.pods["w-1"]["status"] = {"phase": "Running", "conditions": [ready, LEAVES]}
+    world.watch()
+    claimant = ray_pod("c", held=False)
+    claimant["status"] = {"nominatedNodeName": "n"}
+    claimant["metadata"]["annotations"][GROUP_NAME] = "claimant"
+    claimant["metadata"]["namespace"] = namespace
+    world.term.evictions.note(Change("modified", None, made(Pod, claimant)), world.now)
+    world.term.ledger.hold(Claim(GangKey(namespace, "claimant"), "q", amounts(cpu="1")))
+    del world.client.pods["w-1"]
+    await world.catch_up()
+    world.now += 2
+    world.queue.add(KEY)
+    await world.settle()
+    told = [note for _, reason, note in world.events() if reason == "Evicted"]
+    assert len(told) == 1
+    assert said in told[0]
+    assert ('for gang "claimant" of queue "q"' in told[0]) is (namespace == KEY.namespace)
+    assert "beyond its minimum wait at least 3s, until" in told[0]
 
 
 async def ending(pod: str, *, cpu: str = "9") -> Harness:
