@@ -20,7 +20,7 @@ from muster.model.objects import decode
 from muster.model.times import seconds_of, stamp_of
 
 RETENTION_DAYS = 35
-"""The days, today among them, of which the accounts are kept."""
+"""The number of days, counting today, that the accounts have."""
 WAIT_FACTOR = 1.2
 """The factor between the bounds of a bucket of waits: a quantile is wrong by at most a tenth, or by a second."""
 LABEL_KEYS = 4

@@ -165,15 +165,24 @@ class PageState:
                 logger.warning("the nodes cannot be read: %s", error, extra={"event": "page.nodes"})
 
     async def load_records(self) -> None:
-        """Read again what queues have used, until cancelled; without the right to it nothing is shown."""
+        """Read again what queues have used, until cancelled."""
         while True:
-            try:
-                accounts = await read_accounts(self._client, self.visible.settings)
-                self.weeks = weeks(Report.of(accounts, "queue", first_day("7d", time.time())))
-                self._moved()
-            except (ApiError, CommandError) as error:
-                logger.debug("the records cannot be read: %s", error, extra={"event": "page.records"})
+            await self.read_records()
             await asyncio.sleep(_RECORDS)
+
+    async def read_records(self) -> None:
+        """Read what queues have used; without records, or the right to them, nothing of it is shown."""
+        before = self.weeks
+        try:
+            accounts = await read_accounts(self._client, self.visible.settings)
+            self.weeks = weeks(Report.of(accounts, "queue", first_day("7d", time.time())))
+        except CommandError:
+            self.weeks = {}
+        except ApiError:
+            # `ask` reports an apiserver that does not answer.
+            return
+        if self.weeks != before:
+            self._moved()
 
     def want_starts(self) -> None:
         """Request the expected starts, worked out soon in another thread, for a reader who looks."""

@@ -52,7 +52,7 @@ def _panel(report: Report, resource: str, y: int) -> Iterator[str]:
     most = in_hours(max(sum(of_day) for of_day in zip(*rows, strict=True)), resource)
     yield f'<text x="{_EDGE}" y="{y + 12}">{escape(hours_of(resource))} a day, at most {most:,.0f}</text>'
     yield (
-        f'<svg x="{_EDGE}" y="{y + 20}" width="{_DRAWN}" height="{_HIGH}" viewBox="0 0 {len(days)} {HEIGHT}"'
+        f'<svg x="{_EDGE}" y="{y + 20}" width="{_DRAWN}" height="{_HIGH}" viewBox="0 1 {len(days)} {HEIGHT - 2}"'
         ' preserveAspectRatio="none">'
     )
     for number, path in reversed(list(enumerate(stacked(drawn)))):

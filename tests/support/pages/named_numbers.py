@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 PLACES: dict[str, str | tuple[str, ...]] = {
     "absent-retry": "muster.kube.reflector:WatchTimes.absent",
+    "accounts-days": "muster.gangs.accounts:RETENTION_DAYS",
     "activation-seconds": ("webhook.certificates.bundles:_PROBES", "webhook.certificates.bundles:_PAUSE_SECONDS"),
     "activation-times": "webhook.certificates.bundles:_PROBES",
     "admitted-roles": "muster.planning.record:_LONGEST",

@@ -4,13 +4,18 @@ import asyncio
 import csv
 import io
 import json
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from muster.cli.page.charts import HEIGHT, stacked
+from muster.cli.report.drawing import drawing
 from muster.cli.report.figures import Report, first_day
 from muster.cli.report.text import table_lines
 from muster.gangs.accounts import Accounts, Scope
@@ -116,6 +121,29 @@ async def test_use_by_day_is_drawn_for_those_who_do_not_see_it_too(command: Comm
     assert f"research: 120 cpu-hours, 240 memory GiB-hours, 30 {_GPU}-hours" in str(texts["desc"])
     panels = [one for one in svg if one.tag.endswith("}svg")]
     assert [len(panel) for panel in panels] == [2, 2, 2], "each resource has a layer of each queue"
+
+
+def test_more_than_ten_are_drawn_as_ten_and_the_rest() -> None:
+    found = accounts()
+    for number in range(20):
+        found.add(Scope("", f"team-{number:02}", "x"), _NOW - HOUR, _NOW, held={"cpu": 1.0})
+    svg = ET.fromstring(drawing(Report.of(found, "queue", first_day("1d", _NOW))))  # noqa: S314 - our own
+    names = [one.text for one in svg if one.get("x") == "538"]
+    assert (names[:3], names[-1], len(names)) == (["research", "=serving", "team-00"], "all others", 11)
+    panels = [one for one in svg if one.tag.endswith("}svg")]
+    assert [len(panel) for panel in panels] == [11, 11, 11]
+
+
+@given(st.lists(st.lists(st.floats(0, 1e18), min_size=3, max_size=3), max_size=5))
+def test_layers_lie_above_each_other_inside_the_drawing(layers: list[list[float]]) -> None:
+    """At each place the path of a layer is not below that of the layer before."""
+    before = [HEIGHT - 1.0] * 3
+    for path in stacked(layers):
+        heights: list[float] = []
+        for step, number in re.findall(r"([HV])([\d.]+)", path)[:-1]:
+            heights += [float(number)] if step == "V" else [heights[-1]] * (int(number) - len(heights))
+        assert all(1 <= height <= below for height, below in zip(heights, before, strict=True))
+        before = heights
 
 
 async def test_a_drawing_that_cannot_be_written_is_an_error(command: Command, tmp_path: Path) -> None:
