@@ -9,8 +9,6 @@ write, and takes from the apiserver what the starting of gangs needs: so many a 
 In each, the head of the line has most of its turns, for its users look; the thousands behind it come one after another.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping

@@ -5,8 +5,6 @@ cancelled: a request that is cut off may still be done, and then after the lease
 begun. A watch may be behind, or there is none: then the apiserver is asked.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial

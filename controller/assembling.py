@@ -8,8 +8,6 @@ another gang, before it in the queue, would be complete. Its operator makes them
 gang's: so the deletion is repeated, less and less often, and the other gang keeps what it has.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections import Counter

@@ -5,8 +5,6 @@ together, and a bound on events not yet written: the oldest of the namespace tha
 waits is written in turns of the namespaces. The PodGroup's annotations always have the latest message.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """The controller's metrics: its gangs, its decisions, and its own work."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter as Tally
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping

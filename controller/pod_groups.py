@@ -5,8 +5,6 @@ apiserver does not take waits in no line (`SetAside`). Everything here raises Ap
 does not take, and NotLeaderError without the lease.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection
 from contextlib import suppress

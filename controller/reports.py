@@ -4,8 +4,6 @@ What its user wrote may be another object, from which the workload was made: tha
 message is never repeated; the same state with other numbers is reported less and less often.
 """
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -13,8 +13,6 @@ then it looks at neither for five minutes, however much room there is. So the Po
 longer no node is found.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The `muster-webhook` process."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import datetime as dt

@@ -4,8 +4,6 @@ The chart's value `admitters` lists them, the default first; the annotation `mus
 among them. A workload cannot choose. A gang keeps the admitter with which it began.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 

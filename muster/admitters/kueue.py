@@ -5,8 +5,6 @@ object's UID, never by its name, which Kueue uses again, nor by an annotation of
 Workload of an elastic workload.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -5,8 +5,6 @@ here. One pod set takes one flavor of each resource group. If a ClusterQueue is 
 borrow.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 The others may be called in a notebook too, where an event loop runs already: they then do their work in a thread.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import os

@@ -3,8 +3,6 @@
 Each is made from the data that the command line prints for programs (`-o json`), which `data` has as a whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

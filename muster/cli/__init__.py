@@ -1,7 +1,5 @@
 """The `muster` command. Each subcommand is imported only when it runs, so that start-up stays short."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence

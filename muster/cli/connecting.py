@@ -3,8 +3,6 @@
 Every later request has its own deadline and retries, which add up to a minute when no apiserver answers.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -1,7 +1,5 @@
 """Examples of each command, as its `--help` and its man page show them; tests parse all, and run those of `plan`."""
 
-from __future__ import annotations
-
 import argparse
 from typing import NamedTuple
 

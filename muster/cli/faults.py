@@ -1,7 +1,5 @@
 """Words for faults of a text: what keeps it from being YAML, and variables that are not filled in."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

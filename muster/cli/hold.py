@@ -4,8 +4,6 @@ Both write one annotation with the user's own rights, and nothing else; the cont
 means its workload. What a workload has made may have a copy of the annotation, which `resume` removes as well.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -1,7 +1,5 @@
 """`muster migrate-queues`: copies the queues of one source into the other, and changes none that is there already."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

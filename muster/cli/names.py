@@ -1,7 +1,5 @@
 """Names of objects on a command line, as kubectl takes and prints them: `raycluster demo`, `raycluster.ray.io/demo`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ a duplicate key the last value counts, as for kubectl, and the document says so.
 the text, and each message names the line.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

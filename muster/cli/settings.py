@@ -4,8 +4,6 @@ The chart publishes them in a ConfigMap of kube-public, which every authenticate
 chart replaces it, for a plan without a cluster or a cluster without the ConfigMap.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal

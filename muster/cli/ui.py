@@ -1,7 +1,5 @@
 """Output of all commands: streams, colours, columns, amounts, durations, questions, and data for programs."""
 
-from __future__ import annotations
-
 import errno
 import io
 import json

@@ -4,8 +4,6 @@ Each kind has a watch of its own, and one may be behind another: a new leader ma
 that name the workload before it. A PodGroup that is deleted from under a running gang takes its admission along.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from muster.kube.client import Client

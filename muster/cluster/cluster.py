@@ -1,7 +1,5 @@
 """The controller's picture of the cluster: one store per kind, and what they say together."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Iterator
 from contextlib import suppress

@@ -5,8 +5,6 @@ lasts. On a node that is not Ready no kubelet ends them, so that such a pod may 
 time at which it should be gone. A replacement runs with it only if it ends soon.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """The admitter of a gang, and Kueue's answer for it, by the stores."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace

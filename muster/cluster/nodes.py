@@ -6,8 +6,6 @@ together with what runs on it. What only such nodes have is there, and none of i
 in it does not mean that its pods fit on the nodes one by one; the scheduler sees to that.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -4,8 +4,6 @@ While its pods are held, the last request of the gang's owner stands: otherwise 
 without muster, would open the gates of a whole gang in a full queue.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The workload behind a gang, the owners of a workload, and rivals for the same PodGroup name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from muster.cluster.cluster import Cluster

@@ -6,8 +6,6 @@ moments apart: pods of a gang that have begun to run are in `used` only later, a
 that others use less is believed when it was counted several times.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """The requests of pods, each counted once, and the sums of the running pods of gangs, kept up by events."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The versions of PodGroups that a cluster serves, for schedulers whose PodGroup has more than one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from muster.kube.client import Client

@@ -1,7 +1,5 @@
 """The stores of the cluster and their indexes, and the lookups that controller and webhook have in common."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress

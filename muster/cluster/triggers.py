@@ -4,8 +4,6 @@ A gang may be told of in vain, and never too seldom: nothing else has it looked 
 gangs is told of as one, to be gone through later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The gang of a workload: the pods that must start together, its roles, and its least needs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

@@ -7,8 +7,6 @@ first three is not muster's unless it is opted in, and neither is one that names
 for.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple

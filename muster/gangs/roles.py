@@ -1,7 +1,5 @@
 """A gang as a value: its roles and its least needs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import reduce
 

@@ -3,8 +3,6 @@
 Counted by factor and day, for the last week, for all queues together: no name of a gang or a queue is kept.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from typing import Annotated, NamedTuple
 

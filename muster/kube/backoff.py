@@ -3,8 +3,6 @@
 Pure: nothing here sleeps or reads a clock.
 """
 
-from __future__ import annotations
-
 import random
 
 

@@ -3,8 +3,6 @@
 The apiserver's is read from the `Date` of its answers: certificates are judged by it, and not by a pod's own clock.
 """
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime

@@ -4,8 +4,6 @@ The client obeys the apiserver's own limits (429); `burst` only bounds the numbe
 slices of long work other tasks run, such as the renewal of the lease.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable

@@ -5,8 +5,6 @@ kubeconfig is loaded, not before: it has a class for each kind of Kubernetes, wh
 `muster plan` nor a pod needs that: a pod has two variables and two files.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import logging

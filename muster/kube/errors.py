@@ -4,8 +4,6 @@ One family, so that a caller that only tries again later catches `ApiError`, and
 properties. Bodies that are not a Kubernetes Status (a load balancer's HTML) become errors of the same kind.
 """
 
-from __future__ import annotations
-
 import msgspec
 
 _EXCERPT = 200  # characters of a foreign body that a message quotes

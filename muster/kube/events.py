@@ -1,7 +1,5 @@
 """The form of an Event (events.k8s.io/v1)."""
 
-from __future__ import annotations
-
 import uuid
 from dataclasses import asdict, dataclass
 from typing import Any

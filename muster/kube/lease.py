@@ -6,8 +6,6 @@ clock of another machine is ever compared with ours. `LeaseRules` decides, with 
 and acts.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import math

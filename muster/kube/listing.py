@@ -6,8 +6,6 @@ Pages belong to one version of the cluster. When the apiserver has forgotten tha
 are worth nothing: the list begins again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterable

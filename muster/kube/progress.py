@@ -3,8 +3,6 @@
 Pure: its caller passes in the events, with the time where time matters.
 """
 
-from __future__ import annotations
-
 import random
 
 from muster.kube.backoff import Backoff

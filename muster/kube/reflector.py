@@ -5,8 +5,6 @@ lines into objects. An object that cannot be decoded is skipped, counted and log
 stays, so that one malformed object neither stops the others nor looks like a deletion. `Progress` decides about faults.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import random

@@ -5,8 +5,6 @@ order in which they became ready; a failed key waits 5 ms, 10 ms, … up to a ca
 at a bounded rate. `QueueCore` is plain and synchronous, with the time passed in; `WorkQueue` adds a timer and waiting.
 """
 
-from __future__ import annotations
-
 import asyncio
 import heapq
 import logging

@@ -5,8 +5,6 @@ first; `ABOUT` has the default severity, the cause and the cure of each. `Valida
 `validation` and `validationReasons`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum

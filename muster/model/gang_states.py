@@ -1,7 +1,5 @@
 """The states of a gang: the stable words in events, annotations and metrics."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 
 

@@ -1,7 +1,5 @@
 """The parts of an object that stores keep: annotations that are copied, and one object for all equal templates."""
 
-from __future__ import annotations
-
 import sys
 from collections import OrderedDict
 from collections.abc import Mapping

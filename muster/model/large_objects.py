@@ -5,8 +5,6 @@ requests of an object. So a pod that holds too much is kept with more containers
 the `Stubbed` part of a workload with such templates is marked as too large.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

@@ -4,8 +4,6 @@ An annotation `muster.dev/gate` on the Queue goes before one on the Namespace, a
 The queue's is first because all gangs that wait there share its room: its administrator decides how.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 

@@ -5,8 +5,6 @@ apiserver), and a value of the wrong type is an error that names its path. No di
 the module that decoded it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Any, ClassVar, TypeVar

@@ -5,8 +5,6 @@ Labels and annotations with keys of `read_key` stay, and with `Keep.COPIED` thos
 `LargeObjects` decodes only these parts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Generic, TypeVar, get_origin

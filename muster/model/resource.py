@@ -1,7 +1,5 @@
 """The URL path of each kind at the apiserver: no other module writes one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from urllib.parse import quote
 

@@ -5,8 +5,6 @@ Kubernetes. Its comparisons of numbers (`>`, `<`) are not known here. Nor is an 
 Kubernetes means everything and in another nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

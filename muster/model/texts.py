@@ -1,7 +1,5 @@
 """Texts of users in messages: suggestions for misspelled words, and names without control characters."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice

@@ -1,7 +1,5 @@
 """Times as in objects (RFC 3339, UTC) and as seconds of the wall clock; and durations."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from math import ceil

@@ -1,7 +1,5 @@
 """Network topology of a gang: the distance within which its pods must run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The messages of a gang that need more than a number from the ledger."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The gates of an admitted gang that are to open now."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

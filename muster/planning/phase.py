@@ -5,8 +5,6 @@ keeps its phase, and `held_back` gives the reason why nothing more of it starts.
 (`muster.model.gang_states`).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum, auto
 

@@ -1,7 +1,5 @@
 """The desired PodGroup of a gang, and whether the present one matches it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -3,8 +3,6 @@
 The PodGroup's spec says the same, but others may write PodGroups, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """One gang as it stands in the cluster, as a value; `muster.cluster.observe` puts it together from the stores."""
 
-from __future__ import annotations
-
 import enum
 from collections import Counter
 from collections.abc import Collection, Mapping

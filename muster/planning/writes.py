@@ -1,7 +1,5 @@
 """Writes for a gang that the apiserver does not take, and writes that others undo: when each is tried again."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any

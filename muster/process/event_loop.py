@@ -5,8 +5,6 @@ read and no review is answered. The loop asks its selector between two turns, so
 wall clock: a turn that waits for the processor delays the others as much as one that computes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import selectors

@@ -11,8 +11,6 @@ any review may take: after that another replica should answer.
 not keep the loop from its work. The oldest connections are closed when there are more than a cluster needs.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ipaddress
 import logging

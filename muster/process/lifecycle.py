@@ -1,7 +1,5 @@
 """The common lifecycle of both processes: their arguments, their identity, and an orderly end."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import gc

@@ -6,8 +6,6 @@ from the makers of objects, so control characters in them are written as escapes
 lines of a traceback for people are indented.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import sys

@@ -5,8 +5,6 @@ base units, `_total` for counters, and client-go's own names where it has them (
 workload or a pod, so that the number of series is bounded by kinds, queues and states.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 

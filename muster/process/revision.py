@@ -4,8 +4,6 @@ An image knows it from the file that its build wrote into the package, a checkou
 it is `unknown`.
 """
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sorted entries in blocks, each with a summary: where that answers a question the block is passed over as one."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence

@@ -6,8 +6,6 @@ compete by share a start passes the gangs whose turn came before its own: their 
 and they are older.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping

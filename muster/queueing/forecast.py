@@ -5,8 +5,6 @@ without a node stay as they are; nothing grows, and nothing is evicted. Ends are
 the near future than for the far one, so that the passes go with the length of the forecast and not with its gangs.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Iterator
 from dataclasses import replace

@@ -5,8 +5,6 @@ that was refused, so that a change leads to the first that may have it, and to n
 among gangs that wait (`muster.queueing.turns`): the one that has least of its share is first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 

@@ -1,7 +1,5 @@
 """Goes along a line of waiting gangs in a pass, from one that starts, or for which room is kept, to the next."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from math import floor, inf
 

@@ -6,8 +6,6 @@ others: a gang that the pass lets start holds what it waited for (`on_started`),
 lets all of them start, in any order; and a waiting gang is passed for the first time (`on_passed`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from math import inf
 

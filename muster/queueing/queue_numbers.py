@@ -1,7 +1,5 @@
 """The numbers of each queue for metrics: limit, usage, demand, share and reservations, read in small steps."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass

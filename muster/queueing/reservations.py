@@ -14,8 +14,6 @@ There is one reservation for each level that is short: that of the first gang in
 with nothing spare, and no end helps to pass it. An ElasticQuota is one more level.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf

@@ -4,8 +4,6 @@ Thousands of gangs may run. Their ends stand in blocks, and it is known what has
 question costs by the logarithm of their number, and one block.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush

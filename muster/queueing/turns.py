@@ -6,8 +6,6 @@ first gang in order waits. What starts in the pass counts at once, so that a flo
 turns. A parent may set that only the order of gangs counts among the queues below it.
 """
 
-from __future__ import annotations
-
 import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

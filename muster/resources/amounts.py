@@ -3,8 +3,6 @@
 A resource that is not named is zero in a need and unlimited in a limit.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache

@@ -4,8 +4,6 @@ As the apiserver's LimitRanger admission plugin judges (plugin/pkg/admission/lim
 have been set; and its validation, where a default contradicts the pod's own amounts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

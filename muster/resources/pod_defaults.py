@@ -3,8 +3,6 @@
 They are made when a pod is created, so that no template shows them, and yet they take room.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar

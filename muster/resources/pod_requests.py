@@ -5,8 +5,6 @@ resizes in place) and the defaults that the apiserver writes into pods (limits s
 up to thousandths). These defaults are set on pods only, so that they must be added to a template.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from muster.model.large_objects import MOST_CONTAINERS

@@ -4,8 +4,6 @@ As the apiserver's pod evaluator does it (pkg/quota/v1/evaluator/core/pods.go of
 not certain that a quota counts a pod, it is taken not to: nothing is refused for an uncertain reason.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass

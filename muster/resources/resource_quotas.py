@@ -5,8 +5,6 @@ Requests, limits and the number of pods are looked at; storage and other objects
 quotas are in `muster.resources.quota_charges`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """The gang schedulers that muster supports, one file each: they place gangs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 So the next leader finds queue, priority and the minimums of the roles there, with any scheduler.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

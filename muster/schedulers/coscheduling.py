@@ -3,8 +3,6 @@
 Its PodGroup knows neither queues nor priorities nor roles. muster writes these into an annotation of it.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from msgspec import structs

@@ -4,8 +4,6 @@ It has not been run with muster: the objects are those of its design of external
 the pods alone; the roles are subgroups, each with a minimum of its own, and the queue is the PodGroup's.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from muster.gangs.roles import Gang

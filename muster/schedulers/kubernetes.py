@@ -4,8 +4,6 @@ A pod gets `spec.schedulingGroup` at its creation or never, and one gated member
 beyond the minimum belongs to it. docs/design-notes.md has the observations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """The state of the cluster for the rules that judge workloads."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The reason why muster does not manage a workload, in a sentence for its user."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 from muster.gangs.intent import Defaults, IntentScope, foreign_scheduler

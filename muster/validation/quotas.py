@@ -6,8 +6,6 @@ are not known here, and do not avert a refusal.
 The capability of the gang's own queue is judged in `muster.validation.workload`, with the queue's name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Warnings for workloads that are accepted, and will not do what their users may expect."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 `muster.model.findings` decides between refusal and warning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@
 of gangs, and the kinds above them that may set their intent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache

@@ -5,8 +5,6 @@ content; `read` of its kind raises for it, and muster makes no gang of it. One t
 read, and accepted as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 

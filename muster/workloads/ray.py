@@ -1,7 +1,5 @@
 """RayCluster, as KubeRay counts it. The kinds that make one are in ray_parents.py."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 

@@ -4,8 +4,6 @@ The apiserver drops the field that the installed version does not know. Neither 
 scheduler, nor a container resources; the JobSet's metadata, which a patch may change, may name both for muster.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple

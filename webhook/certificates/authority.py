@@ -5,8 +5,6 @@ callers trust it; its authorities are written into the webhook configurations, a
 Watches report a change of the Secret or of a configuration at once; a ten-second poll is the fallback.
 """
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import logging

@@ -5,8 +5,6 @@ to the old one and signs nothing until every webhook configuration has had it fo
 changes; the old authority is removed when it has not been needed for long.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ when they change. Nothing is written: neither the Secret nor any caBundle is mus
 events all the same, before calls fail.
 """
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import logging

@@ -1,7 +1,5 @@
 """AdmissionReview v1: strict decoding of requests, and answers in the form that the apiserver expects."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar

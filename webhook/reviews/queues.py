@@ -1,7 +1,5 @@
 """Reviews of Queues, and of objects outside gangs that name a queue: PodGroups of other programs, and pods."""
 
-from __future__ import annotations
-
 from muster.model.findings import Finding, Severity
 from muster.model.names import QUEUE_ANNOTATION, QUEUE_LABEL
 from muster.model.objects import LocalObject, decode

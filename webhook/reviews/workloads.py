@@ -1,7 +1,5 @@
 """Reviews of workloads: what can never run is refused, with numbers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import msgspec

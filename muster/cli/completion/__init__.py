@@ -1,7 +1,5 @@
 """Completion: scripts of the shells, which shtab writes from the options of the commands, and answers for kubectl."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Sequence

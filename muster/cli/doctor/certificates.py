@@ -1,7 +1,5 @@
 """Checks of the serving certificate of the webhook, its expiry, and the caBundles that the apiserver trusts."""
 
-from __future__ import annotations
-
 import base64
 import datetime as dt
 from collections.abc import Iterator, Mapping

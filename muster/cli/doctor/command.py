@@ -1,7 +1,5 @@
 """`muster doctor`: reads the cluster, prints the findings, and returns an exit code for scripts."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import signal

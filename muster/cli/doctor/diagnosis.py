@@ -1,7 +1,5 @@
 """The result of a check: the severity, the finding, and the fix."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """Checks of what users write and run: held pods, orphaned PodGroups, annotations that muster does not read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from muster.admitters import Admitter

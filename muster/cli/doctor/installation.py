@@ -1,7 +1,5 @@
 """Checks of muster itself: one installation, Ready pods, a leader, its policies in force."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import muster

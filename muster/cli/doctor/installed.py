@@ -3,8 +3,6 @@
 The apiserver has checked the shape of these objects: all but the custom resources are kinds of Kubernetes itself.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Flags are read from the command lines of the Deployments; settings in a configuration file are not visible there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 

@@ -6,8 +6,6 @@ pod. When the plain pod has a node and the open pod of the gang has none, the sc
 probe deletes everything that it has made.
 """
 
-from __future__ import annotations
-
 import asyncio
 import secrets
 import time

@@ -1,7 +1,5 @@
 """Reads the cluster, each request with a deadline; a failed read becomes an `Unseen` and never ends the command."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress

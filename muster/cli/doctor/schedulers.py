@@ -1,7 +1,5 @@
 """Checks of what muster depends on: Kubernetes, the served kinds, Volcano and its queues, scheduler-plugins."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The state of a cluster as values: the only input of the checks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple

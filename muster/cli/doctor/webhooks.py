@@ -1,7 +1,5 @@
 """Checks of the webhook configurations, and of the answer to a dry run."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -4,8 +4,6 @@ The state that the controller has recorded takes precedence over the state compu
 same code: the controller knows its latest decisions, and a user may not be allowed to read all objects.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

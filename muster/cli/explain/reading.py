@@ -4,8 +4,6 @@ With the workload, its pods and its events (`muster.cli.explain.subjects`) these
 other one has made. The same rules then read the same stores, which have no other gang.
 """
 
-from __future__ import annotations
-
 from muster.admitters import Admitter
 from muster.cli.explain.subjects import Subject
 from muster.cli.snapshot import ClusterSnapshot, load_namespace, load_store

@@ -3,8 +3,6 @@
 What a user may not read is not taken for something that does not exist: the newest event of muster speaks then.
 """
 
-from __future__ import annotations
-
 from muster.cli.explain.subjects import HOW_TO_READ, Subject
 from muster.cli.queues.gangs import unreported
 from muster.cli.snapshot import ClusterSnapshot

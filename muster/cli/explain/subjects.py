@@ -1,7 +1,5 @@
 """The subject of `muster explain`: the workload, the workloads that it creates, their pods and events."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The text output of `muster explain`: the answer first, then the numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 

@@ -5,8 +5,6 @@ another queue or ends in time, or other gangs have ended. There are few question
 help is found.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial

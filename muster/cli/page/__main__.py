@@ -4,8 +4,6 @@ It shows the same to all users, what its own ServiceAccount may read, and names 
 decides which users may ask (`get` on `services/proxy`); `muster.cli.page.guard` has what that leaves open.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import re

@@ -1,7 +1,5 @@
 """Drawings as paths of SVG: the last hour of a queue and its next day, also in words, and amounts above each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """`muster page`: reads the cluster, follows it, and serves the page on loopback until Ctrl-C."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import errno

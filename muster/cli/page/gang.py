@@ -4,8 +4,6 @@ No history is recorded: events go after an hour, as the apiserver is usually set
 The timeline is what can still be read.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

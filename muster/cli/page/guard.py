@@ -10,8 +10,6 @@ could not send. So a secret in the address keeps out the pods that reach the Ser
 are enforced.
 """
 
-from __future__ import annotations
-
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Turns values into the HTML of the page. All that comes from the cluster is text: it is escaped, and on one line."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path

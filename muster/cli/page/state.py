@@ -4,8 +4,6 @@ A board of 5,000 gangs takes two seconds of a core, so that many changes make on
 time is spent on them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """`muster audit`: a plan of the objects that a cluster has, judged by the rules of the webhook as if applied now."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -1,7 +1,5 @@
 """`muster plan`: the answer of the webhook and the PodGroup of the controller, by the same code, without a cluster."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterable

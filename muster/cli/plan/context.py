@@ -1,7 +1,5 @@
 """The context of a plan: queues, priority classes, namespaces and quotas, from the input or from a cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace

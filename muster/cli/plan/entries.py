@@ -1,7 +1,5 @@
 """The entries of a plan: for each workload its gang, its PodGroup, the patches of its pods, and the verdict."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from contextlib import suppress

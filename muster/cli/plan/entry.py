@@ -1,7 +1,5 @@
 """The entry of an object in a plan or an audit: admission's answer to it, as a value and as data for programs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any

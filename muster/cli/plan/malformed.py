@@ -3,8 +3,6 @@
 A decoder names the first of them, and a user wants all.
 """
 
-from __future__ import annotations
-
 import re
 import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads manifests as kubectl does: files, directories, standard input, several documents, Lists, YAML or JSON."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Documents of kinds that muster does not run: workloads in their templates, a way to opt in, or a count."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

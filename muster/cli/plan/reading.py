@@ -1,7 +1,5 @@
 """Reads the context of a plan or an audit (queues, classes, namespaces) from a cluster, page by page."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -5,8 +5,6 @@ which every user may read). kubectl asks the apiserver to validate fields; GitOp
 not.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -3,8 +3,6 @@
 Such keys are lost without a word where a client does not validate, as a GPU that stands next to `limits` is.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The output of `muster plan` and `muster audit`: as text, as a table, and as JUnit's XML for CI systems."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape  # of xml.sax.saxutils the import takes 15 ms
 from typing import Any, TextIO

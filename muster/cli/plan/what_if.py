@@ -3,8 +3,6 @@
 The ledger of the cluster and a copy with the change are both forecast; what is expected of either is compared.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -1,7 +1,5 @@
 """The changes while `muster watch` runs: gangs that came, went and changed, and the connection lost and found."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import NamedTuple

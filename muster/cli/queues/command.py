@@ -1,7 +1,5 @@
 """`muster queues`: the queue tree with limits, usage and waiting gangs, once or as they change (`muster watch`)."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

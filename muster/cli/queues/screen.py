@@ -3,8 +3,6 @@
 Text of the cluster is never markup: it goes into `rich.text.Text`, without control characters.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ What is shown comes from the board of `muster.cli.page`. On a terminal it has a 
 behind; elsewhere every change is printed below the last one.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import logging

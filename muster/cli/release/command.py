@@ -6,8 +6,6 @@ created while no controller ran would wait for theirs for ever. Released pods st
 counts as admitted, and muster never adds a gate to an existing pod.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import re

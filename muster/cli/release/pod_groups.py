@@ -4,8 +4,6 @@ Pods that were created while no controller ran name a PodGroup that does not exi
 them. If only a part of a gang was created while muster was installed, the scheduler never sees the complete gang.
 """
 
-from __future__ import annotations
-
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence

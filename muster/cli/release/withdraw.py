@@ -5,8 +5,6 @@ webhook configurations, so that no new pod is held; then the permissions of the 
 cannot revert a change; then it opens gates until every review in flight has ended. It needs no running muster.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -1,7 +1,5 @@
 """`muster replay`: the waits of a load under several policies, side by side. It needs no cluster."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The load of a replay: queues, and gangs with the time at which they came and the time for which they ran."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import re

@@ -1,7 +1,5 @@
 """The results of a replay: a row of numbers for each policy, and a drawing of the waits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from math import inf, log10

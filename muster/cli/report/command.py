@@ -1,7 +1,5 @@
 """`muster report`: reads the records of the leader, and prints or draws what was used."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

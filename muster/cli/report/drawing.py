@@ -1,7 +1,5 @@
 """A drawing of a report: what each row held of each resource by day, above each other, as SVG."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from html import escape
 

@@ -1,7 +1,5 @@
 """A report as a table for people, and as CSV for spreadsheets."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterator, Sequence

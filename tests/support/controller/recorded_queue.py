@@ -1,7 +1,5 @@
 """A work queue that records the gangs that are added."""
 
-from __future__ import annotations
-
 from muster.kube.workqueue import WorkQueue
 from muster.queueing.ledger import GangKey
 

@@ -1,7 +1,5 @@
 """Queues, claims and waiting gangs in plain facts: what is used, who is soft, and where there is room."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from fractions import Fraction
 from math import floor

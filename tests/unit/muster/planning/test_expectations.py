@@ -1,7 +1,5 @@
 """What a leader expects of a gang that the watches may not show yet, and for how long."""
 
-from __future__ import annotations
-
 from muster.cluster.observe import observe
 from muster.model.objects import PodGroup
 from muster.model.times import text_of
