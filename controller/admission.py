@@ -154,7 +154,7 @@ async def open_gates(term: Term, work: Work, *, tried: bool = False) -> None:
             )
             expects.record_open_units(replace(snapshot, members=tuple(seen)), frozenset())
             expects.record_running(snapshot, work.plan.wave, now)
-    for due in (work.plan.requeues, None if work.plan.soft else work.plan.softens):
+    for due in (work.plan.requeues, work.plan.ages, None if work.plan.soft else work.plan.softens):
         work.again(None if due is None else due - now)
     state, message = messages.admitted(work.snapshot, work.plan, holds, expects.notes)
     await pod_groups.report(term, work, expects.record, state, message)

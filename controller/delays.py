@@ -195,7 +195,7 @@ class Evictions:
         known.until = now + known.wait
 
     def _nominate(self, pod: Pod, now: float) -> None:
-        if not pod.status.nominated_node_name:
+        if not pod.status.nominated_node_name or pod.spec.node_name:
             return
         if len(self._nominated) >= _REMEMBERED:
             self._nominated = {node: one for node, one in self._nominated.items() if now < one[1] + _NOMINATED}

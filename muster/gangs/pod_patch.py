@@ -72,14 +72,17 @@ class Membership:
     spec: Mapping[str, Any]
 
 
-def membership(role: Role, gang: Gang, intent: Intent, scheduler: GangScheduler) -> Membership:
-    """Return the additions that make the pods of that role members of the gang."""
+def membership(
+    role: Role, gang: Gang, intent: Intent, scheduler: GangScheduler, *, min_runtime: float = 0.0
+) -> Membership:
+    """Return the additions that make the pods of that role members of the gang; `min_runtime` is its queue's."""
     binding = scheduler.binding(gang, intent, role.name)
     labels = {**binding.labels, GANG: gang.label}
     # By this the policy knows the pods with a node that muster may delete.
     asked = {REQUEUE_AFTER: intent.requeue_after} if intent.requeue_after else {}
     annotations = {**binding.annotations, **asked}
-    return Membership(role, intent, scheduler, labels, annotations, binding.defaults, binding.spec)
+    defaults = {**binding.defaults, **(scheduler.protection(min_runtime) if min_runtime else {})}
+    return Membership(role, intent, scheduler, labels, annotations, defaults, binding.spec)
 
 
 def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerReference | None = None) -> list[Operation]:

@@ -38,6 +38,7 @@ RESERVES = "muster.dev/reserves"  # annotation on Queues: "bounds" where reserva
 DRAIN_AFTER = "muster.dev/drain-after"  # annotation on Queues, PodGroups: when a queue drains for a gang, such as 72h
 UNPLACED_AFTER = "muster.dev/unplaced-after"  # annotation on Queues: when an unplaced gang lets others past it
 PREEMPTION = "muster.dev/preemption"  # annotation on Queues: "lower-priority" where Volcano makes room by preempting
+MIN_RUNTIME = "muster.dev/min-runtime"  # annotation on Queues: how long Volcano lets new pods run, such as 30m
 SIBLINGS = "muster.dev/siblings"  # annotation on Queues: "age" where the queues below start by age, not by share
 RECLAIM = "muster.dev/reclaim"  # annotation on the root Queue: "beyond-share" where Volcano takes back by reclaim
 BOUND = "muster.dev/bound"  # annotation on the root Queue: "nodes" where no more may start than the nodes can hold
@@ -80,6 +81,7 @@ UNNAMED_SCHEDULERS = ("", "default-scheduler")
 GROUP_NAME = "scheduling.k8s.io/group-name"
 TASK_SPEC = "volcano.sh/task-spec"
 PREEMPTABLE = "volcano.sh/preemptable"
+COOLDOWN = "volcano.sh/cooldown-time"
 
 # keys that coscheduling reads on pods
 POD_GROUP_LABEL = "scheduling.x-k8s.io/pod-group"

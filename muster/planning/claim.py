@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from muster.gangs.roles import Role
-from muster.model.names import PREEMPTABLE
+from muster.model.names import COOLDOWN, PREEMPTABLE
 from muster.model.objects import PodGroup, PodGroupSpec
-from muster.model.times import seconds_of
+from muster.model.pods import Pod
+from muster.model.times import duration_of, seconds_of
 from muster.planning.candidate import gang_and_intent
 from muster.planning.expectations import Expectations, nowhere_since
 from muster.planning.opening import Opening
@@ -139,7 +141,19 @@ def still_leaving(snapshot: GangSnapshot, opening: Opening | None, left: Resourc
     return positive(minus(together, held))
 
 
-def spare(snapshot: GangSnapshot, roles: Iterable[Role]) -> Resources:
+def kept_until(pod: Pod) -> float:
+    """The time until which Volcano's plugin cdp lets a pod run; infinity where it has not started, 0 for no such time.
+
+    The plugin counts from the moment at which the pod was bound, which is before its start.
+    """
+    text = pod.metadata.labels.get(COOLDOWN) or pod.metadata.annotations.get(COOLDOWN)
+    if not text:
+        return 0.0
+    started, seconds = seconds_of(pod.status.start_time), duration_of(text)
+    return inf if started is None or seconds is None else started + seconds
+
+
+def spare(snapshot: GangSnapshot, roles: Iterable[Role], now: float) -> Resources:
     """The least of it: whichever pods the scheduler chooses, it gets as much. Nothing of a gang that lacks any.
 
     `roles` have the minimums for which the gang was admitted. On a node that takes no pods no other gang would get the
@@ -153,15 +167,18 @@ def spare(snapshot: GangSnapshot, roles: Iterable[Role]) -> Resources:
         beyond = len(running) + [*snapshot.ended].count(role.name) - role.minimum
         if beyond < 0:
             return {}
-        may_go = [one for one in running if _may_go(one) and one.pod.spec.node_name not in snapshot.away]
+        may_go = [one for one in running if _may_go(one, now) and one.pod.spec.node_name not in snapshot.away]
         if role.elastic and may_go:
             found.append(times(_least(may_go), min(beyond, len(may_go))))
     return total(found)
 
 
-def _may_go(member: Member) -> bool:
+def _may_go(member: Member, now: float) -> bool:
     metadata = member.pod.metadata
-    return "false" not in (metadata.annotations.get(PREEMPTABLE), metadata.labels.get(PREEMPTABLE))
+    return kept_until(member.pod) <= now and "false" not in (
+        metadata.annotations.get(PREEMPTABLE),
+        metadata.labels.get(PREEMPTABLE),
+    )
 
 
 def _least(members: Sequence[Member]) -> Resources:

@@ -35,6 +35,7 @@ from muster.planning.claim import (
     claim_of_pods,
     departed,
     grant_of,
+    kept_until,
     left_over,
     minimum_placed,
     spare,
@@ -78,6 +79,8 @@ class GangPlan:
     """The gates to open now; None where it is not admitted."""
     softens: float | None = None
     """The time at which more of its claim turns soft (seconds of the wall clock); None where all of it has nodes."""
+    ages: float | None = None
+    """The time from which its scheduler may evict more of it (seconds of the wall clock); None where none is known."""
     soft: bool = False
     """True if none of its pods has a node, and their time is over; its whole claim is soft where claims ever are."""
     stuck: Resources = field(default_factory=dict)
@@ -350,6 +353,8 @@ def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlo
     grace = ledger.tree.settings(grant.queue).unplaced_after
     unused = unplaced(snapshot, opening, base, expects, grace=grace, now=moment.now)
     enforced = scheduler_of(snapshot).enforces_limits
+    placed = (one.pod for one in snapshot.members if one.pod.spec.node_name)
+    kept = [until for until in map(kept_until, placed) if until > moment.now]
     entry = Claim(
         snapshot.key,
         grant.queue,
@@ -361,7 +366,8 @@ def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlo
         # What it has lost comes again, and is opened without being asked for room.
         idle=not opening.members and not snapshot.open and bool(opening.next_claim),
         lasts=lasts(snapshot),
-        spare=spare(snapshot, grant.roles) if scheduler_of(snapshot).reclaims else NOTHING,
+        kept=bool(kept),
+        spare=spare(snapshot, grant.roles, moment.now) if scheduler_of(snapshot).reclaims else NOTHING,
         end=end_of(snapshot, expects.decided, moment.now),
     )
     # A gang that finds no node again and again would otherwise have its pods deleted and made without end.
@@ -371,6 +377,7 @@ def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlo
         Phase.ADMITTED,
         opening=opening,
         softens=unused.softens,
+        ages=min(kept, default=None),
         soft=unused.wholly,
         stuck={} if unused.wholly or not enforced else unused.soft,
         requeues=None if useless is None or after is None else useless + after,

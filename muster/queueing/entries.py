@@ -239,6 +239,8 @@ class Claim:
     """True if it does not end by itself."""
     spare: Resources = field(default_factory=dict)
     """The part that its scheduler may take back while it runs on."""
+    kept: bool = False
+    """True if its scheduler evicts none of it for a gang of higher priority yet, because some of it is too young."""
     running: Resources | None = None
     """The part that really runs, on nodes that exist; None for all of it."""
     asked: Resources = field(default_factory=dict)

@@ -13,6 +13,8 @@ from muster.queueing.queue_view import QueueView
 from muster.queueing.usage import RUN, Amounts, amounts_of
 from muster.queueing.waiting_line import WaitingLine
 
+# More urgent than any priority: nothing is preempted of such a claim.
+_KEPT = -(1 << 40)
 # Moments of candidates that have gone or changed stay in their heap until there are so many.
 _STALE = 64
 
@@ -121,7 +123,7 @@ class QueueState:
         return claim
 
     def _sum(self, claim: Claim, sign: int = 1) -> None:
-        like = Holds(-claim.priority, claim.lasts, claim.idle)
+        like = Holds(_KEPT if claim.kept else -claim.priority, claim.lasts, claim.idle)
         held = self.sums.setdefault(like, Sum())
         held.claims += sign
         if not held.claims:

@@ -15,6 +15,7 @@ from muster.model.names import (
     DRAIN_AFTER,
     GATE_MODE,
     HOLD,
+    MIN_RUNTIME,
     NAMESPACE_SELECTOR,
     PATIENCE,
     PREEMPTION,
@@ -34,7 +35,7 @@ from muster.resources.quantity import ZERO, Quantity
 
 ROOT = "root"
 _Seconds = TypeVar("_Seconds", float, None)
-_READ = frozenset({*FIELDS, HOLD, NAMESPACE_SELECTOR, RECLAIM})
+_READ = frozenset({*FIELDS, HOLD, MIN_RUNTIME, NAMESPACE_SELECTOR, RECLAIM})
 # Volcano's controller writes the state of a new queue within moments; until then it is neither open nor closed.
 _NEW = ""
 _OPEN = "Open"
@@ -91,6 +92,8 @@ class QueueView:
     """After how many seconds without a node the claim of an admitted gang may turn soft."""
     preempts: bool = False
     """True if claims of lower priority do not stand in the way of a gang that preempts."""
+    min_runtime: float = 0.0
+    """For how many seconds after its start Volcano evicts no pod of a gang that came since this was set; 0 for none."""
     reclaimable: bool = True
     """True if what it holds beyond its share may be taken back."""
     reclaims: bool = False
@@ -167,6 +170,7 @@ def read_queue(queue: Queue) -> QueueView:
         weight=max(spec.weight, 1),
         by_age=one_of(SIBLINGS, "age", "share") == "age",
         preempts=one_of(PREEMPTION, "lower-priority") == "lower-priority",
+        min_runtime=duration(MIN_RUNTIME, 0.0),
         reclaimable=spec.reclaimable,
         reclaims=one_of(RECLAIM, "beyond-share") == "beyond-share",
         bound_by_nodes=one_of(BOUND, "nodes") == "nodes",

@@ -144,6 +144,11 @@ class GangScheduler(ABC):
     def binding(self, gang: Gang, intent: Request, role: str) -> Binding:
         """Return the binding of a pod of that role to the gang's PodGroup."""
 
+    def protection(self, seconds: float) -> Mapping[str, str]:
+        """Return the annotations of a pod that keep this scheduler from evicting it so soon after its start."""
+        del seconds
+        return {}
+
     @abstractmethod
     def bound_to(self, pod: Pod) -> str:
         """Return the name of the PodGroup that the pod is bound to, or "" for none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from muster.gangs.roles import Gang
-from muster.model.names import GROUP_NAME, PREEMPTABLE, TASK_SPEC, label_of_queue
+from muster.model.names import COOLDOWN, GROUP_NAME, PREEMPTABLE, TASK_SPEC, label_of_queue
 from muster.model.objects import PodGroupSpec
 from muster.model.pods import Pod
 from muster.schedulers.model import Binding, GangScheduler, Request
@@ -64,6 +64,10 @@ class Volcano(GangScheduler):
             annotations={GROUP_NAME: gang.name, TASK_SPEC: role, **whole},
             defaults={PREEMPTABLE: "false"} if needed else {},
         )
+
+    def protection(self, seconds: float) -> dict[str, str]:
+        """Return the annotation of Volcano's plugin cdp, by which it leaves a running pod alone."""
+        return {COOLDOWN: f"{round(seconds)}s"}
 
     def bound_to(self, pod: Pod) -> str:
         """Return the group that the pod's annotation names."""

@@ -24,6 +24,7 @@ from muster.model.names import (
     GATE_MODE,
     HOLD,
     MANAGED,
+    MIN_RUNTIME,
     NUDGE,
     PRIORITY_CLASS_LABEL,
     QUEUE_ANNOTATION,
@@ -157,6 +158,14 @@ def idle_hold_of_queue(view: QueueView, admitters: Collection[Admitter]) -> Iter
         yield _hold(f"it is ignored, for no gang waits for a queue here: the admitter is {' or '.join(admitters)}")
     elif view.on_hold and view.gate is GateMode.OFF:
         yield _hold(f"it is ignored, for the gate of the queue is off ({GATE_MODE}): no pod is held")
+
+
+def unsure_min_runtime(view: QueueView) -> Iterator[Finding]:
+    """Yield the finding for a queue whose gangs are to run for so long: muster does not see who keeps to that."""
+    if view.min_runtime:
+        path = f"metadata.annotations[{MIN_RUNTIME}]"
+        rest = "Volcano alone keeps to it, with its plugin cdp in the tier of gang, and only for pods that are new"
+        yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}; with other schedulers it is ignored")
 
 
 def _hold(rest: str) -> Finding:

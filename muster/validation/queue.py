@@ -19,7 +19,7 @@ from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import Resources, describe, is_requestable, largest, parse_resources, total
 from muster.resources.quantity import ZERO, Quantity
 from muster.resources.resource_quotas import PODS
-from muster.validation.ignored import idle_hold_of_queue
+from muster.validation.ignored import idle_hold_of_queue, unsure_min_runtime
 
 # The number of names in a line, and the characters of each.
 _NAMED = 8
@@ -46,7 +46,7 @@ def faults(queue: Queue, tree: QueueTree, admitters: Collection[Admitter] = tupl
     unread = (Finding(Reason.INVALID, problem.field, str(problem)) for problem in view.problems)
     misspelled = (Finding(Reason.MISSPELLED, problem.field, str(problem)) for problem in view.unread)
     found = (*unread, *_misplaced(view, tree.having(view)), *idle_hold_of_queue(view, admitters), *misspelled)
-    return (*found, *_limiting_nothing(queue))
+    return (*found, *unsure_min_runtime(view), *_limiting_nothing(queue))
 
 
 def all_faults(

@@ -10,8 +10,9 @@ import pytest
 
 from hack.testbed import Testbed
 from muster.model.gang_states import GangState
-from muster.model.names import BOUND, PREEMPTION, RECLAIM, TASK_SPEC
+from muster.model.names import BOUND, MIN_RUNTIME, PREEMPTION, RECLAIM, TASK_SPEC
 from muster.model.resource import PODS, QUEUES
+from muster.model.times import seconds_of
 from tests.support.cluster.scene import Scene, alive, gates, node_of
 from tests.support.manifests import applied
 from tests.support.manifests.applied import PyTorchJob, pytorch_job
@@ -139,6 +140,27 @@ def test_on_full_nodes_a_gang_below_its_share_gets_what_others_hold_beyond_their
     assert _evictions(scene) == 0
     scene.annotate(QUEUES, "root", **{RECLAIM: "beyond-share"})
     _assert_half_goes_and_comes_back(scene, "reclaimed")
+
+
+@pytest.mark.parametrize("sharing", ["capacity}, {name: cdp"], indirect=True)
+def test_pods_of_a_queue_with_a_min_runtime_are_not_evicted_before_it(scene: Scene, sharing: str) -> None:
+    del sharing
+    rich = _queue(scene, "rich")
+    scene.annotate(QUEUES, rich, **{MIN_RUNTIME: "15s"})
+    scene.apply(_elastic(rich))
+    scene.await_running("elastic", 4)
+    claimant = pytorch_job("claimant").policy(queue=_queue(scene, "poor"))
+    scene.apply(claimant.master(cpu=_CPU).workers(1, cpu=_CPU))
+    scene.await_running("claimant", 2)
+    scene.await_event("elastic", "Evicted")
+    scene.recorder.settle()
+    pods = [seen.object for seen in scene.recorder.history(PODS) if seen.name.startswith("elastic-")]
+    evicted = [pod for pod in pods if pod["metadata"].get("deletionTimestamp") and pod["status"].get("startTime")]
+    assert evicted
+    for pod in evicted:
+        deleted = seconds_of(pod["metadata"]["deletionTimestamp"]) or 0.0
+        grace = pod["metadata"].get("deletionGracePeriodSeconds", 0)
+        assert deleted - grace - (seconds_of(pod["status"]["startTime"]) or 0.0) >= 14, pod["metadata"]["name"]
 
 
 def _assert_half_goes_and_comes_back(scene: Scene, verb: str) -> None:

@@ -75,10 +75,12 @@ class GangTemplate:
     intent: Intent
     gang: Gang
 
-    def member(self, role_name: str) -> Membership | None:
-        """The common part of the pods of that role; None if there is no such role."""
-        role = self.gang.role(role_name)
-        return membership(role, self.gang, self.intent, self.intent.gang_scheduler) if role is not None else None
+    def member(self, role_name: str, min_runtime: float = 0.0) -> Membership | None:
+        """The common part of the pods of that role; None if there is no such role. `min_runtime` is the queue's."""
+        role, intent = self.gang.role(role_name), self.intent
+        if role is None:
+            return None
+        return membership(role, self.gang, intent, intent.gang_scheduler, min_runtime=min_runtime)
 
 
 @dataclass(frozen=True, slots=True)

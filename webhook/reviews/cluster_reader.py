@@ -188,6 +188,10 @@ class ClusterReader:
         maker = found.metadata.controller if found is not None else None
         return found if maker is not None and maker.uid == meta.uid else None
 
+    def min_runtime_of(self, template: GangTemplate) -> float:
+        """The seconds for which pods of its queue are not to be evicted."""
+        return self.cache.queue_tree.settings(template.intent.queue).min_runtime
+
     async def gate_of(self, template: GangTemplate, scope: IntentScope) -> GateMode:
         """The gate mode of a new pod.
 

@@ -108,7 +108,7 @@ async def _gather(
     if not isinstance(template, GangTemplate):
         return PodFacts(pod, scope, owner, template)
     role = owner.kind.role_of(pod)
-    member = template.member(role) if role is not None else None
+    member = template.member(role, cluster.min_runtime_of(template)) if role is not None else None
     gate = GateMode.QUEUE
     if member is not None and is_free(pod, member.scheduler):
         gate = await cluster.gate_of(template, scope)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from muster.gangs.pod_patch import Operation, inject, is_free, membership
 from muster.model.modes import GateMode
+from muster.model.names import COOLDOWN
 from muster.model.pods import Pod
 from muster.schedulers import SCHEDULERS
 from tests.support.cases import cases
@@ -221,3 +222,16 @@ def test_with_the_gate_off_a_pod_is_bound_pointed_and_not_held() -> None:
     operations = patch_for(new, workload("high"), GateMode.OFF)
     assert operations == [one for one in patch_for(new, workload("high")) if "schedulingGates" not in one["path"]]
     assert "/spec/schedulerName" in [one["path"] for one in operations]
+
+
+@pytest.mark.parametrize("said", [{}, {COOLDOWN: "5m"}])
+def test_a_pod_of_a_queue_with_a_min_runtime_says_so_to_volcano_unless_it_says_another_itself(
+    said: dict[str, str],
+) -> None:
+    gang, intent = gang_and_intent(workload())
+    new = new_pod()
+    new["metadata"]["annotations"] = said
+    member = membership(gang.roles[0], gang, intent, VOLCANO, min_runtime=1800.0)
+    operations = inject(made(Pod, new), member, gate=GateMode.QUEUE)
+    result = jsonpatch.apply_patch(copy.deepcopy(new), operations)
+    assert result["metadata"]["annotations"][COOLDOWN] == said.get(COOLDOWN, "1800s")

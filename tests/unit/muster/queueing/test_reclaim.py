@@ -280,3 +280,14 @@ class Reclaiming(History):
 
 Reclaiming.TestCase.settings = settings(max_examples=examples(150), stateful_step_count=25, deadline=None)
 TestReclaiming = Reclaiming.TestCase
+
+
+@cases("kept, free", ("old enough", False, True), ("too young", True, False))
+def test_where_volcano_preempts_no_gang_counts_on_a_claim_that_is_too_young(*, kept: bool, free: bool) -> None:
+    books = Ledger()
+    books.set_queue(QueueView("q", "Open", amounts(cpu="4"), preempts=True))
+    books.hold(Claim(GangKey("team", "low"), "q", amounts(cpu="4"), kept=kept))
+    urgent = replace(waits("urgent", "q", 2), priority=10, preempts=True)
+    assert bool(starts(books, urgent)) is free
+    books.hold(Claim(GangKey("team", "low"), "q", amounts(cpu="4")))
+    assert starts(books, urgent) == ["urgent"]
