@@ -14,7 +14,7 @@ import muster
 from controller.apiserver import LiveReader, Writer
 from controller.delays import Clock
 from controller.events import Announcer
-from controller.history import HistoryStore
+from controller.history import HistoryStore, Part
 from controller.metrics import RESOURCES, Metrics, TermMetrics
 from controller.reconciler import Reconciler
 from controller.term import Term
@@ -22,6 +22,7 @@ from muster.admitters.kueue import KueueTimeouts
 from muster.cluster.cluster import Cluster
 from muster.cluster.nodes import NodeWatch
 from muster.cluster.served import choose_versions
+from muster.gangs.history import History
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.concurrency import in_slices
@@ -80,7 +81,7 @@ def main() -> None:
         default=RESOURCES,
         help="resources in the metrics of queues, such as cpu,memory; at most 16",
     )
-    parser.add_argument("--history", default="", help="name, without its number, of the ConfigMaps for run times")
+    parser.add_argument("--history", default="", help="name of the ConfigMap for run times and use")
     parser.add_argument(
         "--lease", default="muster-controller", help="name of the Lease that decides which replica leads"
     )
@@ -222,9 +223,10 @@ async def _lead(parts: _Parts) -> None:
     writer = Writer(parts.client, parts.elector.alone_for)
     reads = LiveReader(parts.client)
     announcer = Announcer(writer, reads, parts.instance)
-    store = HistoryStore(
-        parts.client, writer, namespace=parts.namespace, name=parts.history, starts=parts.metrics.start_errors
-    )
+    history = History() if parts.history else None
+    kept: dict[str, Part] = {"runs": history} if history is not None else {}
+    starts = parts.metrics.start_errors
+    store = HistoryStore(parts.client, writer, namespace=parts.namespace, name=parts.history, parts=kept, starts=starts)
     await store.read()
     term = Term(
         cluster,
@@ -235,7 +237,7 @@ async def _lead(parts: _Parts) -> None:
         parts.metrics,
         Clock(),
         parts.defaults,
-        store.history,
+        history,
     )
     reconciler = Reconciler(term)
     counted = reconciler.kept, reconciler.groupless
@@ -258,6 +260,7 @@ async def _lead(parts: _Parts) -> None:
             await work(parts.queue, parts.metrics.measured(reconciler.reconcile), _WORKERS)
             for task in running:
                 task.cancel()
+            await store.write(last=True)
     finally:
         await nodes.stop()
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
+from typing import Protocol
 
 from controller.apiserver import NotLeaderError, Writer
 from muster.cluster.cluster import Cluster
-from muster.gangs.history import SHARDS, History
-from muster.gangs.start_errors import StartErrors
+from muster.gangs.history import History
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.model.objects import ConfigMap, InvalidObjectError, decode
@@ -29,6 +30,8 @@ logger = logging.getLogger(__name__)
 _STARTS = "starts"
 _READ_SECONDS = 3.0
 _EVERY = 60.0
+# In minutes.
+_HOUR = 60
 
 
 class RunTimes:
@@ -89,69 +92,89 @@ class RunTimes:
         return duration_text(60 * round(seconds / 60)) if seconds is not None else ""
 
 
-class HistoryStore:
-    """Keeps a history, and the errors of planned starts, in ConfigMaps that the chart makes.
+class Part(Protocol):
+    """A part of what a leader leaves to the next one."""
 
-    Their names are this one and a number, or `starts`; with the name "" nothing is kept.
+    changed: bool
+
+    def text(self) -> str:
+        """Return the part as it is stored."""
+        ...
+
+    def read(self, text: str) -> None:
+        """Add what is stored. Raises InvalidObjectError for any other text."""
+        ...
+
+
+class HistoryStore:
+    """Keeps parts, each under its key, in one ConfigMap that the chart makes, and `starts` in another, public one.
+
+    With the name "" nothing is kept. One ConfigMap at most is written in a minute, the public one once an hour.
     """
 
     def __init__(
-        self, client: Client, writer: Writer, *, namespace: str, name: str, starts: StartErrors | None = None
+        self, client: Client, writer: Writer, *, namespace: str, name: str, parts: Mapping[str, Part], starts: Part
     ) -> None:
-        self.history = History() if name else None
-        self._starts = starts or StartErrors()
         self._client = client
         self._writer = writer
         self._namespace = namespace
-        self._names = [*(f"{name}-{shard}" for shard in range(SHARDS)), f"{name}-{_STARTS}"]
-        self._unread = set(range(SHARDS + 1))
+        self._own, self._public = name, f"{name}-{_STARTS}"
+        self._maps = {self._own: parts, self._public: {_STARTS: starts}} if name else {}
+        self._unread = set(self._maps)
         self._failing = False
+        self._minutes = _HOUR - 2
 
     async def read(self) -> None:
         """Read what is stored; what does not answer is read again before it is written."""
-        if self.history is not None:
-            await asyncio.gather(*(self._read(self.history, shard) for shard in sorted(self._unread)))
+        await asyncio.gather(*map(self._read, sorted(self._unread)))
 
-    async def _read(self, history: History, shard: int) -> None:
-        name = self._names[shard]
+    async def _read(self, name: str) -> None:
+        data: Mapping[str, str] = {}
         try:
-            body = await self._client.get(CONFIG_MAPS, name, self._namespace, deadline=_READ_SECONDS)
-            if text := decode(body, ConfigMap).data.get(_key(shard)):
-                (history if shard < SHARDS else self._starts).read(text)
+            data = decode(
+                await self._client.get(CONFIG_MAPS, name, self._namespace, deadline=_READ_SECONDS), ConfigMap
+            ).data
         except ApiError as error:
             if not error.not_found:
                 self._failed("read", name, error)
                 return
         except InvalidObjectError as error:
-            logger.warning(
-                "ConfigMap %s holds no run times as muster writes them; it starts empty: %s",
-                name,
-                error,
-                extra={"event": "history.lost"},
-            )
-        self._unread.discard(shard)
+            _lost(name, error)
+        for key, part in self._maps[name].items():
+            try:
+                if text := data.get(key):
+                    part.read(text)
+            except InvalidObjectError as error:
+                _lost(f"{name}, {key},", error)
+        self._unread.discard(name)
 
     async def run(self) -> None:
         """Write what has changed once a minute, until cancelled."""
-        while self.history is not None:
+        while self._maps:
             await asyncio.sleep(_EVERY)
-            await self.write(self.history)
+            await self.write()
 
-    async def write(self, history: History) -> None:
-        """Write what has changed of what was read."""
+    async def write(self, *, last: bool = False) -> None:
+        """Write what has changed of what was read: one ConfigMap, the own one if it is the `last` time."""
         await self.read()
-        if self._starts.changed:
-            self._starts.changed = False
-            history.changed.add(SHARDS)
-        for shard in sorted(history.changed - self._unread):
-            history.changed.discard(shard)
-            body = {"data": {_key(shard): history.text(shard) if shard < SHARDS else self._starts.text()}}
+        self._minutes += 1
+        for name, parts in reversed(self._maps.items()):
+            changed = {key: part for key, part in parts.items() if part.changed}
+            if not changed or name in self._unread or (name == self._public and (last or self._minutes < _HOUR)):
+                continue
+            data = {key: part.text() for key, part in changed.items()}
+            for part in changed.values():
+                part.changed = False
             try:
-                await self._writer.patch(CONFIG_MAPS, self._names[shard], self._namespace, body)
+                await self._writer.patch(CONFIG_MAPS, name, self._namespace, {"data": data})
             except (ApiError, NotLeaderError) as error:
-                history.changed.add(shard)
-                self._failed("written", self._names[shard], error)
+                for part in changed.values():
+                    part.changed = True
+                self._failed("written", name, error)
                 return
+            if name == self._public:
+                self._minutes = 0
+            break
         self._failing = bool(self._unread)
 
     def _failed(self, what: str, name: str, error: Exception) -> None:
@@ -167,5 +190,10 @@ class HistoryStore:
         self._failing = True
 
 
-def _key(shard: int) -> str:
-    return "runs" if shard < SHARDS else _STARTS
+def _lost(name: str, error: InvalidObjectError) -> None:
+    logger.warning(
+        "ConfigMap %s holds no records as muster writes them; they start empty: %s",
+        name,
+        error,
+        extra={"event": "history.lost"},
+    )

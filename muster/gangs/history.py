@@ -21,14 +21,13 @@ import msgspec
 
 from muster.model.objects import decode
 
-SHARDS = 8
-"""The number of parts in which the history is stored; a namespace is in one of them."""
 SHORTEST = 60
 """Least seconds of a run that is recorded: a failure at the start predicts nothing."""
 
 _LAST = 20
 _LEAST = 3
-_LINEAGES = 4000
+# Stored they take less than 300 kB.
+_LINEAGES = 1400
 _OF_QUEUE = 200
 _SAMPLE = 9
 # 60 days: a longer run counts as this.
@@ -75,8 +74,8 @@ class History:
         # By namespace, and in it by lineage or queue, both with the latest record at the end.
         self._runs: dict[str, dict[str, list[int]]] = {}
         self._lineages = 0
-        self.changed: set[int] = set()
-        """The shards that have changed since the caller last emptied this."""
+        self.changed = False
+        """True if runs were recorded since the caller last set it to False."""
 
     def record(self, lineage: Lineage, queue: str, seconds: float) -> None:
         """Record the run of a gang that has ended."""
@@ -84,7 +83,7 @@ class History:
             return
         for name in (lineage.name, _of_queue(queue)):
             self._add(lineage.namespace, name, [min(int(seconds), _LONGEST)])
-        self.changed.add(_shard(lineage.namespace))
+        self.changed = True
 
     def estimates(self, lineage: Lineage, queue: str) -> tuple[float, ...]:
         """Return the run times that estimate the next run of the lineage in the queue; () if there are too few."""
@@ -103,13 +102,12 @@ class History:
         long = runs[ceil(_DRAIN_SHARE * len(runs)) - 1]
         return float(min(max(_DRAIN_TIMES * long, _DRAIN_SOONEST), _DRAIN_LATEST))
 
-    def text(self, shard: int) -> str:
-        """Return a shard as it is stored."""
-        kept = {namespace: runs for namespace, runs in self._runs.items() if _shard(namespace) == shard}
-        return msgspec.json.encode(kept).decode()
+    def text(self) -> str:
+        """Return the history as it is stored."""
+        return msgspec.json.encode(self._runs).decode()
 
     def read(self, text: str) -> None:
-        """Add a stored shard before the runs recorded since. Raises InvalidObjectError for any other text."""
+        """Add a stored history before the runs recorded since. Raises InvalidObjectError for any other text."""
         kept, since = decode(text, _Kept), self._runs
         self._runs, self._lineages = {}, 0
         for runs in (kept, since):
@@ -129,7 +127,6 @@ class History:
             self._lineages -= 1
             if not self._runs[most]:
                 del self._runs[most]
-            self.changed.add(_shard(most))
 
     def _in_queue(self, of_queue: str) -> list[int]:
         """Return the last runs of the namespaces with the latest runs."""
@@ -152,7 +149,3 @@ def _of_queue(queue: str) -> str:
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _shard(namespace: str) -> int:
-    return int(namespace[0], 16) % SHARDS

@@ -12,7 +12,8 @@ from controller.history import HistoryStore
 from hack.testbed import wait_for
 from hack.testbed.api import Api
 from hack.testbed.muster import MusterInstall
-from muster.gangs.history import SHARDS, History, lineage_of
+from muster.gangs.history import History, lineage_of
+from muster.gangs.start_errors import StartErrors
 from muster.kube.client import Client
 from muster.model.names import QUEUE_LABEL, RUNS_ABOUT
 from muster.model.resource import CONFIG_MAPS, POD_GROUPS, QUEUES
@@ -21,7 +22,7 @@ from tests.support.cluster.desk import PATIENCE, Desk
 from tests.support.manifests.applied import pytorch_job, queue
 
 HOUR = 3600.0
-LINEAGES = [lineage_of(f"team-{number}", "RayCronJob", "nightly") for number in range(3 * SHARDS)]
+LINEAGES = [lineage_of(f"team-{number}", "RayCronJob", "nightly") for number in range(24)]
 
 
 @asynccontextmanager
@@ -30,10 +31,12 @@ async def leading(muster: MusterInstall, folder: Path) -> AsyncIterator[tuple[Hi
     kubeconfig = muster.through("controller", muster.testbed.server, folder).partition("=")[2]
     async with await Client.connect(kubeconfig=kubeconfig, user_agent="muster-test") as client:
         writer = Writer(client, lambda: 60.0)
-        store = HistoryStore(client, writer, namespace=muster.namespace, name=f"{muster.release}-history")
+        history, name = History(), f"{muster.release}-history"
+        store = HistoryStore(
+            client, writer, namespace=muster.namespace, name=name, parts={"runs": history}, starts=StartErrors()
+        )
         await store.read()
-        assert store.history is not None
-        yield store, store.history
+        yield store, history
 
 
 async def test_a_leader_goes_on_with_what_the_one_before_it_wrote(
@@ -46,24 +49,20 @@ async def test_a_leader_goes_on_with_what_the_one_before_it_wrote(
         for lineage in LINEAGES:
             for hours in (1, 2, 9):
                 history.record(lineage, "q", hours * HOUR)
-        await first.write(history)
+        await first.write()
     async with leading(muster, tmp_path) as (_, history):
         assert {history.estimates(one, "q") for one in LINEAGES} == {history.estimates(LINEAGES[0], "q")} != {()}
-    maps = [calls.get(CONFIG_MAPS.path(muster.namespace, f"muster-history-{number}")) for number in range(SHARDS)]
-    assert "nightly" not in "".join(one["data"]["runs"] for one in maps)
-    calls.merge(CONFIG_MAPS.path(muster.namespace, "muster-history-0"), {"data": {"runs": '{"team": 1}'}})
+    path = CONFIG_MAPS.path(muster.namespace, "muster-history")
+    assert "nightly" not in calls.get(path)["data"]["runs"]
+    calls.merge(path, {"data": {"runs": '{"team": 1}'}})
     assert not caplog.records
     async with leading(muster, tmp_path) as (second, history):
         assert [record.__dict__["event"] for record in caplog.records] == ["history.lost"]
-        lost = [one for one in LINEAGES if not history.estimates(one, "another")]
-        known = [one for one in LINEAGES if history.estimates(one, "another")]
-        assert {int(one.namespace[0], 16) % SHARDS for one in lost} == {0}
-        assert known
-        for lineage in lost:
-            history.record(lineage, "q", HOUR)
-        await second.write(history)
+        assert not any(history.estimates(one, "q") for one in LINEAGES)
+        history.record(LINEAGES[0], "q", HOUR)
+        await second.write()
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert "team" not in calls.get(CONFIG_MAPS.path(muster.namespace, "muster-history-0"))["data"]["runs"]
+    assert "team" not in calls.get(path)["data"]["runs"]
 
 
 async def test_a_gang_of_a_known_lineage_says_how_long_it_runs(
@@ -74,7 +73,7 @@ async def test_a_gang_of_a_known_lineage_says_how_long_it_runs(
     async with leading(webhook, tmp_path) as (store, history):
         for hours in (1, 2, 9):
             history.record(lineage, desk.namespace, hours * HOUR)
-        await store.write(history)
+        await store.write()
         expected = " ".join(map(duration_text, history.estimates(lineage, desk.namespace)))
     desk.create(queue(desk.namespace, cpu="100"))
     made = desk.create(pytorch_job("gang-7").workers(1).label(QUEUE_LABEL, desk.namespace).manifest())

@@ -180,13 +180,13 @@ def test_a_thief_of_the_controllers_token_spoils_estimates_and_reads_no_other_co
 ) -> None:
     """And makes none."""
     stolen = thief("controller")
-    own = f"{MAPS}/muster-history-7"
+    own = f"{MAPS}/muster-history"
     kept = stolen("GET", own).body.get("data")
     assert stolen("PATCH", own, {"data": {"runs": "{}"}}, patch="merge").ok
     assert stolen("PATCH", own, {"data": kept}, patch="merge").ok
     assert stolen("GET", MAPS).status == FORBIDDEN
     assert stolen("GET", f"{MAPS}/kube-root-ca.crt").status == FORBIDDEN
-    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "muster-history-8"}}
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "muster-history-another"}}
     assert stolen("POST", MAPS, made).status == FORBIDDEN
     assert stolen("DELETE", own).status == FORBIDDEN
 

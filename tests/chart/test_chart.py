@@ -9,7 +9,6 @@ import yaml
 
 import muster
 from hack.chart import SETTINGS, complaints
-from muster.gangs.history import SHARDS
 from tests.support.chart.rendered import JSON, Program, Render, Rendered
 
 POLICIES = ("other-pods", "podgroups", "pods", "webhook", "workloads")
@@ -38,7 +37,7 @@ def test_everything_that_is_installed(default: Rendered) -> None:
         "ClusterRoleBinding/muster-uninstall",
         "ClusterRoleBinding/muster-webhook",
         "ConfigMap/muster",
-        *(f"ConfigMap/muster-history-{number}" for number in range(SHARDS)),
+        "ConfigMap/muster-history",
         "ConfigMap/muster-history-starts",
         "Deployment/muster-controller",
         "Deployment/muster-webhook",

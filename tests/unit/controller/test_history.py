@@ -10,7 +10,7 @@ import pytest
 
 from controller.apiserver import Writer
 from controller.history import HistoryStore
-from muster.gangs.history import SHARDS, History, lineage_of
+from muster.gangs.history import History, lineage_of
 from muster.gangs.start_errors import PlannedStart, StartError, StartErrors
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.names import DRAIN_AFTER, HOLD, PASSED_SINCE, RUNS_ABOUT, STATE
@@ -50,8 +50,7 @@ def known(*hours: float, lineage: tuple[str, str, str] = (NAMESPACE, "RayCronJob
 
 def run_times(harness: Harness) -> list[int]:
     """The run times that were recorded in queue q."""
-    runs = [json.loads(harness.history.text(shard)) for shard in range(SHARDS)]
-    (found,) = [named for one in runs for named in one.values()] or [{}]
+    (found,) = json.loads(harness.history.text()).values() or [{}]
     assert len({tuple(one) for one in found.values()}) <= 1, "of the lineage, and of the namespace in the queue"
     return next(iter(found.values()), [])
 
@@ -158,7 +157,7 @@ async def test_a_ray_job_that_ends_takes_its_cluster_along(state: str, recorded:
     harness.drop_workload(CLUSTER)
     await after(harness, KEY)
     assert run_times(harness) == recorded
-    assert (NIGHTLY.name in harness.history.text(int(NIGHTLY.namespace[0], 16) % SHARDS)) is bool(recorded)
+    assert (NIGHTLY.name in harness.history.text()) is bool(recorded)
 
 
 async def test_plain_pods_have_the_lineage_of_their_job() -> None:
@@ -177,7 +176,7 @@ async def test_plain_pods_have_the_lineage_of_their_job() -> None:
     await after(harness, GangKey(NAMESPACE, "fit-29384761"))
     assert run_times(harness) == [3600]
     fit = lineage_of(NAMESPACE, "Job", "fit")
-    assert fit.name in harness.history.text(int(fit.namespace[0], 16) % SHARDS)
+    assert fit.name in harness.history.text()
 
 
 # --- what is said -----------------------------------------------------------------------------------------------------
@@ -310,56 +309,74 @@ class ConfigMaps:
         return b"{}"
 
 
-NAMES = [*(f"muster-history-{number}" for number in range(SHARDS)), "muster-history-starts"]
-SHARD = NAMES[int(NIGHTLY.namespace[0], 16) % SHARDS]
+NAMES = [OWN, STARTS] = ["muster-history", "muster-history-starts"]
 
 
 async def stored(client: ConfigMaps, starts: StartErrors | None = None) -> tuple[HistoryStore, History]:
     """The history as a leader begins with it."""
-    writer = Writer(as_client(client), lambda: 60.0)
-    store = HistoryStore(as_client(client), writer, namespace="muster", name="muster-history", starts=starts)
+    writer, history = Writer(as_client(client), lambda: 60.0), History()
+    store = HistoryStore(
+        as_client(client),
+        writer,
+        namespace="muster",
+        name=OWN,
+        parts={"runs": history},
+        starts=starts or StartErrors(),
+    )
     await store.read()
-    assert store.history is not None
-    return store, store.history
+    return store, history
 
 
 async def test_the_next_leader_reads_what_one_has_written_of_what_has_changed() -> None:
     client = ConfigMaps()
     store, history = await stored(client)
-    await store.write(history)
+    await store.write()
     assert client.written == []
     for _ in range(3):
         history.record(NIGHTLY, "q", HOUR)
     for _ in range(2):
-        await store.write(history)
-    assert client.written == [SHARD]
+        await store.write()
+    assert client.written == [OWN]
     _, again = await stored(client)
     assert again.estimates(NIGHTLY, "q") == (HOUR,) * 3
 
 
 async def test_the_errors_of_planned_starts_are_kept_as_the_run_times_are() -> None:
     client, errors = ConfigMaps(), StartErrors()
-    store, history = await stored(client, errors)
+    store, _ = await stored(client, errors)
     for _ in range(10):
         errors.record(PlannedStart(3600.0, "said", 3600.0, 0.0), 7200.0)
     for _ in range(2):
-        await store.write(history)
-    assert client.written == ["muster-history-starts"]
+        await store.write()
+    assert client.written == [STARTS]
     later = StartErrors()
     await stored(client, later)
     assert later.last_week(7200.0) == StartError(10, 2.0)
-    client.data["muster-history-starts"]["starts"] = "{"
+    client.data[STARTS]["starts"] = "{"
     lost = StartErrors()
     await stored(client, lost)
     assert lost.last_week(7200.0) is None
 
 
+async def test_one_config_map_is_written_a_minute_and_the_public_one_once_an_hour() -> None:
+    client, errors = ConfigMaps(), StartErrors()
+    store, history = await stored(client, errors)
+    for minute in range(180):
+        errors.record(PlannedStart(3600.0, "said", 3600.0, 0.0), 7200.0)
+        history.record(NIGHTLY, "q", HOUR)
+        await store.write()
+        assert len(client.written) == minute + 1
+    assert [minute for minute, name in enumerate(client.written) if name == STARTS] == [1, 61, 121]
+    await store.write(last=True)
+    assert (client.written[-1], history.changed) == (OWN, False)
+
+
 @cases(
     "spoil",
-    ("cut off", lambda data: data[SHARD].update(runs="{")),
-    ("no hashes", lambda data: data[SHARD].update(runs='{"team": {"nightly": [60]}}')),
-    ("large", lambda data: data[SHARD].update(runs="x" * 10**6)),
-    ("not text", lambda data: data[SHARD].update(runs=7)),
+    ("cut off", lambda data: data[OWN].update(runs="{")),
+    ("no hashes", lambda data: data[OWN].update(runs='{"team": {"nightly": [60]}}')),
+    ("large", lambda data: data[OWN].update(runs="x" * 10**6)),
+    ("not text", lambda data: data[OWN].update(runs=7)),
     ("all deleted", lambda data: data.clear()),
 )
 async def test_history_that_cannot_be_read_is_empty_and_no_failure(
@@ -371,7 +388,7 @@ async def test_history_that_cannot_be_read_is_empty_and_no_failure(
     for _ in range(3):
         history.record(NIGHTLY, "q", HOUR)
     assert history.estimates(NIGHTLY, "q") == (HOUR,) * 3
-    await store.write(history)
+    await store.write()
     assert [record.__dict__["event"] for record in caplog.records if record.levelno == logging.WARNING] == [
         "history.lost" if client.data else "history.failed"
     ]
@@ -382,16 +399,16 @@ async def test_what_did_not_answer_is_read_before_it_is_written(caplog: pytest.L
     first, history = await stored(client)
     for _ in range(3):
         history.record(NIGHTLY, "q", HOUR)
-    await first.write(history)
+    await first.write()
     client.fails = [Unreachable("silent")] * len(NAMES)
     second, later = await stored(client)
     for _ in range(17):
         later.record(NIGHTLY, "q", 2 * HOUR)
     client.fails = [Unreachable("silent")] * len(NAMES)
-    await second.write(later)
-    assert client.written == [SHARD]
-    await second.write(later)
-    (runs,) = {tuple(runs) for named in json.loads(client.data[SHARD]["runs"]).values() for runs in named.values()}
+    await second.write()
+    assert client.written == [OWN]
+    await second.write()
+    (runs,) = {tuple(runs) for named in json.loads(client.data[OWN]["runs"]).values() for runs in named.values()}
     assert runs == (3600,) * 3 + (7200,) * 17
     assert [record.__dict__["event"] for record in caplog.records] == ["history.failed"], "said once"
 
@@ -402,15 +419,16 @@ async def test_a_write_that_fails_is_written_again() -> None:
     history.record(NIGHTLY, "q", HOUR)
     client.fails = [ApiError(403, "Forbidden", "no")]
     for _ in range(3):
-        await store.write(history)
-    assert client.written == [SHARD, SHARD]
+        await store.write()
+    assert client.written == [OWN, OWN]
 
 
 async def test_without_a_name_nothing_is_kept_read_or_written() -> None:
     client = ConfigMaps()
-    store = HistoryStore(as_client(client), Writer(as_client(client), lambda: 60.0), namespace="muster", name="")
+    writer = Writer(as_client(client), lambda: 60.0)
+    store = HistoryStore(as_client(client), writer, namespace="muster", name="", parts={}, starts=StartErrors())
     client.fails = [ApiError(403, "Forbidden", "no")]
     await store.read()
     await store.run()
-    assert store.history is None
+    await store.write(last=True)
     assert client.fails

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from muster.gangs.history import SHARDS, History, Lineage, lineage_of, sample
+from muster.gangs.history import History, Lineage, lineage_of, sample
 from muster.model.objects import InvalidObjectError
 from muster.queueing.entries import Run
 from tests.support.cases import cases
@@ -20,14 +20,9 @@ def recorded(*runs: float, lineage: Lineage = OWN, queue: str = "q", history: Hi
     return history
 
 
-def stored(history: History) -> list[str]:
-    return [history.text(shard) for shard in range(SHARDS)]
-
-
-def read(texts: list[str]) -> History:
+def read(text: str) -> History:
     history = History()
-    for text in texts:
-        history.read(text)
+    history.read(text)
     return history
 
 
@@ -108,8 +103,8 @@ def test_a_tenant_with_too_many_lineages_loses_his_own() -> None:
     for number in range(5000):
         history.record(lineage_of("flood", "Job", f"word{number}"), "q", 60)
     assert about(history, OWN, "q") == HOUR
-    assert sum(len(runs) for text in stored(history) for runs in json.loads(text).values()) == 4000
-    assert max(map(len, stored(history))) < 2**20, "what a ConfigMap may hold"
+    assert sum(map(len, json.loads(history.text()).values())) == 1400
+    assert len(history.text()) < 300_000
 
 
 @cases(
@@ -130,17 +125,17 @@ def test_what_is_stored_is_read_again() -> None:
     history = recorded(HOUR, 2 * HOUR, 3 * HOUR)
     for number in range(40):
         recorded(60 + number, lineage=lineage_of(f"team-{number}", "Job", "x"), queue="other", history=history)
-    assert history.changed == set(range(SHARDS))
-    again = read(stored(history))
-    assert stored(again) == stored(history)
+    assert history.changed
+    again = read(history.text())
+    assert again.text() == history.text()
     assert not again.changed, "nothing to write"
-    assert "nightly" not in "".join(stored(history))
-    assert "team" not in "".join(stored(history))
+    assert "nightly" not in history.text()
+    assert "team" not in history.text()
 
 
 def test_runs_that_ended_before_it_was_read_come_after_the_stored_ones() -> None:
     late = recorded(*[HOUR] * 15)
-    late.read(recorded(*[MINUTE] * 20).text(int(OWN.namespace[0], 16) % SHARDS))
+    late.read(recorded(*[MINUTE] * 20).text())
     assert about(late, OWN, "q") == HOUR
 
 
@@ -167,6 +162,6 @@ def test_what_muster_has_not_written_is_refused_whole(text: str) -> None:
 
 def test_more_than_is_kept_is_cut() -> None:
     name = "0123456789abcdef"
-    history = read([json.dumps({name: {f"{number:016x}": [60] * 30 for number in range(5000)} | {name: []}})])
-    kept = json.loads(history.text(0))[name]
-    assert (len(kept), max(map(len, kept.values())), min(map(len, kept.values()))) == (4000, 20, 20)
+    history = read(json.dumps({name: {f"{number:016x}": [60] * 30 for number in range(5000)} | {name: []}}))
+    kept = json.loads(history.text())[name]
+    assert (len(kept), max(map(len, kept.values())), min(map(len, kept.values()))) == (1400, 20, 20)
