@@ -22,12 +22,14 @@ from muster.admitters.kueue import KueueTimeouts
 from muster.cluster.cluster import Cluster
 from muster.cluster.nodes import NodeWatch
 from muster.cluster.served import choose_versions
+from muster.gangs.accounts import Accounts
 from muster.gangs.history import History
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.concurrency import in_slices
 from muster.kube.lease import LeaseElector, LeaseLost, LeaseTiming
 from muster.kube.workqueue import WorkQueue, work
+from muster.model.names import read_key
 from muster.model.selectors import InvalidSelectorError, Selector, parse_selector
 from muster.model.times import duration_of
 from muster.process.event_loop import Turns
@@ -82,6 +84,7 @@ def main() -> None:
         help="resources in the metrics of queues, such as cpu,memory; at most 16",
     )
     parser.add_argument("--history", default="", help="name of the ConfigMap for run times and use")
+    parser.add_argument("--history-labels", type=_names, default=(), help="labels by which use is counted; at most 4")
     parser.add_argument(
         "--lease", default="muster-controller", help="name of the Lease that decides which replica leads"
     )
@@ -135,6 +138,7 @@ class _Parts:
     instance: str
     namespace: str
     history: str
+    history_labels: tuple[str, ...]
     defaults: Defaults
     bound_by_nodes: bool
 
@@ -176,6 +180,7 @@ async def _run(arguments: argparse.Namespace, turns: Turns) -> None:
             own.name,
             own.namespace,
             arguments.history,
+            tuple(map(read_key, arguments.history_labels)),
             Defaults(
                 queue=arguments.default_queue,
                 schedulers=arguments.schedulers,
@@ -224,7 +229,10 @@ async def _lead(parts: _Parts) -> None:
     reads = LiveReader(parts.client)
     announcer = Announcer(writer, reads, parts.instance)
     history = History() if parts.history else None
-    kept: dict[str, Part] = {"runs": history} if history is not None else {}
+    accounts = Accounts(parts.history_labels) if parts.history else None
+    kept: dict[str, Part] = {}
+    if history is not None and accounts is not None:
+        kept = {"runs": history, "use": accounts}
     starts = parts.metrics.start_errors
     store = HistoryStore(parts.client, writer, namespace=parts.namespace, name=parts.history, parts=kept, starts=starts)
     await store.read()
@@ -238,6 +246,7 @@ async def _lead(parts: _Parts) -> None:
         Clock(),
         parts.defaults,
         history,
+        accounts,
     )
     reconciler = Reconciler(term)
     counted = reconciler.kept, reconciler.groupless
@@ -255,12 +264,12 @@ async def _lead(parts: _Parts) -> None:
                 tasks.create_task(_follow(reconciler, nodes, always=parts.bound_by_nodes)),
                 tasks.create_task(announcer.run()),
                 tasks.create_task(term.sweeps.run()),
-                tasks.create_task(store.run()),
+                tasks.create_task(store.run(term.accounting)),
             ]
             await work(parts.queue, parts.metrics.measured(reconciler.reconcile), _WORKERS)
             for task in running:
                 task.cancel()
-            await store.write(last=True)
+            await store.account(term.accounting, last=True)
     finally:
         await nodes.stop()
 

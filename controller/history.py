@@ -12,10 +12,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Protocol
 
+from controller.accounting import Accounting
 from controller.apiserver import NotLeaderError, Writer
 from muster.cluster.cluster import Cluster
+from muster.gangs.accounts import Outcome
 from muster.gangs.history import History
 from muster.kube.client import Client
+from muster.kube.concurrency import in_slices
 from muster.kube.errors import ApiError
 from muster.model.objects import ConfigMap, InvalidObjectError, decode
 from muster.model.resource import CONFIG_MAPS
@@ -24,6 +27,7 @@ from muster.planning.candidate import lasts, lineage, queue_held
 from muster.planning.expectations import Expectations, Runs
 from muster.planning.phase import Phase
 from muster.planning.snapshot import GangSnapshot
+from muster.workloads import Workload
 
 logger = logging.getLogger(__name__)
 
@@ -41,35 +45,39 @@ class RunTimes:
         self._cluster = cluster
         self._history = history
 
-    def follow(self, snapshot: GangSnapshot, phase: Phase, expects: Expectations, now: float) -> None:
-        """Note that an admitted gang runs, and record for how long it ran when it has run to its end.
+    def follow(self, snapshot: GangSnapshot, phase: Phase, expects: Expectations, now: float) -> Outcome | None:
+        """Note that an admitted gang runs, and record for how long it ran, and return how, when it has run to its end.
 
         One that was deleted, suspended or queued again has not; nor is anything known of one that ended while another
         process led. `now` is of the wall clock.
         """
         if self._history is None:
-            return
+            return None
         ran = expects.runs
         if phase is Phase.ADMITTED:
             marked = snapshot.record if snapshot.marked_for == snapshot.uid else expects.record
             since = seconds_of(marked.admitted_at)
             if since is None or (ran is not None and ran.since == since):
-                return
+                return None
             maker = snapshot.decoded.metadata.controller if snapshot.decoded is not None else None
             expects.runs = Runs(snapshot.uid, lineage(snapshot), queue_held(snapshot), since, maker)
-            return
+            return None
         expects.runs = None
-        if ran is not None and self._has_ended(snapshot, phase, ran):
-            self._history.record(ran.lineage, ran.queue, now - ran.since)
+        ended = self._ended(snapshot, phase, ran) if ran is not None else None
+        if ran is None or ended is None or not ended.finished:
+            return None
+        self._history.record(ran.lineage, ran.queue, now - ran.since)
+        return "failed" if ended.failed else "succeeded"
 
-    def _has_ended(self, snapshot: GangSnapshot, phase: Phase, ran: Runs) -> bool:
+    def _ended(self, snapshot: GangSnapshot, phase: Phase, ran: Runs) -> Workload | None:
+        """The workload of that run, or what made it, where it may have ended."""
         if phase is Phase.INACTIVE:
-            return snapshot.uid == ran.uid and snapshot.workload is not None and snapshot.workload.finished
+            return snapshot.workload if snapshot.uid == ran.uid else None
         # A RayJob that has ended takes its cluster along.
         made = self._cluster.workload(snapshot.key.namespace, ran.maker) if phase is Phase.GONE and ran.maker else None
         with suppress(InvalidObjectError):
-            return made is not None and made[0].read(made[1]).finished
-        return False
+            return made[0].read(made[1]) if made is not None else None
+        return None
 
     def expect(self, snapshot: GangSnapshot, expects: Expectations, *, renew: bool = False) -> None:
         """Note the estimates of a gang that waits: those of its PodGroup; where it says none, or to `renew`, new ones.
@@ -148,11 +156,17 @@ class HistoryStore:
                 _lost(f"{name}, {key},", error)
         self._unread.discard(name)
 
-    async def run(self) -> None:
+    async def run(self, accounting: Accounting) -> None:
         """Write what has changed once a minute, until cancelled."""
         while self._maps:
             await asyncio.sleep(_EVERY)
-            await self.write()
+            await self.account(accounting)
+
+    async def account(self, accounting: Accounting, *, last: bool = False) -> None:
+        """Write what has changed, with what gangs have held until now."""
+        await in_slices(accounting.steps())
+        await self.write(last=last)
+        accounting.go_on()
 
     async def write(self, *, last: bool = False) -> None:
         """Write what has changed of what was read: one ConfigMap, the own one if it is the `last` time."""

@@ -216,7 +216,8 @@ class Reconciler:
     def _record(self, work: Work) -> None:
         """Record how the gang stands now: its run, how often it is reconciled, and what is over."""
         term, snapshot, expects, phase = self.term, work.snapshot, work.expects, work.plan.phase
-        term.run_times.follow(snapshot, phase, expects, term.clock.now())
+        ended = term.run_times.follow(snapshot, phase, expects, term.clock.now())
+        term.accounting.follow(snapshot, phase, expects, ended)
         assembling = phase is Phase.ASSEMBLING
         needed = snapshot.gang.min_member if assembling and snapshot.gang is not None else 0
         pods = term.cluster.pods_of(work.key)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 
+from controller.accounting import Accounting
 from controller.admission_queue import AdmissionQueue, Sweeps
 from controller.apiserver import LiveReader, Writer
 from controller.delays import Clock, Evictions
@@ -23,6 +24,7 @@ from muster.cluster.cluster import Cluster
 from muster.cluster.observe import observe, read_ahead
 from muster.cluster.quota_use import QuotaUse
 from muster.cluster.stores import gang_of_group
+from muster.gangs.accounts import Accounts
 from muster.gangs.history import History
 from muster.gangs.intent import Defaults
 from muster.kube.workqueue import WorkQueue
@@ -100,6 +102,8 @@ class Term:
     """The settings of the installation."""
     history: History | None = None
     """The run times of former gangs; None where none are kept."""
+    accounts: Accounts | None = None
+    """What gangs used; None where that is not kept."""
     expectations: ExpectationsByGang = field(default_factory=ExpectationsByGang, init=False)
     """This leader's memory of each gang."""
     sweeps: Sweeps = field(default_factory=Sweeps, init=False)
@@ -110,6 +114,8 @@ class Term:
     """Writes the states of gangs."""
     run_times: RunTimes = field(init=False)
     """Records run times, and estimates them."""
+    accounting: Accounting = field(init=False)
+    """Records what gangs hold and wait for."""
     admission: AdmissionQueue = field(init=False)
     """The ledger, and the gangs to reconcile when something in it changes."""
     quota_use: QuotaUse = field(init=False)
@@ -123,6 +129,7 @@ class Term:
         self.run_times = RunTimes(self.cluster, self.history)
         self.admission = AdmissionQueue(self.workqueue, self.sweeps, self.clock)
         self.quota_use = QuotaUse(self.cluster, self.ledger)
+        self.accounting = Accounting(self.accounts, self.ledger, self.clock)
 
     @property
     def ledger(self) -> Ledger:

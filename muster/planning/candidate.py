@@ -107,15 +107,16 @@ def bounds_of(workload: Workload | None, intent: Intent | None, grace: int = 0) 
 
 
 def lineage(snapshot: GangSnapshot) -> Lineage:
-    """The lineage of a gang: of what stands highest above its workload; of plain pods, of the first that made them."""
+    """The lineage of a gang: of its maker."""
+    return lineage_of(snapshot.key.namespace, *maker(snapshot))
+
+
+def maker(snapshot: GangSnapshot) -> tuple[str, str]:
+    """Kind and name of what stands highest above the gang's workload, or of that; of plain pods what made them."""
     makers = snapshot.above.makers
     if snapshot.kind is PLAIN_POD or snapshot.kind is None or snapshot.decoded is None:
-        kind, name = (makers[0].kind, makers[0].name) if makers else ("Pod", snapshot.key.name)
-    else:
-        kind, name = (
-            (makers[-1].kind, makers[-1].name) if makers else (snapshot.kind.kind, snapshot.decoded.metadata.name)
-        )
-    return lineage_of(snapshot.key.namespace, kind, name)
+        return (makers[0].kind, makers[0].name) if makers else ("Pod", snapshot.key.name)
+    return (makers[-1].kind, makers[-1].name) if makers else (snapshot.kind.kind, snapshot.decoded.metadata.name)
 
 
 def lasts(snapshot: GangSnapshot) -> bool:

@@ -324,6 +324,7 @@ def _read(job_set: JobSet) -> Workload:
         suspended=job_set.spec.suspend,
         managed_by=job_set.spec.managed_by,
         finished=bool(job_set.status.terminal_state) or is_true(job_set.status.conditions, *_FINAL),
+        failed=job_set.status.terminal_state == "Failed" or is_true(job_set.status.conditions, "Failed"),
     )
 
 

@@ -344,6 +344,7 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
             policy_path=_POLICY_PATH,
             suspended=job.spec.run_policy.suspend,
             finished=job.status.finished,
+            failed=is_true(job.status.conditions, "Failed"),
             managed_by=job.spec.run_policy.managed_by,
             time_limits=time_limits(job),
             needs=_needs(job.spec, roles, kind),

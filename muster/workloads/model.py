@@ -182,6 +182,8 @@ class Workload:
     """True if it is suspended: it holds nothing and waits for nothing."""
     finished: bool = False
     """True if it has ended; pods of it may still run."""
+    failed: bool = False
+    """True if it has ended without success."""
     lasts: bool = False
     """True if it does not end by itself: its pods stay until it is deleted."""
     template: TemplateMeta | None = None

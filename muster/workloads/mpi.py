@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from muster.model.names import read_key
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
+from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, is_true
 from muster.model.pods import Pod, PodTemplate
 from muster.workloads.kubeflow import BoundedByPolicy, JobStatus, ReplicaSpec, check_mpi, roles_of
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
@@ -82,6 +82,7 @@ def _read(job: MPIJob) -> Workload:
         policy_path="spec.runPolicy.schedulingPolicy",
         suspended=job.spec.run_policy.suspend,
         finished=job.status.finished,
+        failed=is_true(job.status.conditions, "Failed"),
         managed_by=job.spec.run_policy.managed_by,
         # If the launcher waits for its workers, each has to be ready (countReadyWorkerPods of 0.8.0).
         needs=workers if waits else 0,

@@ -177,6 +177,7 @@ def _read_job(job: PlainJob) -> Workload:
         suspended=job.spec.suspend,
         managed_by=job.spec.managed_by,
         finished=is_true(job.status.conditions, *_FINAL),
+        failed=is_true(job.status.conditions, "Failed"),
         template=template.metadata,
         time_limits=_time_limits(job.spec.active_deadline_seconds, seconds_of(job.status.start_time)),
     )
@@ -261,6 +262,7 @@ def _read_pod(pod: Pod) -> Workload:
         roles=(RoleSpec(_ROLE, size, size, PodTemplate(spec=TemplateSpec.of(pod.spec)), "spec"),),
         policy=SchedulingPolicy(min_available=size),
         finished=not pod.living,
+        failed=pod.status.phase == "Failed",
         time_limits=_time_limits(time_limit_of(pod), role=_ROLE),
     )
 

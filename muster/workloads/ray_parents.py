@@ -193,7 +193,15 @@ def _read_job(job: RayJob) -> Workload:
     workload = gang_of(job.api_version, meta, spec, "spec.rayClusterSpec", suspended=suspended, finished=finished)
     submitters = _submitters(job.spec, "spec")
     limits, lasts = job.time_limits, job.spec.leaves_cluster
-    return replace(workload, time_limits=limits, outside_gang=submitters, managed_by=job.spec.managed_by, lasts=lasts)
+    failed = job.status.job_deployment_status == "Failed"
+    return replace(
+        workload,
+        failed=failed,
+        time_limits=limits,
+        outside_gang=submitters,
+        managed_by=job.spec.managed_by,
+        lasts=lasts,
+    )
 
 
 def _submitters(job: _JobSpec, path: str) -> tuple[RoleSpec, ...]:

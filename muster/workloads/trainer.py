@@ -266,6 +266,7 @@ def _read(workload: TrainJob | _Joined) -> Workload:
         suspended=job.spec.suspend,
         managed_by=job.spec.managed_by,
         finished=is_true(job.status.conditions, *_FINAL),
+        failed=is_true(job.status.conditions, "Failed"),
         topology=_topology(policy, workload.runtime_name),
     )
 

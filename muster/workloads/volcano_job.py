@@ -125,6 +125,7 @@ def _read(job: VolcanoJob) -> Workload:
         scheduler=job.spec.scheduler_name or _SCHEDULER,
         suspended=job.status.state.phase in _ABORTED,
         finished=job.status.state.phase in _FINAL,
+        failed=job.status.state.phase in ("Failed", "Terminated"),
         topology=_topology(job.spec.network_topology),
         # Below their sum Volcano ignores the tasks' own numbers.
         needs=sum(role.minimum for role in roles) if any(task.min_available for task in job.spec.tasks) else 0,

@@ -14,6 +14,7 @@ from controller.reconciler import Reconciler
 from controller.term import Term
 from muster.admitters import Admitter
 from muster.admitters.kueue import KueueWorkload
+from muster.gangs.accounts import Accounts
 from muster.gangs.history import History
 from muster.kube.events import Regarding
 from muster.kube.workqueue import WorkQueue
@@ -89,6 +90,8 @@ class Harness:
         )
         # The run times of former gangs, which outlast a leader.
         self.history = History()
+        # The accounts as they were last written.
+        self.stored_accounts = ""
         self.now = 1000.0
         # By how much the wall clock is ahead of what it was.
         self.leap = 0.0
@@ -117,9 +120,11 @@ class Harness:
             elastic_quotas=True,
         )
         self.metrics = Metrics(self.registry)
-        self.term = Term(
-            self.cluster, self.queue, writer, reads, self.announcer, self.metrics, _Clock(self), settings, self.history
-        )
+        self.accounts = Accounts()
+        if self.stored_accounts:
+            self.accounts.read(self.stored_accounts)
+        shared = self.cluster, self.queue, writer, reads, self.announcer, self.metrics, _Clock(self)
+        self.term = Term(*shared, settings, self.history, self.accounts)
         self.reconciler = Reconciler(self.term)
         self.reconciler.subscribe()
         return self.reconciler.prime(self._groups())
@@ -145,6 +150,13 @@ class Harness:
         for _ in self.term.sweeps.steps():
             pass
         return self.queue.statistics().ready > 0
+
+    def store_accounts(self) -> None:
+        """Write the accounts, as the leader does each minute."""
+        for _ in self.term.accounting.steps():
+            pass
+        self.stored_accounts = self.accounts.text()
+        self.term.accounting.go_on()
 
     def watch(self) -> None:
         """Show the stores what was written, and nothing that was not."""

@@ -429,6 +429,5 @@ async def test_without_a_name_nothing_is_kept_read_or_written() -> None:
     store = HistoryStore(as_client(client), writer, namespace="muster", name="", parts={}, starts=StartErrors())
     client.fails = [ApiError(403, "Forbidden", "no")]
     await store.read()
-    await store.run()
     await store.write(last=True)
     assert client.fails

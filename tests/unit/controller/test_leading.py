@@ -33,8 +33,9 @@ async def test_who_waits_is_told_while_the_pods_on_the_nodes_cannot_be_listed(mo
         cluster, registry = filled(queues=[queue("root")]), CollectorRegistry()
         elector: Any = SimpleNamespace(alone_for=lambda: 60.0)
         term = TermMetrics(cluster, "lease", lambda: True, registry)
-        parts = client, cluster, WorkQueue[Any](), elector, Metrics(registry), term, "pod-0", "muster", "", DEFAULTS
-        leading = asyncio.create_task(process._lead(process._Parts(*parts, bound_by_nodes=False)))
+        parts: Any = client, cluster, WorkQueue[Any](), elector, Metrics(registry), term, "pod-0", "muster"
+        made_of: Any = {"history": "", "history_labels": (), "defaults": DEFAULTS, "bound_by_nodes": False}
+        leading = asyncio.create_task(process._lead(process._Parts(*parts, **made_of)))
         await eventually(lambda: told > 1)
         bounding = made(Queue, queue("root", annotations={"muster.dev/bound": "nodes"}))
         cluster.queues.apply("modified", bounding)
