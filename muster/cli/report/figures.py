@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from muster.gangs.accounts import OUTCOMES, Accounts, Scope, Totals, wait_quantile
+from muster.gangs.accounts import OUTCOMES, RETENTION_DAYS, Accounts, Scope, Totals, wait_quantile
 from muster.model.texts import did_you_mean
 from muster.model.times import duration_of, stamp_of
 
@@ -67,7 +67,7 @@ class Report:
     """The figures of all rows.
 
     :ivar by: what a row is for: queue, namespace, owner or label=KEY
-    :ivar since: the first day that counts (UTC)
+    :ivar since: the first day that counts (UTC): the one that was asked for, or the first one with records
     :ivar until: the time until which the records count, in seconds of the wall clock
     :ivar rows: the rows, first those that held most: of devices, then of cpu
     :ivar total: the sum of all rows
@@ -94,10 +94,13 @@ class Report:
         total = Row("total")
         records = list(accounts.rows())
         queues = {scope.queue for scope, _ in records}
+        last = datetime.fromtimestamp(accounts.until, UTC).date()
+        begin = min((scope.day for scope, _ in records), default=since.isoformat())
+        since = max(since, date.fromisoformat(begin), last - timedelta(days=RETENTION_DAYS - 1))
         if queue is not None and queue not in queues:
             raise ValueError(f'nothing is recorded of a queue "{queue}"{did_you_mean(queue, sorted(queues))}')
         for scope, sums in records:
-            if scope.day >= since.isoformat() and queue in (None, scope.queue):
+            if since.isoformat() <= scope.day <= last.isoformat() and queue in (None, scope.queue):
                 name = getattr(scope, by) if place is None else _label(scope, place)
                 for row in (rows.setdefault(name, Row(name)), total):
                     row.add(scope.day, sums)

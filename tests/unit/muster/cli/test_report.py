@@ -73,7 +73,7 @@ async def test_the_table_has_hours_waits_and_ends(command: Command) -> None:
     done = await said(command, records=written())
     head, _, *lines = done.out.splitlines()
     assert (done.code, done.err) == (0, "")
-    assert head.startswith(f"from {datetime.now(UTC).date() - timedelta(days=7)} 00:00 UTC until ")
+    assert head.startswith(f"from {datetime.now(UTC).date() - timedelta(days=2)} 00:00 UTC until ")
     rows = [line.split() for line in lines[1:]]
     assert rows[0] == ["research", "cpu", "120.0", "12.0", "0.0", "10m", "10m", "succeeded", "3"]
     assert rows[1:3] == [["memory", "GiB", "240.0", "24.0", "0.0"], [_GPU, "30.0", "3.0", "24.0"]]
@@ -173,6 +173,16 @@ def test_rows_are_by(by: str, since: str, queue: str | None, names: list[str]) -
 )
 def test_whole_days_count(since: str, gpu: float) -> None:
     assert report(since=since).total.hours("held", _GPU) == pytest.approx(gpu)
+
+
+def test_it_begins_with_the_records() -> None:
+    """And says so; what is not after their end does not count, whatever is stored."""
+    long = report(since="9999d")
+    assert (long.since.isoformat(), len(long.days)) == ("2026-11-27", 3)
+    spoiled = accounts()
+    spoiled.add(Scope("", "q"), 0.0, HOUR, held={"cpu": 1.0})
+    spoiled.add(Scope("", "q"), _NOW + 99 * DAY, _NOW + 99 * DAY + HOUR, held={"cpu": 1.0})
+    assert len(Report.of(spoiled, "queue", first_day("9999d", _NOW)).days) <= 35
 
 
 @cases(
