@@ -142,7 +142,15 @@ def test_every_argument_is_one_that_the_process_takes(page: Rendered, monkeypatc
     of_page = {one.partition("=")[0]: one for one in page.arguments("page")}
     same = of_controller.keys() & of_page.keys() - {"--health-port", "--log-level"}
     assert {name: of_page[name] for name in same} == {name: of_controller[name] for name in same}
-    alone = {"--history", "--metrics-resources", "--lease", "--lease-duration", "--renew-deadline", "--retry-period"}
+    alone = {
+        "--history",
+        "--history-labels",
+        "--metrics-resources",
+        "--lease",
+        "--lease-duration",
+        "--renew-deadline",
+        "--retry-period",
+    }
     alone |= {"--kueue-timeout", "--kueue-unscheduled-timeout"}
     assert of_controller.keys() - of_page.keys() == alone
 
