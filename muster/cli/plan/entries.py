@@ -211,7 +211,9 @@ def _pod_group(workload: Workload, gang: Gang, intent: Intent) -> dict[str, Any]
 def _roles(workload: Workload, gang: Gang, intent: Intent, context: Context) -> list[dict[str, Any]]:
     gate = context.gate(intent)
     specs = {spec.name: spec for spec in workload.roles}
-    members = (membership(role, gang, intent, intent.gang_scheduler) for role in gang.roles)
+    place = context.queue(intent.queue) if context.queue else None
+    least = place.view.min_runtime if place is not None else 0.0
+    members = (membership(role, gang, intent, intent.gang_scheduler, min_runtime=least) for role in gang.roles)
     patches = {one.role.name: _patch(one, specs[one.role.name], workload, context) for one in members}
     return [
         {

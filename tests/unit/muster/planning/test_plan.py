@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from muster.cluster.observe import observe
-from muster.model.names import ADMITTED_AT, GANG, GROUP_NAME, TOPOLOGY_MODE_LABEL
+from muster.model.names import ADMITTED_AT, COOLDOWN, GANG, GROUP_NAME, TOPOLOGY_MODE_LABEL
 from muster.model.times import text_of
 from muster.planning.candidate import GONE_IN, candidate
 from muster.planning.expectations import Expectations
@@ -390,6 +390,18 @@ def test_what_a_gang_can_spare_is_known_to_the_ledger() -> None:
     elastic = ray_cluster(workers(replicas=2, minReplicas=1, maxReplicas=2), enableInTreeAutoscaling=True)
     entered(seen(elastic, running, pod_group(admitted="uid-demo")), ledger)
     assert ledger.claims("q")[KEY].spare == amounts(cpu="1", memory="1Gi")
+
+
+def test_the_ledger_counts_on_no_young_pod_and_the_gang_is_planned_again_when_it_may() -> None:
+    ledger, young = a_ledger(cpu="9"), []
+    for one in OPEN:
+        meta = {**one["metadata"], "annotations": {**one["metadata"]["annotations"], COOLDOWN: "30s"}}
+        status = {"phase": "Running", "startTime": text_of(NOW - 20)}
+        young.append({**one, "metadata": meta, "spec": {**one["spec"], "nodeName": "n"}, "status": status})
+    elastic = ray_cluster(workers(replicas=2, minReplicas=1, maxReplicas=2), enableInTreeAutoscaling=True)
+    plan = entered(seen(elastic, young, pod_group(admitted="uid-demo")), ledger)
+    claim = ledger.claims("q")[KEY]
+    assert (plan.ages, claim.kept, claim.spare) == (NOW + 10, True, {})
 
 
 def test_a_candidate_needs_what_its_pods_really_ask_for() -> None:

@@ -6,7 +6,7 @@ from muster.admitters import Admitter
 from muster.gangs.intent import Defaults, IntentScope
 from muster.model.findings import Reason
 from muster.model.modes import GateMode
-from muster.model.names import ADMITTER, GATE_MODE, HOLD
+from muster.model.names import ADMITTER, GATE_MODE, HOLD, MIN_RUNTIME
 from muster.model.objects import ObjectMeta, Queue
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView
@@ -81,3 +81,9 @@ def test_a_queue_on_hold(annotations: dict[str, str], admitters: tuple[str, ...]
 def test_what_cannot_be_read_is_refused_of_a_queue() -> None:
     (found,) = faults(made(Queue, queue(annotations={HOLD: "yes"})), QueueTree())
     assert (found.reason, found.message) == (Reason.INVALID, f'{FIELD}: "yes" is not known; use true or false')
+
+
+def test_whoever_sets_a_min_runtime_hears_that_volcano_alone_keeps_to_it() -> None:
+    (found,) = faults(made(Queue, queue(annotations={MIN_RUNTIME: "30m"})), QueueTree())
+    assert found.reason is Reason.VALUE_IGNORED
+    assert "Volcano alone keeps to it, with its plugin cdp" in found.message
