@@ -122,6 +122,8 @@ class Reconciler:
 
     def tick(self) -> None:
         """Count what others use and what gangs hold, read numbers and refresh messages; called about every second."""
+        if self.term.ledger.note_use(self.term.clock.wall()):
+            self.term.admission.wake_all()
         self.count_others()
         self.count_held()
         term, queues = self.term, self.term.metrics.queues

@@ -130,8 +130,8 @@ def _replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         action="append",
         metavar="SETTINGS",
         help="settings of all queues in place of their own, such as "
-        "patience=10m,reserves=estimates,drain-after=72h,bounds=0.3, where bounds is the part of the time limits that "
-        "counts; can be repeated; default: a comparison of five policies",
+        "patience=10m,reserves=estimates,drain-after=72h,half-life=24h,bounds=0.3, where bounds is the part of the "
+        "time limits that counts; can be repeated; default: a comparison of five policies",
     )
     parser.add_argument(
         "--expected", action="store_true", help="also forecast starts when gangs come, and show how right that was"

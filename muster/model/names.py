@@ -39,6 +39,7 @@ DRAIN_AFTER = "muster.dev/drain-after"  # annotation on Queues, PodGroups: when 
 UNPLACED_AFTER = "muster.dev/unplaced-after"  # annotation on Queues: when an unplaced gang lets others past it
 PREEMPTION = "muster.dev/preemption"  # annotation on Queues: "lower-priority" where Volcano makes room by preempting
 MIN_RUNTIME = "muster.dev/min-runtime"  # annotation on Queues: how long Volcano lets new pods run, such as 30m
+HALF_LIFE = "muster.dev/half-life"  # annotation on Queues: how fast past use fades in shares below, such as 24h
 SIBLINGS = "muster.dev/siblings"  # annotation on Queues: "age" where the queues below start by age, not by share
 RECLAIM = "muster.dev/reclaim"  # annotation on the root Queue: "beyond-share" where Volcano takes back by reclaim
 BOUND = "muster.dev/bound"  # annotation on the root Queue: "nodes" where no more may start than the nodes can hold

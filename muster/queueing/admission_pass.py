@@ -350,8 +350,10 @@ class AdmissionPass:
 
     # --- shares -------------------------------------------------------------------------------------------------------
 
-    def sibling_below_its_share(self, queue: str, level: str) -> tuple[str, float] | None:
+    def sibling_below_its_share(self, queue: str, level: str) -> tuple[str, float, float | None] | None:
         """The queue directly below `level` in which gangs of a queue wait, and the part of its share that it has.
+
+        And what of that comes from its past; None where that does not count.
 
         None unless a sibling that has less goes first, with gangs that wait for `level`.
         """
@@ -362,7 +364,9 @@ class AdmissionPass:
         share = self.share(own)
         if level not in self._least:
             self._least[level] = min(self._waiting_below(level), default=inf)
-        return (own, share) if self._least[level] < share else None
+        if self._least[level] >= share:
+            return None
+        return own, share, self.shares.by_past(own)
 
     def share(self, queue: str) -> float:
         """The part of its share that a queue has, with all that starts."""

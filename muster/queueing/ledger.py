@@ -26,6 +26,7 @@ from muster.queueing.growth import fits_more
 from muster.queueing.holdings import Holdings
 from muster.queueing.line_visitor import run_admission_pass
 from muster.queueing.passes import PassCache
+from muster.queueing.past_use import PastUse
 from muster.queueing.queue_numbers import QueueNumbers, read_numbers
 from muster.queueing.queue_state import QueueState
 from muster.queueing.queue_tree import QueueTree
@@ -51,11 +52,11 @@ class Ledger:
     beyond its ElasticQuotas. A gang whose claim is written by `hold` counts whether it fits or not: it runs already.
     """
 
-    def __init__(self, at_once: int = _AT_ONCE) -> None:
+    def __init__(self, at_once: int = _AT_ONCE, past: PastUse | None = None) -> None:
         """No more than `at_once` gangs are let start before the next are looked for."""
         self._at_once = at_once
         self._tree = QueueTree()
-        self._shares = Shares(self._tree)
+        self._shares = Shares(self._tree, past)
         self._holdings = Holdings(self._tree)
         self._passes = PassCache(self._tree)
         self._states: dict[str, QueueState] = {}
@@ -65,7 +66,7 @@ class Ledger:
         """A ledger that decides as this one does; neither changes the other."""
         other = Ledger(self._at_once)
         tree = other._tree = self._tree.copy()
-        other._shares, other._holdings = Shares(tree), self._holdings.copy(tree)
+        other._shares, other._holdings = Shares(tree, self.past.copy()), self._holdings.copy(tree)
         other._states = {queue: state.copy() for queue, state in self._states.items()}
         other._queue_of = dict(self._queue_of)
         other._passes = PassCache(tree)
@@ -155,6 +156,24 @@ class Ledger:
             self._passes.regroup(self._states)
         else:
             self._passes.attach(self._tree.path(name), used=states)
+
+    @property
+    def past(self) -> PastUse:
+        """What queues have held so far, where that counts."""
+        return self._shares.past
+
+    def note_use(self, now: float) -> bool:
+        """Count what is held now as the use of the last minute; True if it changes which queue comes first.
+
+        At once after the last time it does nothing.
+        """
+        if not self.past.due(now):
+            return False
+        usage = self._holdings.whole(self._states)
+        changed = self.past.advance(now, ((one, life, usage.taken(one)) for one, life in self._tree.half_lives()))
+        for queue in changed:
+            self._passes.forget(queue)
+        return bool(changed)
 
     # --- gangs ------------------------------------------------------------------------------------------------------
 
@@ -283,7 +302,11 @@ class Ledger:
         """The part of its share that a queue has; None where it has no siblings, or these do not share."""
         if not self._shares.competes(queue):
             return None
-        return self._shares.of(queue, dict(amounts_of(self.used(queue))))
+        return self._shares.of(queue, self._holdings.whole(self._states).taken(queue))
+
+    def share_by_past(self, queue: str) -> float | None:
+        """The part of that which comes from what it held in the past; None where that does not count."""
+        return self._shares.by_past(queue) if self._shares.competes(queue) else None
 
     def soft(self, key: EntryKey, now: float) -> bool:
         """True if a part of the gang's claim does not count."""

@@ -245,6 +245,13 @@ class QueueTree:
         view = self._views.get(name)
         return view.parent if view else name.removesuffix("/") if name.endswith("/") else ROOT
 
+    def half_lives(self) -> Iterator[tuple[str, float]]:
+        """The queues whose past use counts, each with the half-life that its parent sets."""
+        for view in self._views.values():
+            if view.half_life:
+                for one in (*self._children.get(view.name, ()), own_leaf(view.name)):
+                    yield one, view.half_life
+
     def gang_path(self, queue: str) -> tuple[str, ...]:
         """The queues in which a gang of that queue takes room, from its leaf up to the root."""
         return self.path(queue if self.leaf(queue) else own_leaf(queue))

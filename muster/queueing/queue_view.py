@@ -14,6 +14,7 @@ from muster.model.names import (
     BOUND,
     DRAIN_AFTER,
     GATE_MODE,
+    HALF_LIFE,
     HOLD,
     MIN_RUNTIME,
     NAMESPACE_SELECTOR,
@@ -28,7 +29,7 @@ from muster.model.names import (
 from muster.model.objects import Queue
 from muster.model.selectors import NOTHING, InvalidSelectorError, Selector, parse_selector
 from muster.model.texts import unread_keys
-from muster.model.times import duration_of
+from muster.model.times import duration_of, duration_text
 from muster.queueing.sources import FIELDS
 from muster.resources.amounts import Resources, parse_resources
 from muster.resources.quantity import ZERO, Quantity
@@ -40,6 +41,8 @@ _READ = frozenset({*FIELDS, HOLD, MIN_RUNTIME, NAMESPACE_SELECTOR, RECLAIM})
 _NEW = ""
 _OPEN = "Open"
 _PATIENCE = 600.0
+# Of a half-life, in seconds.
+_SHORTEST, _LONGEST = 60.0, 365 * 86400.0
 # Volcano's plugins take 0 of these as not set (pkg/scheduler/plugins/{capacity,proportion} of 1.14.1): they
 # are plain fields of its type for amounts. All others stand in a map, and are what they are.
 _UNLIMITED_AT_ZERO = frozenset({"cpu", "memory"})
@@ -80,6 +83,8 @@ class QueueView:
     """Its part among its siblings, of resources that its `deserved` does not name."""
     by_age: bool = False
     """True if gangs of the queues directly below it start by age, whatever these queues have of their share."""
+    half_life: float | None = None
+    """After how many seconds past use counts half in the shares of the queues directly below; None: not at all."""
     strict: bool = False
     """True if no gang may pass another one here."""
     patience: float = _PATIENCE
@@ -144,6 +149,12 @@ def read_queue(queue: Queue) -> QueueView:
             problems.append(Problem(f"metadata.annotations[{key}]", wrong))
         return default if seconds is None else seconds
 
+    half_life = duration(HALF_LIFE, None)
+    if half_life is not None and not _SHORTEST <= half_life <= _LONGEST:
+        between = f"between {duration_text(_SHORTEST)} and {duration_text(_LONGEST)}"
+        wrong = f'"{annotations[HALF_LIFE][:80]}" is not {between}'
+        problems.append(Problem(f"metadata.annotations[{HALF_LIFE}]", wrong))
+        half_life = None
     namespaces = None
     if NAMESPACE_SELECTOR in annotations:
         try:
@@ -169,6 +180,7 @@ def read_queue(queue: Queue) -> QueueView:
         deserved=parse_resources(spec.deserved, path="spec.deserved", least=None),
         weight=max(spec.weight, 1),
         by_age=one_of(SIBLINGS, "age", "share") == "age",
+        half_life=half_life,
         preempts=one_of(PREEMPTION, "lower-priority") == "lower-priority",
         min_runtime=duration(MIN_RUNTIME, 0.0),
         reclaimable=spec.reclaimable,

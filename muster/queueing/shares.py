@@ -4,7 +4,7 @@ A queue's share of a resource is what its `deserved` names. Where that names not
 the parent that its weight (1 by default) gives it among its siblings; Volcano's plugin `capacity` reads the
 first, `proportion` the second. A guarantee is part of the share, as in both. The room is what the parent and those
 above it limit, so that only resources count for which siblings compete. The resource with the largest part
-of its share counts.
+of its share counts. Where the parent sets a half-life, what a queue has held so far counts, too.
 """
 
 from __future__ import annotations
@@ -13,10 +13,15 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import floor, inf, isinf
 
+from muster.queueing.past_use import PastUse
 from muster.queueing.queue_state import QueueState
 from muster.queueing.queue_tree import QueueTree, own_leaf
 from muster.queueing.usage import Amounts, Usage
 from muster.resources.amounts import Resources
+
+# How often what was held in the past counts, next to once for what is held: a queue that had nothing for long may hold
+# four times its share until it has caught up.
+_PAST = 3
 
 
 def percent(share: float) -> str:
@@ -25,13 +30,14 @@ def percent(share: float) -> str:
 
 
 class Shares:
-    """The shares of the queues of `tree`, as it stands."""
+    """The shares of the queues of `tree`, as it stands, with what they have held in the `past`."""
 
-    def __init__(self, tree: QueueTree) -> None:
+    def __init__(self, tree: QueueTree, past: PastUse | None = None) -> None:
         self.tree = tree
+        self.past = past or PastUse()
         self._revision = tree.revision
-        # By queue: a resource, and the fraction of its share that a billionth of its unit is.
-        self._parts: dict[str, tuple[tuple[str, int, int], ...]] = {}
+        # By queue: a resource, the fraction of its share that a billionth of its unit is, and the weights of a mean.
+        self._parts: dict[str, tuple[tuple[str, int, int, int], ...]] = {}
 
     def by_age(self, parent: str) -> bool:
         """True if gangs of the queues directly below start by age: by its setting, or because it is strict.
@@ -54,21 +60,28 @@ class Shares:
     def of(self, queue: str, taken: Mapping[str, int]) -> float:
         """The part of its share that is taken: 1.0 is all of it; infinity where it has what it deserves nothing of.
 
-        Equal parts are equal numbers: a quotient of integers is rounded once.
+        With a half-life it is a mean: what is taken counts once, and what was held in the past `_PAST` times. Equal
+        parts are equal numbers: a quotient of integers is rounded once.
         """
-        share = 0.0
-        for name, times, deserved in self._parts_of(queue):
+        share, before = 0.0, self.past.of(queue)
+        for name, times, deserved, weights in self._parts_of(queue):
             has = taken.get(name, 0)
-            if has > 0:
-                part = has * times / deserved if deserved else inf
-                share = max(share, part)
+            if deserved:
+                share = max(share, (has + _PAST * before.get(name, 0)) * times / (deserved * weights))
+            elif has > 0:
+                return inf
         return share
 
     def deserved(self, queue: str) -> dict[str, float]:
         """The queue's share, by resource, in billionths; the root has none."""
         if len(self.tree.path(queue)) == 1:
             return {}
-        return {name: deserved / times for name, times, deserved in self._parts_of(queue)}
+        return {name: deserved / times for name, times, deserved, _ in self._parts_of(queue)}
+
+    def by_past(self, queue: str) -> float | None:
+        """What its past adds to its part of its share; None where that does not count."""
+        path = self.tree.path(queue)
+        return self.of(queue, {}) if len(path) > 1 and self.tree.settings(path[1]).half_life else None
 
     def beyond(self, queue: str, taken: Mapping[str, int]) -> dict[str, int]:
         """The amounts above the queue's share, by resource, in billionths; the root has no share."""
@@ -76,7 +89,7 @@ class Shares:
             return {}
         over = {
             name: (taken[name] * times - deserved) // times
-            for name, times, deserved in self._parts_of(queue)
+            for name, times, deserved, _ in self._parts_of(queue)
             if taken.get(name, 0) * times > deserved
         }
         return {name: amount for name, amount in over.items() if amount}
@@ -86,23 +99,24 @@ class Shares:
             self._parts.clear()
             self._revision = self.tree.revision
 
-    def _parts_of(self, queue: str) -> tuple[tuple[str, int, int], ...]:
+    def _parts_of(self, queue: str) -> tuple[tuple[str, int, int, int], ...]:
         self._refresh()
         known = self._parts.get(queue)
         if known is None:
             known = self._parts[queue] = self._read(queue)
         return known
 
-    def _read(self, queue: str) -> tuple[tuple[str, int, int], ...]:
+    def _read(self, queue: str) -> tuple[tuple[str, int, int, int], ...]:
         tree = self.tree
         view = tree.get(queue)
         parts = []
         parent = tree.path(queue)[1]
+        weights = 1 + _PAST if tree.settings(parent).half_life else 1
         for name, room in self.tree.tightest(parent).items():
             # The share is deserved / times.
             if view is None:
                 # Of what is no object, all; of a queue's own leaf, that of one more queue below it.
-                parts.append((name, tree.weights(queue) if queue == own_leaf(parent) else 1, room))
+                parts.append((name, tree.weights(queue) if queue == own_leaf(parent) else 1, room, weights))
                 continue
             times, deserved = tree.weights(queue), room * view.weight
             if name in view.deserved:
@@ -110,7 +124,7 @@ class Shares:
             guaranteed = view.guarantee[name].nano if name in view.guarantee else 0
             if guaranteed * times > deserved:
                 times, deserved = 1, guaranteed
-            parts.append((name, times, deserved))
+            parts.append((name, times, deserved, weights))
         return tuple(parts)
 
 

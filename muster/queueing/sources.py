@@ -16,6 +16,7 @@ from muster.model.names import (
     BOUND,
     DRAIN_AFTER,
     GATE_MODE,
+    HALF_LIFE,
     HOLD,
     NAMESPACE_SELECTOR,
     PATIENCE,
@@ -36,6 +37,7 @@ FIELDS = {
     UNPLACED_AFTER: "unplaced_after",
     PREEMPTION: "preemption",
     SIBLINGS: "siblings",
+    HALF_LIFE: "half_life",
     BOUND: "bound",
     GATE_MODE: "gate",
 }
@@ -70,6 +72,7 @@ class _Spec(QueueSpec, frozen=True):
     unplaced_after: str = ""
     preemption: str = ""
     siblings: str = ""
+    half_life: str = ""
     bound: str = ""
     gate: str = ""
 

@@ -87,7 +87,9 @@ def why(candidate: Candidate, place: Place, outcome: AdmissionPass, position: tu
         usage = f"{level.called(candidate.queue)} has {_free(level, candidate.need, outcome.usage)}"
         # The names of its siblings are none of a tenant's business.
         if (own := outcome.sibling_below_its_share(candidate.queue, level.queue)) is not None:
-            usage += f'; queue "{own[0]}" has {percent(own[1])} of its share, and siblings that have less go first'
+            queue, share, by_past = own
+            past = f" ({percent(by_past)} by past use)" if by_past is not None else ""
+            usage += f'; queue "{queue}" has {percent(share)} of its share{past}, and siblings that have less go first'
     elif (reserved := _reserved(candidate, place, outcome)) is not None:
         usage = f"there is room, but {reserved}"
     elif outcome.more:

@@ -65,6 +65,7 @@ _OF_QUEUES: Mapping[str, Sequence[str]] = {
     ),
     "muster.dev/patience": ("10m", "soon"),
     "muster.dev/unplaced-after": ("1h", "never"),
+    "muster.dev/half-life": ("1h", "0s"),
     "muster.dev/hold": ("true", "yes"),
     "muster.dev/queueing": ("strict", "lax"),
     "muster.dev/preemption": ("lower-priority", "always"),

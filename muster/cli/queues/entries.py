@@ -93,6 +93,7 @@ def _entry(
         "limit": as_text(limit),
         "used": as_text(ledger.used(name)) if whole else None,
         "share": percent(share) if whole and (share := ledger.share(name)) is not None else None,
+        "byPast": percent(past) if whole and (past := ledger.share_by_past(name)) is not None else None,
         # Pods that are being deleted, or that others bound to its PodGroup, are no second gang.
         "gangs": len({key.gang for key in ledger.claims(name)}),
         "waiting": len(ledger.waiting(name)),

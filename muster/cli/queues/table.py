@@ -104,7 +104,8 @@ def _rows(entries: Sequence[Mapping[str, Any]], glyphs: Glyphs) -> Iterator[_Tre
         limit, used = entry["limit"], entry["used"]
         name = branch + printable(entry["name"])
         state = GangState.ON_HOLD if entry.get("onHoldBy") else entry["state"] or "-"
-        counts = (printable(str(state)), entry.get("share") or "-", str(entry["gangs"]), str(entry["waiting"]))
+        past = f" ({by_past} past)" if (by_past := entry.get("byPast")) else ""
+        counts = (printable(str(state)), (entry.get("share") or "-") + past, str(entry["gangs"]), str(entry["waiting"]))
         if not (limit or used):
             yield _TreeRow((name, *counts, "-", "-"))
         for number, resource in enumerate(dict.fromkeys([*limit, *(used or {})])):

@@ -20,7 +20,7 @@ from muster.queueing.ledger import Candidate, EndKind, Ledger, Run
 from muster.queueing.queue_view import QueueView
 from muster.queueing.usage import amounts_of
 
-_KEYS = "queueing=strict, patience=10m, reserves=estimates or bounds, drain-after=72h, bounds=0.3"
+_KEYS = "queueing=strict, patience=10m, reserves=estimates or bounds, drain-after=72h, half-life=24h, bounds=0.3"
 # Spreads the gangs that have a time limit over the log, the same for every policy.
 _STEP = 0.6180339887498949
 _COMES, _ENDS, _LOOK = 0, 1, 2
@@ -35,12 +35,13 @@ class Policy:
     patience: float | None = None
     trusts_estimates: bool | None = None
     drain_after: float | None = None
+    half_life: float | None = None
     bounds: float = 1.0
     """The part of the gangs with a time limit whose limit counts."""
 
     def applied(self, view: QueueView) -> QueueView:
         """The queue under this policy."""
-        names = ("strict", "patience", "trusts_estimates", "drain_after")
+        names = ("strict", "patience", "trusts_estimates", "drain_after", "half_life")
         return replace(view, **{name: value for name in names if (value := getattr(self, name)) is not None})
 
     def bounded(self, number: int) -> bool:
@@ -61,6 +62,8 @@ def parse_policy(text: str) -> Policy:
                 policy = replace(policy, patience=seconds)
             case "drain-after" if seconds is not None:
                 policy = replace(policy, drain_after=seconds)
+            case "half-life" if seconds is not None:
+                policy = replace(policy, half_life=seconds)
             case "reserves" if value in ("estimates", "bounds"):
                 policy = replace(policy, trusts_estimates=value == "estimates")
             case "bounds" if value.replace(".", "", 1).isdecimal() and float(value) <= 1:
@@ -123,6 +126,7 @@ class _Run:
                 used += held * (now - last)
                 waited += now - last
             last, came = now, []
+            self.ledger.note_use(now)
             while self.events and self.events[0][0] == now:
                 _, kind, number = heapq.heappop(self.events)
                 if kind == _COMES:

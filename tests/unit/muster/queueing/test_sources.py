@@ -36,10 +36,12 @@ def test_what_annotations_of_a_queue_say_are_its_fields() -> None:
         deserved={"cpu": "2"},
         weight=3,
         siblings="age",
+        halfLife="12h",
     )
     assert (found.parent, str(found.limit["cpu"]), str(found.guarantee["cpu"])) == ("org", "4", "1")
     assert (found.strict, found.patience, found.unplaced_after) == (True, 300.0, 90.0)
     assert (found.trusts_estimates, found.drain_after) == (False, 21600.0)
+    assert found.half_life == 43200.0
     assert (found.preempts, found.gate) == (True, GateMode.ASSEMBLE)
     assert (str(found.deserved["cpu"]), found.weight, found.by_age) == ("2", 3, True)
 

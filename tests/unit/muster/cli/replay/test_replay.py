@@ -108,7 +108,7 @@ def test_entries_that_are_no_gangs_are_left_out_and_counted(tmp_path: Path) -> N
         ["generated:1", "--policy", "bounds=2"],
         (
             '"bounds=2" is no setting of a policy; use queueing=strict, patience=10m, reserves=estimates or bounds, '
-            "drain-after=72h, bounds=0.3"
+            "drain-after=72h, half-life=24h, bounds=0.3"
         ),
     ),
 )

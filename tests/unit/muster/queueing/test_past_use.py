@@ -1,0 +1,158 @@
+"""What queues have held before counts in their shares, where their parent sets a half-life."""
+
+from __future__ import annotations
+
+import pytest
+
+from muster.model.objects import InvalidObjectError
+from muster.queueing.entries import Claim
+from muster.queueing.ledger import Candidate, GangKey, Ledger
+from muster.queueing.past_use import PastUse
+from muster.queueing.queue_view import ROOT, QueueView
+from tests.support.manifests.observed import amounts
+
+HOUR = 3600.0
+HALF_LIFE = 24 * HOUR
+
+
+def ledger(half_life: float | None = HALF_LIFE, past: PastUse | None = None) -> Ledger:
+    """Queues `a` and `b` that share 20 CPUs, and a gang that waits in each, the one in `a` first by age."""
+    new = Ledger(past=past)
+    new.set_queue(QueueView(ROOT, "Open", amounts(cpu="20"), parent="", half_life=half_life))
+    for name in "ab":
+        new.set_queue(QueueView(name, "Open", {}))
+    return new
+
+
+def hold(of: Ledger, queue: str, cpu: int) -> None:
+    of.hold(Claim(GangKey("x", f"runs-{queue}"), queue, amounts(cpu=f"{cpu}")))
+
+
+def first(of: Ledger) -> str:
+    """The queue whose gang takes the 4 CPUs that others leave; two gangs of 4 wait, and the older one in `a`."""
+    of.set_queue(QueueView("c", "Open", {}))
+    hold(of, "c", 12)
+    for name, since in (("a", "10:00"), ("b", "11:00")):
+        of.wait(Candidate(GangKey("x", name), name, 0, since, amounts(cpu="4")))
+    (key,) = of.startable("a", 1e9)
+    return key.gang.name
+
+
+def days(of: Ledger, count: float, since: float = 0.0) -> float:
+    """Minutes pass."""
+    now = since
+    while now <= since + count * 24 * HOUR:
+        of.note_use(now)
+        now += 60.0
+    return now - 60.0
+
+
+@pytest.mark.parametrize(("half_life", "expected"), [(HALF_LIFE, "b"), (None, "a")])
+def test_the_queue_that_has_held_less_is_first(half_life: float | None, expected: str) -> None:
+    books = ledger(half_life)
+    hold(books, "a", 8)
+    days(books, 2)
+    hold(books, "a", 2)
+    hold(books, "b", 2)
+    assert first(books) == expected
+
+
+def test_the_worked_example_of_the_document() -> None:
+    """It is in docs/queues.md."""
+    books = ledger()
+    hold(books, "a", 12)
+    hold(books, "b", 4)
+    now = days(books, 40)
+    hold(books, "a", 4)
+    hold(books, "b", 10)
+    assert (books.share("a"), books.share("b")) == pytest.approx((1.0, 0.55))
+    assert books.share_by_past("a") == pytest.approx(0.9)
+    days(books, 1, now)
+    assert books.share_by_past("a") == pytest.approx(3 * (12 + 4) / 2 / 40)
+
+
+def test_an_average_halves_after_each_half_life() -> None:
+    past = PastUse()
+    past.advance(0.0, [("a", HALF_LIFE, {"cpu": 0})])
+    past.advance(HALF_LIFE, [("a", HALF_LIFE, {"cpu": 8 * 10**9})])
+    past.advance(3 * HALF_LIFE, [("a", HALF_LIFE, {})])
+    assert past.of("a") == {"cpu": 10**9}
+
+
+def test_without_a_half_life_nothing_is_kept() -> None:
+    books = ledger(None)
+    hold(books, "a", 8)
+    days(books, 1)
+    assert (books.share("a"), books.share_by_past("a")) == (0.8, None)
+
+
+def test_a_pass_is_made_again_when_averages_change() -> None:
+    books = ledger()
+    hold(books, "a", 8)
+    now = days(books, 1)
+    books.newly_startable("a", now)
+    assert (books.note_use(now + 1), books.newly_startable("a", now)) == (False, None)
+    assert books.note_use(now + 61)
+    assert books.newly_startable("a", now) == []
+
+
+def test_a_copy_is_advanced_by_itself() -> None:
+    books = ledger()
+    hold(books, "a", 8)
+    now = days(books, 1)
+    share, copy = books.share("a"), books.copy()
+    assert copy.share("a") == share
+    copy.note_use(now + 30 * HALF_LIFE)
+    assert books.share("a") == share
+    assert copy.share("a") == pytest.approx(0.8)
+
+
+def test_a_new_leader_goes_on_with_what_was_stored() -> None:
+    """It knows no more than what is held now: that stands for the time in between."""
+    books = ledger()
+    hold(books, "a", 8)
+    now, past = days(books, 1), PastUse()
+    past.read(books.past.text())
+    heir = ledger(past=past)
+    hold(heir, "a", 8)
+    assert heir.share("a") == pytest.approx(books.share("a"), rel=1e-5)
+    books.note_use(now + 90)
+    heir.note_use(now + 90)
+    assert heir.share("a") == pytest.approx(books.share("a"), rel=1e-5)
+
+
+def test_queues_that_go_are_dropped() -> None:
+    books = ledger()
+    hold(books, "a", 8)
+    now = days(books, 1)
+    books.drop_queue("a")
+    books.note_use(now + 60)
+    assert books.past.of("a") == {}
+
+
+def test_what_is_stored_is_bounded() -> None:
+    past = PastUse()
+    held = [(f"queue-{n:0240}", HALF_LIFE, {"cpu": 10**9, "memory": 10**21}) for n in range(10_000)]
+    past.advance(0.0, held)
+    past.advance(HOUR, held)
+    assert len(past.text()) < 100_000
+    other = PastUse()
+    other.read(past.text())
+    assert other.of(held[0][0])["cpu"] == pytest.approx(past.of(held[0][0])["cpu"], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"until":-1,"queues":{}}', '{"until":0,"queues":{"a":{"cpu":-1}}}', '{"until":0,"queues":[]}']
+)
+def test_other_text_is_refused(text: str) -> None:
+    with pytest.raises(InvalidObjectError):
+        PastUse().read(text)
+
+
+def test_a_clock_that_is_put_back_takes_nothing_away() -> None:
+    books = ledger()
+    hold(books, "a", 8)
+    now = days(books, 1)
+    share = books.share("a")
+    assert not books.note_use(now - HOUR)
+    assert books.share("a") == share
