@@ -84,6 +84,11 @@ def test_what_muster_fills_has_no_data(default: Rendered, kind: str) -> None:
     assert all({"data", "binaryData", "stringData"}.isdisjoint(item) for item in found)
 
 
+def test_the_labels_of_the_accounts_reach_the_controller(render: Render) -> None:
+    documents = yaml.safe_dump(render("history.labels={team,example.com/cost}").documents)
+    assert "--history-labels=team,example.com/cost" in documents
+
+
 def test_without_a_history_nothing_of_it_is_there(render: Render) -> None:
     rendered = render("history.enabled=false")
     assert "history" not in yaml.safe_dump(rendered.documents)

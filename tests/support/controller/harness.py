@@ -92,6 +92,7 @@ class Harness:
         self.history = History()
         # The accounts as they were last written.
         self.stored_accounts = ""
+        self.history_labels: tuple[str, ...] = ()
         self.now = 1000.0
         # By how much the wall clock is ahead of what it was.
         self.leap = 0.0
@@ -120,7 +121,7 @@ class Harness:
             elastic_quotas=True,
         )
         self.metrics = Metrics(self.registry)
-        self.accounts = Accounts()
+        self.accounts = Accounts(self.history_labels)
         if self.stored_accounts:
             self.accounts.read(self.stored_accounts)
         shared = self.cluster, self.queue, writer, reads, self.announcer, self.metrics, _Clock(self)

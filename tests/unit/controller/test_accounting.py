@@ -125,6 +125,19 @@ async def test_the_next_leader_goes_on_where_the_accounts_end() -> None:
     assert found.idle.get("cpu", 0) == pytest.approx(0, abs=3)
 
 
+async def test_gangs_are_accounted_by_the_labels_that_were_asked_for() -> None:
+    harness = train()
+    harness.history_labels = ("team", "cost")
+    harness.restart()
+    labelled = job()
+    labelled["metadata"]["labels"] |= {"team": "ml", "other": "x"}
+    harness.set_workload(labelled)
+    await harness.settle()
+    harness.now += 60
+    harness.store_accounts()
+    assert {scope.labels for scope, _ in harness.accounts.rows()} == {("ml", "")}
+
+
 async def test_what_changes_while_the_accounts_are_written_counts_after_that() -> None:
     harness = train()
     await harness.settle()
