@@ -38,6 +38,7 @@ from muster.process.lifecycle import add_common_arguments, identity, parse_args,
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, Watches, new_registry, unread
 from muster.queueing.ledger import GangKey
+from muster.queueing.past_use import PastUse
 from muster.queueing.sources import QUEUE_SOURCES
 
 logger = logging.getLogger("controller")
@@ -230,9 +231,10 @@ async def _lead(parts: _Parts) -> None:
     announcer = Announcer(writer, reads, parts.instance)
     history = History() if parts.history else None
     accounts = Accounts(parts.history_labels) if parts.history else None
+    past = PastUse()
     kept: dict[str, Part] = {}
     if history is not None and accounts is not None:
-        kept = {"runs": history, "use": accounts}
+        kept = {"runs": history, "use": accounts, "past": past}
     starts = parts.metrics.start_errors
     store = HistoryStore(parts.client, writer, namespace=parts.namespace, name=parts.history, parts=kept, starts=starts)
     await store.read()
@@ -247,6 +249,7 @@ async def _lead(parts: _Parts) -> None:
         parts.defaults,
         history,
         accounts,
+        past,
     )
     reconciler = Reconciler(term)
     counted = reconciler.kept, reconciler.groupless

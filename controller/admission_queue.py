@@ -34,6 +34,7 @@ from muster.planning.snapshot import GangSnapshot
 from muster.queueing.entries import Claim, EntryKey, Order
 from muster.queueing.growth import GrowthQueue
 from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
+from muster.queueing.past_use import PastUse
 from muster.resources.amounts import NOTHING, Resources
 
 logger = logging.getLogger(__name__)
@@ -224,8 +225,8 @@ class AdmissionQueue:
     later.
     """
 
-    def __init__(self, queue: WorkQueue[GangKey], sweeps: Sweeps, clock: Clock) -> None:
-        self.ledger = Ledger()
+    def __init__(self, queue: WorkQueue[GangKey], sweeps: Sweeps, clock: Clock, past: PastUse | None = None) -> None:
+        self.ledger = Ledger(past=past)
         self.lost = LostGangs(queue, sweeps)
         self._queue = queue
         self._sweeps = sweeps

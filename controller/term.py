@@ -36,6 +36,7 @@ from muster.planning.plan import GangPlan
 from muster.planning.pod_group import newer
 from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey, Ledger
+from muster.queueing.past_use import PastUse
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +105,8 @@ class Term:
     """The run times of former gangs; None where none are kept."""
     accounts: Accounts | None = None
     """What gangs used; None where that is not kept."""
+    past: PastUse = field(default_factory=PastUse)
+    """What queues have held so far."""
     expectations: ExpectationsByGang = field(default_factory=ExpectationsByGang, init=False)
     """This leader's memory of each gang."""
     sweeps: Sweeps = field(default_factory=Sweeps, init=False)
@@ -127,7 +130,7 @@ class Term:
         self.evictions = Evictions()
         self.reporter = Reporter(self.writer, self.announcer, self.cluster)
         self.run_times = RunTimes(self.cluster, self.history)
-        self.admission = AdmissionQueue(self.workqueue, self.sweeps, self.clock)
+        self.admission = AdmissionQueue(self.workqueue, self.sweeps, self.clock, self.past)
         self.quota_use = QuotaUse(self.cluster, self.ledger)
         self.accounting = Accounting(self.accounts, self.ledger, self.clock)
 
