@@ -153,6 +153,17 @@ def kept_until(pod: Pod) -> float:
     return inf if started is None or seconds is None else started + seconds
 
 
+def protected_until(snapshot: GangSnapshot, now: float) -> list[float]:
+    """The times, later than now, until which Volcano's plugin cdp lets pods of the gang run."""
+    # A gang may have thousands of pods, and few have such a time.
+    timed = [
+        one.pod
+        for one in snapshot.members
+        if one.pod.spec.node_name and (COOLDOWN in one.pod.metadata.annotations or COOLDOWN in one.pod.metadata.labels)
+    ]
+    return [until for until in map(kept_until, timed) if until > now]
+
+
 def spare(snapshot: GangSnapshot, roles: Iterable[Role], now: float) -> Resources:
     """The least of it: whichever pods the scheduler chooses, it gets as much. Nothing of a gang that lacks any.
 

@@ -35,9 +35,9 @@ from muster.planning.claim import (
     claim_of_pods,
     departed,
     grant_of,
-    kept_until,
     left_over,
     minimum_placed,
+    protected_until,
     spare,
     still_leaving,
     unplaced,
@@ -353,8 +353,7 @@ def _admitted(snapshot: GangSnapshot, ledger: Ledger, moment: _Moment) -> _Outlo
     grace = ledger.tree.settings(grant.queue).unplaced_after
     unused = unplaced(snapshot, opening, base, expects, grace=grace, now=moment.now)
     enforced = scheduler_of(snapshot).enforces_limits
-    placed = (one.pod for one in snapshot.members if one.pod.spec.node_name)
-    kept = [until for until in map(kept_until, placed) if until > moment.now]
+    kept = protected_until(snapshot, moment.now)
     entry = Claim(
         snapshot.key,
         grant.queue,
