@@ -25,15 +25,17 @@ from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.kube.reflector import Reflector, Watched
 from muster.model.gang_states import GangState
-from muster.model.objects import InvalidObjectError, Namespace, Node, decode
+from muster.model.names import HALF_LIFE
+from muster.model.objects import ConfigMap, InvalidObjectError, Namespace, Node, decode
 from muster.model.pods import Pod
-from muster.model.resource import ELASTIC_QUOTAS, NAMESPACES, NODES, PODS
+from muster.model.resource import CONFIG_MAPS, ELASTIC_QUOTAS, NAMESPACES, NODES, PODS
 from muster.planning.candidate import candidate
 from muster.planning.phase import lost_in
 from muster.planning.plan import plan_gang
 from muster.planning.pod_group import scheduler_of
 from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.queueing.ledger import Decision, GangKey, Ledger, queue_not_found
+from muster.queueing.past_use import PastUse
 from muster.queueing.queue_view import ROOT, read_queue
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.amounts import Resources
@@ -67,6 +69,7 @@ class ClusterSnapshot:
     :ivar defaults: the defaults of the installation
     :ivar by_nodes: true if the installation limits admission by the nodes (chart value `bound: nodes`)
     :ivar settings: the settings of the installation
+    :ivar past: the past use of queues, as the leader stored it last
     """
 
     cluster: Cluster = field(default_factory=Cluster)
@@ -79,6 +82,7 @@ class ClusterSnapshot:
     defaults: Defaults = field(default_factory=Defaults)
     by_nodes: bool = False
     settings: Settings = field(default_factory=Settings)
+    past: PastUse = field(default_factory=PastUse)
 
     @classmethod
     def empty(cls, settings: Settings) -> ClusterSnapshot:
@@ -101,7 +105,7 @@ class ClusterSnapshot:
 
     def ledger_snapshot(self, now: float) -> LedgerSnapshot:
         """The ledger of all visible gangs, at `now` in seconds of the wall clock."""
-        snapshot = LedgerSnapshot(Ledger(), {}, now)
+        snapshot = LedgerSnapshot(Ledger(past=self.past.copy()), {}, now)
         for _ in self._entering(snapshot):
             pass
         return snapshot
@@ -111,7 +115,7 @@ class ClusterSnapshot:
 
         5,000 gangs take two seconds of a core.
         """
-        snapshot = LedgerSnapshot(Ledger(), {}, now)
+        snapshot = LedgerSnapshot(Ledger(past=self.past.copy()), {}, now)
         await in_slices(self._entering(snapshot))
         return snapshot
 
@@ -194,6 +198,27 @@ async def load(client: Client, namespace: str, visible: ClusterSnapshot) -> None
     tree = visible.ledger_snapshot(0.0).ledger.tree
     if visible.by_nodes or tree.settings(ROOT).bound_by_nodes:
         visible.nodes = await load_nodes(client, visible)
+    if any(view.half_life is not None for view in tree):
+        await _load_past(client, visible)
+
+
+async def _load_past(client: Client, visible: ClusterSnapshot) -> None:
+    """Read the past use of queues; a note where that is not possible. Raises ApiError when there is no answer."""
+    namespace, _, name = visible.settings.history.partition("/")
+    try:
+        found = decode(await client.get(CONFIG_MAPS, name, namespace), ConfigMap) if name else ConfigMap()
+        visible.past.read(found.data["past"])
+    except KeyError:
+        why = "no leader has stored it"
+    except InvalidObjectError as error:
+        why = f"it is malformed: {error}"
+    except ApiError as error:
+        if not (error.forbidden or error.not_found):
+            raise
+        why = str(error)
+    else:
+        return
+    visible.note(f"the past use of queues with {HALF_LIFE} is unknown, and counts as none ({why})")
 
 
 async def read_cluster(client: Client, settings: Settings, namespace: str) -> ClusterSnapshot:

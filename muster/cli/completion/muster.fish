@@ -188,7 +188,7 @@ complete -c muster -n '_shtab_muster_using migrate-queues' -l context -x -d 'kub
 complete -c muster -n '_shtab_muster_using migrate-queues' -l connect-timeout -x -d 'how long to wait for the first answer of the apiserver; default: $MUSTER_CONNECT_TIMEOUT, else 5'
 complete -c muster -n '_shtab_muster_using; and test $_shtab_muster_npos -eq 0' -a replay -d 'Run a log of past gangs on muster'"'"'s own admission, once for each policy, and compare how long they wait. The log is one of the Standard Workload Format (.swf, .swf.gz), a record of `muster record`, or a generated day (generated:SEED).'
 complete -c muster -n '_shtab_muster_using replay' -s h -l help -d 'show this help message and exit'
-complete -c muster -n '_shtab_muster_using replay' -l policy -x -d 'settings of all queues in place of their own, such as patience=10m,reserves=estimates,drain-after=72h,bounds=0.3, where bounds is the part of the time limits that counts; can be repeated; default: a comparison of five policies'
+complete -c muster -n '_shtab_muster_using replay' -l policy -x -d 'settings of all queues in place of their own, such as patience=10m,reserves=estimates,drain-after=72h,half-life=24h,bounds=0.3, where bounds is the part of the time limits that counts; can be repeated; default: a comparison of five policies'
 complete -c muster -n '_shtab_muster_using replay' -l expected -d 'also forecast starts when gangs come, and show how right that was'
 complete -c muster -n '_shtab_muster_using replay' -l plot -x -d 'also draw the waits of each policy into this SVG file'
 complete -c muster -n '_shtab_muster_using replay' -s o -l output -xka "table yaml json" -d 'format of the result; default: table'

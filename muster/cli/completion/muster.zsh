@@ -227,7 +227,7 @@ _shtab_muster_release_defaults_added=0
 
 _shtab_muster_replay_options=(
   "(- : *)"{-h,--help}"[show this help message and exit]"
-  "*--policy[settings of all queues in place of their own, such as patience\=10m,reserves\=estimates,drain-after\=72h,bounds\=0.3, where bounds is the part of the time limits that counts\; can be repeated\; default\: a comparison of five policies]:SETTINGS:"
+  "*--policy[settings of all queues in place of their own, such as patience\=10m,reserves\=estimates,drain-after\=72h,half-life\=24h,bounds\=0.3, where bounds is the part of the time limits that counts\; can be repeated\; default\: a comparison of five policies]:SETTINGS:"
   "--expected[also forecast starts when gangs come, and show how right that was]"
   "--plot[also draw the waits of each policy into this SVG file]:FILE:"
   {-o,--output}"[format of the result\; default\: table]:output:(table yaml json)"
