@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from muster.model.findings import Reason
+from tests.support.pages.causes import ABOUT
 from tests.support.pages.denials import EXAMPLES, page
 
 _PAGE = Path(__file__).parents[2] / "docs" / "denials.md"
@@ -19,6 +20,14 @@ def test_every_reason_has_an_example_that_the_rules_find(reason: Reason) -> None
     first = found[0]
     assert first.message.startswith(f"{first.field}: "), "a line begins with its field"
     assert "\n" not in first.message
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_has_its_cause_in_sentences(reason: Reason) -> None:
+    assert reason in ABOUT, f"tests/support/pages/causes.py lacks the cause of {reason}"
+    for text in filter(None, ABOUT[reason]):
+        assert text.endswith("."), text
+        assert "  " not in text
 
 
 def test_the_page_is_what_the_programs_say() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from muster.admitters import Admitter
 from muster.admitters.kueue_quota import ClusterQueue
 from muster.gangs.intent import Defaults
-from muster.model.findings import ABOUT, Finding, Reason, Severity
+from muster.model.findings import Finding, Reason, Severity, usual_severity
 from muster.model.objects import Queue
 from muster.queueing.queue_tree import QueueTree
 from muster.queueing.queue_view import QueueView, read_queue
@@ -36,10 +36,11 @@ from tests.support.manifests.observed import (
     template,
     workers,
 )
+from tests.support.pages.causes import ABOUT
 from webhook.reviews.pods import names_another_scheduler
 
 _HEAD = """\
-<!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_denials.py (model/findings.py, support/pages/denials.py). -->
+<!-- Written by MUSTER_REWRITE=1 pytest tests/docs/test_denials.py (support/pages/causes.py, denials.py). -->
 
 # Refusals and warnings
 
@@ -231,7 +232,7 @@ def page() -> str:
     parts = [_HEAD]
     for severity, title in ((Severity.DENY, "Refusals"), (Severity.WARN, "Warnings")):
         parts.append(f"## {title}\n")
-        parts += [_section(reason) for reason in Reason if ABOUT[reason].severity is severity]
+        parts += [_section(reason) for reason in Reason if usual_severity(reason) is severity]
     return "\n".join(parts)
 
 

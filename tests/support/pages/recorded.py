@@ -8,7 +8,7 @@ import os
 import re
 from pathlib import Path
 
-from muster.model.findings import ABOUT, Reason, Severity
+from muster.model.findings import Reason, Severity, usual_severity
 from muster.model.gang_states import GangState
 from muster.model.names import STATE
 from tests.support.cluster.scene import Scene
@@ -80,7 +80,7 @@ _MUSTERS = re.compile(r"^ +(Normal|Warning) +(\w+) +(.+?) +muster\.dev/controlle
 
 def refusing() -> list[Reason]:
     """The reasons for which muster refuses, in the order of the page."""
-    return [reason for reason in Reason if ABOUT[reason].severity is Severity.DENY]
+    return [reason for reason in Reason if usual_severity(reason) is Severity.DENY]
 
 
 # The letters of the ends that Kubernetes gives to names (`rand.SafeEncodeString`): no vowels, so that no word is one.
