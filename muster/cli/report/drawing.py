@@ -11,17 +11,19 @@ _MOST = 10
 _REST = "all others"
 # Colours that differ for colour-blind readers, too, in the order of the rows; the last is that of all others.
 _COLOURS = (
-    *("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377"),
-    *("#882255", "#44aa99", "#ddaa33", "#332288", "#bbbbbb"),
+    *("#cc6677", "#332288", "#ddcc77", "#117733", "#88ccee"),
+    *("#882255", "#44aa99", "#999933", "#aa4499", "#555555", "#bbbbbb"),
 )
-_WIDTH, _DRAWN, _LEGEND, _PANEL, _HIGH, _LINE, _EDGE = 760, 480, 520, 170, 110, 18, 16
+_WIDTH, _EDGE, _HEAD, _PANEL, _HIGH, _LINE = 760, 16, 32, 170, 110, 18
+_DRAWN = _WIDTH - 2 * _EDGE
 
 
 def drawing(report: Report) -> str:
-    """The SVG: a panel for each resource that was held, with the names to the right."""
+    """The SVG: a panel for each resource that was held, and the names below."""
     names = [name_of(row) for row in report.rows[:_MOST]] + [_REST] * (len(report.rows) > _MOST)
     used = [name for name in report.resources if report.total.sums.held.get(name)]
-    height = max(_PANEL * len(used), _LINE * (len(names) + 1)) + 2 * _EDGE
+    legend = _HEAD + _EDGE + _PANEL * len(used)
+    height = legend + _LINE * len(names)
     title = f"Use by {report.by} and day, {report.days[0]} to {report.days[-1]} (UTC)"
     shares = "; ".join(
         f"{name_of(row)}: " + ", ".join(f"{row.hours('held', one):,.0f} {hours_of(one)}" for one in used)
@@ -33,13 +35,14 @@ def drawing(report: Report) -> str:
         f'<title id="title">{escape(title)}</title>',
         f'<desc id="desc">{escape(shares)}</desc>',
         f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
+        f'<text x="{_EDGE}" y="{_EDGE + 8}" font-size="15">{escape(title)}</text>',
     ]
     for number, resource in enumerate(used):
-        lines += _panel(report, resource, _EDGE + number * _PANEL)
+        lines += _panel(report, resource, _HEAD + _EDGE + number * _PANEL)
     for number, name in enumerate(names):
-        y = 2 * _EDGE + number * _LINE
-        lines.append(f'<rect x="{_LEGEND}" y="{y - 10}" width="12" height="12" fill="{_COLOURS[number]}"/>')
-        lines.append(f'<text x="{_LEGEND + 18}" y="{y}">{escape(name)}</text>')
+        y = legend + number * _LINE
+        lines.append(f'<rect x="{_EDGE}" y="{y - 10}" width="12" height="12" fill="{_COLOURS[number]}"/>')
+        lines.append(f'<text x="{_EDGE + 18}" y="{y}">{escape(name)}</text>')
     return "\n".join([*lines, "</svg>", ""])
 
 
@@ -48,14 +51,15 @@ def _panel(report: Report, resource: str, y: int) -> Iterator[str]:
     rows = [[row.by_day.get(day, {}).get(resource, 0.0) for day in days] for row in report.rows]
     drawn = rows[:_MOST] + ([[sum(of_day) for of_day in zip(*rows[_MOST:], strict=True)]] if rows[_MOST:] else [])
     most = in_hours(max(sum(of_day) for of_day in zip(*rows, strict=True)), resource)
-    yield f'<text x="{_EDGE}" y="{y + 12}">{escape(hours_of(resource))} a day, at most {most:,.0f}</text>'
+    yield f'<text x="{_EDGE}" y="{y}">{escape(hours_of(resource))} a day, at most {most:,.1f}</text>'
     yield (
-        f'<svg x="{_EDGE}" y="{y + 20}" width="{_DRAWN}" height="{_HIGH}" viewBox="0 1 {len(days)} {HEIGHT - 2}"'
+        f'<svg x="{_EDGE}" y="{y + 8}" width="{_DRAWN}" height="{_HIGH}" viewBox="0 1 {len(days)} {HEIGHT - 2}"'
         ' preserveAspectRatio="none">'
     )
     for number, path in reversed(list(enumerate(stacked(drawn)))):
         yield f'<path d="{path}" fill="{_COLOURS[number]}"/>'
     yield "</svg>"
-    low = y + 20 + _HIGH + 14
+    low = y + 8 + _HIGH + 14
     yield f'<text x="{_EDGE}" y="{low}">{days[0]}</text>'
-    yield f'<text x="{_EDGE + _DRAWN}" y="{low}" text-anchor="end">{days[-1]}</text>'
+    if len(days) > 1:
+        yield f'<text x="{_EDGE + _DRAWN}" y="{low}" text-anchor="end">{days[-1]}</text>'

@@ -128,10 +128,21 @@ def test_more_than_ten_are_drawn_as_ten_and_the_rest() -> None:
     for number in range(20):
         found.add(Scope("", f"team-{number:02}", "x"), _NOW - HOUR, _NOW, held={"cpu": 1.0})
     svg = ET.fromstring(drawing(Report.of(found, "queue", first_day("1d", _NOW))))  # noqa: S314 - our own
-    names = [one.text for one in svg if one.get("x") == "538"]
+    names = [one.text for one in svg if one.get("x") == "34"]
     assert (names[:3], names[-1], len(names)) == (["research", "=serving", "team-00"], "all others", 11)
     panels = [one for one in svg if one.tag.endswith("}svg")]
     assert [len(panel) for panel in panels] == [11, 11, 11]
+
+
+def test_a_long_name_has_the_width_of_the_drawing_and_a_single_day_one_date() -> None:
+    found, name = Accounts(), "q" * 63
+    found.add(Scope("", name, "x"), _NOW - HOUR, _NOW, held={"cpu": 0.1})
+    found.until = _NOW
+    svg = ET.fromstring(drawing(Report.of(found, "queue", first_day("0d", _NOW))))  # noqa: S314 - our own
+    texts = [one for one in svg if one.tag.endswith("}text")]
+    assert [one.text for one in texts[1:]] == ["cpu-hours a day, at most 0.1", "2026-11-29", name]
+    heights = [int(one.get("y", "")) for one in texts]
+    assert heights == sorted(heights), "names stand below the panels"
 
 
 @given(st.lists(st.lists(st.floats(0, 1e18), min_size=3, max_size=3), max_size=5))
