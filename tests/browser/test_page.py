@@ -10,8 +10,11 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
+from muster.cli.page.charts import weeks
 from muster.cli.page.samples import SLOT, SLOTS, Sample, Samples
+from muster.cli.report.figures import Report, first_day
 from muster.cluster.cluster import Cluster
+from muster.gangs.accounts import Accounts, Scope
 from muster.model.names import ADMITTED_AT, GANG, PASSED_IN, PASSED_SINCE, RUNS_AT_MOST, STATE
 from muster.model.times import text_of
 from muster.workloads import KINDS, kind_of
@@ -131,6 +134,18 @@ def an_hour(page: Served) -> None:
         samples.note(at, levels)
 
 
+def a_week(page: Served) -> None:
+    """Let two queues have held cpus for a week, more on some days."""
+    accounts, now = Accounts(), time.time()
+    for name, held in (("nlp", (8, 8, 2, 0, 5, 8, 6, 7)), ("vision", (0, 0, 3, 3, 1, 2, 3, 3))):
+        for day, cpu in enumerate(reversed(held)):
+            end = now - day * 86400.0
+            accounts.add(Scope("", name, "team"), end - 86400.0, end, held={"cpu": float(cpu)})
+        accounts.add_wait(Scope("", name, "team"), 2400.0, now)
+    accounts.until = now
+    page.state.weeks = weeks(Report.of(accounts, "queue", first_day("7d", now)))
+
+
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 PAGES = {"board": "", "waiting gang": WAITS, "running gang": RUNS, "unknown gang": "gang?namespace=team&name=none"}
 REWRITE = bool(os.environ.get("MUSTER_REWRITE"))
@@ -151,12 +166,13 @@ async def test_nothing_keeps_anybody_from_reading_at_any_width_light_or_dark(
                 found[f"{device} {scheme}"] = [*browser.violations(), *browser.too_wide(), *_unexpected(browser)]
                 browser.picture(tmp_path / f"{name.replace(' ', '-')}-{device}-{scheme}.png")
                 if REWRITE and (name, device) == ("board", "desktop"):
-                    browser.look(width, scheme, height=900)
+                    browser.look(width, scheme, height=1420)
                     browser.picture(IMAGES / f"page-{scheme}.png", whole=False)
 
     async with served(scene()) as page:
         answered(page)
         an_hour(page)
+        a_week(page)
         await to_thread(look, page.url(PAGES[name]))
     assert found == {f"{device} {scheme}": [] for scheme in ("light", "dark") for device in WIDTHS}
 
