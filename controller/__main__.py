@@ -1,7 +1,5 @@
 """The `muster-controller` process: several replicas may run, and one leads."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import logging

@@ -5,8 +5,6 @@ the write is added after it: what is stored counts up to its `until`, and nothin
 from there for the gangs that still hold or wait, so nothing counts twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple

@@ -9,8 +9,6 @@ PodGroups when they are reconciled.
 Everything here raises ApiError for a write that was not taken, and NotLeaderError.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

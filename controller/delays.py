@@ -12,8 +12,6 @@ the whole machine, may be slow. Pods that the gang cannot run without do not wai
 as they are there (`Evictions`).
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field

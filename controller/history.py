@@ -4,8 +4,6 @@ Decisions read the estimates that stand on PodGroups, never the history: so anot
 the same. What is lost of the history costs estimates, and nothing else.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping

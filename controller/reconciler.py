@@ -4,8 +4,6 @@ The order within one gang is what makes it safe to die at any moment: the PodGro
 `muster.dev/admitted` before the first gate, the gates last. The next leader reads the mark and goes on.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from math import inf

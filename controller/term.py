@@ -5,8 +5,6 @@ take seconds, in which the lease has to be renewed and the watches go on: it is 
 between two steps enters once more. It has ended when nothing is left that the ledger shows otherwise than the stores.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace

@@ -9,8 +9,6 @@ The history is bounded: above that the namespace with the most lineages loses th
 kept as hashes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterable, Iterator

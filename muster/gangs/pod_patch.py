@@ -6,8 +6,6 @@ numbers that the apiserver computed before must go in the same patch, or it refu
 children; never a `test`; a second round over the patched pod adds nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache

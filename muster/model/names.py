@@ -1,7 +1,5 @@
 """The labels and annotations that muster writes on objects of users, and those that it reads there."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

@@ -5,8 +5,6 @@ A limit of an operator counts where the room is free afterwards, with the grace 
 before the gang: its whole length bounds the run, and the claim ends no later than the limit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import reduce

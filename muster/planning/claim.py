@@ -5,8 +5,6 @@ unused because its pods find no node: while no member has a node, the whole clai
 hold beyond the minimums for which the gang was admitted, for an elastic gang runs without them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

@@ -5,8 +5,6 @@ synchronous, so that nothing changes between looking and entering. The same code
 all gangs at the beginning of a leader's term.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace

@@ -7,8 +7,6 @@ has begun ignores reservations: what it holds comes back only when it has run. A
 room holds up no gang in its queue, strict or not (see `muster.queueing.holdings`).
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,6 @@ As in Volcano, a resource that a capability does not name is unlimited, and so a
 other resource is none of it. A queue may name the namespaces that it is there for.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 

@@ -7,8 +7,6 @@ above it limit, so that only resources count for which siblings compete. The res
 of its share counts. Where the parent sets a half-life, what a queue has held so far counts, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import floor, inf, isinf

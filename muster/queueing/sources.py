@@ -4,8 +4,6 @@ The administrator chooses (chart value `queues.source`). A GangQueue has as fiel
 annotations included, and is decoded as one: no rule below knows the difference.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The message for a gang that wants to start: that it may, or why not, in a sentence with numbers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from math import inf
 

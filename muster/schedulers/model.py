@@ -1,7 +1,5 @@
 """The interface of a gang scheduler: its PodGroup, and the binding of pods to it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Volcano: PodGroup `scheduling.volcano.sh/v1beta1`; an annotation binds a pod to it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from muster.gangs.roles import Gang

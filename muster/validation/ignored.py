@@ -4,8 +4,6 @@ The apiserver takes any label. A workload whose only label for muster is misspel
 another without a message.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 

@@ -3,8 +3,6 @@
 Volcano's own webhook, where it runs, checks some of the tree's rules; it does not know gangs that wait.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ on. With exclusive placement JobSet refuses all pods of a Job but the first unti
 the gang, and the room of the others is kept in the same way.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import reduce

@@ -5,8 +5,6 @@ the launcher is made when all workers are ready. A minimum with it would never b
 is never held, and its room is kept from the beginning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar

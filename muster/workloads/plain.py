@@ -6,8 +6,6 @@ owner, and exists for as long as a pod of the gang does. A template that is run 
 workflow) makes a gang of each run: the webhook gives its pods a name of their own.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace

@@ -5,8 +5,6 @@ new gang. A RayCronJob passes no labels on; muster finds it above the cluster. A
 queue (`Kind.carried_on_by`), an upgrade its own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ pkg/runtime/framework/plugins), and by 2.1.0 with its fields: it adds environmen
 container but Flux's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar

@@ -3,8 +3,6 @@
 Volcano makes its PodGroup and its pods; its needs are in its own fields.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import ClassVar
 

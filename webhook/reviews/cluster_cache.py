@@ -5,8 +5,6 @@ is unchanged: the same version of an object gives the same result, whether a wat
 without a version is frozen, and replaced when it changes: it has to be the same object.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable

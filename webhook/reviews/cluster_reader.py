@@ -1,7 +1,5 @@
 """The cluster as one review sees it: objects from the cache, and one live read of each that is not there yet."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from dataclasses import replace

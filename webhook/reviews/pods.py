@@ -1,7 +1,5 @@
 """Reviews of new pods: a member of a gang is bound to it, given its scheduler, and held by the gate."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The queues of a snapshot, as `muster queues`, `muster watch` and the page show them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 

@@ -3,8 +3,6 @@
 Box and block characters are for terminals with colours; files, pipes and other terminals get plain ASCII.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

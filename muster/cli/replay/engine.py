@@ -4,8 +4,6 @@ Everything is decided as the controller decides it, by the same code, at once an
 only when it has ended: until then the gang's time limit or an estimate from former runs is used.
 """
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """What queues have held before counts in their shares, where their parent sets a half-life."""
 
-from __future__ import annotations
-
 import pytest
 
 from muster.model.objects import InvalidObjectError
