@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from controller.apiserver import LiveReader, NotLeaderError, Writer
 from muster.cluster.owners import tellable
+from muster.kube.backoff import Rate
 from muster.kube.errors import ApiError
 from muster.kube.events import EventSource, Regarding
 from muster.model.resource import EVENTS, JOBS
@@ -30,35 +31,11 @@ GANG_PER_SECOND, GANG_AT_ONCE = 1 / 60, 10
 _MAKERS = 1000
 
 
-class Budget:
-    """Bounds how often something happens: `at_once` times in a row, `per_second` in the long run.
-
-    Times are seconds of one clock that never goes back.
-    """
-
-    def __init__(self, per_second: float, at_once: int) -> None:
-        self._interval = 1 / per_second
-        self._tolerance = (at_once - 1) * self._interval
-        self._due = float("-inf")
-
-    def whole(self, now: float) -> bool:
-        """True if it has been unused for so long that it is full again."""
-        return self._due <= now
-
-    def take(self, now: float) -> float:
-        """0.0 when it may happen now, and is counted; else the seconds until it may."""
-        due = max(self._due, now)
-        if due - now > self._tolerance:
-            return due - now - self._tolerance
-        self._due = due + self._interval
-        return 0.0
-
-
 class Budgets:
     """A budget of a gang's size for each of many, known by their UIDs."""
 
     def __init__(self) -> None:
-        self._budgets: dict[str, Budget] = {}
+        self._budgets: dict[str, Rate] = {}
 
     def __len__(self) -> int:
         """The number of objects with a budget of their own."""
@@ -67,8 +44,8 @@ class Budgets:
     def take(self, uid: str, now: float) -> bool:
         """True if it may happen for this one now; it is counted then."""
         if len(self._budgets) >= _MAKERS and uid not in self._budgets:
-            self._budgets = {uid: budget for uid, budget in self._budgets.items() if not budget.whole(now)}
-        return not self._budgets.setdefault(uid, Budget(GANG_PER_SECOND, GANG_AT_ONCE)).take(now)
+            self._budgets = {uid: budget for uid, budget in self._budgets.items() if not budget.unused(now)}
+        return not self._budgets.setdefault(uid, Rate(GANG_PER_SECOND, GANG_AT_ONCE)).take(now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +76,7 @@ class Announcer:
         self._source = EventSource(REPORTING_CONTROLLER, instance, "GangScheduling")
         # By namespace: each has its turn, so that one with many events does not delay those of others.
         self._pending: OrderedDict[str, deque[_PendingEvent]] = OrderedDict()
-        self._budget = Budget(_PER_SECOND, _AT_ONCE)
+        self._budget = Rate(_PER_SECOND, _AT_ONCE)
         self._makers = Budgets()
         self._something = asyncio.Event()
         self.written = self.dropped = 0

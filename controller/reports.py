@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from controller.apiserver import Writer
-from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer, Budget
+from controller.events import GANG_AT_ONCE, GANG_PER_SECOND, Announcer
 from muster.cluster.cluster import Cluster
+from muster.kube.backoff import Rate
 from muster.kube.events import Regarding
 from muster.model.gang_states import GangState
 from muster.model.names import MANAGED_BY, MESSAGE, MUSTER, STATE
@@ -64,7 +65,7 @@ class _LastReport:
     message: str = ""
     at: float = 0.0
     interval: float = _SHORTEST_INTERVAL
-    budget: Budget = field(default_factory=lambda: Budget(GANG_PER_SECOND, GANG_AT_ONCE))
+    budget: Rate = field(default_factory=lambda: Rate(GANG_PER_SECOND, GANG_AT_ONCE))
 
     def due(self, state: GangState, message: str, now: float) -> float | None:
         """The seconds until this may be reported: 0.0 for now, which counts as done; None if it was the last."""

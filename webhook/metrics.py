@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric
 from prometheus_client.core import GaugeMetricFamily
@@ -20,16 +20,14 @@ class ReviewMetrics:
     """The metrics of all webhooks."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._reviews = Counter(
-            "muster_webhook_reviews", "Reviews answered.", ["webhook", "allowed"], registry=registry
-        )
-        self._errors = Counter(
+        self.reviews = Counter("muster_webhook_reviews", "Reviews answered.", ["webhook", "allowed"], registry=registry)
+        self.errors = Counter(
             "muster_webhook_errors",
             "Reviews answered with an HTTP error, for which the failure policy decides.",
             ["webhook", "code"],
             registry=registry,
         )
-        self._durations = Histogram(
+        self.durations = Histogram(
             "muster_webhook_review_duration_seconds",
             "From the request to the answer.",
             ["webhook"],
@@ -39,54 +37,35 @@ class ReviewMetrics:
         refusals = Counter("muster_webhook_refusals", "Reasons of refusals.", ["reason"], registry=registry)
         warnings = Counter("muster_webhook_warnings", "Reasons of warnings.", ["reason"], registry=registry)
         # Created now, so that each is exported as 0 and needs no look-up by name later.
-        self._refusals = {str(reason): refusals.labels(str(reason)) for reason in Reason}
-        self._warnings = {str(reason): warnings.labels(str(reason)) for reason in Reason}
+        self.refusals = {str(reason): refusals.labels(str(reason)) for reason in Reason}
+        self.warnings = {str(reason): warnings.labels(str(reason)) for reason in Reason}
 
     def of(self, webhook: str) -> Reviews:
         """The metrics of one webhook."""
-        allowed = {answer: self._reviews.labels(webhook, str(answer).lower()) for answer in (True, False)}
-        return Reviews(
-            webhook,
-            answered=allowed,
-            durations=self._durations.labels(webhook),
-            errors=self._errors,
-            refusals=self._refusals,
-            warnings=self._warnings,
-        )
+        return Reviews(self, webhook)
 
 
 class Reviews:
     """The metrics of one webhook, looked up by their labels once."""
 
-    def __init__(
-        self,
-        webhook: str,
-        *,
-        answered: dict[bool, Counter],
-        durations: Histogram,
-        errors: Counter,
-        refusals: dict[str, Counter],
-        warnings: dict[str, Counter],
-    ) -> None:
+    def __init__(self, metrics: ReviewMetrics, webhook: str) -> None:
+        self._metrics = metrics
         self._webhook = webhook
-        self._answered = answered
-        self._durations = durations
-        self._errors = errors
-        self._refusals = refusals
-        self._warnings = warnings
+        self._answered = {allowed: metrics.reviews.labels(webhook, str(allowed).lower()) for allowed in (True, False)}
+        self._durations = metrics.durations.labels(webhook)
 
     def answered(self, answer: AdmissionResponse, seconds: float) -> None:
         """Count an answer that took that many seconds."""
         self._answered[answer.allowed].inc()
         self._durations.observe(seconds)
         for reason in answer.reasons:
-            self._refusals[reason].inc()
+            self._metrics.refusals[reason].inc()
         for warning in answer.warnings:
-            self._warnings[warning.reason].inc()
+            self._metrics.warnings[warning.reason].inc()
 
     def failed(self, code: int, seconds: float) -> None:
         """Count an HTTP error that took that many seconds."""
-        self._errors.labels(self._webhook, str(code)).inc()
+        self._metrics.errors.labels(self._webhook, str(code)).inc()
         self._durations.observe(seconds)
 
 
@@ -105,29 +84,18 @@ class CertificateDates(Collector):
         self._source = source
         registry.register(self)
 
-    def describe(self) -> Sequence[Metric]:
-        """The metrics without their samples."""
-        return self._families()
-
     def collect(self) -> Iterator[Metric]:
         """The metrics as they are now."""
-        dates, trusted = self._families()
+        dates = GaugeMetricFamily(
+            "muster_webhook_certificate_expiration_timestamp_seconds",
+            "When the serving certificate, or its authority, ends (seconds since 1970).",
+            labels=["certificate"],
+        )
         for certificate, moment in self._source.expirations.items():
             dates.add_metric([certificate], moment)
-        trusted.add_metric([], float(self._source.trusted))
-        yield from (dates, trusted)
-
-    @staticmethod
-    def _families() -> list[GaugeMetricFamily]:
-        return [
-            GaugeMetricFamily(
-                "muster_webhook_certificate_expiration_timestamp_seconds",
-                "When the serving certificate, or its authority, ends (seconds since 1970).",
-                labels=["certificate"],
-            ),
-            GaugeMetricFamily(
-                "muster_webhook_certificate_trusted",
-                "1 if the caBundle of every webhook configuration has the authority of the served certificate, else 0.",
-                labels=[],
-            ),
-        ]
+        yield dates
+        yield GaugeMetricFamily(
+            "muster_webhook_certificate_trusted",
+            "1 if the caBundle of every webhook configuration has the authority of the served certificate, else 0.",
+            value=float(self._source.trusted),
+        )

@@ -7,10 +7,10 @@ import random
 
 
 class Backoff:
-    """Growing delays in seconds: base, base x factor, … up to `cap`, each lengthened by up to `jitter` of itself.
+    """Growing delays in seconds: base, twice the base, … up to `cap`, each lengthened by up to `jitter` of itself.
 
     Jitter keeps the replicas of a fleet from coming back all at once; it is added after the cap, so that the longest
-    delay is cap x (1 + jitter). Raises ValueError when base, cap or factor make no growing sequence.
+    delay is cap x (1 + jitter).
     """
 
     def __init__(
@@ -18,15 +18,11 @@ class Backoff:
         base: float,
         cap: float,
         *,
-        factor: float = 2.0,
         jitter: float = 0.5,
         random: random.Random = random.Random(),  # noqa: B008, S311 - one shared source is meant; nothing here is a secret
     ) -> None:
-        if not 0 < base <= cap or factor < 1 or jitter < 0:
-            raise ValueError(f"no growing delays: base {base}, cap {cap}, factor {factor}, jitter {jitter}")
         self._base = base
         self._cap = cap
-        self._factor = factor
         self._jitter = jitter
         self._random = random
         self._delay = base
@@ -35,7 +31,7 @@ class Backoff:
     def next(self) -> float:
         """Count one more failure and return the seconds to wait after it."""
         delay = self._delay
-        self._delay = min(self._cap, self._delay * self._factor)
+        self._delay = min(self._cap, 2 * self._delay)
         self.failures += 1
         return delay * (1 + self._jitter * self._random.random())
 
@@ -48,15 +44,24 @@ class Backoff:
 class Rate:
     """Bounds how often something happens: `burst` times at once, `per_second` times a second in the long run.
 
-    Times are seconds of any one clock that never goes back. Raises ValueError when nothing could ever happen.
+    Times are seconds of any one clock that never goes back.
     """
 
     def __init__(self, per_second: float, burst: int) -> None:
-        if per_second <= 0 or burst < 1:
-            raise ValueError(f"no rate: {per_second} a second, burst {burst}")
         self._interval = 1 / per_second
         self._tolerance = (burst - 1) * self._interval
         self._due = float("-inf")
+
+    def unused(self, now: float) -> bool:
+        """True if nothing has happened for so long that the whole burst may happen again."""
+        return self._due <= now
+
+    def take(self, now: float) -> float:
+        """Return 0.0 when it may happen now, which counts as done; else the seconds until it may."""
+        delay = max(0.0, self._due - self._tolerance - now)
+        if not delay:
+            self.reserve(now)
+        return delay
 
     def reserve(self, now: float) -> float:
         """Take the next free moment, which cannot be given back, and return the seconds until it."""

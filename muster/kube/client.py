@@ -15,21 +15,11 @@ from typing import Any, Self, TypedDict, Unpack
 import msgspec
 
 from muster.kube.config import Connection, load_connection
-from muster.kube.errors import ApiError, OversizedLine, Unreachable, WatchIdle
+from muster.kube.errors import ApiError
 from muster.kube.transport import Call, Transport
 from muster.model.resource import Resource
 
-__all__ = [
-    "MAX_LINE_BYTES",
-    "MAX_PAGE_BYTES",
-    "ApiError",
-    "Client",
-    "OversizedLine",
-    "Selection",
-    "Unreachable",
-    "WatchIdle",
-    "WriteOptions",
-]
+Body = Mapping[str, Any]
 
 _WRITE_SECONDS = 10.0
 # etcd refuses objects above 1.5 MiB, and JSON may take six bytes for one of theirs; a watch event holds one.
@@ -41,8 +31,6 @@ MAX_PAGE_BYTES = 12 * 2**20
 class WriteOptions(TypedDict, total=False):
     """Options of all writes but a deletion."""
 
-    subresource: str
-    """A subresource such as `status`; the object itself without it. An object is created without."""
     field_manager: str
     """The field manager of the written fields; the apiserver names the program if it is not set."""
     dry_run: bool
@@ -161,86 +149,52 @@ class Client:
         return await self._transport.request(call, deadline)
 
     async def create(
-        self,
-        resource: Resource,
-        body: Mapping[str, Any],
-        namespace: str | None = None,
-        **options: Unpack[WriteOptions],
+        self, resource: Resource, body: Body, namespace: str | None = None, **options: Unpack[WriteOptions]
     ) -> bytes:
         """Create an object. Not repeated after a broken connection, since it may have been created."""
         return await self._write("POST", resource.path(namespace), body, options, repeatable=False)
 
     async def replace(
-        self,
-        resource: Resource,
-        name: str,
-        body: Mapping[str, Any],
-        namespace: str | None = None,
-        **options: Unpack[WriteOptions],
+        self, resource: Resource, name: str, body: Body, namespace: str | None = None, **options: Unpack[WriteOptions]
     ) -> bytes:
         """Replace an object; with `metadata.resourceVersion` in the body only if it is still that one.
 
         A repetition after a lost answer meets its own work as a conflict.
         """
-        return await self._write("PUT", _path(resource, name, namespace, options), body, options)
+        return await self._write("PUT", resource.path(namespace, name), body, options)
 
     async def apply(
-        self,
-        resource: Resource,
-        name: str,
-        body: Mapping[str, Any],
-        namespace: str | None = None,
-        *,
-        force: bool = True,
-        **options: Unpack[WriteOptions],
+        self, resource: Resource, name: str, body: Body, namespace: str | None = None, **options: Unpack[WriteOptions]
     ) -> bytes:
-        """Server-side apply by `field_manager`: create the object or own the fields in `body`.
-
-        With `force` it takes them from other managers.
-        """
-        path, forced = _path(resource, name, namespace, options), "true" if force else "false"
+        """Server-side apply by `field_manager`: create the object or own the fields in `body`, whoever owns them."""
         # JSON is YAML, so no YAML writer is needed.
-        return await self._write("PATCH", path, body, options, kind="apply-patch+yaml", force=forced)
+        path, kind = resource.path(namespace, name), "apply-patch+yaml"
+        return await self._write("PATCH", path, body, options, kind=kind, force="true")
 
     async def json_patch(
         self,
         resource: Resource,
         name: str,
-        operations: Sequence[Mapping[str, Any]],
+        operations: Sequence[Body],
         namespace: str | None = None,
-        *,
-        repeatable: bool = False,
         **options: Unpack[WriteOptions],
     ) -> bytes:
-        """Apply RFC 6902 operations; a failed `test` is ApiError 422.
-
-        Set `repeatable` if applying them twice does no harm, which only the caller can know.
-        """
-        path = _path(resource, name, namespace, options)
-        return await self._write("PATCH", path, operations, options, kind="json-patch+json", repeatable=repeatable)
+        """Apply RFC 6902 operations; a failed `test` is ApiError 422. Not repeated, as a creation is not."""
+        path, kind = resource.path(namespace, name), "json-patch+json"
+        return await self._write("PATCH", path, operations, options, kind=kind, repeatable=False)
 
     async def merge_patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: Mapping[str, Any],
-        namespace: str | None = None,
-        **options: Unpack[WriteOptions],
+        self, resource: Resource, name: str, body: Body, namespace: str | None = None, **options: Unpack[WriteOptions]
     ) -> bytes:
         """Apply an RFC 7386 merge patch: None removes a field, lists are replaced."""
-        path = _path(resource, name, namespace, options)
+        path = resource.path(namespace, name)
         return await self._write("PATCH", path, body, options, kind="merge-patch+json")
 
     async def strategic_merge_patch(
-        self,
-        resource: Resource,
-        name: str,
-        body: Mapping[str, Any],
-        namespace: str | None = None,
-        **options: Unpack[WriteOptions],
+        self, resource: Resource, name: str, body: Body, namespace: str | None = None, **options: Unpack[WriteOptions]
     ) -> bytes:
         """Apply a strategic merge patch, which merges lists by key; built-in kinds only (custom ones answer 415)."""
-        path = _path(resource, name, namespace, options)
+        path = resource.path(namespace, name)
         return await self._write("PATCH", path, body, options, kind="strategic-merge-patch+json")
 
     async def delete(
@@ -327,7 +281,3 @@ def _selectors(selection: Selection) -> dict[str, str]:
         "labelSelector": selection.get("label_selector", ""),
         "fieldSelector": selection.get("field_selector", ""),
     }
-
-
-def _path(resource: Resource, name: str, namespace: str | None, options: WriteOptions) -> str:
-    return resource.path(namespace, name, options.get("subresource"))

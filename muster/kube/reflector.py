@@ -47,15 +47,15 @@ class _Named(LocalObject, frozen=True):
     metadata: _Name = _Name()
 
 
-class ReflectorStatistics(NamedTuple):
-    """Numbers for metrics; all count up from the start but `absent`, which is true while the kind is not served."""
+@dataclass(slots=True)
+class ReflectorStatistics:
+    """Numbers for metrics; all count up from the start."""
 
-    lists: int
-    watches: int
-    events: int
-    malformed: int
-    failures: int
-    absent: bool
+    lists: int = 0
+    watches: int = 0
+    events: int = 0
+    malformed: int = 0
+    failures: int = 0
 
 
 class Watched(NamedTuple):
@@ -110,42 +110,30 @@ _TIMES = WatchTimes()
 
 
 class Reflector:
-    """Keeps the objects of `watched` in its store; lists ask for `page` objects at once."""
+    """Keeps the objects of `watched` in its store; lists ask for `page` objects at once.
+
+    :ivar resource: the kind that it lists and watches
+    :ivar store: the store that it fills
+    :ivar fault: the last failure, so that the store may be behind, until the apiserver opens a watch again
+    """
 
     def __init__(self, client: Client, watched: Watched, *, times: WatchTimes = _TIMES, page: int = 500) -> None:
         self._client = client
-        self._resource = watched.resource
+        self.resource = watched.resource
         self._selection = watched.selection
         self._projection = Projection(watched.type, watched.keep)
-        self._store = watched.store
+        self.store = watched.store
         self._pages = Pages(page)
         self._times = times
         self._progress = Progress(Backoff(*times.retry), times.absent)
         self._synced = asyncio.Event()
         self.fault: ApiError | None = None
-        """The last failure, so that the store may be behind, until the apiserver opens a watch again."""
-        self._lists = self._watches = self._events = self._malformed = self._failures = 0
-
-    @property
-    def resource(self) -> Resource:
-        """The kind that it lists and watches."""
-        return self._resource
-
-    @property
-    def store(self) -> Store[Any]:
-        """The store that it fills."""
-        return self._store
+        self.statistics = ReflectorStatistics()
 
     @property
     def absent(self) -> bool:
         """True if the apiserver did not serve this kind when last asked."""
         return self._progress.absent
-
-    def statistics(self) -> ReflectorStatistics:
-        """Numbers for metrics."""
-        return ReflectorStatistics(
-            self._lists, self._watches, self._events, self._malformed, self._failures, self.absent
-        )
 
     async def wait_synced(self, timeout: float) -> None:  # noqa: ASYNC109 - the caller's patience
         """Wait until the store has its first list. Raises TimeoutError after `timeout` seconds."""
@@ -154,7 +142,7 @@ class Reflector:
 
     async def run(self) -> None:
         """Keep the store up to date until cancelled. Raises nothing else: any failure is tried again."""
-        name = self._resource.full_name
+        name = self.resource.full_name
         while True:
             delay = 0.0
             try:
@@ -163,7 +151,7 @@ class Reflector:
                 delay = await self._after(error)
             except Exception as error:
                 # A mistake of ours or an unforeseen answer: the cache must survive it, and the log must show it.
-                self._failures += 1
+                self.statistics.failures += 1
                 self.fault = ApiError(0, "Unexpected", str(error))
                 delay = self._progress.failed(self.fault)
                 logger.exception(
@@ -172,9 +160,9 @@ class Reflector:
             await asyncio.sleep(delay)
 
     async def _after(self, error: ApiError) -> float:
-        name = self._resource.full_name
-        if error.not_found and (wait := self._progress.missing(len(self._store))) is not None:
-            if len(self._store) or not self._store.synced:
+        name = self.resource.full_name
+        if error.not_found and (wait := self._progress.missing(len(self.store))) is not None:
+            if len(self.store) or not self.store.synced:
                 logger.info(
                     "%s: not served by this cluster (%s); asking again every %.0f s",
                     name,
@@ -182,11 +170,11 @@ class Reflector:
                     wait,
                     extra={"event": "watch.absent"},
                 )
-                await in_slices(self._store.relist().steps())
+                await in_slices(self.store.relist().steps())
                 self._synced.set()
             self.fault = None
             return wait
-        self._failures += 1
+        self.statistics.failures += 1
         # Its frames hold the objects listed so far, whose memory the next attempt needs.
         self.fault = error.with_traceback(None)
         delay = self._progress.failed(error)
@@ -204,25 +192,25 @@ class Reflector:
 
     async def _list(self) -> None:
         relist, resource_version = await list_into(
-            self._store.relist,
+            self.store.relist,
             self._client,
-            self._resource,
+            self.resource,
             self._item,
-            gently=self._store.synced,
+            gently=self.store.synced,
             page=self._pages,
             **self._selection,
         )
-        self._lists += 1
+        self.statistics.lists += 1
         await in_slices(relist.steps())
         self._progress.listed(resource_version)
         self._synced.set()
 
     async def _watch(self) -> None:
-        self._watches += 1
+        self.statistics.watches += 1
         clock = asyncio.get_running_loop().time
         seconds = max(1, round(random.uniform(*self._times.watch)))  # noqa: S311 - not a secret
         async with self._client.watch(
-            self._resource,
+            self.resource,
             resource_version=self._progress.resource_version,
             timeout_seconds=seconds,
             silence=self._times.silence,
@@ -239,7 +227,7 @@ class Reflector:
                     await slice_.rest()
             except WatchIdle as silence:
                 logger.debug(
-                    "%s: %s; resuming the watch", self._resource.full_name, silence, extra={"event": "watch.silent"}
+                    "%s: %s; resuming the watch", self.resource.full_name, silence, extra={"event": "watch.silent"}
                 )
                 self._progress.silent()
             finally:
@@ -252,7 +240,7 @@ class Reflector:
 
         As it lists: an account may have the right to read one object, by its name, and no others.
         """
-        body = await self._client.list_page(self._resource, limit=1, deadline=10.0, **self._selection)
+        body = await self._client.list_page(self.resource, limit=1, deadline=10.0, **self._selection)
         self._progress.compare(decode(body, _Named).metadata.resource_version)
 
     def _take(self, line: bytes) -> None:
@@ -264,14 +252,14 @@ class Reflector:
         raw = bytes(event.object)
         if event.type == "ERROR":
             raise error_from_response(0, raw, quote=False)
-        self._events += 1
+        self.statistics.events += 1
         kind = _CHANGES.get(event.type)
-        before = self._malformed
+        before = self.statistics.malformed
         item = None if kind is None else self._item(raw, deleted=kind == "deleted")
         if kind is not None and item is not None:
-            self._store.apply(kind, item)
+            self.store.apply(kind, item)
         # Also for what was skipped, and for bookmarks: resuming must not begin before it.
-        read = item if self._malformed == before else None
+        read = item if self.statistics.malformed == before else None
         self._progress.moved((decode(raw, _Named) if read is None else read).metadata.resource_version)
 
     def _item(self, raw: bytes, *, deleted: bool = False) -> Any:  # noqa: ANN401 - of the type that is watched
@@ -279,7 +267,7 @@ class Reflector:
         try:
             return self._projection.decode(raw)
         except InvalidObjectError as error:
-            self._malformed += 1
+            self.statistics.malformed += 1
             try:
                 meta = decode(raw, _Named).metadata
             except InvalidObjectError:
@@ -287,11 +275,11 @@ class Reflector:
             what = "its last readable version is deleted" if deleted else "skipped"
             logger.warning(
                 "%s %s/%s: %s: %s",
-                self._resource.full_name,
+                self.resource.full_name,
                 meta.namespace,
                 meta.name,
                 what,
                 error,
                 extra={"event": "watch.malformed"},
             )
-            return self._store.get(meta.namespace, meta.name)
+            return self.store.get(meta.namespace, meta.name)

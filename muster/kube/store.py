@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar
 
 from muster.model.objects import ObjectMeta
 
@@ -47,21 +47,11 @@ class Change(Generic[T]):
         return found
 
 
-class StoreStatistics(NamedTuple):
-    """Numbers for metrics; all but `objects` count up from the start."""
-
-    objects: int
-    added: int
-    modified: int
-    deleted: int
-    relists: int
-    handler_errors: int
-
-
 class Store(Generic[T]):
     """Objects of one kind by namespace and name.
 
-    `synced` is False until the first list is in: before that, an absent object may exist.
+    :ivar synced: False until the first list is in: before that, an absent object may exist
+    :ivar handler_errors: how often a handler failed
     """
 
     def __init__(self) -> None:
@@ -71,9 +61,7 @@ class Store(Generic[T]):
         self._indices: dict[str, dict[Hashable, dict[_Key, T]]] = {}
         self._handlers: list[Callable[[Change[T]], None]] = []
         self._when_synced: list[Callable[[], None]] = []
-        self._counts: dict[ChangeKind, int] = {"added": 0, "modified": 0, "deleted": 0}
-        self._relists = 0
-        self._handler_errors = 0
+        self.handler_errors = 0
 
     def __len__(self) -> int:
         return len(self._objects)
@@ -92,10 +80,8 @@ class Store(Generic[T]):
     def index(self, name: str, key: Callable[[T], Iterable[Hashable]]) -> None:
         """Keep objects findable by every value that `key` returns for them.
 
-        `key` must depend on the object alone and never raise. Raises ValueError when the name is taken.
+        `key` must depend on the object alone and never raise.
         """
-        if name in self._key_functions:
-            raise ValueError(f"index {name!r} exists already")
         self._key_functions[name] = key
         self._indices[name] = {}
         for place, item in self._objects.items():
@@ -137,12 +123,6 @@ class Store(Generic[T]):
         """Take one watch event, compared with the store's own objects: a repeated event is no change."""
         self._tell(self._remove(_key(object)) if kind == "deleted" else self._put(object))
 
-    def statistics(self) -> StoreStatistics:
-        """Numbers for metrics."""
-        return StoreStatistics(
-            len(self._objects), **self._counts, relists=self._relists, handler_errors=self._handler_errors
-        )
-
     def _replace(self, places: set[_Key], news: Iterable[T]) -> Iterator[None]:
         first = not self.synced
         changes: list[Change[T]] = []
@@ -155,7 +135,6 @@ class Store(Generic[T]):
                 self._tell(changes)
                 changes.clear()
                 yield
-        self._relists += 1
         self.synced = True
         for handler in self._when_synced if first else ():
             handler()
@@ -204,12 +183,11 @@ class Store(Generic[T]):
 
     def _tell(self, changes: list[Change[T]]) -> None:
         for change in changes:
-            self._counts[change.kind] += 1
             for handler in self._handlers:
                 try:
                     handler(change)
                 except Exception:
-                    self._handler_errors += 1
+                    self.handler_errors += 1
                     logger.exception(
                         "internal error: a handler failed on %s %s",
                         change.kind,

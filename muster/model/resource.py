@@ -28,7 +28,7 @@ class Resource:
         """The name kubectl accepts without ambiguity, `podgroups.scheduling.volcano.sh`; for logs and metrics."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
+    def path(self, namespace: str | None = None, name: str | None = None) -> str:
         """Return the URL path of an object, or of a collection without `name` (in all namespaces without `namespace`).
 
         Raises ValueError when a namespace is missing or too many, BadNameError for a name that is no path segment.
@@ -37,13 +37,10 @@ class Resource:
             raise ValueError(f"{self.full_name} has no namespaces, got {namespace!r}")
         if name is not None and self.namespaced and not namespace:
             raise ValueError(f"{self.full_name} {name!r} needs a namespace")
-        if subresource is not None and name is None:
-            raise ValueError(f"subresource {subresource!r} of {self.full_name} needs a name")
         segments = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if namespace:
             segments += ["namespaces", namespace]
-        segments.append(self.plural)
-        segments += [segment for segment in (name, subresource) if segment is not None]
+        segments += [self.plural] if name is None else [self.plural, name]
         return "/" + "/".join(map(_segment, segments))
 
 
@@ -74,34 +71,16 @@ POD_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup
 CLUSTER_ROLE_BINDINGS = Resource(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
 )
-MUTATING_WEBHOOKS = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "mutatingwebhookconfigurations",
-    "MutatingWebhookConfiguration",
-    namespaced=False,
-)
-VALIDATING_WEBHOOKS = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingwebhookconfigurations",
-    "ValidatingWebhookConfiguration",
-    namespaced=False,
-)
-ADMISSION_POLICIES = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingadmissionpolicies",
-    "ValidatingAdmissionPolicy",
-    namespaced=False,
-)
-ADMISSION_POLICY_BINDINGS = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingadmissionpolicybindings",
-    "ValidatingAdmissionPolicyBinding",
-    namespaced=False,
-)
+
+
+def _of_admission(kind: str, plural: str) -> Resource:
+    return Resource("admissionregistration.k8s.io", "v1", plural, kind, namespaced=False)
+
+
+MUTATING_WEBHOOKS = _of_admission("MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
+VALIDATING_WEBHOOKS = _of_admission("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
+ADMISSION_POLICIES = _of_admission("ValidatingAdmissionPolicy", "validatingadmissionpolicies")
+ADMISSION_POLICY_BINDINGS = _of_admission("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings")
 SELF_REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", "SelfSubjectReview", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")

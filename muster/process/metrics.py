@@ -17,6 +17,16 @@ from muster.kube.reflector import Reflector
 from muster.process.event_loop import BUCKETS, Turns
 from muster.process.revision import built_in_commit
 
+_LABELS = ("resource",)
+# By the field of a watch's statistics.
+_COUNTED = (
+    ("lists", "muster_watch_lists", "Lists, at the start and after faults."),
+    ("watches", "muster_watch_starts", "Watches opened; each lasts some minutes."),
+    ("events", "muster_watch_events", "Events received from watches."),
+    ("malformed", "muster_watch_malformed_objects", "Objects skipped because they could not be read."),
+    ("failures", "muster_watch_failures", "Lists and watches that failed."),
+)
+
 
 def new_registry(component: str) -> CollectorRegistry:
     """Return a registry with the version and the process's own numbers (`process_…`) in it."""
@@ -61,41 +71,22 @@ class Watches(Collector):
         self._reflectors = reflectors
         registry.register(self)
 
-    def describe(self) -> Iterator[Metric]:
-        """Return the metrics without their samples."""
-        return self._families()
-
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics as they are now."""
-        objects, absent, lists, watches, events, malformed, failures = families = tuple(self._families())
+        objects = GaugeMetricFamily("muster_watch_objects", "Objects that the watch holds.", labels=_LABELS)
+        absent = GaugeMetricFamily(
+            "muster_watch_absent",
+            "1 while the apiserver does not serve the resource (its CRD is missing).",
+            labels=_LABELS,
+        )
+        counted = {field: CounterMetricFamily(name, words, labels=_LABELS) for field, name, words in _COUNTED}
         by_name: dict[str, list[Reflector]] = {}
         for reflector in self._reflectors:
             by_name.setdefault(reflector.resource.full_name, []).append(reflector)
         for name, versions in by_name.items():
             # MPIJob has two versions, and a cluster serves one of them.
-            label, numbers = [name], [reflector.statistics() for reflector in versions]
-            objects.add_metric(label, sum(len(reflector.store) for reflector in versions))
-            absent.add_metric(label, int(all(one.absent for one in numbers)))
-            lists.add_metric(label, sum(one.lists for one in numbers))
-            watches.add_metric(label, sum(one.watches for one in numbers))
-            events.add_metric(label, sum(one.events for one in numbers))
-            malformed.add_metric(label, sum(one.malformed for one in numbers))
-            failures.add_metric(label, sum(one.failures for one in numbers))
-        yield from families
-
-    @staticmethod
-    def _families() -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
-        labels = ["resource"]
-        yield GaugeMetricFamily("muster_watch_objects", "Objects that the watch holds.", labels=labels)
-        yield GaugeMetricFamily(
-            "muster_watch_absent",
-            "1 while the apiserver does not serve the resource (its CRD is missing).",
-            labels=labels,
-        )
-        yield CounterMetricFamily("muster_watch_lists", "Lists, at the start and after faults.", labels=labels)
-        yield CounterMetricFamily("muster_watch_starts", "Watches opened; each lasts some minutes.", labels=labels)
-        yield CounterMetricFamily("muster_watch_events", "Events received from watches.", labels=labels)
-        yield CounterMetricFamily(
-            "muster_watch_malformed_objects", "Objects skipped because they could not be read.", labels=labels
-        )
-        yield CounterMetricFamily("muster_watch_failures", "Lists and watches that failed.", labels=labels)
+            objects.add_metric([name], sum(len(one.store) for one in versions))
+            absent.add_metric([name], int(all(one.absent for one in versions)))
+            for field, family in counted.items():
+                family.add_metric([name], sum(getattr(one.statistics, field) for one in versions))
+        yield from (objects, absent, *counted.values())

@@ -43,7 +43,7 @@ def test_b_a_volcano_job_runs_is_evicted_runs_again_and_completes(volcanic: Scen
     first = scene.pods()[0]
     name = first["metadata"]["name"]
     eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
-    scene.api.create(PODS.path(scene.namespace, name, "eviction"), eviction)
+    scene.api.create(f"{PODS.path(scene.namespace, name)}/eviction", eviction)
     scene.wait("job-1 to run again", lambda: _phases(scene).count("Running") == 2 and _phases(scene)[-1] == "Running")
     scene.wait("its pod", lambda: [phase(pod) for pod in scene.pods()] == ["Running"])
     again = scene.pods()[0]

@@ -56,7 +56,7 @@ async def test_a_restart_is_survived_and_nothing_missed(
     async with through(proxy, cluster) as client, watching(client, things) as watched:
         await watched.reflector.wait_synced(PATIENCE)
         await asyncio.to_thread(cluster.stop_part, "kube-apiserver", kill=True)
-        await eventually(lambda: watched.reflector.statistics().failures >= 1)
+        await eventually(lambda: watched.reflector.statistics.failures >= 1)
         assert watched.sizes == {"a": 1, "b": 1}
         cluster.start_part("kube-apiserver")
         things.delete(THINGS, "a")
@@ -80,7 +80,7 @@ async def test_a_deletion_that_no_watch_can_tell_any_more_is_told(
         proxy.on("WATCH")
         await eventually(lambda: watched.sizes == {"a": 1, "c": 5})
         assert sorted(watched.changes[3:]) == [("deleted", "b"), ("modified", "c")]
-        assert watched.reflector.statistics().lists == 2
+        assert watched.reflector.statistics.lists == 2
 
 
 async def test_an_expired_page_restarts_the_list(cluster: Testbed, proxy: FaultyApiserver, things: Things) -> None:
@@ -216,11 +216,11 @@ async def test_odd_objects_stop_nobody(
             things.make("last")
             await eventually(lambda: "last" in watched.sizes)
             assert watched.sizes == {"sound": 1, "last": 1}
-            assert watched.reflector.statistics().malformed == 4
+            assert watched.reflector.statistics.malformed == 4
             things.resize("odd", 3)
             things.delete(THINGS, "sound")
             await eventually(lambda: watched.sizes == {"odd": 3, "last": 1})
-            statistics = watched.reflector.statistics()
+            statistics = watched.reflector.statistics
             assert (statistics.lists, statistics.failures) == (1, 0)
     odd = f"{THINGS.full_name} {things.namespace}/odd"
     assert f"{odd}: skipped: spec.size: expected an integer, found a string" in caplog.text

@@ -60,11 +60,11 @@ async def test_a_rotated_token_in_a_pod_costs_neither_a_list_nor_a_request(
         # The apiserver trusts a token for ten more seconds.
         await asyncio.to_thread(cluster_refuses, cluster, things, old)
         assert await client.get(THINGS, "a", name)
-        before = watched.reflector.statistics().watches
-        await eventually(lambda: watched.reflector.statistics().watches > before + 1)
+        before = watched.reflector.statistics.watches
+        await eventually(lambda: watched.reflector.statistics.watches > before + 1)
         things.make("b")
         await eventually(lambda: watched.sizes == {"a": 1, "b": 1})
-        statistics = watched.reflector.statistics()
+        statistics = watched.reflector.statistics
         assert (statistics.lists, statistics.failures) == (1, 0)
 
 

@@ -50,7 +50,7 @@ async def test_pages_are_one_list_and_the_watch_begins_there(
         things.make("h")
         await eventually(lambda: "h" in watched.sizes)
     assert [request.query["limit"] for request in proxy.seen("LIST")] == ["3", "3", "3"]
-    assert watched.reflector.statistics().lists == 1
+    assert watched.reflector.statistics.lists == 1
 
 
 async def test_nothing_counts_before_the_last_page(cluster: Testbed, proxy: FaultyApiserver, things: Things) -> None:
@@ -99,13 +99,13 @@ async def test_a_spoiled_watch_goes_on_without_a_list(
     bad = fault(proxy)
     proxy.on("WATCH", bad, bad, proxy.forward)
     async with through(proxy, cluster) as client, watching(client, things, silence=silence) as watched:
-        await eventually(lambda: watched.reflector.statistics().watches >= 1)
+        await eventually(lambda: watched.reflector.statistics.watches >= 1)
         things.make("d")
         things.resize("b", 7)
         things.delete(THINGS, "a")
         await eventually(lambda: watched.sizes == {"b": 7, "c": 1, "d": 1})
         assert watched.changes[3:] == [("added", "d"), ("modified", "b"), ("deleted", "a")]
-        assert watched.reflector.statistics().lists == 1
+        assert watched.reflector.statistics.lists == 1
 
 
 @cases(
@@ -149,7 +149,7 @@ async def test_resumes_from_a_bookmark(cluster: Testbed, proxy: FaultyApiserver,
         # The bookmark comes two seconds before the watch ends: if not of this one, then of a later one.
         await eventually(lambda: int(proxy.seen("WATCH")[-1].query["resourceVersion"]) > int(first))
         assert watched.changes == []
-        assert watched.reflector.statistics().lists == 1
+        assert watched.reflector.statistics.lists == 1
 
 
 async def test_a_reader_that_is_too_slow_catches_up(cluster: Testbed, proxy: FaultyApiserver, things: Things) -> None:

@@ -40,7 +40,8 @@ class Verbs:
 
     def path(self, resource: Resource, name: str | None = None, subresource: str | None = None) -> str:
         """Return where a kind's objects are, or one: in this namespace, or in the whole cluster."""
-        return resource.path(self.namespace if resource.namespaced else None, name, subresource)
+        path = resource.path(self.namespace if resource.namespaced else None, name)
+        return f"{path}/{subresource}" if subresource else path
 
     def get(self, resource: Resource, name: str) -> Manifest:
         """`kubectl get`; raises NotFoundError when there is none."""

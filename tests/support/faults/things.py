@@ -121,7 +121,7 @@ async def watching(
     finally:
         running.cancel()
         await asyncio.wait({running})
-    assert store.statistics().handler_errors == 0
+    assert store.handler_errors == 0
 
 
 @asynccontextmanager

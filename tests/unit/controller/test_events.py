@@ -3,7 +3,7 @@
 import asyncio
 
 from controller.apiserver import NotLeaderError, Writer
-from controller.events import Announcer, Budget
+from controller.events import Announcer
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.events import Regarding
 from muster.model.names import MESSAGE
@@ -80,13 +80,6 @@ async def test_a_gang_that_goes_to_and_fro_has_a_budget() -> None:
     harness.now += 61
     await numbers_change(harness, "1")
     assert notes(harness)[10:] == ['needs cpu 3, queue "q" has capability cpu 1']
-
-
-def test_a_budget_allows_so_many_at_once_and_then_a_rate() -> None:
-    budget = Budget(2.0, 3)
-    assert [budget.take(100.0) for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
-    assert budget.take(100.5) == 0.0
-    assert [budget.take(1000.0) for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
 
 
 class SilentClient(RecordingClient):

@@ -1,6 +1,5 @@
 import random
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,17 +28,18 @@ def test_stays_in_bounds(base: float, cap: float, jitter: float, seed: int, atte
     assert all(base <= backoff.next() <= cap * (1 + jitter) for _ in range(attempts))
 
 
-def test_refuses_delays_that_do_not_grow() -> None:
-    """A base above the cap is a mistake of the caller."""
-    with pytest.raises(ValueError, match="base 2"):
-        Backoff(2.0, 1.0)
-
-
 def test_a_burst_at_once_and_the_rest_in_step() -> None:
     """So many without a wait, each further one an interval later; no more than the burst is ever saved up."""
     rate = Rate(10.0, 3)
     assert [round(rate.reserve(100.0), 6) for _ in range(5)] == [0.0, 0.0, 0.0, 0.1, 0.2]
     assert [round(rate.reserve(1000.0), 6) for _ in range(4)] == [0.0, 0.0, 0.0, 0.1]
+
+
+def test_what_may_not_happen_now_takes_no_moment() -> None:
+    rate = Rate(2.0, 3)
+    assert [rate.take(100.0) for _ in range(5)] == [0.0, 0.0, 0.0, 0.5, 0.5]
+    assert (rate.take(100.5), rate.unused(100.6), rate.unused(102.0)) == (0.0, False, True)
+    assert [rate.take(1000.0) for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
 
 
 @given(
@@ -60,10 +60,3 @@ def test_never_more_than_the_burst_and_the_rate(
     begin = data.draw(st.integers(0, max(0, len(moments) - 1)))
     for count, moment in enumerate(moments[begin:], 1):
         assert count <= burst + (moment - moments[begin]) * per_second + 1e-6
-
-
-@pytest.mark.parametrize(("per_second", "burst"), [(0.0, 1), (1.0, 0)])
-def test_refuses_a_rate_of_nothing(per_second: float, burst: int) -> None:
-    """Whatever asked for it would never happen."""
-    with pytest.raises(ValueError, match="no rate"):
-        Rate(per_second, burst)

@@ -6,8 +6,9 @@ import pytest
 from aiohttp import web
 
 from hack.testbed.waiting import PATIENCE
-from muster.kube.client import ApiError, Client, OversizedLine, Unreachable, WatchIdle
+from muster.kube.client import Client
 from muster.kube.config import ConfigError, Connection
+from muster.kube.errors import ApiError, OversizedLine, Unreachable, WatchIdle
 from muster.kube.transport import _CONNECTIONS
 from muster.model.resource import POD_GROUPS, PODS, QUEUES
 from tests.support.cases import cases
@@ -167,7 +168,7 @@ async def test_what_is_sent(server: FaultyApiserver, client: Client) -> None:
     await client.create(POD_GROUPS, {"a": 1}, "ns", field_manager="muster")
     await client.replace(POD_GROUPS, "g", {"a": 2}, "ns")
     await client.apply(QUEUES, "q", {"a": 3}, field_manager="muster")
-    await client.json_patch(PODS, "p", [{"op": "test"}], "ns", subresource="status")
+    await client.json_patch(PODS, "p", [{"op": "test"}], "ns")
     await client.merge_patch(PODS, "p", {"a": None}, "ns", dry_run=True)
     await client.strategic_merge_patch(PODS, "p", {}, "ns")
     await client.delete(PODS, "p", "ns", uid="u1", resource_version="7")
@@ -190,7 +191,7 @@ async def test_what_is_sent(server: FaultyApiserver, client: Client) -> None:
             "application/apply-patch+yaml",
             {"a": 3},
         ),
-        ("PATCH", f"{pod}/status", {}, "application/json-patch+json", [{"op": "test"}]),
+        ("PATCH", pod, {}, "application/json-patch+json", [{"op": "test"}]),
         ("PATCH", pod, {"dryRun": "All"}, "application/merge-patch+json", {"a": None}),
         ("PATCH", pod, {}, "application/strategic-merge-patch+json", {}),
         (

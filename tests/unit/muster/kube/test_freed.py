@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from controller.apiserver import Writer
-from muster.kube.client import ApiError, Client, Unreachable, WatchIdle
+from muster.kube.client import Client
 from muster.kube.concurrency import burst
 from muster.kube.config import Connection
+from muster.kube.errors import ApiError, Unreachable, WatchIdle
 from muster.kube.reflector import Reflector, Watched, WatchTimes
 from muster.kube.store import Store
 from muster.model.pods import Pod

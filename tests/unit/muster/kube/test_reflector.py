@@ -162,10 +162,10 @@ async def test_an_expiry_after_an_outage_is_listed_at_once(
     server.on("LIST", reply(listing(5)))
     server.on("WATCH", html(502), expired, expired, FOREVER)
     async with running(client, retry=(500, 500)) as reflector:
-        await eventually(lambda: reflector.statistics().failures == 1)
+        await eventually(lambda: reflector.statistics.failures == 1)
         clock.forward(750)
         # The first of the expired ones makes it wait for nothing.
-        await eventually(lambda: reflector.statistics().failures == 3)
+        await eventually(lambda: reflector.statistics.failures == 3)
         clock.forward(750)
         await eventually(lambda: len(server.seen("WATCH")) == 4)
     _, first, second, third = server.seen("WATCH")
@@ -218,7 +218,7 @@ async def test_a_quiet_kind_is_neither_listed_again_nor_a_fault(
             await eventually(lambda: client.opened == 2)
             clock.forward(91)
             await eventually(lambda: len(server.seen("WATCH")) == 3)
-            assert (reflector.statistics().lists, reflector.statistics().failures) == (1, 0)
+            assert (reflector.statistics.lists, reflector.statistics.failures) == (1, 0)
     assert {request.query["resourceVersion"] for request in server.seen("WATCH")} == {"50"}
     assert caplog.records == []
 
@@ -256,6 +256,6 @@ async def test_a_malformed_object_stops_nobody(
             reflector.store.subscribe(lambda change: seen.append((change.kind, change.object.metadata.name)))
             await eventually(lambda: ("deleted", "a") in seen)
             assert names(reflector) == {"c"}
-            assert reflector.statistics().malformed == 4
+            assert reflector.statistics.malformed == 4
     assert "pods ns/b: skipped: status.phase" in caplog.text
     assert ("modified", "b") not in seen

@@ -8,7 +8,6 @@ from tests.support.cases import cases
     "resource, where, path",
     ("core group, all namespaces", PODS, (), "/api/v1/pods"),
     ("core group, one namespace", PODS, ("ns",), "/api/v1/namespaces/ns/pods"),
-    ("subresource", PODS, ("ns", "p", "status"), "/api/v1/namespaces/ns/pods/p/status"),
     ("named group", POD_GROUPS, ("ns", "g"), "/apis/scheduling.volcano.sh/v1beta1/namespaces/ns/podgroups/g"),
     ("cluster-scoped", QUEUES, (None, "q"), "/apis/scheduling.volcano.sh/v1beta1/queues/q"),
     ("empty namespace is none", QUEUES, ("", "q"), "/apis/scheduling.volcano.sh/v1beta1/queues/q"),
@@ -26,7 +25,6 @@ def test_path(resource: Resource, where: tuple[str | None, ...], path: str) -> N
     ("a namespace missing", PODS, (None, "p")),
     ("a name that climbs", PODS, ("ns", "..")),
     ("an empty name, which would be the collection", PODS, ("ns", "")),
-    ("a subresource of nothing", PODS, ("ns", None, "status")),
 )
 def test_path_refuses(resource: Resource, where: tuple[str | None, ...]) -> None:
     """A wrong place is an error here, never a request for something else."""
