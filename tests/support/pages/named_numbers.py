@@ -34,7 +34,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     ),
     "autoscaler-cpu": "muster.workloads.ray:_AUTOSCALER.requests.cpu",
     "autoscaler-memory": "muster.workloads.ray:_AUTOSCALER.requests.memory",
-    "backoff-factor": "muster.kube.backoff:Backoff.__init__.factor",
+    "backoff-factor": r"text:muster/kube/backoff.py /min\(self._cap, (\d) \* self._delay/",
     "certificate-left": (
         "muster.process.certificates:Lives.certificate",
         r"text:muster/process/certificates.py /\(end - start\) \/ (\d+)/",
