@@ -166,7 +166,7 @@ class Client:
     async def apply(
         self, resource: Resource, name: str, body: Body, namespace: str | None = None, **options: Unpack[WriteOptions]
     ) -> bytes:
-        """Server-side apply by `field_manager`: create the object or own the fields in `body`, whoever owns them."""
+        """Server-side apply by `field_manager`: create the object or take the fields in `body` from others."""
         # JSON is YAML, so no YAML writer is needed.
         path, kind = resource.path(namespace, name), "apply-patch+yaml"
         return await self._write("PATCH", path, body, options, kind=kind, force="true")

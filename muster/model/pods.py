@@ -21,6 +21,11 @@ class ResourceRequirements(LocalObject, frozen=True):
         return bool(self.requests or self.limits)
 
 
+def guaranteed(amounts: ResourceList) -> ResourceRequirements:
+    """Return requests with limits of the same amounts."""
+    return ResourceRequirements(requests=amounts, limits=amounts)
+
+
 class Container(LocalObject, frozen=True):
     """A container, or an init container; with `restart_policy` Always an init container is a sidecar."""
 
@@ -132,6 +137,11 @@ class PodTemplate(LocalObject, frozen=True):
 
     metadata: TemplateMeta = TemplateMeta()
     spec: TemplateSpec = TemplateSpec()
+
+
+def with_init_containers(template: PodTemplate, init: tuple[Container, ...]) -> PodTemplate:
+    """Return the template with these init containers in place of its own."""
+    return msgspec.structs.replace(template, spec=msgspec.structs.replace(template.spec, init_containers=init))
 
 
 class ContainerWaiting(LocalObject, frozen=True):

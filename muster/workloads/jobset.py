@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from muster.model.findings import Finding, Reason
 from muster.model.names import read_key
 from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, is_true
-from muster.model.pods import Pod, PodTemplate, TemplateMeta
+from muster.model.pods import PodTemplate, TemplateMeta
 from muster.workloads.bounds import Bounded
-from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
+from muster.workloads.model import Kind, RoleSpec, TimeLimit, Workload, label_of
 
 _SET_LABEL = read_key("jobset.sigs.k8s.io/jobset-name")
 _JOB_LABEL = read_key("jobset.sigs.k8s.io/replicatedjob-name")
@@ -318,16 +318,11 @@ def _read(job_set: JobSet) -> Workload:
         remaining_roles=roles_left(job_set.spec, "spec", annotations, job_set.status.replicated_jobs_status),
         findings=late_followers(roles),
         time_limits=time_limits(job_set.spec, "spec"),
-        policy=SchedulingPolicy(),
         suspended=job_set.spec.suspend,
         managed_by=job_set.spec.managed_by,
         finished=bool(job_set.status.terminal_state) or is_true(job_set.status.conditions, *_FINAL),
         failed=job_set.status.terminal_state == "Failed" or is_true(job_set.status.conditions, "Failed"),
     )
-
-
-def _role_of(pod: Pod) -> str | None:
-    return pod.metadata.labels.get(_JOB_LABEL)
 
 
 def _pod_labels(workload: Workload, role: RoleSpec) -> Mapping[str, str]:
@@ -341,11 +336,9 @@ JOB_SET = Kind(
     plural="jobsets",
     pod_label=_SET_LABEL,
     maker="JobSet",
-    pod_group_name=lambda name: name,
     decoded=JobSet,
-    policy=lambda _: SchedulingPolicy(),
     read=_read,
-    role_of=_role_of,
+    role_of=label_of(_JOB_LABEL),
     pod_labels=_pod_labels,
     in_waves=True,
     pods_of_jobs=True,

@@ -12,11 +12,11 @@ import msgspec
 from muster.model.findings import Finding, Reason
 from muster.model.names import read_key
 from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, is_true
-from muster.model.pods import Container, Pod, PodTemplate, ResourceRequirements
+from muster.model.pods import Container, PodTemplate, ResourceRequirements, guaranteed, with_init_containers
 from muster.model.texts import did_you_mean
 from muster.model.times import seconds_of
 from muster.workloads.bounds import Bounded
-from muster.workloads.model import Autoscaling, Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
+from muster.workloads.model import Autoscaling, Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload, label_of
 
 _JOB_LABEL = read_key("training.kubeflow.org/job-name")
 _ROLE_LABEL = read_key("training.kubeflow.org/replica-type")
@@ -30,17 +30,11 @@ _NAMED = 3
 # The operator's additions to its pods (pytorch/initcontainer.go and mpi/mpijob.go of 1.9.3).
 _WAIT_FOR_MASTER = Container(
     name="init-pytorch",
-    resources=ResourceRequirements(
-        requests={"cpu": "50m", "memory": "10Mi"},
-        limits={"cpu": "100m", "memory": "20Mi"},
-    ),
+    resources=ResourceRequirements({"cpu": "50m", "memory": "10Mi"}, {"cpu": "100m", "memory": "20Mi"}),
 )
 _KUBECTL_DELIVERY = Container(
     name="kubectl-delivery",
-    resources=ResourceRequirements(
-        requests={"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"},
-        limits={"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"},
-    ),
+    resources=guaranteed({"cpu": "100m", "memory": "512Mi", "ephemeral-storage": "5Gi"}),
 )
 
 
@@ -118,6 +112,9 @@ class BoundedByPolicy(Bounded, frozen=True):
         return {"run_policy": msgspec.structs.replace(self.run_policy, scheduling_policy=policy)}
 
 
+_KINDS = ("pytorch", "tf", "xgb", "paddle", "jax", "mpi")
+
+
 class _Spec(BoundedByPolicy, frozen=True):
     elastic_policy: _ElasticPolicy = _ElasticPolicy()
     enable_dynamic_worker: bool = False
@@ -127,14 +124,7 @@ class _Spec(BoundedByPolicy, frozen=True):
     paddle_replica_specs: dict[str, ReplicaSpec] = {}
     jax_replica_specs: dict[str, ReplicaSpec] = {}
     mpi_replica_specs: dict[str, ReplicaSpec] = {}
-    held: ClassVar[tuple[str, ...]] = (
-        "pytorch_replica_specs",
-        "tf_replica_specs",
-        "xgb_replica_specs",
-        "paddle_replica_specs",
-        "jax_replica_specs",
-        "mpi_replica_specs",
-    )
+    held: ClassVar[tuple[str, ...]] = tuple(f"{kind}_replica_specs" for kind in _KINDS)
 
     def templates(self) -> Iterator[PodTemplate]:
         """Yield the pod templates of all replica types, for a job of any kind."""
@@ -206,15 +196,6 @@ def _unknown_types(kind: str, specs: Iterable[str], path: str) -> Iterator[Findi
         yield Finding(Reason.MISSPELLED, where, f"{where}: {words}")
 
 
-def policy_of(job: TrainingJob) -> SchedulingPolicy:
-    """Return the user's scheduling policy in `runPolicy`."""
-    return job.spec.run_policy.scheduling_policy
-
-
-def _role_of(pod: Pod) -> str | None:
-    return pod.metadata.labels.get(_ROLE_LABEL)
-
-
 def _pod_labels(workload: Workload, role: RoleSpec) -> Mapping[str, str]:
     return {
         "training.kubeflow.org/operator-name": f"{workload.kind.kind.lower()}-controller",
@@ -224,13 +205,9 @@ def _pod_labels(workload: Workload, role: RoleSpec) -> Mapping[str, str]:
     }
 
 
-def _with_spec(role: RoleSpec, **changes: object) -> RoleSpec:
-    spec = msgspec.structs.replace(role.template.spec, **changes)
-    return replace(role, template=msgspec.structs.replace(role.template, spec=spec))
-
-
 def _with_init_container(role: RoleSpec, init: Container) -> RoleSpec:
-    return replace(_with_spec(role, init_containers=(*role.template.spec.init_containers, init)), added=1)
+    template = with_init_containers(role.template, (*role.template.spec.init_containers, init))
+    return replace(role, template=template, added=1)
 
 
 def _completed(kind: str, roles: tuple[RoleSpec, ...]) -> tuple[RoleSpec, ...]:
@@ -246,7 +223,8 @@ def _completed(kind: str, roles: tuple[RoleSpec, ...]) -> tuple[RoleSpec, ...]:
 
 def _as_served(role: RoleSpec) -> RoleSpec:
     """Return the role as the apiserver keeps it: the operator's CRDs do not have pod-level `resources`."""
-    return _with_spec(role, resources=ResourceRequirements())
+    spec = msgspec.structs.replace(role.template.spec, resources=ResourceRequirements())
+    return replace(role, template=msgspec.structs.replace(role.template, spec=spec))
 
 
 def _dropped(roles: tuple[RoleSpec, ...]) -> list[Finding]:
@@ -303,9 +281,9 @@ def _scaled(field: str) -> Callable[[TrainingJob, int], TrainingJob]:
     """Return the function that sets the number of workers, as the job's scale subresource does."""
 
     def scaled(job: TrainingJob, replicas: int) -> TrainingJob:
-        specs: Mapping[str, ReplicaSpec] = getattr(job.spec, _ATTRIBUTES[field])
+        specs: Mapping[str, ReplicaSpec] = getattr(job.spec, field)
         workers = msgspec.structs.replace(specs.get("Worker", ReplicaSpec()), replicas=replicas)
-        spec = msgspec.structs.replace(job.spec, **{_ATTRIBUTES[field]: {**specs, "Worker": workers}})
+        spec = msgspec.structs.replace(job.spec, **{field: {**specs, "Worker": workers}})
         return msgspec.structs.replace(job, spec=spec)
 
     return scaled
@@ -322,18 +300,18 @@ _REPLICA_TYPES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def _kind(kind: str, plural: str, field: str) -> Kind:
-    path = "spec." + field
+def _kind(kind: str, prefix: str) -> Kind:
+    path, field = f"spec.{prefix}ReplicaSpecs", f"{prefix}_replica_specs"
 
     def read(job: TrainingJob) -> Workload:
         job.spec.check("spec")
-        specs: Mapping[str, ReplicaSpec] = getattr(job.spec, _ATTRIBUTES[field])
+        specs: Mapping[str, ReplicaSpec] = getattr(job.spec, field)
         # Only for this kind the operator makes no worker if the number is missing.
         missing = (lambda name: int(name == "launcher")) if kind == "MPIJob" else (lambda _: 1)
         roles = roles_of(specs, path, missing=missing)
         if kind == "MPIJob":
             check_mpi(specs, path)
-        policy = policy_of(job)
+        policy = job.spec.run_policy.scheduling_policy
         return Workload(
             kind=made,
             api_version=job.api_version,
@@ -359,14 +337,13 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
         group="kubeflow.org",
         versions=("v1",),
         kind=kind,
-        plural=plural,
+        plural=f"{kind.lower()}s",
         pod_label=_JOB_LABEL,
         maker="Kubeflow",
-        pod_group_name=lambda name: name,
         decoded=TrainingJob,
-        policy=policy_of,
+        policy=lambda job: job.spec.run_policy.scheduling_policy,
         read=read,
-        role_of=_role_of,
+        role_of=label_of(_ROLE_LABEL),
         pod_labels=_pod_labels,
         # The operator's CRDs (1.9.3) that have the scale subresource.
         scaled=_scaled(field) if kind in ("PyTorchJob", "PaddleJob", "JAXJob") else None,
@@ -374,18 +351,9 @@ def _kind(kind: str, plural: str, field: str) -> Kind:
     return made
 
 
-_ATTRIBUTES = {
-    "pytorchReplicaSpecs": "pytorch_replica_specs",
-    "tfReplicaSpecs": "tf_replica_specs",
-    "xgbReplicaSpecs": "xgb_replica_specs",
-    "paddleReplicaSpecs": "paddle_replica_specs",
-    "jaxReplicaSpecs": "jax_replica_specs",
-    "mpiReplicaSpecs": "mpi_replica_specs",
-}
-
-PYTORCH_JOB = _kind("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs")
-TF_JOB = _kind("TFJob", "tfjobs", "tfReplicaSpecs")
-XGBOOST_JOB = _kind("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs")
-PADDLE_JOB = _kind("PaddleJob", "paddlejobs", "paddleReplicaSpecs")
-JAX_JOB = _kind("JAXJob", "jaxjobs", "jaxReplicaSpecs")
-MPI_JOB_V1 = _kind("MPIJob", "mpijobs", "mpiReplicaSpecs")
+PYTORCH_JOB = _kind("PyTorchJob", "pytorch")
+TF_JOB = _kind("TFJob", "tf")
+XGBOOST_JOB = _kind("XGBoostJob", "xgb")
+PADDLE_JOB = _kind("PaddleJob", "paddle")
+JAX_JOB = _kind("JAXJob", "jax")
+MPI_JOB_V1 = _kind("MPIJob", "mpi")

@@ -28,6 +28,9 @@ class SchedulingPolicy(LocalObject, frozen=True):
     schedule_timeout_seconds: int | None = None
 
 
+_NO_POLICY = SchedulingPolicy()
+
+
 class Decoded(Protocol):
     """A decoded workload of any kind, as the stores keep it."""
 
@@ -166,11 +169,11 @@ class Workload:
     """The `apiVersion` of its manifest."""
     metadata: ObjectMeta
     """Its metadata; for kinds that opt in on the pod template, the template's labels and annotations go before."""
-    pod_group: str
+    pod_group: str = ""
     """The name of its PodGroup."""
-    roles: tuple[RoleSpec, ...]
+    roles: tuple[RoleSpec, ...] = ()
     """Its groups of equal pods, leaders first."""
-    policy: SchedulingPolicy
+    policy: SchedulingPolicy = _NO_POLICY
     """The user's scheduling policy, which is not in labels."""
     policy_path: str = ""
     """The path of that policy."""
@@ -264,17 +267,8 @@ class IntentSource:
 class Source:
     """A kind of object that workloads are made from, and the type that it is decoded as."""
 
-    group: str
-    version: str
-    kind: str
-    plural: str
-    namespaced: bool
+    resource: Resource
     decoded: type[Any]
-
-    @property
-    def resource(self) -> Resource:
-        """Its resource at the apiserver."""
-        return Resource(self.group, self.version, self.plural, self.kind, self.namespaced)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +299,12 @@ class Origin:
     """Joins both with the object made of them, which counts from then on, even if the other object changes."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+def label_of(key: str) -> Callable[[Pod], str | None]:
+    """Return `Kind.role_of` for pods whose label names their role."""
+    return lambda pod: pod.metadata.labels.get(key)
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Kind:
     """One kind of workload: its names at the apiserver, and the functions that read its manifests and pods.
 
@@ -325,11 +324,11 @@ class Kind:
 
     With `pods_of_jobs` its value must be the workload's name.
     """
-    pod_group_name: Callable[[str], str]
+    pod_group_name: Callable[[str], str] = lambda name: name
     """Returns the name of the PodGroup for a workload's name."""
     decoded: type[Any]
     """The type as which its manifests are decoded."""
-    policy: Callable[[Any], SchedulingPolicy]
+    policy: Callable[[Any], SchedulingPolicy] = lambda _: _NO_POLICY
     """Returns the user's scheduling policy, which is not in labels, of a decoded workload."""
     read: Callable[[Any], Workload]
     """Returns the workload of a decoded one; for a kind without a gang of its own, the workload that it makes.
@@ -396,6 +395,6 @@ class Kind:
         place = f' in namespace "{reference.namespace}"' if reference.namespace else ""
         raise InvalidObjectError(
             self.origin.path,
-            f'{reference.source.kind} "{reference.name}" is not known{place}: the pods cannot be counted; '
+            f'{reference.source.resource.kind} "{reference.name}" is not known{place}: the pods cannot be counted; '
             "create it first (for muster plan: add its manifest to the input, or use --cluster)",
         )

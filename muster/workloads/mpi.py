@@ -11,9 +11,9 @@ from typing import ClassVar
 
 from muster.model.names import read_key
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, is_true
-from muster.model.pods import Pod, PodTemplate
+from muster.model.pods import PodTemplate
 from muster.workloads.kubeflow import BoundedByPolicy, JobStatus, ReplicaSpec, check_mpi, roles_of
-from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
+from muster.workloads.model import Kind, RoleSpec, TimeLimit, Workload, label_of
 
 _JOB_LABEL = read_key("training.kubeflow.org/job-name")
 _ROLE_LABEL = read_key("training.kubeflow.org/job-role")
@@ -37,10 +37,6 @@ class MPIJob(LocalObject, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
     status: JobStatus = JobStatus()
-
-
-def _policy(job: MPIJob) -> SchedulingPolicy:
-    return job.spec.run_policy.scheduling_policy
 
 
 def _checked_roles(job: MPIJob) -> tuple[RoleSpec, ...]:
@@ -76,7 +72,7 @@ def _read(job: MPIJob) -> Workload:
         metadata=job.metadata,
         pod_group=job.metadata.name,
         roles=roles,
-        policy=_policy(job),
+        policy=job.spec.run_policy.scheduling_policy,
         policy_path="spec.runPolicy.schedulingPolicy",
         suspended=job.spec.run_policy.suspend,
         finished=job.status.finished,
@@ -98,10 +94,6 @@ def _time_limits(job: MPIJob) -> tuple[TimeLimit, ...]:
     return () if limit is None else (replace(limit, role=LAUNCHER, frees_after=0.0 if goes else None),)
 
 
-def _role_of(pod: Pod) -> str | None:
-    return pod.metadata.labels.get(_ROLE_LABEL)
-
-
 def _pod_labels(workload: Workload, role: RoleSpec) -> Mapping[str, str]:
     return {
         "training.kubeflow.org/operator-name": "mpi-operator",
@@ -117,11 +109,10 @@ MPI_JOB = Kind(
     plural="mpijobs",
     pod_label=_JOB_LABEL,
     maker="Kubeflow",
-    pod_group_name=lambda name: name,
     decoded=MPIJob,
-    policy=_policy,
+    policy=lambda job: job.spec.run_policy.scheduling_policy,
     read=_read,
-    role_of=_role_of,
+    role_of=label_of(_ROLE_LABEL),
     pod_labels=_pod_labels,
     pods_of_jobs=True,
     # The operator (0.8.0) counts every event of a job, and of its objects, as one more failure: each touch doubles its

@@ -31,6 +31,7 @@ _HASH_LENGTH = 10
 _LONGEST_SIZE = 9  # digits; minMember is an int32
 _FINAL = ("Complete", "Failed")
 _LONGEST_LABEL = 63
+_NAMES_JOB = ("batch.kubernetes.io/job-name", "job-name")
 # Kinds that replace pods next to others of the same gang, which may be another object's, as in a rollout.
 _REPLACING = frozenset(
     {("apps", "StatefulSet"), ("apps", "ReplicaSet"), ("apps", "DaemonSet"), ("", "ReplicationController")}
@@ -154,7 +155,7 @@ def _read_job(job: PlainJob) -> Workload:
     template = job.spec.template
     if not template.metadata.labels.get(GANG):
         # Opted in by its namespace or by a label of its own; such a Job's pods are no gang.
-        return Workload(PLAIN_JOB, job.api_version, job.metadata, "", (), SchedulingPolicy())
+        return Workload(PLAIN_JOB, job.api_version, job.metadata)
     path = "spec.template.metadata"
     made = job.metadata.controller is not None
     gang = gang_of_run(_gang(template.metadata.labels, path), job.metadata.name, made=made)
@@ -190,7 +191,7 @@ def _time_limits(seconds: int | None, since: float | None = None, role: str = ""
 def _read_set(found: PlainStatefulSet) -> Workload:
     template, path = found.spec.template, "spec.template.metadata"
     if not template.metadata.labels.get(GANG):
-        return Workload(PLAIN_STATEFUL_SET, found.api_version, found.metadata, "", (), SchedulingPolicy())
+        return Workload(PLAIN_STATEFUL_SET, found.api_version, found.metadata)
     gang, size, pods = (
         _gang(template.metadata.labels, path),
         _size(template.metadata.annotations, path),
@@ -250,7 +251,7 @@ def _intent_metadata(maker: PlainJob | PlainStatefulSet) -> ObjectMeta:
 
 def _read_pod(pod: Pod) -> Workload:
     if not pod.metadata.labels.get(GANG):
-        return Workload(PLAIN_POD, "v1", pod.metadata, "", (), SchedulingPolicy())
+        return Workload(PLAIN_POD, "v1", pod.metadata)
     size = _size(pod.metadata.annotations, "metadata")
     return Workload(
         kind=PLAIN_POD,
@@ -269,23 +270,18 @@ def _role_of(pod: Pod) -> str | None:
     return _ROLE if pod.metadata.labels.get(GANG) else None
 
 
-def _labels_of_job(workload: Workload, _: RoleSpec) -> Mapping[str, str]:
-    return {"batch.kubernetes.io/job-name": workload.metadata.name, "job-name": workload.metadata.name}
-
-
 PLAIN_JOB = Kind(
     group="batch",
     versions=("v1",),
     kind="Job",
     plural="jobs",
     pod_label=GANG,
-    pod_group_name=lambda name: name,
     decoded=PlainJob,
     policy=lambda job: _said(job.spec.template.metadata.labels),
     read=_read_job,
     intent_metadata=_intent_metadata,
     role_of=_role_of,
-    pod_labels=_labels_of_job,
+    pod_labels=lambda workload, _: dict.fromkeys(_NAMES_JOB, workload.metadata.name),
     owns_pod_group=False,
 )
 PLAIN_STATEFUL_SET = Kind(
@@ -294,7 +290,6 @@ PLAIN_STATEFUL_SET = Kind(
     kind="StatefulSet",
     plural="statefulsets",
     pod_label=GANG,
-    pod_group_name=lambda name: name,
     decoded=PlainStatefulSet,
     policy=lambda found: _said(found.spec.template.metadata.labels),
     read=_read_set,
@@ -309,7 +304,6 @@ PLAIN_POD = Kind(
     kind="Pod",
     plural="pods",
     pod_label=GANG,
-    pod_group_name=lambda name: name,
     decoded=Pod,
     policy=lambda pod: _said(pod.metadata.labels),
     read=_read_pod,

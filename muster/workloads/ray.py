@@ -8,9 +8,9 @@ import msgspec
 from muster.model.findings import Finding, Reason
 from muster.model.names import read_key
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
-from muster.model.pods import Container, Pod, PodTemplate, ResourceRequirements
+from muster.model.pods import Container, Pod, PodTemplate, ResourceRequirements, guaranteed, with_init_containers
 from muster.workloads.bounds import Bounded
-from muster.workloads.model import Autoscaling, Kind, RoleSpec, SchedulingPolicy, Unit, Workload
+from muster.workloads.model import Autoscaling, Kind, RoleSpec, Unit, Workload
 
 _HEAD = "headgroup"
 _CLUSTER_LABEL = read_key("ray.io/cluster")
@@ -96,35 +96,15 @@ class RayCluster(LocalObject, frozen=True):
 
 
 # KubeRay's additions to its pods (controllers/ray/common/pod.go of 1.6.2; collector and TLS: of 1.7.0).
-_AUTOSCALER = ResourceRequirements(
-    requests={"cpu": "500m", "memory": "512Mi"}, limits={"cpu": "500m", "memory": "512Mi"}
-)
-_WAIT_FOR_HEAD = Container(
-    name="wait-gcs-ready",
-    resources=ResourceRequirements(
-        requests={"cpu": "200m", "memory": "256Mi"}, limits={"cpu": "200m", "memory": "256Mi"}
-    ),
-)
-_COLLECTOR = ResourceRequirements(
-    requests={"cpu": "50m", "memory": "64Mi"},
-    limits={"cpu": "200m", "memory": "256Mi"},
-)
-_WAIT_FOR_CERTIFICATE = Container(
-    name="wait-for-tls-ip-san",
-    resources=ResourceRequirements(
-        requests={"cpu": "50m", "memory": "64Mi"},
-        limits={"cpu": "50m", "memory": "64Mi"},
-    ),
-)
+_AUTOSCALER = guaranteed({"cpu": "500m", "memory": "512Mi"})
+_WAIT_FOR_HEAD = Container(name="wait-gcs-ready", resources=guaranteed({"cpu": "200m", "memory": "256Mi"}))
+_COLLECTOR = ResourceRequirements({"cpu": "50m", "memory": "64Mi"}, {"cpu": "200m", "memory": "256Mi"})
+_WAIT_FOR_CERTIFICATE = Container(name="wait-for-tls-ip-san", resources=guaranteed({"cpu": "50m", "memory": "64Mi"}))
 
 
 def _pod_group_name(cluster: str) -> str:
     """Return the name that KubeRay's own Volcano integration uses."""
     return f"ray-{cluster}-pg"
-
-
-def _read_cluster(cluster: RayCluster) -> Workload:
-    return gang_of(cluster.api_version, cluster.metadata, cluster.spec, "spec")
 
 
 def _as_served(api_version: str, spec: ClusterSpec, path: str) -> tuple[ClusterSpec, tuple[Finding, ...]]:
@@ -183,7 +163,6 @@ def gang_of(
         metadata=metadata,
         pod_group=_pod_group_name(metadata.name),
         roles=tuple(roles),
-        policy=SchedulingPolicy(),
         suspended=suspended or spec.suspend,
         finished=finished,
         lasts=True,
@@ -268,12 +247,11 @@ def _completed(template: PodTemplate, cluster: ClusterSpec, path: str) -> PodTem
     init = template.spec.init_containers
     if not cluster.tls_options.enabled or any(one.name == wait.name for one in init):
         return template
-    return msgspec.structs.replace(template, spec=msgspec.structs.replace(template.spec, init_containers=(wait, *init)))
+    return with_init_containers(template, (wait, *init))
 
 
 def _waiting_for_head(template: PodTemplate) -> PodTemplate:
-    spec = msgspec.structs.replace(template.spec, init_containers=(*template.spec.init_containers, _WAIT_FOR_HEAD))
-    return msgspec.structs.replace(template, spec=spec)
+    return with_init_containers(template, (*template.spec.init_containers, _WAIT_FOR_HEAD))
 
 
 def _role_of(pod: Pod) -> str | None:
@@ -291,10 +269,6 @@ def _pod_labels(workload: Workload, role: RoleSpec) -> Mapping[str, str]:
     }
 
 
-def _no_policy(_: object) -> SchedulingPolicy:
-    return SchedulingPolicy()
-
-
 RAY_CLUSTER = Kind(
     group="ray.io",
     versions=(_V1, _V1ALPHA1),
@@ -306,8 +280,7 @@ RAY_CLUSTER = Kind(
     maker="Ray",
     pod_group_name=_pod_group_name,
     decoded=RayCluster,
-    policy=_no_policy,
-    read=_read_cluster,
+    read=lambda cluster: gang_of(cluster.api_version, cluster.metadata, cluster.spec, "spec"),
     role_of=_role_of,
     pod_labels=_pod_labels,
 )

@@ -15,7 +15,7 @@ from muster.model.names import REQUEUE_AFTER, read_key
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
 from muster.model.pods import Container, PodTemplate, ResourceRequirements, TemplateSpec
 from muster.model.times import seconds_of
-from muster.workloads.model import RoleSpec, SchedulingPolicy, TimeLimit, Workload
+from muster.workloads.model import RoleSpec, TimeLimit, Workload
 from muster.workloads.ray import RAY_CLUSTER, ClusterSpec, gang_of, with_container
 
 _TIMEOUT = read_key("ray.io/initializing-timeout")  # annotation on RayServices
@@ -26,10 +26,7 @@ _DELETING = ("DeleteCluster", "DeleteSelf")
 # KubeRay's addition to the head's pods in SidecarMode (controllers/ray/common/job.go of 1.6.2).
 _SUBMITTER = Container(
     name="ray-job-submitter",
-    resources=ResourceRequirements(
-        requests={"cpu": "500m", "memory": "200Mi"},
-        limits={"cpu": "1", "memory": "1Gi"},
-    ),
+    resources=ResourceRequirements({"cpu": "500m", "memory": "200Mi"}, {"cpu": "1", "memory": "1Gi"}),
 )
 
 
@@ -303,9 +300,6 @@ def _without_gang(api_version: str, metadata: ObjectMeta, path: str) -> Workload
         kind=RAY_CLUSTER,
         api_version=api_version,
         metadata=metadata,
-        pod_group="",
-        roles=(),
-        policy=SchedulingPolicy(),
         findings=(Finding(Reason.NO_PODS, path, f"{path}: {rest}; label that RayCluster"),),
     )
 

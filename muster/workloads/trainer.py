@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from muster.model.names import GROUP_NAME, POD_GROUP_LABEL, read_key
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, ResourceList, TimedCondition, is_true
-from muster.model.pods import Container, PodTemplate, ResourceRequirements, TemplateMeta
+from muster.model.pods import Container, PodTemplate, ResourceRequirements, TemplateMeta, with_init_containers
+from muster.model.resource import Resource
 from muster.model.times import seconds_of
 from muster.model.topology import MODES, Topology
 from muster.resources.amounts import parse_resources
@@ -166,21 +167,9 @@ class TrainingRuntime(LocalObject, frozen=True):
     spec: _RuntimeSpec = _RuntimeSpec()
 
 
-TRAINING_RUNTIME = Source(
-    group=_GROUP,
-    version=_VERSION,
-    kind="TrainingRuntime",
-    plural="trainingruntimes",
-    namespaced=True,
-    decoded=TrainingRuntime,
-)
+TRAINING_RUNTIME = Source(Resource(_GROUP, _VERSION, "trainingruntimes", "TrainingRuntime"), TrainingRuntime)
 CLUSTER_TRAINING_RUNTIME = Source(
-    group=_GROUP,
-    version=_VERSION,
-    kind="ClusterTrainingRuntime",
-    plural="clustertrainingruntimes",
-    namespaced=False,
-    decoded=TrainingRuntime,
+    Resource(_GROUP, _VERSION, "clustertrainingruntimes", "ClusterTrainingRuntime", namespaced=False), TrainingRuntime
 )
 _SOURCES = (TRAINING_RUNTIME, CLUSTER_TRAINING_RUNTIME)
 
@@ -207,8 +196,9 @@ class _Joined:
 def _runtime_of(job: TrainJob) -> Reference | None:
     ref = job.spec.runtime_ref
     for source in _SOURCES:
-        if (source.group, source.kind) == (ref.api_group, ref.kind) and ref.name:
-            return Reference(source, job.metadata.namespace if source.namespaced else "", ref.name)
+        resource = source.resource
+        if (resource.group, resource.kind) == (ref.api_group, ref.kind) and ref.name:
+            return Reference(source, job.metadata.namespace if resource.namespaced else "", ref.name)
     return None
 
 
@@ -293,7 +283,7 @@ def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[Replicate
             count = max(nodes - 1, 1) if as_node else nodes
         template = replicated.template.spec.template
         if policy is not None and policy.flux is not None and replicated.name == _NODE:
-            template = _with_installer(template)
+            template = with_init_containers(template, (*template.spec.init_containers, _FLUX))
         if trains or (as_node and replicated.name == _NODE):
             template = _with_resources(template, job.spec.trainer.resources_per_node)
         spec = replace(
@@ -307,10 +297,6 @@ def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[Replicate
             replicas=1 if step in _STEPS else replicated.replicas,
             template=replace(replicated.template, spec=spec),
         )
-
-
-def _with_installer(template: PodTemplate) -> PodTemplate:
-    return replace(template, spec=replace(template.spec, init_containers=(*template.spec.init_containers, _FLUX)))
 
 
 def _with_resources(template: PodTemplate, given: _Resources) -> PodTemplate:
@@ -376,9 +362,7 @@ TRAIN_JOB = Kind(
     # A JobSet of the same name makes its pods.
     pod_label=JOB_SET.pod_label,
     maker=JOB_SET.maker,
-    pod_group_name=lambda name: name,
     decoded=TrainJob,
-    policy=lambda _: SchedulingPolicy(),
     read=_read,
     role_of=JOB_SET.role_of,
     pod_labels=JOB_SET.pod_labels,

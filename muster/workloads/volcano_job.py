@@ -3,7 +3,7 @@
 Volcano makes its PodGroup and its pods; its needs are in its own fields.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import ClassVar
 
 import msgspec
@@ -17,7 +17,7 @@ from muster.model.names import (
     TOPOLOGY_TIER_LABEL,
 )
 from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
-from muster.model.pods import Pod, PodTemplate
+from muster.model.pods import PodTemplate
 from muster.model.topology import MODES, Topology
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, Workload
@@ -160,14 +160,6 @@ def _minimum(task: _Task, path: str) -> int:
     return minimum
 
 
-def _role_of(_: Pod) -> str | None:
-    return None
-
-
-def _pod_labels(workload: Workload, _: RoleSpec) -> Mapping[str, str]:
-    return {"volcano.sh/job-name": workload.metadata.name}
-
-
 VOLCANO_JOB = Kind(
     group="batch.volcano.sh",
     versions=("v1alpha1",),
@@ -178,7 +170,7 @@ VOLCANO_JOB = Kind(
     decoded=VolcanoJob,
     policy=_policy,
     read=_read,
-    role_of=_role_of,
-    pod_labels=_pod_labels,
+    role_of=lambda _: None,
+    pod_labels=lambda workload, _: {"volcano.sh/job-name": workload.metadata.name},
     owns_gang=False,
 )

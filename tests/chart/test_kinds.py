@@ -119,7 +119,7 @@ def _workloads() -> dict[str, dict[str, list[str]]]:
             "versions": _unique(kind.versions[0] for kind in kinds),
             "gangs": _unique(kind.plural for kind in kinds if kind.owns_gang),
             "parents": _unique(kind.plural for kind in kinds if not kind.owns_gang),
-            "sources": _unique(source.plural for source in SOURCES if source.group == group),
+            "sources": _unique(source.resource.plural for source in SOURCES if source.resource.group == group),
         }
         found[group] = {name: plurals for name, plurals in lists.items() if plurals}
     return found
@@ -170,7 +170,7 @@ def _text(part: dict[str, Any]) -> str:
 
 # Plurals that Kubernetes, Volcano and others have beside the workloads that muster knows.
 _COMMON = {"jobs", "pods", "statefulsets"}
-_PLURALS = {kind.plural for kind in KINDS} | {source.plural for source in SOURCES}
+_PLURALS = {kind.plural for kind in KINDS} | {source.resource.plural for source in SOURCES}
 
 
 def test_the_file_says_what_the_modules_say(chart: Path) -> None:

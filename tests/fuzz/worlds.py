@@ -303,7 +303,7 @@ def _world(chance: Random, manifest: JSON) -> World:
 
 def _is_shown(manifest: Any) -> bool:  # noqa: ANN401 - any JSON
     """Whether a watch would show it; what it cannot read it passes over."""
-    types: dict[tuple[str, str], type[Any]] = {(f"{one.group}/{one.version}", one.kind): one.decoded for one in SOURCES}
+    types = {(one.resource.api_version, one.resource.kind): one.decoded for one in SOURCES}
     try:
         kind = kind_of(manifest["apiVersion"], manifest["kind"])
         shown = made(kind.decoded if kind else types[manifest["apiVersion"], manifest["kind"]], manifest)

@@ -77,7 +77,9 @@ async def _load_origin(client: Client, subject: Subject, snapshot: ClusterSnapsh
     if reference is not None:
         source = reference.source
         watched = Watched(source.resource, source.decoded, snapshot.cluster.sources[source])
-        await _load(client, watched, reference.name, reference.namespace if source.namespaced else None, snapshot)
+        await _load(
+            client, watched, reference.name, reference.namespace if source.resource.namespaced else None, snapshot
+        )
 
 
 async def _load_pod_group(client: Client, subject: Subject, snapshot: ClusterSnapshot) -> None:

@@ -37,7 +37,7 @@ def unreadable_origin(subject: Subject, visible: ClusterSnapshot) -> tuple[str, 
     reference = origin.of(subject.decoded) if origin else None
     if reference is None or reference.source.resource.full_name not in visible.unreadable:
         return None
-    what = f'{reference.source.kind} "{reference.name}"'
+    what = f'{reference.source.resource.kind} "{reference.name}"'
     return "", f"{what} cannot be read with your permissions, and the controller has not reported a state yet"
 
 

@@ -161,7 +161,7 @@ class Audit:
             return
         origin = kind.origin.of(decoded) if kind.origin else None
         if origin is not None and origin.source.resource in self.unlisted:
-            self.note(f"skipping each {kind.kind} with a {origin.source.kind}: you cannot list these")
+            self.note(f"skipping each {kind.kind} with a {origin.source.resource.kind}: you cannot list these")
             return
         verdict = judge(kind, decoded, context)
         gang = kind.pod_group_name(meta.name)

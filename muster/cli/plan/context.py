@@ -106,13 +106,13 @@ class PlanContext:
 
     def _learn_source(self, document: Document) -> bool:
         for source in SOURCES:
-            if document.api_version == f"{source.group}/{source.version}" and document.kind == source.kind:
+            if (document.api_version, document.kind) == (source.resource.api_version, source.resource.kind):
                 _check_text(document, source.decoded)
                 try:
                     found = convert(document.manifest, source.decoded)
                 except InvalidObjectError as error:
                     raise unreadable(document.source, document.manifest, source.decoded, error) from error
-                namespace = (found.metadata.namespace or "default") if source.namespaced else ""
+                namespace = (found.metadata.namespace or "default") if source.resource.namespaced else ""
                 self.origins[Reference(source, namespace, found.metadata.name)] = found
                 return True
         return False

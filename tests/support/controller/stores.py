@@ -49,7 +49,7 @@ def filled(
         if kind is not None:
             workload_store(cluster, kind).apply("added", made(kind.decoded, item))
         for source in SOURCES:
-            if item["kind"] == source.kind:
+            if item["kind"] == source.resource.kind:
                 cluster.sources[source].apply("added", made(source.decoded, item))
     return cluster
 

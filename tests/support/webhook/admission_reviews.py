@@ -79,7 +79,7 @@ def knowing(
             read = Projection(cache.workload_type(kind)).decode
             cache.workloads[kind].apply("added", read(json.dumps(item).encode()))
         for source in SOURCES:
-            if item["kind"] == source.kind:
+            if item["kind"] == source.resource.kind:
                 cache.sources[source].apply("added", made(source.decoded, item))
     cache.queues.replace_all([made(Queue, item) for item in queues])
     cache.priority_classes.replace_all([made(PriorityClass, item) for item in classes])
