@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
+from functools import partial, wraps
 from numbers import Real
 from os import PathLike, fspath
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from muster.api.errors import (
     ClusterError,
@@ -39,6 +40,7 @@ from muster.cli.snapshot import read_cluster
 from muster.model.gang_states import GangState
 from muster.workloads import kind_of
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Manifest = str | PathLike[str] | Mapping[str, Any] | object
 Until = Literal["admitted", "running", "finished"] | Callable[[Gang], bool]
@@ -51,7 +53,7 @@ _OUTAGE = 60.0
 _NOT_OURS = (GangState.NOT_MANAGED, GangState.EXTERNAL)
 
 
-def plan(
+async def plan_async(
     manifests: Manifest | Iterable[Manifest],
     *,
     namespace: str = "",
@@ -68,23 +70,6 @@ def plan(
 
     Raises ManifestError for what cannot be read, with one message for each fault, and ClusterError.
     """
-    return _run(
-        lambda: plan_async(
-            manifests, namespace=namespace, cluster=cluster, values=values, context=context, kubeconfig=kubeconfig
-        )
-    )
-
-
-async def plan_async(
-    manifests: Manifest | Iterable[Manifest],
-    *,
-    namespace: str = "",
-    cluster: bool = False,
-    values: str | PathLike[str] | None = None,
-    context: str | None = None,
-    kubeconfig: str | PathLike[str] | None = None,
-) -> Verdicts:
-    """Return what `plan` returns."""
     errors: list[str] = []
     notes: list[str] = []
     documents = list(_documents(manifests, errors))
@@ -114,7 +99,7 @@ async def plan_async(
     return Verdicts((verdict_of(one.data(), one.refusals, one.warnings) for one in entries), notes)
 
 
-def explain(
+async def explain_async(
     name: str,
     *,
     namespace: str | None = None,
@@ -125,25 +110,14 @@ def explain(
 
     `namespace` is by default the one of the kubeconfig context. Raises NotFoundError and ClusterError.
     """
-    return _run(lambda: explain_async(name, namespace=namespace, context=context, kubeconfig=kubeconfig))
-
-
-async def explain_async(
-    name: str,
-    *,
-    namespace: str | None = None,
-    context: str | None = None,
-    kubeconfig: str | PathLike[str] | None = None,
-) -> Gang:
-    """Return what `explain` returns."""
     return await _explained(name, _arguments(namespace, context, kubeconfig, ledger=True))
 
 
-def wait(
+async def wait_async(
     name: str,
     until: Until = "running",
     *,
-    timeout: float | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109 - the error names the state
     progress: bool | Callable[[Gang], object] = True,
     interval: float = _INTERVAL,
     namespace: str | None = None,
@@ -159,32 +133,6 @@ def wait(
     Raises WaitFailedError when the gang cannot come so far, because muster does not manage it or it has ended;
     NotFoundError; ClusterError.
     """
-    return _run(
-        lambda: wait_async(
-            name,
-            until,
-            timeout=timeout,
-            progress=progress,
-            interval=interval,
-            namespace=namespace,
-            context=context,
-            kubeconfig=kubeconfig,
-        )
-    )
-
-
-async def wait_async(
-    name: str,
-    until: Until = "running",
-    *,
-    timeout: float | None = None,  # noqa: ASYNC109 - as for `wait`; the error names the state
-    progress: bool | Callable[[Gang], object] = True,
-    interval: float = _INTERVAL,
-    namespace: str | None = None,
-    context: str | None = None,
-    kubeconfig: str | PathLike[str] | None = None,
-) -> Gang:
-    """Return what `wait` returns."""
     reached = _condition(until)
     _check_times(timeout, interval)
     arguments = _arguments(namespace, context, kubeconfig)
@@ -216,13 +164,8 @@ async def wait_async(
         await asyncio.sleep(interval if left is None else min(interval, left))
 
 
-def queues(*, context: str | None = None, kubeconfig: str | PathLike[str] | None = None) -> Queues:
-    """Return the queues of the cluster with their usage, parents before their children. Raises ClusterError."""
-    return _run(lambda: queues_async(context=context, kubeconfig=kubeconfig))
-
-
 async def queues_async(*, context: str | None = None, kubeconfig: str | PathLike[str] | None = None) -> Queues:
-    """Return what `queues` returns."""
+    """Return the queues of the cluster with their usage, parents before their children. Raises ClusterError."""
     with _answering():
         async with opened(_arguments(None, context, kubeconfig)) as (client, settings):
             visible = await read_cluster(client, settings, client.namespace)
@@ -372,6 +315,17 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any model of a client
     return _plain(value.to_dict()) if _is_model(value) else value
 
 
+def _blocking(work: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
+    """The function of the same signature that does the work to its end."""
+
+    @wraps(work)
+    def blocking(*args: P.args, **kwargs: P.kwargs) -> T:
+        return _run(partial(work, *args, **kwargs))
+
+    blocking.__name__ = blocking.__qualname__ = work.__name__.removesuffix("_async")
+    return blocking
+
+
 def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Do the work to its end: in this thread, or in one of its own where an event loop runs in this one."""
     try:
@@ -409,3 +363,9 @@ def _run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     if errors:
         raise errors[0]
     return results[0]
+
+
+plan = _blocking(plan_async)
+explain = _blocking(explain_async)
+wait = _blocking(wait_async)
+queues = _blocking(queues_async)
