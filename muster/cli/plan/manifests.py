@@ -98,6 +98,18 @@ def read_object(source: str, value: dict[str, Any], errors: list[str]) -> list[D
     return list(_objects(Document(source, value), lambda error: errors.append(str(error))))
 
 
+def objects_in(value: object, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each object in a manifest, the whole before its parts, with its path; a status is the cluster's, and left out."""
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from objects_in(item, f"{path}[{index}]")
+    if isinstance(value, dict):
+        yield path, value
+        for name, item in value.items():
+            if name != "status":
+                yield from objects_in(item, f"{path}.{name}" if path else str(name))
+
+
 def place(documents: Iterable[Document], namespace: str) -> None:
     """Put the objects that name no namespace into this one, but for those that have none, such as Queues."""
     for document in documents:

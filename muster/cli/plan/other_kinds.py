@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from muster.cli.plan.manifests import Document
+from muster.cli.plan.manifests import Document, objects_in
 from muster.model.names import GANG
 from muster.validation.not_managed import KEYS_OF_GANGS, OPT_IN, keys, of_others
 
@@ -32,7 +32,6 @@ _WRAPPERS = {
 # Kinds of Kubernetes whose pods come from a template, and the fields of other kinds that hold one.
 _MAKERS = {"Deployment", "ReplicaSet", "DaemonSet", "ReplicationController"}
 _TEMPLATES = {"containers", "podTemplate", "template"}
-_DEEPEST = 30
 # What Katib fills in for each trial.
 _OF_KATIB = re.compile(r"\$\{trialParameters\.[^}\"]*\}")
 _MOST_KINDS = 10
@@ -90,7 +89,9 @@ def why_not_run(document: Document, schedulers: Collection[str]) -> str:
         return f"this {document.kind} has no template of a workload"
     cure = _GANGS.get(_kind(document))
     # Common labels of a kustomization are on every object.
-    if not (cure or document.kind in _MAKERS or any(True for _ in _values(document.manifest, _TEMPLATES, 0))):
+    if not (
+        cure or document.kind in _MAKERS or any(_TEMPLATES & one.keys() for _, one in objects_in(document.manifest))
+    ):
         return ""
     together = f"to start its pods together, {cure or _AS_PLAIN_PODS}"
     found, named = _asked(document)
@@ -108,31 +109,18 @@ def _asked(document: Document) -> tuple[list[tuple[str, str]], list[tuple[str, s
     """The keys of an object, of what is around it and of its pod templates, and the schedulers of these, with paths."""
     found: list[tuple[str, str]] = []
     named: list[tuple[str, str]] = []
-    for path, one in [("", document.manifest), *_pod_templates(document.manifest, "", 0)]:
-        meta = _mapping(one.get("metadata"))
-        found += keys(f"{path}metadata", _mapping(meta.get("labels")), _mapping(meta.get("annotations")))
-        named.append((f"{path}spec.schedulerName", str(_mapping(one.get("spec")).get("schedulerName"))))
+    for path, one in objects_in(document.manifest):
+        spec, meta, within = _mapping(one.get("spec")), _mapping(one.get("metadata")), f"{path}." if path else ""
+        if not path or "containers" in spec:
+            found += keys(f"{within}metadata", _mapping(meta.get("labels")), _mapping(meta.get("annotations")))
+            named.append((f"{within}spec.schedulerName", str(spec.get("schedulerName"))))
     return [*found, *document.outer], named
-
-
-def _pod_templates(value: object, path: str, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield what looks like a pod template below a value, each with its path and a full stop."""
-    if depth > _DEEPEST:
-        return
-    items = value.items() if isinstance(value, dict) else ()
-    inner = [(f"{path}{key}.", item) for key, item in items]
-    if isinstance(value, list):
-        inner = [(f"{path.removesuffix('.')}[{number}].", item) for number, item in enumerate(value)]
-    for below, item in inner:
-        if isinstance(item, dict) and "containers" in _mapping(item.get("spec")):
-            yield below, item
-        yield from _pod_templates(item, below, depth + 1)
 
 
 def gang_of_pods(document: Document) -> str:
     """The gang that pod templates of the document name themselves; "" for none."""
     below = {key: item for key, item in document.manifest.items() if key != "metadata"}
-    labels = map(_mapping, _values(below, {"labels"}, 0))
+    labels = (_mapping(one.get("labels")) for _, one in objects_in(below))
     return next((str(one[GANG])[:80] for one in labels if GANG in one), "")
 
 
@@ -149,17 +137,6 @@ def skipped(documents: Iterable[Document]) -> str:
 
 def _kind(document: Document) -> tuple[str, str]:
     return document.api_version.rpartition("/")[0], document.kind
-
-
-def _values(value: object, keys: Collection[str], depth: int) -> Iterator[object]:
-    """Yield what a manifest has under these keys, at any depth."""
-    if depth > _DEEPEST:
-        return
-    for key, item in value.items() if isinstance(value, dict) else ():
-        if key in keys:
-            yield item
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _values(item, keys, depth + 1)
 
 
 def _mapping(value: object) -> dict[str, Any]:

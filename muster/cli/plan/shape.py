@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from muster.cli.plan.malformed import fields_of, fraction_words
-from muster.cli.plan.manifests import Document
+from muster.cli.plan.manifests import Document, objects_in
 from muster.model.findings import Finding, Reason
 from muster.model.texts import did_you_mean
 from muster.resources.quantity import InvalidQuantityError, parse_quantity
@@ -62,29 +62,22 @@ def misplaced(manifest: JSON, spec_type: Any = None) -> Iterator[Finding]:  # no
         if home or spec_type is not None:
             yield _found(name, name, home, _OBJECT)
     yield from _metadata(manifest.get("metadata"), "metadata")
-    yield from _pods(manifest.get("spec"), "spec", pod=manifest.get("kind") == "Pod")
+    yield from _pods(manifest)
 
 
-def _pods(value: JSON, path: str, *, pod: bool = False) -> Iterator[Finding]:
-    """The unknown keys of all pods in a value; a `pod` is one whatever it contains."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _pods(item, f"{path}[{index}]")
-    if not isinstance(value, dict):
-        return
-    if pod or (isinstance(value.get("containers"), list) and path.endswith("spec")):
-        yield from _of_pod(value, path)
-        return
-    for name, item in value.items():
-        below = f"{path}.{name}"
-        if name == "template" and isinstance(item, dict) and isinstance(item.get("spec"), dict):
-            if isinstance(item["spec"].get("containers"), list):
-                for key in _unknown(item, _TEMPLATE):
-                    yield _found(f"{below}.{key}", key, _home(key, "metadata", "spec"), _TEMPLATE)
-                yield from _metadata(item.get("metadata"), f"{below}.metadata")
+def _pods(manifest: JSON) -> Iterator[Finding]:
+    """The unknown keys of all pods in a manifest, of their templates and of `resourcesPerNode`."""
+    for path, value in objects_in(manifest.get("spec"), "spec"):
+        spec, name = value.get("spec"), path.rpartition(".")[2]
+        of_pod = isinstance(value.get("containers"), list) or (path == "spec" and manifest.get("kind") == "Pod")
+        if name == "spec" and of_pod:
+            yield from _of_pod(value, path)
+        elif name == "template" and isinstance(spec, dict) and isinstance(spec.get("containers"), list):
+            for key in _unknown(value, _TEMPLATE):
+                yield _found(f"{path}.{key}", key, _home(key, "metadata", "spec"), _TEMPLATE)
+            yield from _metadata(value.get("metadata"), f"{path}.metadata")
         elif name == "resourcesPerNode":
-            yield from _resources(item, below)
-        yield from _pods(item, below)
+            yield from _resources(value, path)
 
 
 def _of_pod(spec: JSON, path: str) -> Iterator[Finding]:
@@ -152,14 +145,14 @@ def fractions(manifest: JSON) -> Iterator[Finding]:
 
     Their schemas have an integer or a string for a quantity; objects of Kubernetes itself may have any number.
     """
-    for field, _, amount in _amounts(manifest, ""):
+    for field, _, amount in _amounts(manifest):
         if isinstance(amount, float):
             yield Finding(Reason.INVALID, field, f"{field}: {fraction_words(amount)}")
 
 
 def parts_of_devices(manifest: JSON) -> Iterator[Finding]:
     """The amounts of extended resources, such as GPUs, that are not whole: the apiserver refuses pods with these."""
-    for field, resource, amount in _amounts(manifest, ""):
+    for field, resource, amount in _amounts(manifest):
         if _part_of_device(resource, amount):
             words = (
                 f'"{str(amount)[:80]}" is not a whole number, and pods ask for an extended resource in whole numbers'
@@ -167,23 +160,17 @@ def parts_of_devices(manifest: JSON) -> Iterator[Finding]:
             yield Finding(Reason.INVALID, field, f"{field}: {words}; use 1 or more")
 
 
-def above_limits(manifest: JSON, path: str = "") -> Iterator[Finding]:
+def above_limits(manifest: JSON) -> Iterator[Finding]:
     """The requests above the limit next to them: the apiserver refuses pods with these."""
-    if isinstance(manifest, list):
-        for index, item in enumerate(manifest):
-            yield from above_limits(item, f"{path}[{index}]")
-    if not isinstance(manifest, dict):
-        return
-    limits, requests = manifest.get("limits"), manifest.get("requests")
-    if isinstance(limits, dict) and isinstance(requests, dict):
+    for path, value in objects_in(manifest):
+        limits, requests = value.get("limits"), value.get("requests")
+        if not (isinstance(limits, dict) and isinstance(requests, dict)):
+            continue
         for resource in [name for name in requests if name in limits]:
             if _is_more(requests[resource], limits[resource]):
                 words = f"{str(requests[resource])[:80]} is above the limit {str(limits[resource])[:80]}"
                 field = f"{path}.requests.{resource}"
                 yield Finding(Reason.INVALID, field, f"{field}: {words}; lower it or raise limits.{resource}")
-    for name, item in manifest.items():
-        if name != "status":
-            yield from above_limits(item, f"{path}.{name}" if path else str(name))
 
 
 def _is_more(amount: JSON, limit: JSON) -> bool:
@@ -202,19 +189,11 @@ def _part_of_device(resource: str, amount: JSON) -> bool:
         return False
 
 
-def _amounts(manifest: JSON, path: str) -> Iterator[tuple[str, str, JSON]]:
+def _amounts(manifest: JSON) -> Iterator[tuple[str, str, JSON]]:
     """Each amount of a resource below limits and requests: its path, the name of the resource, and the amount."""
-    if isinstance(manifest, list):
-        for index, item in enumerate(manifest):
-            yield from _amounts(item, f"{path}[{index}]")
-    if not isinstance(manifest, dict):
-        return
-    for name, item in manifest.items():
-        below = f"{path}.{name}" if path else str(name)
-        if name in _AMOUNTS and isinstance(item, dict):
-            yield from ((f"{below}.{resource}", str(resource), amount) for resource, amount in item.items())
-        elif name != "status":
-            yield from _amounts(item, below)
+    for path, value in objects_in(manifest):
+        if path.rpartition(".")[2] in _AMOUNTS:
+            yield from ((f"{path}.{resource}", str(resource), amount) for resource, amount in value.items())
 
 
 def twice_written(document: Document) -> Iterator[Finding]:
