@@ -23,9 +23,7 @@ from muster.process.certificates import (
 
 def certificates(sight: Sight) -> Iterator[Diagnosis]:
     """The Secret holds a valid certificate, and every caBundle holds the CA that signed it."""
-    installed = sight.installation
-    if installed is None:
-        return
+    installed = sight.installed
     now = dt.datetime.fromtimestamp(sight.now, dt.UTC)
     where = f"Secret {installed.namespace}/{installed.secret}"
     pair = None

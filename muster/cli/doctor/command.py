@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from muster.cli.connecting import connected, find_settings
 from muster.cli.doctor.certificates import certificates
-from muster.cli.doctor.diagnosis import Check, Diagnosis, Level, Unseen
+from muster.cli.doctor.diagnosis import Check, Diagnosis, Level, Unseen, diagnoses_of
 from muster.cli.doctor.gangs import LONG, gates, pod_groups, unread_annotations
 from muster.cli.doctor.installation import installation, lease, policies
 from muster.cli.doctor.installed import Installation
@@ -114,7 +114,7 @@ def diagnose(sight: Sight, long: float = LONG) -> list[tuple[Check, Diagnosis]]:
     return [
         (check, one)
         for check in Check
-        for one in sorted(checks[check](sight), key=lambda one: _GRAVEST.index(one.level))
+        for one in sorted(diagnoses_of(checks[check], sight), key=lambda one: _GRAVEST.index(one.level))
     ]
 
 

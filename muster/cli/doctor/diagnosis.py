@@ -1,7 +1,13 @@
 """The result of a check: the severity, the finding, and the fix."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeVar
+
+T = TypeVar("T")
+MOST = 20
+"""The number of gangs, PodGroups or annotations that are reported; the others are counted."""
 
 
 class Level(StrEnum):
@@ -74,3 +80,34 @@ def problem(message: str, cure: str, command: str = "") -> Diagnosis:
 def unknown(unseen: Unseen, what: str) -> Diagnosis:
     """It could not be checked."""
     return Diagnosis(Level.UNKNOWN, f"could not check {what}: {unseen.why}", unseen.cure)
+
+
+class CannotCheckError(Exception):
+    """A check cannot go on; `diagnosis` says why, and is None where there is nothing to check."""
+
+    def __init__(self, diagnosis: Diagnosis | None = None) -> None:
+        super().__init__(diagnosis)
+        self.diagnosis = diagnosis
+
+
+def seen(thing: T | Unseen, what: str) -> T:
+    """A thing that has been read. Raises CannotCheckError, which says that `what` could not be checked."""
+    if isinstance(thing, Unseen):
+        raise CannotCheckError(unknown(thing, what))
+    return thing
+
+
+def diagnoses_of(check: Callable[[T], Iterable[Diagnosis]], sight: T) -> Iterator[Diagnosis]:
+    """The diagnoses of a check, with the reason if it could not go on."""
+    try:
+        yield from check(sight)
+    except CannotCheckError as error:
+        if error.diagnosis is not None:
+            yield error.diagnosis
+
+
+def first_of(found: Sequence[Diagnosis], more: str, cure: str = "as above", command: str = "") -> Iterator[Diagnosis]:
+    """The first diagnoses of one kind, and how many `more` there are."""
+    yield from found[:MOST]
+    if len(found) > MOST:
+        yield Diagnosis(found[0].level, f"{len(found) - MOST} more {more}", cure, command)

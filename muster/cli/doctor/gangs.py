@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from muster.admitters import Admitter
-from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, first_of, problem, seen, unknown, warning
 from muster.cli.doctor.installed import Installation
 from muster.cli.doctor.sight import GroupSeen, Sight
 from muster.cli.ui import counted, lasting, listed
@@ -19,16 +19,14 @@ from muster.model.names import (
     SCHEDULER,
     STATE,
 )
-from muster.model.objects import Namespace, ObjectMeta
+from muster.model.objects import Namespace, ObjectMeta, PodGroup
 from muster.model.pods import Pod
 from muster.model.texts import unread_keys
 from muster.model.times import seconds_of
-from muster.schedulers import gang_name
+from muster.schedulers import GangScheduler, gang_name
 
 LONG = 3600.0
 """Seconds after which a held gang is reported, unless the caller sets another limit."""
-MOST = 20
-"""The number of gangs or annotations that are reported; the others are counted."""
 GROUP_DELAY = 60.0
 """Seconds within which a healthy controller creates the PodGroup of a pod."""
 _Key = tuple[str, str]
@@ -37,37 +35,22 @@ _READ = (ADMITTER, GATE_MODE, QUEUE_ANNOTATION, SCHEDULER)
 
 def gates(sight: Sight, long: float = LONG) -> Iterator[Diagnosis]:
     """No gang is held for longer than `long` seconds, and none without a PodGroup."""
-    if isinstance(sight.members, Unseen):
-        yield unknown(sight.members, "which pods are held")
-        return
-    gangs, groups = _gangs(sight.members), _groups(sight.groups)
+    gangs, groups = _gangs(seen(sight.members, "which pods are held")), _groups(sight.groups)
     if isinstance(sight.groups, Unseen):
         yield unknown(sight.groups, "the reason why pods are held")
     lost = set() if isinstance(sight.groups, Unseen) else gangs.keys() - groups
     held = {key: [one for one in members if one.gated(GATE)] for key, members in gangs.items()}
     since = {key: max(_age(one.metadata, sight.now) for one in pods) for key, pods in held.items() if pods}
     late = sorted((key for key, age in since.items() if age > long and key not in lost), key=lambda key: -since[key])
-    for key in late[:MOST]:
-        yield _late(key, gangs[key], since[key], groups.get(key))
-    if len(late) > MOST:
-        yield warning(
-            f"{len(late) - MOST} more gangs are held for more than {lasting(long)}",
-            "see which:",
-            "muster gangs --waiting",
-        )
+    yield from first_of(
+        [_late(key, gangs[key], since[key], groups.get(key)) for key in late],
+        f"gangs are held for more than {lasting(long)}",
+        "see which:",
+        "muster gangs --waiting",
+    )
     waiting = {key: [one.metadata for one in gangs[key] if not one.spec.node_name] for key in lost}
     orphans = sorted(key for key, pods in waiting.items() if any(_age(meta, sight.now) > GROUP_DELAY for meta in pods))
-    for namespace, name in orphans[:MOST]:
-        pods = [meta.name for meta in waiting[namespace, name]]
-        yield problem(
-            f"PodGroup {namespace}/{name} of {counted(len(pods), 'waiting pod')} does not exist; their "
-            f"scheduler cannot place them ({listed(pods, 3)})",
-            "see whether its queue lets it have one, else the log of the controller; if muster is uninstalled, delete "
-            "the pods: their operators recreate them",
-            f"muster explain -n {namespace} pod/{pods[0]}",
-        )
-    if len(orphans) > MOST:
-        yield problem(f"{len(orphans) - MOST} more gangs have no PodGroup", "as above")
+    yield from first_of([_orphan(key, waiting[key]) for key in orphans], "gangs have no PodGroup")
     if not late and not orphans:
         yield fine(f"{counted(len(since), 'held gang')}, none held for more than {lasting(long)}")
 
@@ -89,6 +72,19 @@ def _groups(groups: Sequence[GroupSeen] | Unseen) -> dict[_Key, GroupSeen]:
 
 def _age(meta: ObjectMeta, now: float) -> float:
     return now - (seconds_of(meta.creation_timestamp) or 0.0)
+
+
+def _orphan(key: _Key, pods: Sequence[ObjectMeta]) -> Diagnosis:
+    """The diagnosis of waiting pods without their PodGroup."""
+    namespace, name = key
+    names = [one.name for one in pods]
+    return problem(
+        f"PodGroup {namespace}/{name} of {counted(len(names), 'waiting pod')} does not exist; their scheduler cannot "
+        f"place them ({listed(names, 3)})",
+        "see whether its queue lets it have one, else the log of the controller; if muster is uninstalled, delete the "
+        "pods: their operators recreate them",
+        f"muster explain -n {namespace} pod/{names[0]}",
+    )
 
 
 def _late(key: _Key, members: Sequence[Pod], age: float, seen: GroupSeen | None) -> Diagnosis:
@@ -119,50 +115,41 @@ def _late(key: _Key, members: Sequence[Pod], age: float, seen: GroupSeen | None)
 
 def pod_groups(sight: Sight) -> Iterator[Diagnosis]:
     """No PodGroup exists without an owner and without pods: its scheduler may keep room for it."""
-    for unseen in (sight.groups, sight.members):
-        if isinstance(unseen, Unseen):
-            yield unknown(unseen, "PodGroups without an owner")
-            return
-    members = () if isinstance(sight.members, Unseen) else sight.members
+    what = "PodGroups without an owner"
+    groups, members = _groups(seen(sight.groups, what)), seen(sight.members, what)
     named = {(one.metadata.namespace, one.metadata.annotations.get(GROUP_NAME)) for one in members}
-    groups = _groups(sight.groups)
     # PodGroups of plain pods have no owner, and exist as long as their pods.
     left = [
-        (scheduler, group)
+        _left(scheduler, group, _age(group.metadata, sight.now))
         for key, (scheduler, group) in groups.items()
         if not group.metadata.owner_references and key not in named
         # Another tool may create its PodGroup shortly before its pods. Of a scheduler that keeps no room the pods of
         # others have not been read: such a PodGroup may be in use.
         if group.metadata.by_muster or (scheduler.keeps_room and _age(group.metadata, sight.now) > LONG)
     ]
-    for scheduler, group in left[:MOST]:
-        meta, harm = group.metadata, "; its scheduler may keep room in its queue for it" if scheduler.keeps_room else ""
-        yield warning(
-            f"PodGroup {meta.namespace}/{gang_name(group)} ({'muster' if meta.by_muster else 'not muster'}'s, "
-            f"{group.status.phase or 'no phase'}) has had no owner and no pods for {lasting(_age(meta, sight.now))}"
-            f"{harm}",
-            "delete it:",
-            f"kubectl -n {meta.namespace} delete podgroups.{scheduler.group} {meta.name}",
-        )
-    if len(left) > MOST:
-        yield warning(f"{len(left) - MOST} more PodGroups have neither owner nor pods", "as above")
+    yield from first_of(left, "PodGroups have neither owner nor pods")
     if not left:
         yield fine(f"{len(groups)} PodGroups, each with an owner or with pods")
 
 
+def _left(scheduler: GangScheduler, group: PodGroup, age: float) -> Diagnosis:
+    """The diagnosis of a PodGroup that nothing uses."""
+    meta, harm = group.metadata, "; its scheduler may keep room in its queue for it" if scheduler.keeps_room else ""
+    return warning(
+        f"PodGroup {meta.namespace}/{gang_name(group)} ({'muster' if meta.by_muster else 'not muster'}'s, "
+        f"{group.status.phase or 'no phase'}) has had no owner and no pods for {lasting(age)}{harm}",
+        "delete it:",
+        f"kubectl -n {meta.namespace} delete podgroups.{scheduler.group} {meta.name}",
+    )
+
+
 def unread_annotations(sight: Sight) -> Iterator[Diagnosis]:
     """No Namespace has an annotation for muster that muster does not read: no webhook sees Namespaces."""
-    if sight.installation is None:
-        return
-    if isinstance(sight.namespaces, Unseen):
-        yield unknown(sight.namespaces, "the annotations of Namespaces")
-        return
-    found = [one for namespace in sight.namespaces for one in _of_namespace(namespace, sight.installation)]
-    yield from found[:MOST]
-    if len(found) > MOST:
-        yield warning(f"{len(found) - MOST} more annotations are not read", "as above")
+    installed, namespaces = sight.installed, seen(sight.namespaces, "the annotations of Namespaces")
+    found = [one for namespace in namespaces for one in _of_namespace(namespace, installed)]
+    yield from first_of(found, "annotations are not read")
     if not found:
-        yield fine(f"every annotation for muster of {counted(len(sight.namespaces), 'Namespace')} is read")
+        yield fine(f"every annotation for muster of {counted(len(namespaces), 'Namespace')} is read")
 
 
 def _of_namespace(namespace: Namespace, installed: Installation) -> Iterator[Diagnosis]:

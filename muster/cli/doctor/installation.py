@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import muster
-from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, seen, unknown, warning
 from muster.cli.doctor.installed import Deployment, Installation
 from muster.cli.doctor.sight import Sight
 from muster.cli.ui import ago, listed
@@ -20,8 +20,7 @@ def installation(sight: Sight) -> Iterator[Diagnosis]:
     if isinstance(sight.deployments, Unseen):
         yield unknown(sight.deployments, "the pods of muster")
     if not sight.installations:
-        seen = not any(isinstance(one, Unseen) for one in (sight.deployments, sight.mutating, sight.validating))
-        if seen:
+        if not any(isinstance(one, Unseen) for one in (sight.deployments, sight.mutating, sight.validating)):
             yield problem(
                 "muster is not installed: no Deployment and no webhook configuration has its labels",
                 "install it:",
@@ -78,14 +77,10 @@ def _ready(deployment: Deployment, consequence: str) -> Diagnosis:
 
 def lease(sight: Sight) -> Iterator[Diagnosis]:
     """A controller holds the Lease and renews it."""
-    installed, found = sight.installation, sight.lease
-    if installed is None:
-        return
+    installed, found = sight.installed, seen(sight.lease, "the leader")
     where = f"Lease {installed.namespace}/{installed.lease}"
     logs = "see why:", f"kubectl -n {installed.namespace} logs -l app.kubernetes.io/component=controller --tail=50"
-    if isinstance(found, Unseen):
-        yield unknown(found, "the leader")
-    elif found is None:
+    if found is None:
         yield problem(f"{where} is missing: no controller has ever been the leader", *logs)
     elif not found.spec.holder_identity:
         yield problem(f"{where} has no holder: waiting gangs keep waiting", *logs)
@@ -107,19 +102,11 @@ def lease(sight: Sight) -> Iterator[Diagnosis]:
 
 def policies(sight: Sight) -> Iterator[Diagnosis]:
     """All admission policies of the chart are in force, or the chart installed none."""
-    installed = sight.installation
-    if installed is None:
-        return
-    if isinstance(sight.policies, Unseen):
-        yield unknown(sight.policies, "policies")
-        return
-    if isinstance(sight.bindings, Unseen):
-        yield unknown(sight.bindings, "policies")
-        return
+    installed, made = sight.installed, seen(sight.policies, "policies")
+    bindings = [one.spec for one in seen(sight.bindings, "policies")]
     expected = {f"{installed.name}-{name}" for name in _POLICIES}
-    there = {policy.metadata.name for policy in sight.policies} & expected
-    bound = {one.spec.get("policyName") for one in sight.bindings if "Deny" in one.spec.get("validationActions", ())}
-    bound &= expected
+    there = {policy.metadata.name for policy in made} & expected
+    bound = {one.get("policyName") for one in bindings if "Deny" in one.get("validationActions", ())} & expected
     if not there and not bound:
         yield fine("none is installed (chart value `policies`): anyone who can update pods can open gates")
     elif expected <= there & bound:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, unknown, warning
+from muster.cli.doctor.diagnosis import Diagnosis, diagnoses_of, fine, seen, warning
 from muster.cli.doctor.installed import Deployment, Installation, flag
 from muster.cli.doctor.sight import Sight
 from muster.cli.ui import listed
@@ -35,21 +35,14 @@ _OPERATORS = (
 
 def operators(sight: Sight) -> Iterator[Diagnosis]:
     """No operator creates gangs itself, and Kueue holds no workload that muster manages."""
-    if isinstance(sight.deployments, Unseen):
-        yield unknown(sight.deployments, "the gang flags of the operators")
-        return
-    seen, found = [], []
-    for deployment in sight.deployments:
-        for operator in _OPERATORS:
-            if _is(deployment, operator.word):
-                seen.append(operator.title)
-                found += list(_flagged(deployment, operator))
-    found += list(_kueue(sight, sight.deployments))
+    deployments = seen(sight.deployments, "the gang flags of the operators")
+    there = [(one, operator) for one in deployments for operator in _OPERATORS if _is(one, operator.word)]
+    found = [warning for one, operator in there for warning in _flagged(one, operator)]
+    found += diagnoses_of(_kueue, sight) if any(map(is_kueue, deployments)) else ()
     yield from found
     if not found:
-        yield fine(
-            f"no gang flag is set: {listed(sorted(set(seen)))}" if seen else "no operator with a gang flag found"
-        )
+        titles = sorted({operator.title for _, operator in there})
+        yield fine(f"no gang flag is set: {listed(titles)}" if titles else "no operator with a gang flag found")
 
 
 def _is(deployment: Deployment, word: str) -> bool:
@@ -87,14 +80,9 @@ def is_kueue(deployment: Deployment) -> bool:
     )
 
 
-def _kueue(sight: Sight, deployments: tuple[Deployment, ...]) -> Iterator[Diagnosis]:
+def _kueue(sight: Sight) -> Iterator[Diagnosis]:
     """Kueue manages workloads without its label only when it is configured to, and muster knows its patience."""
-    if not any(map(is_kueue, deployments)):
-        return
-    if isinstance(sight.kueue, Unseen):
-        yield unknown(sight.kueue, "which workloads Kueue manages")
-        return
-    for name, text in sight.kueue.items():
+    for name, text in seen(sight.kueue, "which workloads Kueue manages").items():
         try:
             configuration: Any = yaml.safe_load(text)
         except yaml.YAMLError:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from muster.cli.doctor.diagnosis import Diagnosis, Level, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.diagnosis import Diagnosis, Level, Unseen, diagnoses_of, fine, problem, seen, warning
 from muster.cli.doctor.installed import AnyQueue, Deployment, Installation, Program
 from muster.cli.doctor.sight import Sight
 from muster.cli.ui import counted, lasting, listed
@@ -105,10 +105,7 @@ def kinds(sight: Sight) -> Iterator[Diagnosis]:
         yield problem(f"Kubernetes {sight.kubernetes} is too old", "muster needs 1.30 or newer: upgrade the cluster")
     else:
         yield fine(f"Kubernetes {sight.kubernetes}")
-    if isinstance(sight.served, Unseen):
-        yield unknown(sight.served, "which kinds are served")
-        return
-    served = sight.served
+    served = seen(sight.served, "which kinds are served")
     for api, plurals in _needed(sight.installation).items():
         missing = [plural for plural in plurals if plural not in served.get(api, ())]
         if missing:
@@ -160,13 +157,15 @@ def _workloads(served: Mapping[str, frozenset[str]]) -> Iterator[Diagnosis]:
 def volcano(sight: Sight) -> Iterator[Diagnosis]:
     """Volcano's scheduler and controllers run, are new enough, and look after the queues; where it places gangs."""
     if sight.installation is None or PRODUCTS["volcano"] in sight.installation.schedulers:
-        if isinstance(sight.deployments, Unseen):
-            yield unknown(sight.deployments, "whether Volcano's programs run")
-        else:
-            for needed in VOLCANO.values():
-                yield from _program(needed, _running(sight.deployments, needed.name))
-            yield from _vulnerable(_running(sight.deployments, *VOLCANO, "vc-webhook-manager"))
+        yield from diagnoses_of(_programs, sight)
     yield from _queues(sight)
+
+
+def _programs(sight: Sight) -> Iterator[Diagnosis]:
+    deployments = seen(sight.deployments, "whether Volcano's programs run")
+    for needed in VOLCANO.values():
+        yield from _program(needed, _running(deployments, needed.name))
+    yield from _vulnerable(_running(deployments, *VOLCANO, "vc-webhook-manager"))
 
 
 def _running(deployments: tuple[Deployment, ...], *names: str) -> _Runs:
@@ -217,16 +216,14 @@ def _text(release: tuple[int, int, int]) -> str:
 
 
 def _queues(sight: Sight) -> Iterator[Diagnosis]:
-    if isinstance(sight.queues, Unseen):
-        yield unknown(sight.queues, "queues")
-        return
+    queues = seen(sight.queues, "queues")
     source = sight.installation.queue_source if sight.installation is not None else QUEUE_SOURCES["volcano"]
     api = f"{source.group}/{source.version}"
     if not isinstance(sight.served, Unseen) and source.plural not in sight.served.get(api, ()):
         return  # the check `kinds` reports it
     stateless = [
         one
-        for one in sight.queues
+        for one in queues
         if source is QUEUE_SOURCES["volcano"] and not one.status.get("state") and _age(one, sight.now) > _QUEUE_AGE
     ]
     if stateless:
@@ -236,7 +233,7 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
             "see the log of vc-controller-manager; it needs all CRDs of Volcano, including those of jobflow",
         )
     name = sight.installation.default_queue if sight.installation is not None else "default"
-    default = next((one for one in sight.queues if one.metadata.name == name), None)
+    default = next((one for one in queues if one.metadata.name == name), None)
     if default is None:
         yield warning(
             f"the default queue {name} does not exist: workloads that name no queue are refused",
@@ -248,7 +245,7 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
             "open it, or set the chart value `defaultQueue` to another queue",
         )
     elif not stateless:
-        yield fine(f"{len(sight.queues)} queues; {name} is {state}")
+        yield fine(f"{len(queues)} queues; {name} is {state}")
 
 
 def _state(queue: AnyQueue, source: QueueSource) -> str:
@@ -270,8 +267,8 @@ def version_of(text: str) -> tuple[int, int] | None:
 
 def coscheduling(sight: Sight) -> Iterator[Diagnosis]:
     """Its scheduler runs and is new enough, and its ElasticQuotas count."""
-    installed = sight.installation
-    if installed is None or isinstance(sight.deployments, Unseen):
+    installed = sight.installed
+    if isinstance(sight.deployments, Unseen):
         return  # the schedulers of an installation are read from its Deployment
     names = [name for name, one in installed.gang_schedulers.items() if one.product == "coscheduling"]
     if not names:
@@ -281,7 +278,7 @@ def coscheduling(sight: Sight) -> Iterator[Diagnosis]:
         yield fine(f"no Deployment runs {_COSCHEDULING.name}: {names[0]} is a static pod in most clusters")
     else:
         yield from _program(_COSCHEDULING, runs, f" for {listed(names)}")
-    yield from _quotas(sight.elastic_quotas, used=installed.elastic_quotas)
+    yield from _quotas(seen(sight.elastic_quotas, "whether there are ElasticQuotas"), used=installed.elastic_quotas)
 
 
 def _is_coscheduling(deployment: Deployment, program: Program) -> bool:
@@ -292,11 +289,8 @@ def _is_coscheduling(deployment: Deployment, program: Program) -> bool:
     return project and any(word.endswith("scheduler") for word in words) and not words[0].endswith("controller")
 
 
-def _quotas(quotas: tuple[ElasticQuota, ...] | Unseen, *, used: bool) -> Iterator[Diagnosis]:
+def _quotas(quotas: tuple[ElasticQuota, ...], *, used: bool) -> Iterator[Diagnosis]:
     """ElasticQuotas count for muster as they do for the scheduler."""
-    if isinstance(quotas, Unseen):
-        yield unknown(quotas, "whether there are ElasticQuotas")
-        return
     per_namespace = Counter(one.metadata.namespace for one in quotas)
     if quotas and not used:
         yield warning(

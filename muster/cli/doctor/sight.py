@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from muster.cli.doctor.diagnosis import Unseen
+from muster.cli.doctor.diagnosis import CannotCheckError, Unseen
 from muster.cli.doctor.installed import AnyQueue, Deployment, Installation, PolicyBinding, WebhookConfiguration
 from muster.model.objects import Lease, Namespace, PartialObjectMetadata, PodGroup
 from muster.model.pods import Pod
@@ -82,3 +82,10 @@ class Sight:
     def installation(self) -> Installation | None:
         """The installation that is checked: the first, when there are several."""
         return self.installations[0] if self.installations else None
+
+    @property
+    def installed(self) -> Installation:
+        """The same, for a check of an installation. Raises CannotCheckError where there is none."""
+        if self.installation is None:
+            raise CannotCheckError
+        return self.installation

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown
+from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, seen, unknown
 from muster.cli.doctor.installed import Installation, WebhookConfiguration
 from muster.cli.doctor.sight import DryRun, Sight
 from muster.cli.ui import listed
@@ -91,17 +91,15 @@ POD: dict[str, Any] = {
 
 def webhooks(sight: Sight) -> Iterator[Diagnosis]:
     """Both configurations exist, with all webhooks of the chart, which call its Service."""
-    installed = sight.installation
-    if installed is None:
-        return
-    for kind, seen in (
+    installed = sight.installed
+    for kind, several in (
         ("MutatingWebhookConfiguration", sight.mutating),
         ("ValidatingWebhookConfiguration", sight.validating),
     ):
-        if isinstance(seen, Unseen):
-            yield unknown(seen, f"the {kind}")
+        if isinstance(several, Unseen):
+            yield unknown(several, f"the {kind}")
             continue
-        found = next((one for one in seen if one.metadata.name == installed.name), None)
+        found = next((one for one in several if one.metadata.name == installed.name), None)
         if found is None:
             yield problem(
                 f"{kind} {installed.name} is missing: objects are admitted without muster",
@@ -144,15 +142,8 @@ def _faults(kind: str, found: WebhookConfiguration, installed: Installation) -> 
 
 def answers(sight: Sight) -> Iterator[Diagnosis]:
     """A dry run returns a gated pod with its PodGroup."""
-    installed = sight.installation
-    if installed is None:
-        return
-    if isinstance(sight.pod_answer, Unseen):
-        yield unknown(sight.pod_answer, "how muster changes a pod")
-    elif sight.pod_answer.refusal:
-        yield _refused(sight.pod_answer.refusal, installed)
-    else:
-        yield _of_pod(sight.pod_answer, installed, sight.namespace)
+    installed, answer = sight.installed, seen(sight.pod_answer, "how muster changes a pod")
+    yield _refused(answer.refusal, installed) if answer.refusal else _of_pod(answer, installed, sight.namespace)
 
 
 def _of_pod(answer: DryRun, installed: Installation, namespace: str) -> Diagnosis:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from muster import __version__
-from muster.cli.doctor.diagnosis import Diagnosis, Level
+from muster.cli.doctor.diagnosis import Diagnosis, Level, diagnoses_of
 from muster.cli.doctor.installed import AnyQueue, Deployment, PolicyBinding, WebhookConfiguration, installations
 from muster.cli.doctor.sight import DryRun, Sight
 from muster.cli.doctor.webhooks import ENTRIES
@@ -126,7 +126,7 @@ def healthy(**changes: Any) -> Sight:  # noqa: ANN401
 
 def found(check: Callable[..., Iterator[Diagnosis]], *arguments: object, **changes: object) -> list[Diagnosis]:
     """What a check says of a cluster in order but for this; whatever is not in order has a cure."""
-    said = list(check(healthy(**changes), *arguments))
+    said = list(diagnoses_of(lambda sight: check(sight, *arguments), healthy(**changes)))
     assert all(bool(one.cure) is (one.level != "ok") for one in said), said
     # A command stands on a line of its own, whole: in a sentence it would be wrapped.
     assert not [one for one in said if _COMMAND.search(one.cure) or (one.command and not one.cure)], said

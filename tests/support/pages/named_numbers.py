@@ -125,7 +125,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
         "values:controller.ports.health",
     ),
     "held-for": ("muster.cli.doctor.gangs:LONG", "flag:muster/cli/commands.py --held-for"),
-    "held-shown": "muster.cli.doctor.gangs:MOST",
+    "held-shown": "muster.cli.doctor.diagnosis:MOST",
     "idle-connection": "webhook.server.listener:Patience.idle",
     "idle-least": "webhook.server.listener:_IDLE_SECONDS",
     "kept-manifest-bytes": "tests.unit.webhook.reviews.test_kept:MANIFEST_BYTES",

@@ -1,7 +1,7 @@
 """What is written on Namespaces for muster, and not read, is named with what counts in its place."""
 
-from muster.cli.doctor.diagnosis import Level, Unseen
-from muster.cli.doctor.gangs import MOST, unread_annotations
+from muster.cli.doctor.diagnosis import MOST, Level, Unseen
+from muster.cli.doctor.gangs import unread_annotations
 from muster.model.objects import Namespace, convert
 from tests.support.cases import cases
 from tests.support.cli.doctor_snapshots import found, levels, messages, ours

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from muster.cli.doctor.diagnosis import Level, Unseen
-from muster.cli.doctor.gangs import MOST, gates, pod_groups
+from muster.cli.doctor.diagnosis import MOST, Level, Unseen
+from muster.cli.doctor.gangs import gates, pod_groups
 from muster.cli.doctor.sight import GroupSeen
 from muster.model.names import GATE, GROUP_NAME, MANAGED_BY, MESSAGE, MUSTER, STATE
 from muster.model.objects import convert

@@ -7,7 +7,7 @@ from muster.cli.doctor.installed import CLOSED
 from muster.cli.doctor.sight import DryRun
 from muster.cli.doctor.webhooks import JUDGING, answers, webhooks
 from tests.support.cases import cases
-from tests.support.cli.doctor_snapshots import configuration, found, healthy, levels, messages, ours
+from tests.support.cli.doctor_snapshots import configuration, found, levels, messages, ours
 from webhook.certificates import bundles
 
 CALL = 'Internal error occurred: failed calling webhook "plain.pods.muster.dev": failed to call webhook: Post "u": '
@@ -74,5 +74,5 @@ def test_with_gates_off_a_pod_is_bound_and_not_held() -> None:
 
 
 def test_without_muster_nothing_is_said_of_its_webhooks() -> None:
-    nothing = healthy(deployments=(), mutating=(), validating=())
-    assert [*webhooks(nothing), *answers(nothing)] == []
+    nothing: dict[str, object] = {"deployments": (), "mutating": (), "validating": ()}
+    assert [*found(webhooks, **nothing), *found(answers, **nothing)] == []
