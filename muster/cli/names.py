@@ -50,14 +50,14 @@ def pod_groups_meant(word: str) -> list[Resource]:
 
     A user need not know which scheduler places gangs in the cluster.
     """
-    schedulers = SCHEDULERS.values()
-    return [one.resource for one in schedulers if word in _POD_GROUP or word in _full_names(one.resource, one.versions)]
+    kinds = [(one.resource, (one.version, *one.versions)) for one in SCHEDULERS.values()]
+    return [kind for kind, versions in kinds if word in _POD_GROUP or word in _full_names(kind, versions)]
 
 
-def _full_names(kind: Resource, versions: Iterable[str] = ()) -> set[str]:
-    words = (kind.kind.lower(), kind.plural)
-    groups = (kind.group, *(f"{version}.{kind.group}" for version in (kind.version, *versions)))
-    return {f"{word}.{group}" for word in words for group in groups}
+def _full_names(kind: Resource | Kind, versions: Iterable[str]) -> set[str]:
+    """The names of a kind with its API group, with and without a version."""
+    groups = (kind.group, *(f"{version}.{kind.group}" for version in versions)) if kind.group else ()
+    return {f"{word}.{group}" for word in (kind.kind.lower(), kind.plural) for group in groups}
 
 
 def is_queue(word: str) -> bool:
@@ -70,29 +70,18 @@ def queues_meant(word: str) -> list[Resource]:
 
     A queue is of either source: a user need not know which of them the installation has.
     """
-    if word in ("queue", "queues"):
-        return [source.resource for source in QUEUE_SOURCES.values()]
-    return [source.resource for name, source in QUEUE_SOURCES.items() if word in _words_of_queue(name)]
-
-
-def _words_of_queue(name: str) -> set[str]:
-    source = QUEUE_SOURCES[name]
-    words = (source.kind.lower(), source.plural)
-    groups = (source.group, f"{source.version}.{source.group}")
-    full = {f"{word}.{group}" for word in words for group in groups}
-    return {*full, _SHORT_QUEUE[name], *words} - {"queue", "queues"}
+    kinds = [(source.resource, _SHORT_QUEUE[name]) for name, source in QUEUE_SOURCES.items()]
+    named = {
+        kind: {kind.kind.lower(), kind.plural, short, *_full_names(kind, (kind.version,))} for kind, short in kinds
+    }
+    return [kind for kind, words in named.items() if word in words or word in ("queue", "queues")]
 
 
 def kinds_of(word: str) -> list[Kind]:
     """The kinds of workloads that a word means: MPIJob v1 and v2beta1 share one. Raises UnknownSubjectError."""
-    found = [kind for kind in KINDS if word in _words(kind)]
+    found = [kind for kind in KINDS if word in (kind.kind.lower(), kind.plural, _SHORT.get(kind.kind))]
+    found = found or [kind for kind in KINDS if word in _full_names(kind, kind.versions)]
     if not found:
         known = ", ".join(dict.fromkeys(one.kind for one in KINDS))
         raise UnknownSubjectError(f'muster does not support the kind "{word}"; it supports {known}, PodGroup')
     return found
-
-
-def _words(kind: Kind) -> set[str]:
-    names = (kind.kind.lower(), kind.plural)
-    groups = (kind.group, *(f"{version}.{kind.group}" for version in kind.versions)) if kind.group else ()
-    return {*names, _SHORT.get(kind.kind, names[0]), *(f"{name}.{group}" for name in names for group in groups)}

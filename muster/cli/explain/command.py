@@ -24,7 +24,7 @@ from muster.cli.explain.state import (
     state_of,
     unreadable_origin,
 )
-from muster.cli.explain.subjects import ANY_KIND, EventSummary, Subject, find, gang_name
+from muster.cli.explain.subjects import ANY_KIND, Event, Subject, find, gang_name
 from muster.cli.explain.text import print_explained
 from muster.cli.explain.what_helps import what_helps
 from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, is_queue, kinds_of, parse_names
@@ -187,14 +187,14 @@ def explain(
     return entry
 
 
-def explain_group(view: GangSnapshot, events: Sequence[EventSummary], visible: ClusterSnapshot) -> dict[str, Any]:
+def explain_group(view: GangSnapshot, events: Sequence[Event], visible: ClusterSnapshot) -> dict[str, Any]:
     """The entry of a PodGroup whose workload is gone, or cannot be read."""
     entry = _blank("PodGroup", view.key, events, visible)
     state, message = recorded(view) or ("", "no workload of it is there, or none that you may read")
     return entry | {"state": state, "message": message, "gang": _group(view.key, view)}
 
 
-def _blank(kind: str, named: GangKey, events: Sequence[EventSummary], visible: ClusterSnapshot) -> dict[str, Any]:
+def _blank(kind: str, named: GangKey, events: Sequence[Event], visible: ClusterSnapshot) -> dict[str, Any]:
     return {
         "workload": {"kind": kind, "namespace": named.namespace, "name": named.name},
         "state": "",
@@ -211,14 +211,20 @@ def _blank(kind: str, named: GangKey, events: Sequence[EventSummary], visible: C
         "holders": [],
         "roles": [],
         "events": [
-            {"time": event.time, "type": event.type, "reason": event.reason, "note": event.note, "from": event.source}
+            {
+                "time": event.time,
+                "type": event.type,
+                "reason": event.reason,
+                "note": event.note,
+                "from": event.reporting_controller,
+            }
             for event in _latest(events)
         ],
         "unknown": list(visible.missing),
     }
 
 
-def _latest(events: Sequence[EventSummary]) -> list[EventSummary]:
+def _latest(events: Sequence[Event]) -> list[Event]:
     """The last events, and the last ones of muster, which those of the pods would push out; the oldest first."""
     own = [event for event in events if event.by_muster][-_EVENTS:]
     last = events[-_EVENTS:]

@@ -84,23 +84,10 @@ class Event(LocalObject, frozen=True):
         """The number of its occurrences."""
         return max(1, self.series.count, self.deprecated_count)
 
-
-@dataclass(frozen=True, slots=True)
-class EventSummary:
-    """One event in short: when it occurred last (`time`) and `first` (RFC 3339), and how often."""
-
-    time: str
-    type: str
-    reason: str
-    note: str
-    source: str
-    first: str = ""
-    count: int = 1
-
     @property
     def by_muster(self) -> bool:
         """True if muster's controller wrote it."""
-        return self.source == _OF_MUSTER
+        return self.reporting_controller == _OF_MUSTER
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +101,7 @@ class Subject:
     kind: Kind
     decoded: Decoded
     pods: Sequence[TimedPod] = ()
-    events: Sequence[EventSummary] = ()
+    events: Sequence[Event] = ()
     makes_none: str = ""
     makers: Sequence[tuple[Kind, Decoded]] = ()
 
@@ -307,7 +294,7 @@ def _owned(pod: Pod, meta: ObjectMeta) -> bool:
     return owner is not None and owner.uid == meta.uid
 
 
-async def events_about(client: Client, meta: ObjectMeta, visible: ClusterSnapshot) -> list[EventSummary]:
+async def events_about(client: Client, meta: ObjectMeta, visible: ClusterSnapshot) -> list[Event]:
     """The events about an object, the oldest first; none, and a note, where this user may not read them.
 
     Raises ApiError when they cannot be read now.
@@ -315,13 +302,8 @@ async def events_about(client: Client, meta: ObjectMeta, visible: ClusterSnapsho
     found: list[Event] = await _allowed(
         client, EVENTS, Event, meta.namespace, visible, field_selector=f"regarding.uid={meta.uid}"
     )
-    return [
-        EventSummary(
-            event.time, event.type, event.reason, event.note, event.reporting_controller, event.first, event.count
-        )
-        # Not by their text: some have whole seconds, others microseconds.
-        for event in sorted(found, key=lambda event: seconds_of(event.time) or 0.0)
-    ]
+    # Not by their text: some have whole seconds, others microseconds.
+    return sorted(found, key=lambda event: seconds_of(event.time) or 0.0)
 
 
 async def _allowed(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from muster.cli.explain.command import explain, explain_group
-from muster.cli.explain.subjects import EventSummary, Subject, TimedPod, events_about, subject_of, untimed
+from muster.cli.explain.subjects import Event, Subject, TimedPod, events_about, subject_of, untimed
 from muster.cli.page.state import PageState
 from muster.cli.snapshot import ClusterSnapshot
 from muster.cli.when import when_lines
@@ -50,7 +50,7 @@ class Moment:
 
 
 def timeline(
-    decoded: Decoded | None, view: GangSnapshot, pods: Sequence[TimedPod], events: Iterable[EventSummary]
+    decoded: Decoded | None, view: GangSnapshot, pods: Sequence[TimedPod], events: Iterable[Event]
 ) -> list[Moment]:
     """All that is known of a gang, the oldest first.
 
@@ -127,15 +127,15 @@ def _ended(pod: TimedPod) -> str:
     return next(times, "")
 
 
-def _of_events(events: Iterable[EventSummary]) -> Iterator[Moment]:
+def _of_events(events: Iterable[Event]) -> Iterator[Moment]:
     before: dict[tuple[str, str, str], float] = {}
     for event in sorted(events, key=lambda event: event.time):
         # muster writes the same event for the workload and its PodGroup.
-        at, words = seconds_of(event.time), (event.reason, event.note, event.source)
+        at, words = seconds_of(event.time), (event.reason, event.note, event.reporting_controller)
         if at is None or at - before.get(words, float("-inf")) < _SAME:
             continue
         before[words] = at
-        source = "muster" if event.by_muster else event.source.removesuffix("/controller") or "an event"
+        source = "muster" if event.by_muster else event.reporting_controller.removesuffix("/controller") or "an event"
         often = f" ({event.count} times since {event.first[:19].replace('T', ' ')})" if event.count > 1 else ""
         yield Moment(at, event.reason, event.note + often, source)
 
@@ -209,12 +209,10 @@ async def gang_page(key: GangKey, state: PageState) -> GangPage | None:
     )
 
 
-async def _read(
-    client: Client, view: GangSnapshot, visible: ClusterSnapshot
-) -> tuple[Subject | None, list[EventSummary]]:
+async def _read(client: Client, view: GangSnapshot, visible: ClusterSnapshot) -> tuple[Subject | None, list[Event]]:
     """The workload with its pods, None where it is gone; the events about it and about its PodGroup."""
     subject: Subject | None = None
-    events: list[EventSummary] = []
+    events: list[Event] = []
     if view.kind is not None and view.decoded is not None:
         subject = await subject_of(client, view.kind, view.decoded, visible)
         events += subject.events

@@ -14,7 +14,7 @@ from muster.cli.commands import parser
 from muster.cli.doctor.command import report as diagnosed
 from muster.cli.doctor.diagnosis import Check, Diagnosis, Level
 from muster.cli.explain.command import explain
-from muster.cli.explain.subjects import EventSummary, Subject
+from muster.cli.explain.subjects import Event, Subject
 from muster.cli.plan.audit import Audit
 from muster.cli.queues.entries import queue_entries
 from muster.cli.report.figures import Report, first_day
@@ -136,7 +136,7 @@ def _outputs() -> dict[str, Any]:
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
     starts = ExpectedStarts(snapshot.ledger, _NOW, seconds=1.0, whole=True)
-    said = [EventSummary("2026-11-24T10:00:00Z", "Normal", "Admitted", "note", "muster")]
+    said = [Event(event_time="2026-11-24T10:00:00Z", type="Normal", reason="Admitted", note="note")]
     subject = Subject(kind, made(kind.decoded, workload), [], said)
     return {
         "explain": [explain(subject, visible, snapshot, starts, helps=True)],

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from muster.cli.explain.command import explain
-from muster.cli.explain.subjects import Event, EventSummary, Subject, TimedPod
+from muster.cli.explain.subjects import Event, Subject, TimedPod
 from muster.cli.explain.text import print_explained
 from muster.cli.settings import read_settings
 from muster.cli.snapshot import ClusterSnapshot
@@ -70,7 +70,7 @@ def said(
     workload: JSON,
     pods: Sequence[JSON],
     visible: ClusterSnapshot,
-    events: Sequence[EventSummary] = (),
+    events: Sequence[Event] = (),
     *,
     helps: bool = False,
 ) -> dict[str, Any]:
@@ -96,7 +96,14 @@ def two_in_a_queue(*, helps: bool = False, **how: Any) -> dict[str, Any]:  # noq
         ],
         queues=[queue(cpu="4"), queue("root", memory="16Gi")],
     )
-    events = [EventSummary("2027-01-15T07:58:00Z", "Normal", "WaitingForQuota", "needs cpu 3", "muster.dev/controller")]
+    of_muster = Event(
+        event_time="2027-01-15T07:58:00Z",
+        type="Normal",
+        reason="WaitingForQuota",
+        note="needs cpu 3",
+        reporting_controller="muster.dev/controller",
+    )
+    events = [of_muster]
     return said(demo, pods, ClusterSnapshot(cluster, **how), events, helps=helps)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from muster.cli.explain.command import explain, run
-from muster.cli.explain.subjects import EventSummary, Subject, TimedPod
+from muster.cli.explain.subjects import Event, Subject, TimedPod
 from muster.cli.explain.text import print_explained
 from muster.cli.page.board import Board
 from muster.cli.snapshot import ClusterSnapshot
@@ -39,7 +39,7 @@ ON_HOLD = "on hold (its annotation muster.dev/hold)"
 
 
 def said(
-    workload: JSON, visible: ClusterSnapshot, *events: EventSummary, pods: Sequence[JSON] = (), none: str = ""
+    workload: JSON, visible: ClusterSnapshot, *events: Event, pods: Sequence[JSON] = (), none: str = ""
 ) -> dict[str, Any]:
     kind = kind_of(workload["apiVersion"], workload["kind"])
     assert kind is not None
@@ -55,12 +55,12 @@ def told(entry: dict[str, Any]) -> str:
     return out.getvalue()
 
 
-def of_muster(reason: str, note: str = "needs cpu 3", time: str = "2027-01-15T07:58:00Z") -> EventSummary:
-    return EventSummary(time, "Normal", reason, note, "muster.dev/controller")
+def of_muster(reason: str, note: str = "needs cpu 3", time: str = "2027-01-15T07:58:00Z") -> Event:
+    return Event(event_time=time, reason=reason, note=note, reporting_controller="muster.dev/controller")
 
 
-def of_operator(note: str, type_: str = "Normal") -> EventSummary:
-    return EventSummary("2027-01-15T07:59:00Z", type_, "CreatedWorkerPod", note, "raycluster-controller")
+def of_operator(note: str, type_: str = "Normal") -> Event:
+    return Event(event_time="2027-01-15T07:59:00Z", type=type_, reason="CreatedWorkerPod", note=note)
 
 
 def members(*, held: bool) -> list[JSON]:

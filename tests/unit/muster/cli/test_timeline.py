@@ -1,6 +1,6 @@
 """What the timeline of a gang tells, and from what."""
 
-from muster.cli.explain.subjects import Event, EventSummary, TimedPod, untimed
+from muster.cli.explain.subjects import Event, TimedPod, untimed
 from muster.cli.page.gang import timeline
 from muster.cluster.observe import observe
 from muster.model.names import ADMITTED_AT, ADMITTER, PASSED_IN, PASSED_SINCE, REQUEUED_AT
@@ -28,7 +28,7 @@ def timed(name: str, *, node: str = "", created: str = "10:00:01", **since: str)
 
 
 def told(
-    *pods: TimedPod, events: tuple[EventSummary, ...] = (), group: JSON | None = None, workload: JSON | None = None
+    *pods: TimedPod, events: tuple[Event, ...] = (), group: JSON | None = None, workload: JSON | None = None
 ) -> list[tuple[str, str, str, str]]:
     """The timeline, with the times of the day."""
     view = observe(KEY, filled(groups=[group] if group else []), DEFAULTS)
@@ -117,11 +117,7 @@ def test_what_muster_says_of_workload_and_podgroup_is_told_once_and_repeats_are_
             "reportingController": "volcano",
         },
     )
-    events = [
-        EventSummary(one.time, one.type, one.reason, one.note, one.reporting_controller, one.first, one.count)
-        for one in (*said, often)
-    ]
-    assert told(events=tuple(events)) == [
+    assert told(events=(*said, often)) == [
         ("10:00:02", "WaitingForQuota", "needs cpu 3", "muster"),
         ("10:04:00", "Unschedulable", "no node (12 times since 2026-11-24 10:01:00)", "volcano"),
         ("10:09:00", "WaitingForQuota", "needs cpu 3", "muster"),
@@ -129,5 +125,5 @@ def test_what_muster_says_of_workload_and_podgroup_is_told_once_and_repeats_are_
 
 
 def test_a_time_that_is_none_and_a_pod_without_times_tell_nothing() -> None:
-    events = (EventSummary("soon", "Normal", "Odd", "", ""),)
+    events = (Event(event_time="soon", reason="Odd"),)
     assert told(untimed(made(Pod, ray_pod("a"))), events=events) == []
