@@ -12,7 +12,7 @@ from typing import NamedTuple
 from controller.delays import Clock
 from muster.gangs.accounts import Accounts, Outcome, Scope
 from muster.model.times import seconds_of
-from muster.planning.candidate import maker, waiting_since
+from muster.planning.candidate import maker
 from muster.planning.expectations import Expectations
 from muster.planning.phase import Phase
 from muster.planning.snapshot import GangSnapshot, Pause
@@ -30,10 +30,12 @@ _ENDS: Mapping[Phase, Outcome] = {
     Phase.OUTGROWN: "requeued",
     Phase.REQUEUED: "requeued",
 }
+# What becomes of such a gang counts from when it was first seen: it may leave the line and come back.
+_MAY_WAIT = (Phase.ASSEMBLING, Phase.WAITING, Phase.REQUEUED)
 
 
 class _Use(NamedTuple):
-    """What a gang holds and waits for since a time, and when it was admitted; None while it is not."""
+    """What a gang holds and waits for since a time; when it was admitted, and since when it waits for that, or None."""
 
     since: float
     scope: Scope
@@ -41,6 +43,7 @@ class _Use(NamedTuple):
     waited: Mapping[str, float]
     idle: bool
     admitted: float | None
+    asked: float | None
 
 
 class Accounting:
@@ -85,35 +88,35 @@ class Accounting:
             marked = snapshot.record if snapshot.marked_for == snapshot.uid else expects.record
             admitted = seconds_of(marked.admitted_at)
         old = self._uses.get(key)
-        if old is None and not (held or waited):
+        if old is None and not (held or waited or phase in _MAY_WAIT):
             return
         scope = old.scope if old is not None and snapshot.decoded is None else self._scope(accounts, snapshot)
         scope = scope._replace(queue=queue or scope.queue)
         idle = bool(held) and not _runs(snapshot)
-        turn, asked = (
-            now,
-            seconds_of(waiting_since(snapshot, snapshot.record.requeued_at or expects.record.requeued_at)),
-        )
+        requeued = seconds_of(snapshot.record.requeued_at or expects.record.requeued_at)
+        begun = max((one for one in (snapshot.since, requeued) if one is not None), default=None)
+        asked = old.asked if old is not None and old.asked is not None else begun
         if old is None:
-            # What was admitted by now has waited before.
-            since = asked if asked is not None and (admitted is None or admitted > self._begin) else admitted
-            since = min(max(since if since is not None else now, self._begin), now)
-            new = admitted is None or admitted > self._begin
-            old = _Use(
-                since, scope, {} if new else held, (waited or held) if new else {}, idle, None if new else admitted
-            )
-        if admitted != old.admitted:
-            if old.admitted is not None and (how := ended or _end_of(snapshot, phase)) is not None:
-                self._add(now, partial(accounts.add_end, old.scope, how, now))
-            if admitted is not None:
-                turn = min(max(admitted, old.since), now)
-                wait = max(admitted - asked, 0.0) if asked is not None else 0.0
-                self._add(turn, partial(accounts.add_wait, scope, wait, turn))
-        new_use = _Use(turn, scope, held, waited, idle, admitted)
+            new = admitted is not None and admitted > self._begin
+            # A gang that was admitted since then has waited before.
+            before = ({}, waited or held) if new else (held, waited)
+            since = admitted if admitted is not None and not new else begun
+            since = min(max(now if since is None else since, self._begin), now)
+            old = _Use(since, scope, *before, idle, None if new else admitted, asked)
+        turn = now
+        if admitted is not None and admitted != old.admitted:
+            turn = min(max(admitted, old.since), now)
+            wait = max(admitted - asked, 0.0) if asked is not None else 0.0
+            self._add(turn, partial(accounts.add_wait, scope, wait, turn))
+        if old.admitted is not None and admitted != old.admitted:
+            asked = begun
+        if (how := _end_of(old, admitted, snapshot, phase, ended)) is not None:
+            self._add(now, partial(accounts.add_end, old.scope, how, now))
+        new_use = _Use(turn, scope, held, waited, idle, admitted, None if admitted is not None else asked)
         if new_use[1:] != old[1:]:
             self._count(accounts, old, turn)
             old = new_use
-        if held or waited or admitted is not None:
+        if held or waited or admitted is not None or phase in _MAY_WAIT:
             self._uses[key] = old
         else:
             self._uses.pop(key, None)
@@ -161,8 +164,14 @@ def _runs(snapshot: GangSnapshot) -> bool:
     return any(member.pod.status.phase == "Running" for member in snapshot.members)
 
 
-def _end_of(snapshot: GangSnapshot, phase: Phase) -> Outcome | None:
-    """How the admission of a gang ended whose workload has not ended; None for one that left muster's hands."""
+def _end_of(
+    use: _Use, admitted: float | None, snapshot: GangSnapshot, phase: Phase, ended: Outcome | None
+) -> Outcome | None:
+    """How a gang ended: its admission, or its wait if it was deleted; None for one that left muster's hands."""
+    if admitted == use.admitted:
+        return "deleted" if phase is Phase.GONE and use.waited and admitted is None else None
+    if use.admitted is None or ended is not None:
+        return ended if use.admitted is not None else None
     how = _ENDS.get(phase)
     by_kueue = snapshot.kueue is not None and not snapshot.kueue.admitted
     evicted = (how == "suspended" and by_kueue) or (how == "requeued" and snapshot.pause is not Pause.NONE)

@@ -1,7 +1,7 @@
 """The accounts of what gangs used: by UTC day, queue, namespace, owner and labels.
 
 Held, idle and waited amounts are resources times seconds, in base units (cores, bytes, pieces). `waits` is a histogram
-of the seconds from a gang's turn to wait to its admission.
+of the seconds from a gang's first pod, or from when it was queued again, to its admission.
 
 The accounts are bounded: days older than 35 days go. Beyond the bounds on rows and bytes days are merged, the oldest
 first: all lose their owners before any loses its labels, then namespaces, then queues. Sums are never lost by that.
@@ -28,7 +28,7 @@ LABEL_KEYS = 4
 
 Outcome = Literal["succeeded", "failed", "deleted", "suspended", "requeued", "evicted"]
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
-"""How an admission ends; `requeued` and `evicted` gangs may be admitted again."""
+"""How an admission ends; `requeued` and `evicted` gangs may be admitted again, `deleted` ones may have waited only."""
 
 _DAY = 86400
 _ROWS = 2500
@@ -102,7 +102,7 @@ class Totals:
     waits: dict[int, int] = field(default_factory=dict)
     """By bucket (`wait_quantile`), the gangs that were admitted after such a wait."""
     ends: dict[str, int] = field(default_factory=dict)
-    """By outcome, the gangs whose admission ended."""
+    """By outcome, the gangs that ended."""
 
     def add(self, other: Totals) -> None:
         """Add the sums of another row."""

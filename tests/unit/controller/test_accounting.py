@@ -23,6 +23,8 @@ def job(*conditions: str, suspend: bool = False) -> JSON:
 def train(**annotations: str) -> Harness:
     """A PyTorchJob of three pods of a cpu each, made by no other object."""
     pods = [pytorch_pod("m", "master"), pytorch_pod("w-0"), pytorch_pod("w-1")]
+    for one in pods:
+        one["metadata"]["creationTimestamp"] = "1970-01-01T00:16:41Z"
     harness = Harness(workloads=[job()], pods=pods, queues=[queue(cpu="4", annotations=annotations)])
     harness.now += 1
     return harness

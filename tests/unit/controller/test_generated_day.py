@@ -40,7 +40,7 @@ class GeneratedDay:
         for number in range(3):
             made = pytorch_pod(f"{name}-{number}", "worker" if number else "master")
             meta = made["metadata"]
-            meta["uid"] = f"uid-{name}-{number}"
+            meta |= {"uid": f"uid-{name}-{number}", "creationTimestamp": stamp_of(self.harness.now)}
             meta["ownerReferences"][0].update(name=name, uid=f"uid-{name}")
             meta["labels"] |= {"training.kubeflow.org/job-name": name, "muster.dev/gang": name}
             meta["annotations"] |= {"scheduling.k8s.io/group-name": name}
@@ -99,8 +99,10 @@ class GeneratedDay:
         return whole
 
 
-async def test_the_accounts_of_a_day_agree_with_the_pods_within_a_hundredth() -> None:
-    day = GeneratedDay(1)
+@pytest.mark.parametrize("seed", [1, 27])
+async def test_the_accounts_of_a_day_agree_with_the_pods_within_a_hundredth(seed: int) -> None:
+    """Seed 27 is the one of forty in which most is lost with the leaders: 0.3 %."""
+    day = GeneratedDay(seed)
     whole = await day.live()
     assert day.kills > 10
     assert len(day.over) > 30
