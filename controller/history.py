@@ -193,7 +193,7 @@ class HistoryStore:
         """Say it once, until everything can be read and written."""
         if not self._failing:
             logger.warning(
-                "ConfigMap %s cannot be %s; what it should hold costs estimates, and is tried again each minute: %s",
+                "ConfigMap %s cannot be %s, so that a new leader would miss records; it is tried again each minute: %s",
                 name,
                 what,
                 error,
