@@ -13,16 +13,22 @@ as they are there (`Evictions`).
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from muster.cluster.cluster import Cluster
 from muster.kube.store import Change
 from muster.model.names import GANG, GROUP_NAME
+from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
+from muster.model.times import seconds_of
+from muster.planning.messages import LOST
 from muster.planning.snapshot import Pause
 from muster.queueing.ledger import GangKey
+from muster.resources.amounts import Resources, total
+from muster.resources.pod_requests import pod_requests
 
 
 class Clock:
@@ -107,16 +113,18 @@ _LONGEST_FOR_LEAVING = 60.0
 _CALM = 600.0
 
 
-# Seconds in which a scheduler evicts several pods for one gang, and says for which.
-_TOGETHER = 2.0
+# Seconds without an eviction after which those before are reported: the scheduler evicts several pods for one gang, and
+# says for which a moment later. And at most, where evictions go on.
+_TOGETHER, _LONGEST_TOGETHER = 2.0, 10.0
 # Seconds for which a gang counts as the one for which a node was made free.
 _NOMINATED = 60.0
 
 
 class Loss(NamedTuple):
-    """The pods that a gang has lost to its scheduler's evictions, and the gangs that get their nodes, as it says."""
+    """The pods that a gang lost to its scheduler, what they requested, and the gangs that get their nodes."""
 
     pods: tuple[Pod, ...]
+    requests: Resources
     claimants: tuple[GangKey, ...]
 
 
@@ -125,22 +133,32 @@ class _Evicted:
     """One gang's evictions: the evicted pods that still run, since when, and until when replacements wait.
 
     `hurried` are the UIDs of replacements that did not wait; `again` tells that one of these was evicted as well.
-    `lost` are the evicted pods that were not reported yet, by UID, the last of them since `lost_at`.
+    `lost` are the evicted pods that were not reported yet, by UID: the first and the last since `lost_at`.
     """
 
     hurried: set[str] = field(default_factory=set)
     again: bool = False
     leaving: set[str] = field(default_factory=set)
-    lost: dict[str, Pod] = field(default_factory=dict)
-    lost_at: float = 0.0
+    lost: dict[str, tuple[Pod, Resources]] = field(default_factory=dict)
+    lost_at: tuple[float, float] = (0.0, 0.0)
     since: float = 0.0
     wait: float = 0.0
     until: float = 0.0
 
     def lose(self, change: Change[Pod], now: float) -> None:
         """Note a pod that is evicted now, for the next report."""
-        if change.old is not None and not _evicted(change.old):
-            self.lost[change.object.metadata.uid], self.lost_at = change.object, now
+        if change.old is None or not _evicted(change.old):
+            self.lost_at = self.lost_at[0] if self.lost else now, now
+            pod = change.object
+            self.lost[pod.metadata.uid] = pod, {}
+            with suppress(InvalidObjectError):
+                # Counted one by one: thousands may be evicted at once.
+                self.lost[pod.metadata.uid] = pod, pod_requests(pod.spec, status=pod.status)
+
+    def due(self) -> float:
+        """The time at which the pods are reported."""
+        first, last = self.lost_at
+        return min(first + _LONGEST_TOGETHER, last + _TOGETHER)
 
 
 class Evictions:
@@ -160,6 +178,22 @@ class Evictions:
     def unplaced(self, key: GangKey, *, waits: bool) -> None:
         """Note whether an admitted gang waits for its first node: the room may have been made for it."""
         (self._unplaced.add if waits else self._unplaced.discard)(key)
+
+    def take_over(self, key: GangKey, pods: Iterable[Pod], reported: str, *, now: float, wall: float) -> Iterator[None]:
+        """See the pods of a gang as a new leader finds them, in steps.
+
+        Those whose loss is in the message `reported` are no news.
+        """
+        # A gang may have thousands of pods, and what was evicted is deleted at once.
+        for pod in [pod for pod in pods if pod.metadata.deletion_timestamp or pod.status.nominated_node_name]:
+            ends = seconds_of(pod.metadata.deletion_timestamp)
+            # A pod whose node is lost may never end.
+            if ends is None or wall < ends + _LONGEST_FOR_LEAVING:
+                self.note(Change("added", None, pod), now)
+            yield
+        known, names = self._gangs.get(key), reported.partition(LOST)[2].partition(";")[0].replace(",", "").split()
+        if known is not None and any(pod.metadata.name in names for pod, _ in known.lost.values()):
+            known.lost.clear()
 
     def note(self, change: Change[Pod], now: float) -> None:
         """See a pod come, change or go."""
@@ -204,11 +238,13 @@ class Evictions:
         known = self._gangs.get(key)
         if known is None or not known.lost:
             return None
-        if now < known.lost_at + _TOGETHER:
-            return known.lost_at + _TOGETHER - now
-        pods, known.lost = tuple(known.lost.values()), {}
+        if now < known.due():
+            return known.due() - now
+        pods, requests = zip(*known.lost.values(), strict=True)
+        known.lost = {}
         named = (self._nominated.get(pod.spec.node_name, (key, 0.0)) for pod in pods)
-        return Loss(pods, tuple(sorted({of for of, at in named if of != key and now < at + _NOMINATED})))
+        claimants = sorted({of for of, at in named if of != key and now < at + _NOMINATED})
+        return Loss(pods, total(requests), tuple(claimants))
 
     def wait(self, key: GangKey, now: float) -> float:
         """Seconds for which the gang's new members are to wait, as far as that is known now; 0 for not at all."""

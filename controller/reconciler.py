@@ -16,6 +16,7 @@ from controller.pod_groups import SetAside
 from controller.reports import annotations_match
 from controller.term import Takeover, Term, Work, enter_lost_gangs, observe_gang, plan_and_enter
 from controller.touches import Touches
+from muster.admitters.kueue import KueueAnswer
 from muster.cluster.gang_pods import look_again_in
 from muster.cluster.triggers import GangTriggers
 from muster.kube.errors import ApiError
@@ -247,8 +248,10 @@ class Reconciler:
         work.again(ready_in(*slow))
 
     def _report_eviction(self, work: Work) -> None:
-        """Report once what the gang's scheduler has taken from it for others, when it has said for which."""
+        """Report once what Kueue has taken from the gang, or its scheduler for others, when it has said for which."""
         term, snapshot, now = self.term, work.snapshot, self.term.clock.now()
+        if snapshot.kueue is not None:
+            self._report_kueue_eviction(work, snapshot.kueue)
         loss = term.evictions.loss(work.key, now)
         if not isinstance(loss, Loss):
             work.again(loss)
@@ -256,8 +259,17 @@ class Reconciler:
         queues = ((one, term.ledger.queue_of(one) or "") for one in loss.claimants)
         shown = ((one, queue if term.ledger.tree.open_to(queue, snapshot.namespace) else "") for one, queue in queues)
         claimants = list(dict.fromkeys(messages.claimant(snapshot, one, queue) for one, queue in shown))
-        work.expects.evicted = messages.evicted(loss.pods, claimants, term.evictions.wait(work.key, now))
-        term.reporter.emit(snapshot, GangState.EVICTED, work.expects.evicted)
+        waits = term.evictions.wait(work.key, now)
+        work.expects.evicted = messages.evicted(loss.pods, loss.requests, claimants, waits, term.clock.wall())
+        term.reporter.report_eviction(snapshot, work.expects.evicted, now)
+
+    def _report_kueue_eviction(self, work: Work, kueue: KueueAnswer) -> None:
+        """Report once what an admitted gang loses by Kueue's eviction: its pods go a moment later."""
+        term, expects, before = self.term, work.expects, work.expects.evicted_by_kueue
+        expects.evicted_by_kueue = kueue.evicted
+        if kueue.evicted and not before and work.snapshot.marked_for == work.snapshot.uid != "":
+            words = messages.evicted_by_kueue(work.snapshot, kueue, term.clock.wall())
+            term.reporter.report_eviction(work.snapshot, words, term.clock.now())
 
     def _wait(self, work: Work) -> None:
         """Request a reconcile for when a wait is over: after evictions, or for a write that was refused."""

@@ -259,6 +259,12 @@ class Reporter:
             self.emit(snapshot, state, message)
         return due or None
 
+    def report_eviction(self, snapshot: GangSnapshot, message: str, now: float) -> None:
+        """Write the events on an eviction, as often as the gang's budget allows; `now` is of a monotonic clock."""
+        last = self._last.get(snapshot.decoded.metadata.uid) if snapshot.decoded is not None else None
+        if last is None or not last.budget.take(now):
+            self.emit(snapshot, GangState.EVICTED, message)
+
     def emit(self, snapshot: GangSnapshot, state: GangState, message: str) -> None:
         """Write events on the workload, its PodGroup and its makers, whatever was reported before."""
         if snapshot.decoded is None or snapshot.kind is None:

@@ -235,6 +235,9 @@ class Takeover:
             else:
                 key = next(iter(self._left))
                 yield from read_ahead(key, term.cluster)
+                reported, now, wall = term.expectations.seen(key).reported[1], term.clock.now(), term.clock.wall()
+                pods = term.cluster.pods_of(key)
+                yield from term.evictions.take_over(key, pods, reported, now=now, wall=wall)
                 # What changed since then is entered with it.
                 del self._left[key]
                 enter(term, key)

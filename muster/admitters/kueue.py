@@ -5,6 +5,7 @@ object's UID, never by its name, which Kueue uses again, nor by an annotation of
 Workload of an elastic workload.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -17,6 +18,8 @@ from muster.model.pods import PodTemplate
 from muster.model.times import seconds_of
 
 JOB_UID = read_key("kueue.x-k8s.io/job-uid")  # label on Workloads: the UID of what they are made of
+# How Kueue names the workload for which it has preempted another one, in its condition: by the label above.
+_PREEMPTOR = re.compile(r"JobUID: ([\w-]+)\)")
 # Annotation on the next Workload of an elastic workload: the one that it replaces, `namespace/name`.
 _REPLACES = read_key("kueue.x-k8s.io/workload-slice-replacement-for")
 
@@ -79,6 +82,13 @@ class KueueWorkload(LocalObject, frozen=True):
         return found is not None and found.status == "True"
 
     @property
+    def preemptor(self) -> str:
+        """The UID of the object for which Kueue has preempted it, as far as Kueue says; "" where it has not."""
+        evicted = self.condition("Evicted")
+        found = _PREEMPTOR.search(evicted.message) if evicted is not None and evicted.status == "True" else None
+        return found[1] if found is not None else ""
+
+    @property
     def admitted(self) -> bool:
         """True if it has its quota now: in the moment of an eviction Admitted is still True."""
         return self.holds("Admitted") and not self.holds("Evicted") and not self.metadata.deletion_timestamp
@@ -130,6 +140,11 @@ class KueueAnswer:
     def workloads(self) -> tuple[KueueWorkload, ...]:
         """All Workloads for pods of the gang: it starts when all of them are admitted."""
         return self.others if self.workload is None else (self.workload, *self.others)
+
+    @property
+    def evicted(self) -> bool:
+        """True if Kueue has evicted a Workload of the gang, and not admitted it again."""
+        return any(one.holds("Evicted") for one in self.workloads)
 
 
 def newest(found: Iterable[KueueWorkload]) -> KueueWorkload | None:
@@ -196,14 +211,16 @@ def _why_not(workload: KueueWorkload) -> str:
     if workload.metadata.deletion_timestamp:
         return f'Kueue\'s Workload "{name}" is being deleted'
     evicted = workload.condition("Evicted") if workload.holds("Evicted") else None
+    reserved, admitted = workload.condition("QuotaReserved"), workload.condition("Admitted")
     if not workload.spec.active:
         # Kueue gives a workload up by itself, too; before that it may have been evicted for another reason.
         why = f": {evicted.message}" if evicted is not None and evicted.reason.startswith("Deactivated") else ""
         return f'Kueue keeps it from starting, for spec.active of its Workload "{name}" is false{why}'
     if evicted is not None:
         what = _EVICTIONS.get(evicted.reason, f"Kueue has evicted it ({evicted.reason})")
-        return f"{what}: {evicted.message}{_again(workload)}"
-    reserved, admitted = workload.condition("QuotaReserved"), workload.condition("Admitted")
+        waits = reserved.message if reserved is not None and reserved.status == "False" else ""
+        since = f"; since then: {waits}" if waits not in {"", evicted.message} else ""
+        return f"{what}: {evicted.message}{since}{_again(workload)}"
     if reserved is not None and reserved.status == "True":
         reason = f": {admitted.message}" if admitted and admitted.message else ""
         return f"Kueue has reserved quota for it, and its admission checks are not done{reason}"

@@ -30,9 +30,26 @@ def with_kueue(
     if snapshot.admitter is not Admitter.KUEUE:
         return snapshot
     if kind is PLAIN_POD:
-        pods = [member.pod for member in snapshot.members]
-        return replace(snapshot, kueue=_of_pods(pods, cluster, defaults.kueue))
-    return replace(snapshot, kueue=_of_workload(kind, decoded, cluster, defaults.kueue))
+        answer = _of_pods([member.pod for member in snapshot.members], cluster, defaults.kueue)
+    else:
+        answer = _of_workload(kind, decoded, cluster, defaults.kueue)
+    return replace(snapshot, kueue=_with_preemptor(answer, cluster))
+
+
+def _with_preemptor(answer: KueueAnswer, cluster: Cluster) -> KueueAnswer:
+    """The answer with the name of the workload for which Kueue has preempted this one, if it is of the same namespace.
+
+    Kueue names it by its UID alone.
+    """
+    uid = answer.workload.preemptor if answer.workload is not None else ""
+    found = cluster.kueue.newest_of(uid) if uid else None
+    controller = found.metadata.controller if found is not None else None
+    if found is None or controller is None or answer.workload is None:
+        return answer
+    if found.metadata.namespace != answer.workload.metadata.namespace:
+        return answer
+    named = f'{controller.kind} "{controller.name}" of LocalQueue "{found.spec.queue_name}"'
+    return replace(answer, message=f"{answer.message}; the preemptor is {named}")
 
 
 def _of_workload(kind: Kind, decoded: Decoded, cluster: Cluster, timeouts: KueueTimeouts) -> KueueAnswer:

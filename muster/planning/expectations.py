@@ -113,6 +113,8 @@ class Expectations:
     """The note that its user got on them."""
     evicted: str = ""
     """The report on the pods that its scheduler has evicted, until they are replaced."""
+    evicted_by_kueue: bool = False
+    """True if Kueue's last eviction was reported, until Kueue admits it again."""
     rejected: RejectedWrite = field(default_factory=RejectedWrite)
     """A write that the apiserver does not take."""
     requeues: int = 0

@@ -1,15 +1,13 @@
 """The messages of a gang that need more than a number from the ledger."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 
 from muster.admitters.kueue import Awaited, KueueAnswer, reverted
 from muster.kube.errors import ApiError
 from muster.model.gang_states import GangState
-from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
-from muster.model.times import duration_text, text_of
+from muster.model.times import duration_text, seconds_of, text_of
 from muster.planning.opening import Opening
 from muster.planning.plan import GangPlan
 from muster.planning.pod_group import deferred, desired
@@ -17,7 +15,6 @@ from muster.planning.snapshot import GangSnapshot
 from muster.queueing.ledger import GangKey
 from muster.queueing.verdicts import Decision
 from muster.resources.amounts import Resources, describe, total
-from muster.resources.pod_requests import pod_requests
 from muster.schedulers import SCHEDULERS
 from muster.workloads import Workload
 
@@ -26,6 +23,8 @@ _EVICTIONS = {
     **dict.fromkeys(("reclaim", "gangreclaim"), "reclaimed"),
     **dict.fromkeys(("preempt", "gangpreempt", ""), "preempted"),
 }
+LOST = " of its pods ("
+"""What stands in a report on an eviction before the names of the pods."""
 # How many pods a sentence names.
 _NAMED = 3
 # Words of kube-scheduler, and of all schedulers that are made from it.
@@ -176,19 +175,39 @@ def not_ready(snapshot: GangSnapshot, reasons: Mapping[str, str]) -> str:
     return f"{len(pods)} of its {len(snapshot.members)} pods have nodes and are not ready ({', '.join(named)}{more})"
 
 
-def evicted(pods: Sequence[Pod], claimants: Sequence[str], waits: float) -> str:
-    """The pods that the scheduler has evicted, and for which gangs; replacements wait for so many seconds."""
-    lost = []
-    with suppress(InvalidObjectError):
-        lost = [pod_requests(pod.spec, status=pod.status) for pod in pods]
+def evicted(pods: Sequence[Pod], requests: Resources, claimants: Sequence[str], waits: float, now: float) -> str:
+    """The pods that the scheduler has evicted, and for which gangs; replacements wait for so many seconds.
+
+    `requests` are of all of them, and `now` is of the wall clock.
+    """
     action = next((one.message.rpartition(" ")[2] for one in pods[0].status.conditions if one.reason == "Evict"), "")
     verb = _EVICTIONS.get(action, "evicted")
-    count = "1 of its pods" if len(pods) == 1 else f"{len(pods)} of its pods"
-    held = f"; {describe(total(lost))}" if lost else ""
-    words = f"{pods[0].spec.scheduler_name} {verb} {count} ({_named(pods)}{held})"
+    words = f"{pods[0].spec.scheduler_name} {verb} {_counted(pods, requests)}"
     words += f" for {' and '.join(claimants)}" if claimants else "; it does not say for which gang"
     wait = f"at least {duration_text(waits)}, until others have their nodes" if waits > 0 else "no longer"
-    return f"{words}; replacements beyond its minimum wait {wait}"
+    return f"{words}; {_run_of(pods, now)}replacements beyond its minimum wait {wait}"
+
+
+def evicted_by_kueue(snapshot: GangSnapshot, kueue: KueueAnswer, now: float) -> str:
+    """The pods that a gang loses by Kueue's eviction, and Kueue's reason; `now` is of the wall clock."""
+    pods = [member.pod for member in snapshot.open]
+    lost = _counted(pods, total(member.requests for member in snapshot.open)) if pods else "it"
+    return f"Kueue evicted {lost}; {_run_of(pods, now)}{kueue.message}"
+
+
+def _counted(pods: Sequence[Pod], requests: Resources) -> str:
+    """The number of evicted pods, some of their names, and what they held."""
+    held = f"; {describe(requests)}" if requests else ""
+    return f"{len(pods)}{LOST}{_named(pods)}{held})"
+
+
+def _run_of(pods: Iterable[Pod], now: float) -> str:
+    """For how long the pods have run, the longest of them."""
+    started = [since for pod in pods if (since := seconds_of(pod.status.start_time)) is not None]
+    if not started:
+        return ""
+    most = duration_text(max(0.0, now - min(started)))
+    return f"it had run {most}; " if len(started) == 1 else f"they had run up to {most}; "
 
 
 def claimant(snapshot: GangSnapshot, key: GangKey, queue: str) -> str:

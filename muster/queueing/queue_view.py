@@ -5,6 +5,7 @@ other resource is none of it. A queue may name the namespaces that it is there f
 """
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple, TypeVar
 
 from muster.model.modes import GateMode, read_gate_mode
@@ -39,7 +40,7 @@ _READ = frozenset({*FIELDS, HOLD, MIN_RUNTIME, NAMESPACE_SELECTOR, RECLAIM})
 _NEW = ""
 _OPEN = "Open"
 _PATIENCE = 600.0
-# Of a half-life, in seconds.
+# Of a half-life, in seconds; a min-runtime is no longer, for more is nothing that Volcano reads.
 _SHORTEST, _LONGEST = 60.0, 365 * 86400.0
 # Volcano's plugins take 0 of these as not set (pkg/scheduler/plugins/{capacity,proportion} of 1.14.1): they
 # are plain fields of its type for amounts. All others stand in a map, and are what they are.
@@ -139,20 +140,16 @@ def read_queue(queue: Queue) -> QueueView:
             problems.append(Problem(f"metadata.annotations[{key}]", wrong))
         return text
 
-    def duration(key: str, default: _Seconds) -> float | _Seconds:
+    def duration(key: str, default: _Seconds, shortest: float = 0.0, longest: float = inf) -> float | _Seconds:
         text = annotations.get(key, "")
         seconds = duration_of(text)
-        if text and seconds is None:
-            wrong = f'"{text[:80]}" is not a duration such as 30s, 10m or 1h30m'
-            problems.append(Problem(f"metadata.annotations[{key}]", wrong))
-        return default if seconds is None else seconds
+        if not text or (seconds is not None and shortest <= seconds <= longest):
+            return default if seconds is None else seconds
+        between = f"between {duration_text(shortest)} and {duration_text(longest)}" if seconds is not None else ""
+        wrong = f'"{text[:80]}" is not {between or "a duration such as 30s, 10m or 1h30m"}'
+        problems.append(Problem(f"metadata.annotations[{key}]", wrong))
+        return default
 
-    half_life = duration(HALF_LIFE, None)
-    if half_life is not None and not _SHORTEST <= half_life <= _LONGEST:
-        between = f"between {duration_text(_SHORTEST)} and {duration_text(_LONGEST)}"
-        wrong = f'"{annotations[HALF_LIFE][:80]}" is not {between}'
-        problems.append(Problem(f"metadata.annotations[{HALF_LIFE}]", wrong))
-        half_life = None
     namespaces = None
     if NAMESPACE_SELECTOR in annotations:
         try:
@@ -178,9 +175,9 @@ def read_queue(queue: Queue) -> QueueView:
         deserved=parse_resources(spec.deserved, path="spec.deserved", least=None),
         weight=max(spec.weight, 1),
         by_age=one_of(SIBLINGS, "age", "share") == "age",
-        half_life=half_life,
+        half_life=duration(HALF_LIFE, None, _SHORTEST, _LONGEST),
         preempts=one_of(PREEMPTION, "lower-priority") == "lower-priority",
-        min_runtime=duration(MIN_RUNTIME, 0.0),
+        min_runtime=duration(MIN_RUNTIME, 0.0, longest=_LONGEST),
         reclaimable=spec.reclaimable,
         reclaims=one_of(RECLAIM, "beyond-share") == "beyond-share",
         bound_by_nodes=one_of(BOUND, "nodes") == "nodes",

@@ -16,6 +16,7 @@ from muster.model.names import (
     GATE_MODE,
     HALF_LIFE,
     HOLD,
+    MIN_RUNTIME,
     NAMESPACE_SELECTOR,
     PATIENCE,
     PREEMPTION,
@@ -84,9 +85,9 @@ class GangQueue(Queue, frozen=True):
         spec = self.spec
         fields = {key: getattr(spec, name) for key, name in FIELDS.items()}
         annotations = {key: text for key, text in fields.items() if text not in _DEFAULTS}
-        # The one that has no field: it is set and taken off by hand, next to manifests without it.
-        if HOLD in self.metadata.annotations:
-            annotations[HOLD] = self.metadata.annotations[HOLD]
+        # Those that have no field. A hold is set and taken off by hand, next to manifests without it; of the other
+        # one its administrator hears that no scheduler here keeps to it.
+        annotations |= {key: text for key, text in self.metadata.annotations.items() if key in {HOLD, MIN_RUNTIME}}
         if spec.namespace_selector is not None and (text := selector_text(spec.namespace_selector)):
             annotations[NAMESPACE_SELECTOR] = text
         force_setattr(self, "metadata", replace(self.metadata, annotations=annotations))

@@ -158,12 +158,17 @@ def idle_hold_of_queue(view: QueueView, admitters: Collection[Admitter]) -> Iter
         yield _hold(f"it is ignored, for the gate of the queue is off ({GATE_MODE}): no pod is held")
 
 
-def unsure_min_runtime(view: QueueView) -> Iterator[Finding]:
+def unsure_min_runtime(view: QueueView, *, leaf: bool) -> Iterator[Finding]:
     """Yield the finding for a queue whose gangs are to run for so long: muster does not see who keeps to that."""
     if view.min_runtime:
         path = f"metadata.annotations[{MIN_RUNTIME}]"
-        rest = "Volcano alone keeps to it, with its plugin cdp in the tier of gang, and only for pods that are new"
-        yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}; with other schedulers it is ignored")
+        rest = (
+            "Volcano alone keeps to it, with its plugin cdp in the tier of gang, and only for pods that are new; with "
+            "other schedulers it is ignored"
+        )
+        if not leaf:
+            rest = "it is ignored, for gangs are in the queues below this one, which do not inherit it: set it on them"
+        yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}")
 
 
 def _hold(rest: str) -> Finding:

@@ -44,7 +44,7 @@ def faults(queue: Queue, tree: QueueTree, admitters: Collection[Admitter] = tupl
     unread = (Finding(Reason.INVALID, problem.field, str(problem)) for problem in view.problems)
     misspelled = (Finding(Reason.MISSPELLED, problem.field, str(problem)) for problem in view.unread)
     found = (*unread, *_misplaced(view, tree.having(view)), *idle_hold_of_queue(view, admitters), *misspelled)
-    return (*found, *unsure_min_runtime(view), *_limiting_nothing(queue))
+    return (*found, *unsure_min_runtime(view, leaf=tree.leaf(view.name)), *_limiting_nothing(queue))
 
 
 def all_faults(

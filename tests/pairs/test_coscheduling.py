@@ -18,6 +18,7 @@ from tests.support.cluster.backends import bound, cluster, member, scheduled
 from tests.support.cluster.leaders import replace_leader
 from tests.support.cluster.objects import alive, gates, message, node_of
 from tests.support.cluster.pair_scene import PairScene, open_pair_scene
+from tests.support.cluster.pair_stories import priority_class
 from tests.support.cluster.recorder import PYTORCH_JOBS, RAY_CLUSTERS, Manifest, State
 from tests.support.cluster.reservation_story import reservation
 from tests.support.cluster.timeline import shown
@@ -144,6 +145,32 @@ def test_a_large_gang_starts_by_the_time_it_was_told(scene: PairScene, installed
 @pytest.mark.long
 def test_priority_overtakes_age(scene: PairScene) -> None:
     pair_stories.priority_overtakes_age(scene)
+
+
+@pytest.mark.long
+def test_on_full_nodes_no_gang_preempts_and_a_pod_does_for_which_the_victim_is_told(scene: PairScene) -> None:
+    """Coscheduling refuses a gang whose minResources do not fit in what is free "to avoid any preemption attempts"."""
+    queue = scene.gang_queue(capability={"cpu": "100"})
+    scene.apply(pytorch_job("victim").policy(queue=queue).master(cpu="7").workers(3, cpu="7"))
+    scene.await_running("victim", 4)
+    with priority_class(scene) as urgent:
+        claimant = pytorch_job("claimant").policy(queue=queue, priorityClass=urgent)
+        scene.apply(claimant.master(cpu="7").workers(1, cpu="7"))
+        scene.wait("the gang to be refused", lambda: "resource gap" in _why(scene, "claimant"))
+        assert scene.events("victim", "Evicted") == []
+        scene.delete(PYTORCH_JOBS, "claimant")
+        scene.create(member("alone", cpu="7", schedulerName=SCHEDULER, priorityClassName=urgent))
+        scene.wait("the pod to have a node", lambda: "alone" in bound(scene.pods()))
+        told = scene.await_event("victim", "Evicted")
+    assert re.match(
+        rf"{SCHEDULER} preempted 1 of its pods \(victim-\w+-\d; cpu 7 and memory 1Gi\); it does not say", told
+    )
+    assert "; it had run " in told
+
+
+def _why(scene: PairScene, gang: str) -> str:
+    """Why the scheduler has turned pods of the gang away."""
+    return " ".join(str(scheduled(pod)) for pod in scene.pods(gang))
 
 
 @pytest.mark.long

@@ -117,3 +117,25 @@ def test_pods_that_are_not_of_gangs_count(scene: PairScene) -> None:
     scene.delete(PODS, "beside")
     scene.await_running("second", 3)
     scene.assert_never_above({"cpu": "4"})
+
+
+def test_pods_that_the_scheduler_takes_back_for_another_namespace_are_reported(scene: PairScene, pair: Testbed) -> None:
+    """They had more than their own `min`; who got it is the business of the other namespace, and named by its queue."""
+    queue = scene.gang_queue()
+    borrowed = {"min": {"cpu": "4", "memory": "64Gi"}, "max": {"cpu": "8", "memory": "64Gi"}}
+    scene.api.merge(scene.path(ELASTIC_QUOTAS, QUOTA), {"spec": borrowed})
+    with open_pair_scene(pair, "its-lender", kinds=(RAY_CLUSTERS, PYTORCH_JOBS, ELASTIC_QUOTAS)) as lender:
+        lender.create(elastic_quota(QUOTA, cpu="4", memory="64Gi"))
+        scene.apply(pytorch_job("elastic").policy(queue=queue, minAvailable=2).workers(6))
+        scene.await_running("elastic", 7)
+        lender.apply(pytorch_job("claimant").policy(queue=queue).workers(2))
+        lender.await_running("claimant", 3)
+        scene.wait("2 pods to be reported", lambda: _counted(scene) == 2)
+    told = scene.await_event("elastic", "Evicted")
+    assert f' for another gang of queue "{queue}"; ' in told
+
+
+def _counted(scene: PairScene) -> int:
+    """How many pods of the gang were evicted, by its events."""
+    told = " ".join(scene.events("elastic", "Evicted"))
+    return sum(map(int, re.findall(rf"{SCHEDULER} preempted (\d) of its pods \(elastic-", told)))

@@ -202,7 +202,14 @@ def test_what_kueue_preempts_says_so_and_comes_again_as_a_gang(scene: Scene) -> 
     scene.wait(
         "the victim to be told", lambda: _said(scene, "victim", "Kueue has preempted it: Preempted to accommodate")
     )
+    lost = scene.await_event("victim", "Evicted")
+    assert lost.startswith("Kueue evicted 3 of its pods (victim-")
+    assert "; cpu 3 and memory 3Gi); they had run up to " in lost
+    assert lost.endswith(f'; the preemptor is RayCluster "urgent" of LocalQueue "{TEAM}"')
     scene.await_running("ray-urgent-pg", 4)
+    since = "; since then: couldn't assign flavors to pod set head: insufficient unused quota for cpu"
+    scene.wait("what it waits for since then", lambda: since in message(scene.pod_group("ray-victim-pg")))
+    assert len(scene.events("victim", "Evicted")) == 1
     scene.delete(RAY_CLUSTERS, "urgent")
     scene.await_running("ray-victim-pg", 3)
     scene.assert_never_placed_above({"cpu": "4"})

@@ -1,6 +1,7 @@
 """Stories of docs/seeds.md as each scheduler beside Volcano must tell them, in muster's own queues."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from muster.model.names import ADMITTED_FOR, GANG_SPEC, GATE, GROUP_NAME, MANAGED_BY
 from muster.model.resource import PODS, PRIORITY_CLASSES
@@ -15,12 +16,21 @@ _CRASHES = (1, 2, 2)
 _TENANT, _FORBIDDEN = "tenant", 403
 
 
-def priority_overtakes_age(scene: PairScene) -> None:
-    """A1: two jobs wait for a third; the younger has the priority, and runs first."""
+@contextmanager
+def priority_class(scene: PairScene) -> Iterator[str]:
+    """Make a PriorityClass of this test's own, of value 1000."""
     urgent = f"urgent-{scene.namespace}"
     made = {"apiVersion": PRIORITY_CLASSES.api_version, "kind": PRIORITY_CLASSES.kind, "metadata": {"name": urgent}}
     scene.create({**made, "value": 1000})
     try:
+        yield urgent
+    finally:
+        scene.delete(PRIORITY_CLASSES, urgent)
+
+
+def priority_overtakes_age(scene: PairScene) -> None:
+    """A1: two jobs wait for a third; the younger has the priority, and runs first."""
+    with priority_class(scene) as urgent:
         queue = scene.gang_queue(capability={"cpu": "3"})
         scene.apply(pytorch_job("first").policy(queue=queue).workers(1))
         scene.await_placed("first", 2)
@@ -36,8 +46,6 @@ def priority_overtakes_age(scene: PairScene) -> None:
         for job in ("first", "second", "third"):
             scene.assert_started_together(job, 2)
         scene.assert_never_above({"cpu": "3"}, queue)
-    finally:
-        scene.delete(PRIORITY_CLASSES, urgent)
 
 
 def crash_under_load(scene: PairScene) -> None:

@@ -9,9 +9,11 @@ from muster.model.modes import GateMode
 from muster.model.names import ADMITTER, GATE_MODE, HOLD, MIN_RUNTIME
 from muster.model.objects import ObjectMeta, Queue
 from muster.queueing.queue_tree import QueueTree
-from muster.queueing.queue_view import QueueView
+from muster.queueing.queue_view import QueueView, read_queue
+from muster.queueing.sources import GangQueue
 from muster.validation.context import Context
 from muster.validation.queue import faults
+from tests.support.cases import cases
 from tests.support.manifests.families import Family, each, judged
 from tests.support.manifests.observed import QUEUE_LABELS, made, queue, ray_cluster
 
@@ -87,3 +89,31 @@ def test_whoever_sets_a_min_runtime_hears_that_volcano_alone_keeps_to_it() -> No
     (found,) = faults(made(Queue, queue(annotations={MIN_RUNTIME: "30m"})), QueueTree())
     assert found.reason is Reason.VALUE_IGNORED
     assert "Volcano alone keeps to it, with its plugin cdp" in found.message
+
+
+def test_whoever_sets_a_min_runtime_where_there_is_no_volcano_hears_the_same() -> None:
+    gang_queue = made(GangQueue, {"metadata": {"name": "q", "annotations": {MIN_RUNTIME: "30m"}}})
+    (found,) = faults(gang_queue, QueueTree())
+    assert "with other schedulers it is ignored" in found.message
+
+
+def test_whoever_sets_a_min_runtime_on_a_parent_hears_that_it_is_ignored() -> None:
+    tree = QueueTree([QueueView("child", "Open", {}, parent="q")])
+    (found,) = faults(made(Queue, queue(annotations={MIN_RUNTIME: "30m"})), tree)
+    assert "it is ignored, for gangs are in the queues below this one, which do not inherit it" in found.message
+
+
+@cases(
+    "text, wrong",
+    ("negative", "-30m", "a duration such as 30s, 10m or 1h30m"),
+    ("words", "half an hour", "a duration such as 30s, 10m or 1h30m"),
+    ("a number", "30", "a duration such as 30s, 10m or 1h30m"),
+    ("more than Volcano reads", "9999999999999h", "between 0s and 8760h"),
+    ("not even a number of seconds", "9" * 400 + "h", "a duration such as 30s, 10m or 1h30m"),
+)
+def test_a_min_runtime_that_cannot_be_read_is_refused_and_counts_as_none(text: str, wrong: str) -> None:
+    unreadable = made(Queue, queue(annotations={MIN_RUNTIME: text}))
+    (found,) = faults(unreadable, QueueTree())
+    assert found.reason is Reason.INVALID
+    assert found.message == f'metadata.annotations[{MIN_RUNTIME}]: "{text[:80]}" is not {wrong}'
+    assert read_queue(unreadable).min_runtime == 0
