@@ -259,8 +259,6 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "start-errors-least": "muster.gangs.start_errors:_LEAST",
     "startup": ("values:webhook.probes.startup.periodSeconds", "values:webhook.probes.startup.failureThreshold"),
     "status-head": "controller.admission_queue:_HEAD",
-    "status-turns": "controller.admission_queue:_TURNS",
-    "statuses": "controller.admission_queue:_PER_SECOND",
     "statuses-per-second": ("controller.admission_queue:_PER_SECOND", "controller.__main__:_TICK"),
     "takeover": (
         "values:controller.lease.durationSeconds",
