@@ -45,24 +45,18 @@ class Writer:
         self._client = client
         self._budget = budget
 
-    async def apply(
-        self,
-        resource: Resource,
-        body: Mapping[str, Any],
-        *,
-        field_manager: str,
-    ) -> bytes:
+    async def apply(self, resource: Resource, body: Mapping[str, Any], *, field_manager: str) -> bytes:
         """Server-side apply of the object that the body names; raises ApiError and NotLeaderError, as all of these."""
         meta = body["metadata"]
-        apply = partial(self._client.apply, resource, meta["name"], body, meta["namespace"])
-        return await self._whole(partial(apply, field_manager=field_manager))
+        place = resource, meta["name"], body, meta["namespace"]
+        return await self._whole(partial(self._client.apply, *place, field_manager=field_manager))
 
     async def patch(
         self, resource: Resource, name: str, namespace: str, body: Mapping[str, Any], *, dry_run: bool = False
     ) -> bytes:
         """Strategic merge patch of a built-in kind."""
-        patch = partial(self._client.strategic_merge_patch, resource, name, body, namespace)
-        return await self._whole(partial(patch, dry_run=dry_run))
+        patch = self._client.strategic_merge_patch
+        return await self._whole(partial(patch, resource, name, body, namespace, dry_run=dry_run))
 
     async def annotate(self, resource: Resource, meta: ObjectMeta, annotations: Mapping[str, str]) -> None:
         """Add annotations to the object of that name and UID; nothing else of it is touched."""
@@ -73,12 +67,10 @@ class Writer:
         """Create the object in the namespace that the body names."""
         return await self._whole(partial(self._client.create, resource, body, body["metadata"]["namespace"]))
 
-    async def delete(
-        self, resource: Resource, name: str, namespace: str, *, uid: str, resource_version: str | None = None
-    ) -> None:
-        """Delete the object of that UID, optionally only in that version; success when it is gone already."""
-        delete = partial(self._client.delete, resource, name, namespace)
-        await self._whole(partial(delete, uid=uid, resource_version=resource_version))
+    async def delete(self, resource: Resource, meta: ObjectMeta, *, as_seen: bool = False) -> None:
+        """Delete the object of that UID, `as_seen` only in that version; success when it is gone already."""
+        delete = partial(self._client.delete, resource, meta.name, meta.namespace, uid=meta.uid)
+        await self._whole(partial(delete, resource_version=meta.resource_version if as_seen else None))
 
     async def _whole(self, write: Callable[..., Coroutine[Any, Any, T]]) -> T:
         """Do the write; where its task is cancelled, end only after it, as long as the lease is ours."""
@@ -146,7 +138,7 @@ class LiveReader:
 
     async def short_jobs(self, namespace: str, selector: str) -> list[ObjectMeta]:
         """Return the Jobs of the namespace that this label selector finds and that lack pods."""
-        found = await list_all(
+        return await list_all(
             self._client,
             JOBS,
             _short,
@@ -155,7 +147,6 @@ class LiveReader:
             page=MOST_JOBS,
             deadline=_SECONDS,
         )
-        return found.items
 
     async def maker_of_job(self, job: Regarding) -> OwnerReference | None:
         """Return the controller of a Job, a CronJob for example; None where it has none, or is gone."""

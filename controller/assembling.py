@@ -159,9 +159,8 @@ async def delete_unplaced(writer: Writer, members: Sequence[Member]) -> None:
     """
 
     async def delete_one(member: Member) -> None:
-        meta = member.pod.metadata
         try:
-            await writer.delete(PODS, meta.name, meta.namespace, uid=meta.uid, resource_version=meta.resource_version)
+            await writer.delete(PODS, member.pod.metadata, as_seen=True)
         except ApiError as error:
             if not error.conflict:
                 raise

@@ -200,13 +200,12 @@ async def delete(term: Term, work: Work, *, gone: bool = False) -> None:
     group = work.snapshot.pod_group
     if group is None or group.metadata.deletion_timestamp:
         return
-    meta = group.metadata
-    if not gone and await term.reads.has_living_owner(meta):
+    if not gone and await term.reads.has_living_owner(group.metadata):
         # A watch is behind, or another workload has the name as well: whichever it is that runs goes on.
         work.again(_BEHIND)
         return
     logger.info("%s: deleting the PodGroup", work.key, extra={"event": "podgroup.deleted"})
-    await term.writer.delete(scheduler_of_group(group).resource, meta.name, meta.namespace, uid=meta.uid)
+    await term.writer.delete(scheduler_of_group(group).resource, group.metadata)
 
 
 async def leave(term: Term, work: Work, pods: Collection[Pod]) -> None:

@@ -10,7 +10,7 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, GANG_SIZE, label_value
-from muster.model.objects import LocalObject, ObjectMeta, decode
+from muster.model.objects import LocalObject, ObjectMeta, PartialObjectMetadata, decode
 from muster.model.pods import Pod
 from muster.model.resource import PODS
 from muster.workloads import kind_of_owner
@@ -18,10 +18,6 @@ from muster.workloads import kind_of_owner
 
 class _Pods(LocalObject, frozen=True):
     items: tuple[Pod, ...] = ()
-
-
-class _Anything(LocalObject, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
 
 
 async def has_living_owner(client: Client, group: ObjectMeta, *, deadline: float = 10.0, first: int = 0) -> bool:
@@ -49,5 +45,5 @@ async def has_living_owner(client: Client, group: ObjectMeta, *, deadline: float
         if error.not_found:
             return False
         raise
-    found = decode(body, _Anything).metadata
+    found = decode(body, PartialObjectMetadata).metadata
     return found.uid == owner.uid and not found.deletion_timestamp

@@ -76,7 +76,9 @@ class Cluster(ClusterStores):
         # the pod.
         self.members: dict[str, tuple[Kind, str, Member]] = {}
         self.pods.subscribe(self._forget_pod)
-        self.running_pods = RunningPods(self.pods, self.requests, begin=elastic_quotas)
+        self.running_pods = RunningPods(self.requests)
+        if elastic_quotas:
+            self.pods.subscribe(self.running_pods.note)
         self.nodes.subscribe(self._node_changed)
 
     def watched(self) -> list[Watched]:

@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 from muster.cluster.stores import gangs_of_pod
-from muster.kube.store import Change, Stores
+from muster.kube.store import Change
 from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
 from muster.queueing.ledger import GangKey
@@ -36,26 +36,16 @@ class PodRequests:
 
 
 class RunningPods:
-    """The running pods of each gang, by namespace.
+    """The running pods of each gang, by namespace."""
 
-    Where nothing is known of `pods` yet it begins with the first question about a namespace, and a look at all of them.
-    """
-
-    def __init__(self, pods: Stores[Pod], requests: PodRequests, *, begin: bool) -> None:
-        """With `begin` all namespaces are followed from now on, while there are no pods."""
+    def __init__(self, requests: PodRequests) -> None:
         self._requests = requests
-        self._store = pods
-        self._everywhere = begin
-        self._followed: set[str] = set()
         self._pods: dict[str, tuple[Collection[GangKey], Amounts]] = {}
         self._gangs: dict[str, dict[GangKey, dict[str, int]]] = {}
         self._sums: dict[str, dict[str, int]] = {}
-        pods.subscribe(self._changed)
 
-    def _changed(self, change: Change[Pod]) -> None:
+    def note(self, change: Change[Pod]) -> None:
         """Count a pod as it is now."""
-        if not (self._everywhere or change.object.metadata.namespace in self._followed):
-            return
         known = self._pods.pop(change.object.metadata.uid, None)
         if known is not None:
             self._add(*known, sign=-1)
@@ -80,11 +70,6 @@ class RunningPods:
 
     def of(self, namespace: str, gangs: AbstractSet[GangKey]) -> Resources:
         """What the running pods of these gangs of a namespace ask for; of nearly all that run there, as it is meant."""
-        if not self._everywhere and namespace not in self._followed:
-            self._followed.add(namespace)
-            for pod in self._store.values():
-                if pod.metadata.namespace == namespace:
-                    self._changed(Change("added", None, pod))
         running, sums = self._gangs.get(namespace, {}), dict(self._sums.get(namespace, {}))
         for other in running.keys() - gangs:
             for name, amount in running[other].items():

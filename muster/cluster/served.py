@@ -16,7 +16,7 @@ class _Resources(LocalObject, frozen=True):
     resources: tuple[_Resource, ...] = ()
 
 
-async def choose_versions(client: Client, schedulers: Iterable[GangScheduler], *, deadline: float = 10.0) -> None:
+async def choose_versions(client: Client, schedulers: Iterable[GangScheduler]) -> None:
     """Use the preferred version of each scheduler's PodGroup that the apiserver serves, from now on in this process.
 
     Where it serves none it is the last version. Most schedulers have one, and nothing is asked for them. Raises
@@ -25,13 +25,13 @@ async def choose_versions(client: Client, schedulers: Iterable[GangScheduler], *
     for scheduler in schedulers:
         for version in scheduler.versions:
             type(scheduler).version = version
-            if await _serves(client, scheduler.api_version, deadline):
+            if await _serves(client, scheduler.api_version):
                 break
 
 
-async def _serves(client: Client, api_version: str, deadline: float) -> bool:
+async def _serves(client: Client, api_version: str) -> bool:
     try:
-        raw = await client.get_path(f"/apis/{api_version}", deadline=deadline)
+        raw = await client.get_path(f"/apis/{api_version}")
     except ApiError as error:
         if error.not_found or error.forbidden:
             return False

@@ -5,6 +5,7 @@ gangs is told of as one, to be gone through later.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -47,20 +48,19 @@ class GangTriggers:
         cluster.pod_groups.subscribe(self._group_changed)
         cluster.nodes.subscribe(self._node_changed)
         cluster.nodes.when_synced(lambda: self._gangs(NODES, cluster.gangs_on_no_node()))
-        for kind in GANG_KINDS:
-            self._cluster.workloads[kind].subscribe(self._workload_changed(kind))
-            self._cluster.workloads[kind].subscribe(self._successor_changed)
-        for kind in WATCHED_KINDS:
-            if kind not in GANG_KINDS:
-                self._cluster.workloads[kind].subscribe(self._maker_changed(kind))
-                self._cluster.workloads[kind].subscribe(self._hold_changed)
-                self._cluster.workloads[kind].subscribe(self._settings_changed)
-        cluster.kueue.workloads.subscribe(self._kueue_changed)
-        for kind in GANG_KINDS:
+        for kind, workloads in cluster.workloads.items():
+            if kind in GANG_KINDS:
+                workloads.subscribe(partial(self._workload_changed, kind))
+                workloads.subscribe(self._successor_changed)
+            else:
+                workloads.subscribe(partial(self._maker_changed, kind))
+                workloads.subscribe(self._hold_changed)
+                workloads.subscribe(self._settings_changed)
             if kind.origin is not None:
-                self._cluster.workloads[kind.origin.makes].subscribe(self._making_changed)
-        for source, found in self._cluster.sources.items():
-            found.subscribe(self._source_changed(source))
+                cluster.workloads[kind.origin.makes].subscribe(self._making_changed)
+        cluster.kueue.workloads.subscribe(self._kueue_changed)
+        for source, found in cluster.sources.items():
+            found.subscribe(partial(self._source_changed, source))
 
     # --- pods, PodGroups, nodes, namespaces ---------------------------------------------------------------------------
 
@@ -92,13 +92,10 @@ class GangTriggers:
 
     # --- workloads, and what they are made by and from ----------------------------------------------------------------
 
-    def _workload_changed(self, kind: Kind) -> Callable[[Change[Decoded]], None]:
-        def changed(change: Change[Decoded]) -> None:
-            if not _reads_the_same(change):
-                for key in gang_of_workload(kind)(change.object):
-                    self._gang(key)
-
-        return changed
+    def _workload_changed(self, kind: Kind, change: Change[Decoded]) -> None:
+        if not _reads_the_same(change):
+            for key in gang_of_workload(kind)(change.object):
+                self._gang(key)
 
     def _successor_changed(self, change: Change[Decoded]) -> None:
         """The gang that carries on the work, when the workload that carried it on is gone."""
@@ -109,17 +106,12 @@ class GangTriggers:
             for name in kind.carried_on_by(maker):
                 self._gang(GangKey(meta.namespace, kind.pod_group_name(name)))
 
-    def _maker_changed(self, kind: Kind) -> Callable[[Change[Decoded]], None]:
+    def _maker_changed(self, kind: Kind, change: Change[Decoded]) -> None:
         """The gangs of what carries on the work: which of them does may have changed."""
-
-        def changed(change: Change[Decoded]) -> None:
-            meta = change.object.metadata
-            before, now = (kind.carried_on_by(one) if one else () for one in (change.old, change.new))
-            if before != now:
-                for name in {*before, *now} - {""}:
-                    self._gang(GangKey(meta.namespace, kind.pod_group_name(name)))
-
-        return changed
+        before, now = (kind.carried_on_by(one) if one else () for one in (change.old, change.new))
+        if before != now:
+            for name in {*before, *now} - {""}:
+                self._gang(GangKey(change.object.metadata.namespace, kind.pod_group_name(name)))
 
     def _hold_changed(self, change: Change[Decoded]) -> None:
         """The gangs of a namespace, when something there that makes workloads is put on hold, or resumed."""
@@ -161,15 +153,11 @@ class GangTriggers:
                 for one in (*store.by_index("uid", uid), *store.by_index("maker", uid)):
                     self._gang(GangKey(one.metadata.namespace, kind.pod_group_name(one.metadata.name)))
 
-    def _source_changed(self, source: Source) -> Callable[[Change[Any]], None]:
+    def _source_changed(self, source: Source, change: Change[Any]) -> None:
         """The gangs of the workloads that are made from what has changed."""
-
-        def changed(change: Change[Any]) -> None:
-            meta = change.object.metadata
-            reference = Reference(source, meta.namespace, meta.name)
-            self._gangs(reference, self._made_from(reference))
-
-        return changed
+        meta = change.object.metadata
+        reference = Reference(source, meta.namespace, meta.name)
+        self._gangs(reference, self._made_from(reference))
 
     def _made_from(self, reference: Reference) -> Iterator[GangKey | None]:
         for kind, store in self._cluster.workloads.items():

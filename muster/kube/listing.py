@@ -9,7 +9,7 @@ are worth nothing: the list begins again.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, Unpack
+from typing import Any, Protocol, TypeVar, Unpack
 
 import msgspec
 
@@ -33,13 +33,6 @@ _SMALLER, _QUICK = 4, 1 / 8
 # Objects in a page of a gentle list, which is decoded in one go, and the longest rest in seconds after it: the list
 # must end before its version is forgotten.
 _GENTLE, _LONGEST_REST = 25, 0.1
-
-
-class Listing(NamedTuple, Generic[T]):
-    """All objects of one kind at one moment; a watch begins at `resource_version`."""
-
-    items: list[T]
-    resource_version: str
 
 
 class _Whole(Protocol[Taken_contra]):
@@ -97,14 +90,14 @@ async def list_all(
     page: int | Pages = 500,
     deadline: float = 60.0,
     **selection: Unpack[Selection],
-) -> Listing[T]:
+) -> list[T]:
     """List everything, in requests of `page` objects and `deadline` seconds at most.
 
     `read` decodes one object, or returns None to leave it out; it is also called for objects that do not come into the
     result. Raises ApiError, and the errors of `read`.
     """
     whole: Callable[[], list[T]] = list
-    return Listing(*await list_into(whole, client, resource, read, page=page, deadline=deadline, **selection))
+    return (await list_into(whole, client, resource, read, page=page, deadline=deadline, **selection))[0]
 
 
 async def list_into(
@@ -187,4 +180,4 @@ async def list_objects(
             )
             return None
 
-    return (await list_all(client, resource, read, **selection)).items
+    return await list_all(client, resource, read, **selection)

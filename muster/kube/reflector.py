@@ -19,9 +19,9 @@ from muster.kube.concurrency import TimeSlice, in_slices
 from muster.kube.errors import ApiError, Unreachable, WatchIdle, error_from_response
 from muster.kube.listing import Pages, list_into
 from muster.kube.progress import Progress
-from muster.kube.store import ChangeKind, HasMetadata, Store
+from muster.kube.store import ChangeKind, Store
 from muster.model.keep import Keep
-from muster.model.objects import InvalidObjectError, LocalObject, decode
+from muster.model.objects import HasMetadata, InvalidObjectError, LocalObject, decode
 from muster.model.projection import Projection
 from muster.model.resource import Resource
 

@@ -9,21 +9,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, TypeVar
 
-from muster.model.objects import ObjectMeta
+from muster.model.objects import HasMetadata
 
 logger = logging.getLogger(__name__)
 
 ChangeKind = Literal["added", "modified", "deleted"]
-
-
-class HasMetadata(Protocol):
-    """Anything with a Kubernetes object's metadata."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """Its metadata; namespace is "" for cluster-scoped kinds."""
 
 
 T = TypeVar("T", bound=HasMetadata)

@@ -7,7 +7,7 @@ the module that decoded it.
 
 import re
 from collections.abc import Iterable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
@@ -97,6 +97,14 @@ class ObjectMeta(LocalObject, frozen=True):
             if owner.controller:
                 return owner
         return None
+
+
+class HasMetadata(Protocol):
+    """Any Kubernetes object; the namespace of a cluster-scoped one is ""."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its metadata."""
 
 
 class PartialObjectMetadata(LocalObject, frozen=True):

@@ -5,13 +5,14 @@ synchronous, so that nothing changes between looking and entering. The same code
 all gangs at the beginning of a leader's term.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import NamedTuple
 
 from muster.gangs.gang import priority_value
+from muster.gangs.roles import Role
 from muster.model.modes import GateMode
 from muster.model.pods import RUNNING
 from muster.model.times import duration_of, seconds_of
@@ -404,28 +405,21 @@ def _opening(
     """
     again = [member for member in snapshot.members if member.gated and member.pod.metadata.uid in tried]
     rest, left = [*rest_of_units(snapshot.members, grant.roles, units), *again], departed(snapshot, grant.claim)
+
+    def paused(roles: Sequence[Role], keeps: Sequence[Role]) -> Opening:
+        return plan_pause(
+            snapshot.members, roles, grant.claim, may_hold, snapshot.ended, granted=rest, keeps=keeps, left=left
+        )
+
     if snapshot.kueue is not None and not snapshot.kueue.admitted:
-        return plan_pause(snapshot.members, (), grant.claim, may_hold, granted=rest, left=left)
+        return paused((), ())
     if snapshot.pause is not Pause.NONE:
-        roles = grant.roles if snapshot.pause is Pause.SURPLUS else ()
         # What the gang was admitted for has room for the followers of its first wave.
         later = [role for role in grant.roles if role.together]
-        return plan_pause(
-            snapshot.members, roles, grant.claim, may_hold, snapshot.ended, granted=rest, keeps=later, left=left
-        )
+        return paused(grant.roles if snapshot.pause is Pause.SURPLUS else (), later)
     if not scheduler_of(snapshot).role_minimums and not minimum_placed(snapshot, grant.roles):
         # With more pods than its minimum before it, the scheduler would take any of them: workers without their head.
-        plan = plan_pause(
-            snapshot.members,
-            grant.roles,
-            grant.claim,
-            may_hold,
-            snapshot.ended,
-            granted=rest,
-            keeps=grant.roles,
-            left=left,
-        )
-        return replace(plan, after_minimum=True)
+        return replace(paused(grant.roles, grant.roles), after_minimum=True)
     roles = grant.roles
     if gate is GateMode.OFF:
         roles, rest = tuple(replace(role, together=False, unit=None) for role in roles), again

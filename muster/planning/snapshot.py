@@ -3,7 +3,7 @@
 import enum
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -73,18 +73,14 @@ class AdmissionRecord:
     @property
     def annotations(self) -> dict[str, str]:
         """As annotations of the PodGroup."""
-        values = {
-            ADMITTED: self.admitted,
-            ADMITTED_AT: self.admitted_at,
-            PASSED_SINCE: self.passed_since,
-            PASSED_IN: self.passed_in,
-            REQUEUED_AT: self.requeued_at,
-            ADMITTED_FOR: self.admitted_for,
-            ADMITTER: self.admitter,
-            DRAIN_AFTER: self.drain_after,
-            RUNS_ABOUT: self.runs_about,
-        }
-        return {name: text for name, text in values.items() if text}
+        return {name: text for name, text in zip(_RECORDED, astuple(self), strict=True) if text}
+
+
+# The annotation of each field.
+_RECORDED = (
+    *(ADMITTED, ADMITTED_AT, PASSED_SINCE, PASSED_IN, REQUEUED_AT),
+    *(ADMITTED_FOR, ADMITTER, DRAIN_AFTER, RUNS_ABOUT),
+)
 
 
 class Member(NamedTuple):
@@ -243,8 +239,7 @@ class GangSnapshot:
     def record(self) -> AdmissionRecord:
         """The decisions that stand on the PodGroup."""
         annotations = self.pod_group.metadata.annotations if self.pod_group else {}
-        names = (ADMITTED, ADMITTED_AT, PASSED_SINCE, PASSED_IN, REQUEUED_AT, ADMITTED_FOR, ADMITTER)
-        return AdmissionRecord(*(annotations.get(name, "") for name in (*names, DRAIN_AFTER, RUNS_ABOUT)))
+        return AdmissionRecord(*(annotations.get(name, "") for name in _RECORDED))
 
     @property
     def marked_for(self) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, Protocol
+from typing import Any
 
 from muster.model.findings import Finding
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, ResourceList
+from muster.model.objects import HasMetadata, InvalidObjectError, LocalObject, ObjectMeta, ResourceList
 from muster.model.pods import Pod, PodTemplate, TemplateMeta
 from muster.model.resource import Resource
 from muster.model.topology import Topology
@@ -29,14 +29,8 @@ class SchedulingPolicy(LocalObject, frozen=True):
 
 
 _NO_POLICY = SchedulingPolicy()
-
-
-class Decoded(Protocol):
-    """A decoded workload of any kind, as the stores keep it."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """Its metadata."""
+Decoded = HasMetadata
+"""A decoded workload of any kind, as the stores keep it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from muster.gangs.intent import Defaults, Intent, IntentScope
 from muster.gangs.roles import Gang
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
-from muster.kube.store import HasMetadata
 from muster.model.modes import GateMode
 from muster.model.objects import (
+    HasMetadata,
     InvalidObjectError,
     Job,
     Namespace,
@@ -345,7 +345,7 @@ class ClusterReader:
                 for scheduler in self.defaults.schedulers.values():
                     read, resource = partial(of_queues, scheduler.pod_groups), scheduler.resource
                     try:
-                        found += (await list_all(self.cache.client, resource, read, deadline=seconds)).items
+                        found += await list_all(self.cache.client, resource, read, deadline=seconds)
                     except ApiError as error:
                         # The cluster does not serve this scheduler's PodGroups, so there are none.
                         if not error.not_found:

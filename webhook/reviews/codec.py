@@ -101,14 +101,14 @@ def allow(patch: Sequence[Operation] = (), warnings: Sequence[Finding] = ()) -> 
     return AdmissionResponse(allowed=True, patch=patch, warnings=warnings)
 
 
-def deny(refusals: Sequence[Finding], warnings: Sequence[Finding] = (), *, code: int = 422) -> AdmissionResponse:
+def deny(refusals: Sequence[Finding], warnings: Sequence[Finding] = ()) -> AdmissionResponse:
     """Refuse the object: all reasons in the message, and each as a cause for programs."""
     return AdmissionResponse(
         allowed=False,
         warnings=warnings,
         reasons=[str(refusal.reason) for refusal in refusals],
         status={
-            "code": code,
+            "code": 422,
             "reason": str(refusals[0].reason),
             "message": "; ".join(refusal.message for refusal in refusals),
             "details": {

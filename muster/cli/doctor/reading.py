@@ -119,10 +119,9 @@ async def _listed(
         return None
 
     async def ask() -> tuple[T, ...]:
-        listing = await list_all(
-            client, resource, lenient, label_selector=labels, field_selector=fields, deadline=PATIENCE
+        return tuple(
+            await list_all(client, resource, lenient, label_selector=labels, field_selector=fields, deadline=PATIENCE)
         )
-        return tuple(listing.items)
 
     return await _seen(ask(), "list", resource.full_name, ())
 

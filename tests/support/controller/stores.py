@@ -35,7 +35,7 @@ def filled(
     elastic: Iterable[JSON] = (),
 ) -> Cluster:
     """The controller's picture of a cluster that holds exactly these objects; all gangs are the `scheduler`'s."""
-    cluster = Cluster(schedulers=[scheduler], admitters=Admitter)
+    cluster = Cluster(schedulers=[scheduler], admitters=Admitter, elastic_quotas=True)
     fill_pods(cluster, pods, scheduler.name)
     cluster.pod_groups.of(scheduler.name).replace_all([made(scheduler.pod_groups, item) for item in groups])
     cluster.queues.replace_all([made(Queue, item) for item in queues])

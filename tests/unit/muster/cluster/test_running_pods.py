@@ -11,7 +11,6 @@ from muster.queueing.ledger import GangKey
 from muster.queueing.usage import amounts_of
 from muster.resources.amounts import Resources, total
 from tests.support.calls import Calls
-from tests.support.cases import cases
 from tests.support.manifests.observed import made, ray_pod
 
 
@@ -33,12 +32,9 @@ events = st.tuples(
 )
 
 
-@cases("follows", ("from the beginning", True), ("from the first question on", False))
 @given(st.lists(events, max_size=20), st.sets(st.integers(0, 2)))
-def test_whatever_happens_it_is_the_sum_of_what_runs(
-    follows: bool, happens: list[tuple[int, int, str, int]], holds: set[int]
-) -> None:
-    cluster = Cluster(elastic_quotas=follows)
+def test_whatever_happens_it_is_the_sum_of_what_runs(happens: list[tuple[int, int, str, int]], holds: set[int]) -> None:
+    cluster = Cluster(elastic_quotas=True)
     gangs = {GangKey("team", f"ray-g{number}-pg") for number in holds}
     for number, gang, phase, cpu in happens:
         kind: ChangeKind = "deleted" if phase == "gone" else "modified"
