@@ -5,7 +5,7 @@ which every user may read). kubectl asks the apiserver to validate fields; GitOp
 not.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,8 +87,9 @@ class Schemas:
         whole = {name: value for name, value in document.manifest.items() if name not in _OF_ALL}
         where = f"{document.api_version} {document.kind}"
         try:
-            unknown = list(_unknown(whole, schema, references, ""))
-            wrong = list(_wrong(whole, schema, references, ""))
+            parts = list(_described(whole, schema, references))
+            unknown = [one for value, of, path in parts for one in _unknown(value, of, path)]
+            wrong = [one for value, of, path in parts for one in _wrong(value, of, references, path)]
         except (AttributeError, TypeError):
             # The schema is malformed: the apiserver has none such, and refuses the CRD of the input.
             return
@@ -115,63 +116,54 @@ def _unread_policy(document: Document) -> Iterator[Finding]:
             yield Finding(Reason.MISSPELLED, path, f"{path}: {words}")
 
 
-def _unknown(
-    value: JSON, schema: JSON, references: Mapping[str, JSON], path: str
-) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """The path and the name of each unknown field, and the known names at the same place."""
+def _described(
+    value: JSON, schema: JSON, references: Mapping[str, JSON], path: str = ""
+) -> Iterator[tuple[JSON, JSON, str]]:
+    """Each value that a schema describes, the whole before its parts, with its schema and its path; null is absent."""
     schema = _resolved(schema, references)
+    yield value, schema, path
+    parts: Iterable[tuple[JSON, JSON, str]] = ()
     if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _unknown(item, schema.get("items") or {}, references, f"{path}[{index}]")
-    if not isinstance(value, dict):
-        return
+        parts = ((item, schema.get("items") or {}, f"{path}[{index}]") for index, item in enumerate(value))
+    elif isinstance(value, dict):
+        properties, others = schema.get("properties") or {}, schema.get("additionalProperties")
+        others = others if isinstance(others, dict) else None
+        parts = ((item, properties.get(name, others), _joined(path, name)) for name, item in value.items())
+    for item, of, below in parts:
+        if item is not None and of is not None:
+            yield from _described(item, of, references, below)
+
+
+def _unknown(value: JSON, schema: JSON, path: str) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """The path and the name of each unknown field of an object, and the known names at the same place."""
     properties = schema.get("properties")
-    properties = properties if isinstance(properties, dict) else {}
-    others = schema.get("additionalProperties")
-    for name, item in value.items():
-        below = f"{path}.{name}" if path else str(name)
-        if name in properties:
-            yield from _unknown(item, properties[name], references, below)
-        elif isinstance(others, dict):
-            yield from _unknown(item, others, references, below)
-        elif properties and not (others or schema.get(_ANYTHING)):
-            of_all = _OF_ALL if schema.get("x-kubernetes-embedded-resource") else ()
-            if name not in of_all:
-                yield below, str(name), tuple(properties)
+    if not (isinstance(value, dict) and isinstance(properties, dict) and properties):
+        return
+    if schema.get("additionalProperties") or schema.get(_ANYTHING):
+        return
+    of_all = _OF_ALL if schema.get("x-kubernetes-embedded-resource") else ()
+    for name in value:
+        if name not in properties and name not in of_all:
+            yield _joined(path, name), str(name), tuple(properties)
 
 
 def _wrong(value: JSON, schema: JSON, references: Mapping[str, JSON], path: str) -> Iterator[tuple[str, str]]:
-    """The path of each value that the schema does not allow, and the problem; null counts as absent."""
-    schema = _resolved(schema, references)
+    """The path of a value that the schema does not allow, or of a required part, and the problem."""
     types = _types(schema, references)
     if types and not _is_of(value, types):
         yield path, _type_problem(value, types)
         return
     if problem := _value_problem(value, schema):
         yield path, problem
-    for item, of, below in _parts(value, schema, path):
-        yield from _wrong(item, of, references, below)
     if isinstance(value, dict):
         properties = schema.get("properties") or {}
         for name in schema.get("required") or ():
             if value.get(name) is None and "default" not in properties.get(name, {}) and name not in _OF_ALL:
-                yield (f"{path}.{name}" if path else name), "required, and missing"
+                yield _joined(path, name), "required, and missing"
 
 
-def _parts(value: JSON, schema: JSON, path: str) -> Iterator[tuple[JSON, JSON, str]]:
-    """The parts of a list or an object that a schema describes, each with its schema and its path."""
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            if item is not None:
-                yield item, schema.get("items") or {}, f"{path}[{index}]"
-    if not isinstance(value, dict):
-        return
-    properties = schema.get("properties") or {}
-    others = schema.get("additionalProperties")
-    for name, item in value.items():
-        of = properties.get(name, others if isinstance(others, dict) else None)
-        if of is not None and item is not None:
-            yield item, of, f"{path}.{name}" if path else str(name)
+def _joined(path: str, name: object) -> str:
+    return f"{path}.{name}" if path else str(name)
 
 
 def _value_problem(value: JSON, schema: JSON) -> str:
