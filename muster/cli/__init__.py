@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 
 from muster.cli.commands import parser, print_version
@@ -54,7 +54,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if arguments.command == "version":
         print_version()
     try:
-        code = _runner(arguments.command)(arguments)
+        # Only its module is imported.
+        module = _MODULES.get(arguments.command, arguments.command.replace("-", "_"))
+        code = import_module(f"muster.cli.{module}").run(arguments)
     except KeyboardInterrupt:
         print(f"muster {arguments.command}: stopped by Ctrl-C", file=sys.stderr)
         code = _INTERRUPTED
@@ -62,17 +64,13 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"muster {arguments.command}: the output cannot be written: {error}", file=sys.stderr)
         code = _FAILED
     except Exception as error:
-        if not isinstance(error, _answers_that_end_it()):
+        from muster.cli.connecting import NO_ANSWER  # noqa: PLC0415 - most commands that raise them have imported it
+
+        if not isinstance(error, NO_ANSWER):
             raise
         print(f"muster {arguments.command}: {printable(str(error))}", file=sys.stderr)
         code = _FAILED
     sys.exit(code)
-
-
-def _answers_that_end_it() -> tuple[type[Exception], ...]:
-    from muster.cli.connecting import NO_ANSWER  # noqa: PLC0415 - most commands that raise them have imported it
-
-    return NO_ANSWER
 
 
 def _near_command(word: str, commands: argparse.ArgumentParser) -> str:
@@ -92,10 +90,3 @@ def _without(arguments: argparse.Namespace) -> str:
     if any((arguments.queue, arguments.lose_node, arguments.reserves)):
         return "--queue, --lose-node and --reserves are for --what-if"
     return "" if arguments.filename else "no file: muster plan FILE, or - for standard input"
-
-
-def _runner(command: str) -> Callable[[argparse.Namespace], int]:
-    """The function that runs a command; only its module is imported."""
-    module = _MODULES.get(command, command.replace("-", "_"))
-    run: Callable[[argparse.Namespace], int] = import_module(f"muster.cli.{module}").run
-    return run

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import muster
 from muster.cli.examples import Formatter, epilog
-from muster.cli.options import caution, cluster, connection, output, queue_name, scope, seconds, settings
+from muster.cli.options import caution, cluster, connection, flag, output, queue_name, scope, seconds, settings
 
 _HIGHEST_PORT = 65535
 
@@ -87,27 +87,19 @@ def _plan(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     parser.add_argument(
         "-n", "--namespace", default="", help='namespace of the objects that name none; default: "default"'
     )
-    parser.add_argument("--patches", action="store_true", help="also show the patches of the pods in the table")
+    flag(parser, "--patches", "also show the patches of the pods in the table")
     settings(
         parser,
         "with --cluster the settings that the cluster publishes, else those of the chart with all schedulers that "
         "muster works with, volcano first",
     )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="exit with 3 when a workload is not managed, or something looks misspelled",
-    )
-    parser.add_argument(
-        "--cluster",
-        action="store_true",
-        help="also read the Queues, PriorityClasses, Namespaces and other objects of the cluster",
-    )
+    flag(parser, "--strict", "exit with 3 when a workload is not managed, or something looks misspelled")
+    flag(parser, "--cluster", "also read the Queues, PriorityClasses, Namespaces and other objects of the cluster")
     what_if = parser.add_argument_group("what if", "which gangs of the cluster would start at another time")
-    what_if.add_argument(
+    flag(
+        what_if,
         "--what-if",
-        action="store_true",
-        help="with --cluster: show whose expected start changes if the manifests come, or if one of these holds",
+        "with --cluster: show whose expected start changes if the manifests come, or if one of these holds",
     )
     what_if.add_argument("--queue", default="", metavar="NAME", help="the queue has the capability of --capability")
     what_if.add_argument("--capability", default="", metavar="AMOUNTS", help="such as cpu=64,nvidia.com/gpu=16")
@@ -133,9 +125,7 @@ def _replay(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         "patience=10m,reserves=estimates,drain-after=72h,half-life=24h,bounds=0.3, where bounds is the part of the "
         "time limits that counts; can be repeated; default: a comparison of five policies",
     )
-    parser.add_argument(
-        "--expected", action="store_true", help="also forecast starts when gangs come, and show how right that was"
-    )
+    flag(parser, "--expected", "also forecast starts when gangs come, and show how right that was")
     parser.add_argument("--plot", metavar="FILE", help="also draw the waits of each policy into this SVG file")
     output(parser)
 
@@ -150,7 +140,7 @@ def _record(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--out", required=True, metavar="FILE", help="file to write, such as day.jsonl.gz; it must not exist"
     )
-    cluster(parser, "namespace to read when you cannot list all namespaces", "read all namespaces; the default")
+    cluster(parser, everywhere="read all namespaces; the default")
 
 
 def _test(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -176,7 +166,7 @@ def _release(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument(
         "gang", nargs="*", metavar="GANG", help="name of the gang: the label muster.dev/gang of its pods"
     )
-    parser.add_argument("--all", action="store_true", help="every gang; without -n in all namespaces")
+    flag(parser, "--all", "every gang; without -n in all namespaces")
     scope(
         parser,
         "namespace of the gangs; default: the namespace of the kubeconfig context",
@@ -240,16 +230,16 @@ def _explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
         "alone is looked for among all kinds of workloads",
     )
     output(parser)
-    parser.add_argument(
+    flag(
+        parser,
         "--ledger",
-        action="store_true",
-        help="also read all other gangs: the usage of the queues, who holds them, the position in the queue, and when "
+        "also read all other gangs: the usage of the queues, who holds them, the position in the queue, and when "
         "the gang is expected to start",
     )
-    parser.add_argument(
+    flag(
+        parser,
         "--what-would-help",
-        action="store_true",
-        help="also ask what would let a waiting gang start now: fewer pods, another queue, a time limit, the end of "
+        "also ask what would let a waiting gang start now: fewer pods, another queue, a time limit, the end of "
         "other gangs; implies --ledger, and needs the right to read all namespaces",
     )
     cluster(parser, "namespace of the workloads", "find the workloads in all namespaces")
@@ -271,11 +261,7 @@ def _queues(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     )
     watch.set_defaults(watch=True)
     for parser in (queues, watch):
-        cluster(
-            parser,
-            "namespace to read when you cannot list all namespaces",
-            "read all namespaces; the default when you can list them",
-        )
+        cluster(parser)
 
 
 def _gangs(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -286,7 +272,7 @@ def _gangs(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> Non
         "those that hold a claim. AGE counts from when a gang began to wait, or was admitted.",
     )
     output(parser, "table", "wide", "yaml", "json")
-    parser.add_argument("--waiting", action="store_true", help="only gangs that hold nothing")
+    flag(parser, "--waiting", "only gangs that hold nothing")
     parser.add_argument(
         "-q", "--queue", type=queue_name, metavar="QUEUE", help="only gangs of this queue and those below"
     )
@@ -347,7 +333,7 @@ def _hold(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         parser.add_argument(
             "-n", "--namespace", help="namespace of the workloads; default: the namespace of the kubeconfig context"
         )
-        parser.add_argument("--dry-run", action="store_true", help="check everything and change nothing")
+        flag(parser, "--dry-run", "check everything and change nothing")
         connection(parser)
 
 
@@ -421,11 +407,7 @@ def _page(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "The printed address contains a secret; a user who knows it and reaches your loopback address sees the page.",
     )
     parser.add_argument("--port", type=_port, default=0, metavar="N", help="port to listen on; default: any free port")
-    cluster(
-        parser,
-        "namespace to read when you cannot list all namespaces",
-        "read all namespaces; the default when you can list them",
-    )
+    cluster(parser)
 
 
 def _port(text: str) -> int:

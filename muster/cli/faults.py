@@ -1,7 +1,6 @@
 """Words for faults of a text: what keeps it from being YAML, and variables that are not filled in."""
 
 import re
-from typing import NamedTuple
 
 import yaml
 
@@ -19,17 +18,6 @@ _VARIABLES = (
 )
 _INDENTING_TAB = re.compile(r"[ ]*\t")
 _TWO_COLONS = re.compile(r"[^#'\"]*:\s[^#'\"]*:(\s|$)")
-
-
-class YamlFault(NamedTuple):
-    """Why a text is no YAML.
-
-    :ivar line: the line to look at, counted from 1; 0 if it is not known
-    :ivar words: the problem, and what to do
-    """
-
-    line: int
-    words: str
 
 
 def variable_hint(text: str) -> str:
@@ -61,33 +49,33 @@ def json_words(error: ValueError) -> str:
     return _JSON.get(problem, problem)
 
 
-def yaml_fault(error: yaml.YAMLError, text: str) -> YamlFault:
-    """The fault that a parser of YAML stopped at."""
+def yaml_fault(error: yaml.YAMLError, text: str) -> tuple[int, str]:
+    """The line at which a parser of YAML stopped, 0 if it is not known, and the fault, with what to do."""
     mark, context = getattr(error, "problem_mark", None), getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
     if mark is None:
         position = getattr(error, "position", None)
         line = 0 if position is None else text.count("\n", 0, position) + 1
-        return YamlFault(line, "control characters are not allowed" if "control" in str(error) else problem)
+        return (line, "control characters are not allowed" if "control" in str(error) else problem)
     at, begun = mark.line + 1, context.line + 1 if context else mark.line + 1
     lines = text.split("\n", at)
     written = lines[at - 1][:_LOOKED_AT] if len(lines) >= at else ""
     if _INDENTING_TAB.match(written):
-        return YamlFault(at, "a tab cannot indent YAML; use spaces")
+        return (at, "a tab cannot indent YAML; use spaces")
     if problem == "could not find expected ':'":
-        return YamlFault(begun, 'a key without ":"; add it, or indent the text below its key')
+        return (begun, 'a key without ":"; add it, or indent the text below its key')
     if problem == "found unexpected end of stream" and context:
-        return YamlFault(begun, "a quotation mark is not closed")
+        return (begun, "a quotation mark is not closed")
     if problem == "found character that cannot start any token":
         rest = written[mark.column :].strip()
-        return YamlFault(at, f'"{rest[:1]}" cannot begin a value; {variable_hint(rest) or "put the value in quotes"}')
+        return (at, f'"{rest[:1]}" cannot begin a value; {variable_hint(rest) or "put the value in quotes"}')
     if problem == "did not find expected node content":
-        return YamlFault(at, "a value, or the bracket that closes a list or an object, is missing")
+        return (at, "a value, or the bracket that closes a list or an object, is missing")
     if "',' or" in problem:
         bracket = "]" if "sequence" in str(getattr(error, "context", "")) else "}"
         words = f'a "," or the "{bracket}" that closes line {begun} is missing'
-        return YamlFault(at, "; ".join(filter(None, (words, variable_hint(written)))))
-    return YamlFault(at, _indentation(problem, at, begun, written))
+        return (at, "; ".join(filter(None, (words, variable_hint(written)))))
+    return (at, _indentation(problem, at, begun, written))
 
 
 def _indentation(problem: str, at: int, begun: int, written: str) -> str:

@@ -33,7 +33,7 @@ def output(parser: argparse.ArgumentParser, *formats: str) -> None:
 
 def caution(parser: argparse.ArgumentParser) -> None:
     """The options of a command that changes the cluster."""
-    parser.add_argument("--dry-run", action="store_true", help="check everything and change nothing")
+    flag(parser, "--dry-run", "check everything and change nothing")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask for confirmation on a terminal")
 
 
@@ -58,7 +58,16 @@ def connection(parser: argparse.ArgumentParser, *, in_need: bool = False) -> Non
     )
 
 
-def cluster(parser: argparse.ArgumentParser, namespace: str, everywhere: str) -> None:
+def flag(parser: argparse._ActionsContainer, name: str, text: str) -> None:
+    """An option without a value, and its help."""
+    parser.add_argument(name, action="store_true", help=text)
+
+
+def cluster(
+    parser: argparse.ArgumentParser,
+    namespace: str = "namespace to read when you cannot list all namespaces",
+    everywhere: str = "read all namespaces; the default when you can list them",
+) -> None:
     """The options of a command that reads a cluster as the controller does."""
     scope(parser, f"{namespace}; default: the namespace of the kubeconfig context", everywhere)
     connection(parser)

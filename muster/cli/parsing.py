@@ -139,9 +139,9 @@ def _yaml(source: str, text: str, *, json_only: bool = False) -> Iterator[Parsed
                 line = document.line
                 yield Parsed(f"{where}, line {line}", value, line, tuple(document.duplicates))
     except yaml.YAMLError as error:
-        mark, fault = getattr(error, "problem_mark", None), yaml_fault(error, text)
-        at = f", line {fault.line}" if fault.line else ""
-        raise InputError(f"{source}{at}: {fault.words}", resume=mark.line if mark else None) from error
+        mark, (line, words) = getattr(error, "problem_mark", None), yaml_fault(error, text)
+        at = f", line {line}" if line else ""
+        raise InputError(f"{source}{at}: {words}", resume=mark.line if mark else None) from error
     finally:
         loader.dispose()
 

@@ -4,7 +4,7 @@ Text of the cluster is never markup: it goes into `rich.text.Text`, without cont
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -149,19 +149,10 @@ def _clock(at: float) -> str:
     return time.strftime("%H:%M:%S", time.localtime(at))
 
 
-class _Display:
-    def __init__(self, live: Live, screen: Screen) -> None:
-        self._live = live
-        self._screen = screen
-
-    def show(self, state: PageState, history: Changes) -> None:
-        """Draw what is known now."""
-        self._live.update(self._screen.of(state, history), refresh=True)
-
-
 @contextmanager
-def full_screen(out: TextIO) -> Iterator[_Display]:
-    """A screen of its own in the block; what was on the terminal before comes back."""
+def full_screen(out: TextIO) -> Iterator[Callable[[PageState, Changes], None]]:
+    """A screen of its own in the block, and what draws on it; what was on the terminal before comes back."""
     console = Console(file=out, no_color=not colours(out), highlight=False, markup=False, emoji=False)
     with Live(console=console, screen=True, auto_refresh=False) as live:
-        yield _Display(live, Screen(console, out))
+        screen = Screen(console, out)
+        yield lambda state, history: live.update(screen.of(state, history), refresh=True)

@@ -9,9 +9,9 @@ import asyncio
 import logging
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from muster.cli.connecting import opened, reading
 from muster.cli.page.board import Board
@@ -28,11 +28,8 @@ _REDRAW = 0.5
 _MOST = 50
 
 
-class Display(Protocol):
-    """A display of queues and gangs."""
-
-    def show(self, state: PageState, history: Changes) -> None:
-        """Show what is known now."""
+Show = Callable[[PageState, Changes], None]
+"""What shows queues and gangs as they are known now."""
 
 
 async def watch(arguments: argparse.Namespace) -> None:
@@ -48,10 +45,10 @@ async def _follow(state: PageState, history: Changes) -> None:
     # Not before: until something is shown, Ctrl-C ends the wait for an apiserver that does not answer.
     stop = stop_signal()
     async with state.kept_up():
-        with display() as shown, _collecting_warnings(history):
+        with display() as show, _collecting_warnings(history):
             while not stop.is_set():
                 history.seen(state)
-                shown.show(state, history)
+                show(state, history)
                 await _pause(stop)
 
 
@@ -64,20 +61,20 @@ async def _pause(stop: asyncio.Event) -> None:
 
 
 @contextmanager
-def display() -> Iterator[Display]:
+def display() -> Iterator[Show]:
     """The display for the block: a screen on a terminal, or plain text."""
     if not clears(sys.stdout):
-        yield PlainDisplay(sys.stdout)
+        yield PlainDisplay(sys.stdout).show
         return
     try:
         # Only for who looks at it: the import takes 40 ms, and muster's image has no rich.
         from muster.cli.queues.screen import full_screen  # noqa: PLC0415
     except ModuleNotFoundError:
         print("muster watch: plain text, for rich is not installed: pip install rich", file=sys.stderr)
-        yield PlainDisplay(sys.stdout)
+        yield PlainDisplay(sys.stdout).show
         return
-    with full_screen(sys.stdout) as drawn:
-        yield drawn
+    with full_screen(sys.stdout) as show:
+        yield show
 
 
 @contextmanager

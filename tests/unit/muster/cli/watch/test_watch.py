@@ -209,8 +209,8 @@ def test_without_rich_a_terminal_gets_plain_text(
     monkeypatch.setitem(sys.modules, "rich.console", None)
     monkeypatch.delitem(sys.modules, "muster.cli.queues.screen")
     monkeypatch.setattr("muster.cli.queues.watch.clears", lambda _: True)
-    with display() as found:
-        assert isinstance(found, PlainDisplay)
+    with display() as show:
+        assert getattr(show, "__func__", None) is PlainDisplay.show
     assert capsys.readouterr().err == "muster watch: plain text, for rich is not installed: pip install rich\n"
 
 
