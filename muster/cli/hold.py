@@ -14,7 +14,7 @@ from typing import Any
 from muster.cli.connecting import connected
 from muster.cli.explain.subjects import made_by
 from muster.cli.names import ObjectName, UnknownSubjectError, kinds_of, parse_names, pod_groups_meant, queues_meant
-from muster.cli.ui import as_long_as_read, print_data
+from muster.cli.ui import as_long_as_read, complain, print_data
 from muster.cluster.owners import asks_to_wait
 from muster.cluster.served import choose_versions
 from muster.kube.client import Client
@@ -54,8 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not print_data(entries, arguments.output, sys.stdout):
             for entry in entries:
                 print(printable(f"{entry['object']}: {_words(arguments, entry)}"))
-    for failure in failures:
-        print(f"muster {arguments.command}: {printable(failure)}", file=sys.stderr)
+    complain(arguments.command, *failures)
     return _NOT_ALL if failures else 0
 
 

@@ -2,12 +2,11 @@
 
 import argparse
 import asyncio
-import sys
 import time
 from typing import Any
 
 from muster.cli.connecting import connected
-from muster.cli.ui import asks, confirmed, counted, print_line
+from muster.cli.ui import asks, complain, confirmed, counted, print_line
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_all
@@ -15,7 +14,6 @@ from muster.model.names import HOLD, NAMESPACE_SELECTOR
 from muster.model.objects import InvalidObjectError, Queue, decode
 from muster.model.resource import Resource
 from muster.model.selectors import InvalidSelectorError, Requirement, parse_selector
-from muster.model.texts import printable
 from muster.queueing.queue_view import ROOT
 from muster.queueing.sources import FIELDS, QUEUE_SOURCES, GangQueue, selector_text
 
@@ -42,8 +40,7 @@ async def _migrate(arguments: argparse.Namespace) -> int:
         made = set[str]()
         for manifest in manifests:
             failures += await _make(client, arguments, manifest, made)
-    for failure in failures:
-        print(f"muster migrate-queues: {printable(failure)}", file=sys.stderr)
+    complain("migrate-queues", *failures)
     if arguments.dry_run:
         print_line("nothing was changed (dry run)")
     return _NOT_ALL if failures else 0

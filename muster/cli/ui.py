@@ -135,6 +135,14 @@ def wrapped(line: str, indent: int, columns: int) -> Iterator[str]:
     yield pad + line[start:]
 
 
+def print_wrapped(line: str, indent: int, out: TextIO, paint: str = "", painted_part: int = 0) -> None:
+    """Print a line, wrapped as wide as `out` is, with so many of its first characters in a colour."""
+    first, *more = wrapped(line, indent, width(out))
+    print(painted(first[:painted_part], paint, colour=colours(out)) + first[painted_part:], file=out)
+    for rest in more:
+        print(rest, file=out)
+
+
 def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
     """The rows below their header, each column as wide as its longest cell; columns in `right` are right-aligned."""
     table = [list(head), *([printable(cell) for cell in row] for row in rows)]
@@ -146,6 +154,15 @@ def aligned(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collec
         ).rstrip()
         for row in table
     ]
+
+
+def placement(scheduling: Mapping[str, Any]) -> Iterator[str]:
+    """Lines on the scheduler, the queue and the priority of a gang, each with what sets it; and on its admitter."""
+    for title, field in (("scheduler", "scheduler"), ("queue", "queue"), ("priority", "priorityClassName")):
+        where = scheduling["from"].get(field, "default")
+        yield f"  {title:<10} {scheduling[field] or '-'}" + (f"  ({where})" if scheduling[field] else "")
+    if scheduling["admitter"] != "ledger":
+        yield f"  {'admitter':<10} {scheduling['admitter']}"
 
 
 def amounts(resources: Mapping[str, str | int | float]) -> str:
@@ -161,6 +178,12 @@ def rounded(amount: str) -> str:
     return f"{int(amount) / 1024**power:.1f}".removesuffix(".0") + _UNITS[power - 1]
 
 
+def complain(command: str, *texts: object) -> None:
+    """Print each text on standard error, as a line of the command."""
+    for text in texts:
+        print(f"muster {command}: {printable(str(text))}", file=sys.stderr)
+
+
 def asks(*, yes: bool, dry_run: bool) -> bool:
     """True if there is a user to ask, by the options `--yes` and `--dry-run`."""
     return not (yes or dry_run) and sys.stdin.isatty() and (sys.stderr.isatty() or sys.stdout.isatty())
@@ -173,7 +196,7 @@ def confirmed(command: str, question: str) -> bool:
     print(f"muster {command}: {question} [y/N] ", end="", file=shown, flush=True)
     if sys.stdin.readline().strip().lower() in _YES:
         return True
-    print(f"muster {command}: canceled; nothing was changed", file=sys.stderr)
+    complain(command, "canceled; nothing was changed")
     return False
 
 

@@ -21,7 +21,18 @@ from muster.cli.doctor.reading import look, server_version
 from muster.cli.doctor.schedulers import coscheduling, kinds, volcano
 from muster.cli.doctor.sight import GangProbe, Sight
 from muster.cli.doctor.webhooks import answers, webhooks
-from muster.cli.ui import GREEN, RED, YELLOW, as_long_as_read, colours, counted, painted, print_data, width, wrapped
+from muster.cli.ui import (
+    GREEN,
+    RED,
+    YELLOW,
+    CommandError,
+    as_long_as_read,
+    colours,
+    counted,
+    painted,
+    print_data,
+    print_wrapped,
+)
 from muster.kube.client import Client
 from muster.model.names import is_object_name
 from muster.model.objects import InvalidObjectError
@@ -40,27 +51,22 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster doctor`: 1 for a problem, else 2 when a check could not run."""
     long = duration_of(arguments.held_for)
     if long is None:
-        return _cannot(f'--held-for "{arguments.held_for}": not a duration; use for example 30m or 1h')
+        raise CommandError(f'--held-for "{arguments.held_for}": not a duration; use for example 30m or 1h')
     if arguments.namespace and not is_object_name(arguments.namespace):
-        return _cannot(f'"{printable(arguments.namespace)}" is not a valid namespace name')
+        raise CommandError(f'"{arguments.namespace}" is not a valid namespace name')
     if arguments.probe == "only" and not arguments.image:
-        return _cannot("--probe=only does not look for muster: name an image for the pods with --image")
+        raise CommandError("--probe=only does not look for muster: name an image for the pods with --image")
     try:
         data = asyncio.run(_report(arguments, long))
     except InvalidObjectError as error:
-        return _cannot(printable(str(error)))
+        raise CommandError(str(error)) from error
     except (asyncio.CancelledError, KeyboardInterrupt):
-        return _cannot("stopped by a signal")
+        raise CommandError("stopped by a signal") from None
     with as_long_as_read():
         print_report(data, arguments.output, sys.stdout)
     if data["problems"]:
         return _PROBLEM
     return _CANNOT_LOOK if data["unknown"] else 0
-
-
-def _cannot(why: str) -> int:
-    print(f"muster doctor: {why}", file=sys.stderr)
-    return _CANNOT_LOOK
 
 
 async def _report(arguments: argparse.Namespace, long: float) -> dict[str, Any]:
@@ -147,18 +153,13 @@ def print_report(data: Mapping[str, Any], form: str, out: TextIO) -> None:
 
 
 def _print_table(diagnoses: Sequence[Mapping[str, Any]], out: TextIO) -> None:
-    colour, columns = colours(out), width(out)
     for one in diagnoses:
         level = Level(one["level"])
         words = f"{level.upper() if level is Level.PROBLEM else level}".ljust(_COLUMNS[0])
         line = words + one["check"].ljust(_COLUMNS[1]) + printable(one["message"])
-        first, *more = wrapped(line, _INDENT, columns)
-        print(painted(words, _PAINT[level], colour=colour) + first[len(words) :], file=out)
-        for rest in more:
-            print(rest, file=out)
+        print_wrapped(line, _INDENT, out, _PAINT[level], len(words))
         if one["cure"]:
-            for rest in wrapped(f"{' ' * _INDENT}-> {printable(one['cure'])}", _INDENT + 3, columns):
-                print(rest, file=out)
+            print_wrapped(f"{' ' * _INDENT}-> {printable(one['cure'])}", _INDENT + 3, out)
         if one["command"]:
             # On a line of its own and never wrapped: to copy.
             print(f"    {printable(one['command'])}", file=out)

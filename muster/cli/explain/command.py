@@ -29,7 +29,7 @@ from muster.cli.explain.text import print_explained
 from muster.cli.explain.what_helps import what_helps
 from muster.cli.names import ObjectName, UnknownSubjectError, is_pod_group, is_queue, kinds_of, parse_names
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, load
-from muster.cli.ui import as_long_as_read, print_data
+from muster.cli.ui import as_long_as_read, complain, print_data
 from muster.cli.when import ExpectedStarts
 from muster.cluster.observe import observe
 from muster.gangs.gang import gang_of
@@ -41,7 +41,6 @@ from muster.model.names import GATE, is_object_name
 from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
 from muster.model.resource import BadNameError
-from muster.model.texts import printable
 from muster.planning.candidate import candidate
 from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.queueing.ledger import Decision, GangKey, queue_not_found
@@ -66,8 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         with as_long_as_read():
             if not print_data(entries, arguments.output, sys.stdout):
                 print_explained(entries, sys.stdout, time.time())
-    for text in unknown:
-        print(f"muster explain: {printable(str(text))}", file=sys.stderr)
+    complain("explain", *unknown)
     return _CANNOT_ASK if unknown else 0
 
 

@@ -5,7 +5,7 @@ from typing import Any, TextIO
 
 from muster.cli.connecting import NO_CONTROLLER
 from muster.cli.explain.what_helps import NOTHING_HELPS
-from muster.cli.ui import GREEN, RED, YELLOW, age, aligned, amounts, colours, painted, width, wrapped
+from muster.cli.ui import GREEN, RED, YELLOW, age, aligned, amounts, placement, print_wrapped, width, wrapped
 from muster.cli.when import when_lines
 from muster.model.gang_states import GangState
 from muster.model.texts import printable
@@ -25,7 +25,6 @@ _HOLDERS = 10
 
 def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: float) -> None:
     """Print every entry; `now` is the wall-clock time in seconds, for the age of events."""
-    colour = colours(out)
     for number, entry in enumerate(entries):
         if number:
             print(file=out)
@@ -34,9 +33,8 @@ def print_explained(entries: Sequence[Mapping[str, Any]], out: TextIO, now: floa
         # An annotation, which all users with the right to patch the PodGroup can write.
         state = printable(entry["state"]) or ("unknown" if entry["gang"] else "no gang")
         paint = _PAINTS.get(entry["state"], YELLOW)
-        first, *more = wrapped(f"  {state}: {printable(entry['message'])}", 4, width(out))
-        print(painted(first[: len(state) + 2], paint, colour=colour) + first[len(state) + 2 :], file=out)
-        for line in (*more, *_details(entry, now, width(out))):
+        print_wrapped(f"  {state}: {printable(entry['message'])}", 4, out, paint, len(state) + 2)
+        for line in _details(entry, now, width(out)):
             print(printable(line), file=out)
 
 
@@ -85,11 +83,7 @@ def _facts(entry: Mapping[str, Any], columns: int) -> Iterator[str]:
         known = {True: f", minMember {gang['minMember']}{phase}", False: " does not exist", None: ": not readable"}
         yield f"  {'gang':<10} PodGroup {gang['podGroup']}{known[gang['exists']]}"
     if scheduling is not None:
-        for title, field in (("scheduler", "scheduler"), ("queue", "queue"), ("priority", "priorityClassName")):
-            where = scheduling["from"].get(field, "default")
-            yield f"  {title:<10} {scheduling[field] or '-'}" + (f"  ({where})" if scheduling[field] else "")
-        if scheduling["admitter"] != "ledger":
-            yield f"  {'admitter':<10} {scheduling['admitter']}"
+        yield from placement(scheduling)
     if entry["onHold"] is not None and entry["onHold"] not in entry["message"]:
         yield from wrapped(f"  {'on hold':<10} {entry['onHold']}", 13, columns)
 

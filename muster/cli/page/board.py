@@ -44,17 +44,15 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueueRow:
-    """A queue as it is shown; `depth` counts from 0 at the top of the tree."""
+    """A queue as it is shown: its entry of `muster queues -o json`, and the usage of its resources."""
 
-    name: str
-    depth: int
-    state: str
-    share: str
-    gangs: int
-    waiting: int
+    entry: Mapping[str, Any]
     bars: tuple[Bar, ...]
-    problems: tuple[str, ...]
-    reservation: Mapping[str, Any] | None
+
+    @property
+    def state(self) -> str:
+        """Its state, or that it is on hold."""
+        return GangState.ON_HOLD if self.entry["onHoldBy"] else self.entry["state"] or "-"
 
     @property
     def limited(self) -> list[Bar]:
@@ -70,7 +68,7 @@ class QueueRow:
     @property
     def idle(self) -> bool:
         """True if no gang runs or waits in it or below it."""
-        return not (self.gangs or self.waiting or any(one.used != "0" for one in self.bars))
+        return not (self.entry["gangs"] or self.entry["waiting"] or any(one.used != "0" for one in self.bars))
 
     @property
     def brief(self) -> str:
@@ -78,7 +76,8 @@ class QueueRow:
         known = [one for one in self.limited if one.percent is not None]
         fullest = max(known, key=lambda one: one.percent or 0, default=None)
         used = f"{fullest.percent}% of {fullest.resource}" if fullest and not self.idle else self.unlimited or "idle"
-        waits = f", {self.waiting} {'waits' if self.waiting == 1 else 'wait'}" if self.waiting else ""
+        waiting = self.entry["waiting"]
+        waits = f", {waiting} {'waits' if waiting == 1 else 'wait'}" if waiting else ""
         state = f"{self.state}, " if self.state not in ("Open", "-") else ""
         return f"{state}{used}{waits}"
 
@@ -196,7 +195,7 @@ class Board:
             tree = self._snapshot.ledger.tree
             near = {*tree.path(only), *tree.with_below(only)}
             entries = [entry for entry in entries if entry["name"] in near]
-        return Part.of(entries, number, _queue_row)
+        return Part.of(entries, number, lambda entry: QueueRow(entry, tuple(_bars(entry))))
 
     def waiting(self, only: Filter = EVERY, number: int = 1, *, starts: ExpectedStarts | None = None) -> Part[GangRow]:
         """One page of the gangs that wait, by queue, each queue in the order in which they start."""
@@ -244,20 +243,6 @@ def _holding_row(gang: GangEntry) -> GangRow:
 
 def _passing(only: Filter, gangs: Sequence[GangEntry]) -> Sequence[GangEntry]:
     return [gang for gang in gangs if only.passes(gang)] if any(only) else gangs
-
-
-def _queue_row(entry: Mapping[str, Any]) -> QueueRow:
-    return QueueRow(
-        name=entry["name"],
-        depth=entry["depth"],
-        state=GangState.ON_HOLD if entry["onHoldBy"] else entry["state"] or "-",
-        share=entry["share"] or "",
-        gangs=entry["gangs"],
-        waiting=entry["waiting"],
-        bars=tuple(_bars(entry)),
-        problems=tuple(entry["problems"]),
-        reservation=entry["reservation"],
-    )
 
 
 def _bars(entry: Mapping[str, Any]) -> Iterable[Bar]:

@@ -15,10 +15,9 @@ from muster.cli.connecting import opened, reading
 from muster.cli.page.guard import Door
 from muster.cli.page.server import Listeners, application
 from muster.cli.page.state import PageState, page_state
-from muster.cli.ui import as_long_as_read
+from muster.cli.ui import CommandError, as_long_as_read
 from muster.process.lifecycle import stop_signal
 
-_CANNOT_ASK = 2
 # How often another free port is tried where one is free on 127.0.0.1 and taken on ::1.
 _ATTEMPTS = 10
 _NO_IPV6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
@@ -32,8 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         sockets = loopback(arguments.port)
     except OSError as error:
-        print(f"muster page: {error.strerror}", file=sys.stderr)
-        return _CANNOT_ASK
+        raise CommandError(str(error.strerror)) from error
     try:
         asyncio.run(_serve(arguments, sockets))
     finally:

@@ -115,6 +115,7 @@ class _Pages:
         only = Filter(asked.get("namespace", ""), asked.get("queue", ""))
         samples, starts = state.samples, state.starts
         queues = board.queues(_number(asked, "queues"), only.queue)
+        rows = {row.entry["name"]: row for row in queues.rows}
         waiting_total, others_total, holding_total = board.totals
         return self._page(
             "board.html",
@@ -129,18 +130,18 @@ class _Pages:
             holding_total=holding_total,
             queues=queues,
             coming={
-                row.name: ahead(
+                name: ahead(
                     board.now,
-                    _titled(row.reservation, board),
-                    starts.in_queue(row.name) if starts is not None else (),
+                    _titled(row.entry["reservation"], board),
+                    starts.in_queue(name) if starts is not None else (),
                 )
-                for row in queues.rows
+                for name, row in rows.items()
             },
             forecast=starts.now if starts is not None else None,
-            charts={row.name: chart(samples.percents(row.name), samples.waiting(row.name)) for row in queues.rows},
+            charts={name: chart(samples.percents(name), samples.waiting(name)) for name in rows},
             watched=samples.began,
             weeks=state.weeks,
-            shares=any(row.share for row in queues.rows),
+            shares=any(row.entry["share"] for row in queues.rows),
             waiting=board.waiting(only, _number(asked, "waiting"), starts=starts),
             holding=board.holding(only, _number(asked, "running")),
             others=board.others(only, _number(asked, "others")),

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TextIO
 
-from muster.cli.connecting import NO_ANSWER, PATIENCE, opened
+from muster.cli.connecting import PATIENCE, opened
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
 from muster.cli.plan.entry import PlanEntry
 from muster.cli.plan.reading import learn_all
 from muster.cli.plan.text import print_audit_summary, print_entries
-from muster.cli.ui import as_long_as_read, print_data
+from muster.cli.ui import CommandError, as_long_as_read, complain, print_data
 from muster.gangs.gang import priority_values
 from muster.gangs.intent import Defaults, is_managed
 from muster.kube.client import Client
@@ -26,7 +26,6 @@ from muster.model.gang_states import GangState
 from muster.model.names import GANG, STATE
 from muster.model.objects import InvalidObjectError, ObjectMeta, PartialObjectMetadata, PodGroup, decode
 from muster.model.resource import POD_GROUPS, PRIORITY_CLASSES, Resource
-from muster.model.texts import printable
 from muster.queueing.queue_tree import QueueTree, exceeding, labels_of
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.amounts import parse_resources
@@ -266,14 +265,12 @@ def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster audit`: 1 when an object would be rejected, 2 when something could not be checked."""
     try:
         validation = read_validation(arguments.validation, arguments.validation_reason)
-        audit = asyncio.run(_look(arguments, validation))
-    except (*NO_ANSWER, ValueError) as error:
-        print(f"muster audit: {printable(str(error))}", file=sys.stderr)
-        return _CANNOT_LOOK
+    except ValueError as error:
+        raise CommandError(str(error)) from error
+    audit = asyncio.run(_look(arguments, validation))
     with as_long_as_read():
         print_audit(audit, arguments.output, sys.stdout)
-    for text in audit.incomplete:
-        print(f"muster audit: {printable(text)}", file=sys.stderr)
+    complain("audit", *audit.incomplete)
     if audit.incomplete:
         return _CANNOT_LOOK
     return _REFUSED if any(entry and entry.refusals for entry in audit.entries.values()) else 0
@@ -293,8 +290,7 @@ def print_audit(audit: Audit, form: str, out: TextIO) -> None:
 
 async def _look(arguments: argparse.Namespace, validation: Validation) -> Audit:
     async with opened(arguments) as (client, settings):
-        if settings.note:
-            print(f"muster audit: {settings.note}", file=sys.stderr)
+        complain("audit", *filter(None, [settings.note]))
         defaults = replace(settings.defaults, validation=validation)
         audit = Audit(defaults, known=PlanContext(queue_source=defaults.queue_source))
         await learn_all(

@@ -62,24 +62,26 @@ class PlanContext:
         known = _CONTEXT.get((group, document.kind))
         if known is None:
             return self._learn_source(document) or self.schemas.learn_crd(document)
-        type_, check = known
-        _check_text(document, type_)
-        try:
-            decoded = convert(document.manifest, type_)
-            check(decoded)
-        except InvalidObjectError as error:
-            raise unreadable(document.source, document.manifest, type_, error) from error
+        decoded = _decoded(document, *known)
+        name, namespace = decoded.metadata.name, decoded.metadata.namespace or "default"
         match decoded:
             case Queue():  # GangQueues are, too
                 self._learn_queue(decoded)
             case PriorityClass():
-                self.classes[decoded.metadata.name] = decoded
+                self.classes[name] = decoded
             case Namespace():
-                self.namespaces[decoded.metadata.name] = decoded.metadata
+                self.namespaces[name] = decoded.metadata
             case RuntimeClass():
-                self.runtimes[decoded.metadata.name] = decoded
-            case LimitRange() | ResourceQuota() | ElasticQuota():
-                self._learn_for_namespace(decoded, decoded.metadata.namespace or "default")
+                self.runtimes[name] = decoded
+            case LimitRange():
+                self.ranges.setdefault(namespace, {})[name] = decoded
+            case ResourceQuota():
+                self.quotas.setdefault(namespace, {})[name] = decoded
+            case ElasticQuota():
+                there = self.elastic_quotas.setdefault(namespace, {})
+                there[name] = decoded
+                if (limit := limit_of(there.values())) is not None:
+                    self.elastic_limits.put(namespace, limit)
         return True
 
     def _learn_queue(self, queue: Queue) -> None:
@@ -91,27 +93,10 @@ class PlanContext:
             return
         self.queues.set(read_queue(queue))
 
-    def _learn_for_namespace(self, decoded: LimitRange | ResourceQuota | ElasticQuota, namespace: str) -> None:
-        name = decoded.metadata.name
-        match decoded:
-            case LimitRange():
-                self.ranges.setdefault(namespace, {})[name] = decoded
-            case ResourceQuota():
-                self.quotas.setdefault(namespace, {})[name] = decoded
-            case ElasticQuota():
-                there = self.elastic_quotas.setdefault(namespace, {})
-                there[name] = decoded
-                if (limit := limit_of(there.values())) is not None:
-                    self.elastic_limits.put(namespace, limit)
-
     def _learn_source(self, document: Document) -> bool:
         for source in SOURCES:
             if (document.api_version, document.kind) == (source.resource.api_version, source.resource.kind):
-                _check_text(document, source.decoded)
-                try:
-                    found = convert(document.manifest, source.decoded)
-                except InvalidObjectError as error:
-                    raise unreadable(document.source, document.manifest, source.decoded, error) from error
+                found = _decoded(document, source.decoded)
                 namespace = (found.metadata.namespace or "default") if source.resource.namespaced else ""
                 self.origins[Reference(source, namespace, found.metadata.name)] = found
                 return True
@@ -141,20 +126,21 @@ class PlanContext:
         )
 
 
-def _check_text(document: Document, type_: type[Any]) -> None:
-    """Raises InputError for an object without a name, and for variables that are not filled in."""
+def _decoded(document: Document, type_: type[Any], check: Callable[[Any], object] = bool) -> Any:  # noqa: ANN401
+    """The object of a document. Raises InputError for one that is malformed, as `check` finds by InvalidObjectError.
+
+    It needs a name, and no variable in it that is not filled in.
+    """
     if faults := [*unnamed(document.manifest), *unfilled(document.manifest, type_)]:
         if faults[0].field == "metadata.name":
             faults += misplaced(document.manifest, spec_type(type_))
         raise unreadable(document.source, document.manifest, type_, None, faults)
-
-
-def _check_elastic(quota: ElasticQuota) -> None:
-    limit_of([quota])
-
-
-def _check_runtime(runtime: RuntimeClass) -> None:
-    parse_resources(runtime.overhead.pod_fixed, path="overhead.podFixed")
+    try:
+        decoded = convert(document.manifest, type_)
+        check(decoded)
+    except InvalidObjectError as error:
+        raise unreadable(document.source, document.manifest, type_, error) from error
+    return decoded
 
 
 def _check_limits(limits: LimitRange) -> None:
@@ -177,8 +163,11 @@ _CONTEXT: dict[tuple[str, str], tuple[type[Any], Callable[[Any], object]]] = {
     ("", "Namespace"): (Namespace, bool),
     ("", "LimitRange"): (LimitRange, _check_limits),
     ("", "ResourceQuota"): (ResourceQuota, limits_of),
-    ("scheduling.x-k8s.io", "ElasticQuota"): (ElasticQuota, _check_elastic),
-    ("node.k8s.io", "RuntimeClass"): (RuntimeClass, _check_runtime),
+    ("scheduling.x-k8s.io", "ElasticQuota"): (ElasticQuota, lambda quota: limit_of([quota])),
+    ("node.k8s.io", "RuntimeClass"): (
+        RuntimeClass,
+        lambda runtime: parse_resources(runtime.overhead.pod_fixed, path="overhead.podFixed"),
+    ),
 }
 """The type of each kind of context, and what raises InvalidObjectError for a malformed one."""
 

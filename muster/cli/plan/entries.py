@@ -1,6 +1,5 @@
 """The entries of a plan: for each workload its gang, its PodGroup, the patches of its pods, and the verdict."""
 
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
@@ -25,6 +24,7 @@ from muster.cli.plan.shape import (
     twice_written,
     unusable_labels,
 )
+from muster.cli.ui import complain
 from muster.gangs.gang import as_its_pods
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import Membership, inject, is_free, membership
@@ -34,7 +34,6 @@ from muster.model.modes import GateMode
 from muster.model.names import GATE, NAMESPACE_SELECTOR, is_object_name
 from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, convert
 from muster.model.pods import Pod
-from muster.model.texts import printable
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.amounts import as_text
 from muster.validation.context import Context
@@ -64,31 +63,26 @@ def plan(
     cluster; the documents override it. `errors` gets a message for each document that cannot be read; without it the
     first one raises InputError.
     """
-    documents = list(with_templates(documents))
     known = known or PlanContext(queue_source=defaults.queue_source)
-    others, bad = set(), set()
-    for document in documents:
+    read: list[tuple[Document, Kind | None, bool]] = []
+    for document in with_templates(documents):
+        kind = kind_of(document.api_version, document.kind)
         try:
-            if not (kind_of(document.api_version, document.kind) or known.learn(document)):
-                others.add(id(document))
+            read.append((document, kind, kind is None and known.learn(document)))
         except InputError as error:
             _fail(error, errors)
-            bad.add(id(document))
     entries: list[PlanEntry] = []
     passed: list[Document] = []
-    for document in documents:
-        kind = kind_of(document.api_version, document.kind)
-        if id(document) in bad:
-            continue
+    for document, kind, is_context in read:
         if kind is not None:
             try:
                 entries.append(_entry(document, kind, known, defaults))
             except InputError as error:
                 _fail(error, errors)
-        elif id(document) in others:
-            entries += _other_entries(document, passed, defaults, known.notes)
-        else:
+        elif is_context:
             entries += _queue_entries(document, known, defaults)
+        else:
+            entries += _other_entries(document, passed, defaults, known.notes)
     if line := skipped(passed):
         note(line, known.notes)
     return entries
@@ -126,7 +120,7 @@ def note(text: str, notes: list[str] | None = None) -> None:
     if notes is not None:
         notes.append(text)
         return
-    print(f"muster plan: {printable(text)}", file=sys.stderr)
+    complain("plan", text)
 
 
 def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Defaults) -> PlanEntry:

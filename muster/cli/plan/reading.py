@@ -2,8 +2,8 @@
 
 import argparse
 import asyncio
-import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -15,6 +15,7 @@ from muster.cli.plan.context import PlanContext
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.schemas import Schemas
 from muster.cli.settings import any_scheduler
+from muster.cli.ui import complain
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
@@ -90,7 +91,7 @@ async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[s
 def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]] = ()) -> tuple[Defaults, PlanContext]:
     """As `learn_cluster`, with its notes on standard error. Raises InputError when the cluster cannot be read, too."""
     try:
-        return asyncio.run(learn_cluster(arguments, kinds, lambda text: print(f"muster plan: {text}", file=sys.stderr)))
+        return asyncio.run(learn_cluster(arguments, kinds, partial(complain, "plan")))
     except NoClusterError as error:
         raise InputError(str(error)) from error
     except (ApiError, ConfigError) as error:

@@ -5,7 +5,7 @@ from html import escape  # of xml.sax.saxutils the import takes 15 ms
 from typing import Any, TextIO
 
 from muster.cli.plan.entry import PlanEntry
-from muster.cli.ui import GREEN, RED, YELLOW, aligned, amounts, colours, counted, painted, width, wrapped
+from muster.cli.ui import GREEN, RED, YELLOW, aligned, amounts, colours, counted, painted, placement, print_wrapped
 from muster.model.texts import printable
 from muster.schedulers import spec_of
 
@@ -24,21 +24,13 @@ def print_entries(entries: Sequence[PlanEntry], out: TextIO, *, patches: bool = 
     for number, entry in enumerate(entries):
         if number:
             print(file=out)
-        _print_lines(_lines(entry, patches=patches, placed=several), out)
+        for indent, paint, words, rest in _lines(entry, patches=patches, placed=several):
+            print_wrapped(words + printable(rest), indent, out, paint, len(words))
 
 
 def _several(entries: Iterable[PlanEntry]) -> bool:
     """True if the entries come from more than one file, so that each names its own."""
     return len({entry.file for entry in entries}) > 1
-
-
-def _print_lines(lines: Iterable[_Line], out: TextIO) -> None:
-    colour, columns = colours(out), width(out)
-    for indent, paint, words, rest in lines:
-        first, *more = wrapped(words + printable(rest), indent, columns)
-        print(painted(words, paint, colour=colour) + first[len(words) :], file=out)
-        for line in more:
-            print(line, file=out)
 
 
 def _lines(entry: PlanEntry, *, patches: bool, placed: bool) -> Iterator[_Line]:
@@ -64,11 +56,7 @@ def _details(entry: PlanEntry, *, patches: bool) -> Iterator[tuple[int, str]]:
     intent, group = entry.intent, entry.pod_group
     if intent is None or group is None:
         return
-    for title, field in (("scheduler", "scheduler"), ("queue", "queue"), ("priority", "priorityClassName")):
-        where = intent["from"].get(field, "default")
-        yield 13, f"  {title:<10} {intent[field] or '-'}" + (f"  ({where})" if intent[field] else "")
-    if intent["admitter"] != "ledger":
-        yield 13, f"  {'admitter':<10} {intent['admitter']}"
+    yield from ((13, line) for line in placement(intent))
     spec = spec_of(group)
     needs = f"minMember {spec.min_member}, minResources {amounts(spec.min_resources)}"
     yield 13, f"  {'PodGroup':<10} {group['metadata']['name']}: {needs}"

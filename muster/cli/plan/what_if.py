@@ -15,10 +15,9 @@ from muster.cli.connecting import opened
 from muster.cli.parsing import InputError
 from muster.cli.plan.entry import PlanEntry
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, load
-from muster.cli.ui import aligned, as_long_as_read, lasting, print_data
+from muster.cli.ui import aligned, as_long_as_read, complain, lasting, print_data
 from muster.gangs.gang import priority_value
 from muster.model.objects import InvalidObjectError
-from muster.model.texts import printable
 from muster.model.times import minute_of, stamp_of
 from muster.planning.candidate import bounds_of
 from muster.queueing.entries import EntryKey
@@ -62,8 +61,7 @@ def run(arguments: argparse.Namespace, entries: Sequence[PlanEntry]) -> int:
     with as_long_as_read():
         if not print_data(_data(*starts, found), arguments.output, sys.stdout):
             print("\n".join(_lines(found, new, snapshot.now)))
-    for text in visible.missing:
-        print(f"muster plan: {printable(text)}", file=sys.stderr)
+    complain("plan", *visible.missing)
     return 0
 
 

@@ -8,9 +8,8 @@ import time
 from muster.cli.connecting import opened, start_error
 from muster.cli.queues.entries import queue_entries, remarks, tree_lines
 from muster.cli.snapshot import ClusterSnapshot, read_cluster
-from muster.cli.ui import as_long_as_read, print_data
+from muster.cli.ui import as_long_as_read, complain, print_data
 from muster.gangs.start_errors import StartError
-from muster.model.texts import printable
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -31,8 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join([*tree_lines(entries, sys.stdout), *(["", str(starts)] if starts is not None else [])]))
     source = visible.defaults.queue_source
     none = [] if entries else [f"there is no {source.kind} ({source.group}) in this cluster, or none that you may read"]
-    for remark in (*none, *remarks(entries), *visible.missing):
-        print(f"muster queues: {printable(remark)}", file=sys.stderr)
+    complain("queues", *none, *remarks(entries), *visible.missing)
     return 0
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 from muster.cli.connecting import opened
 from muster.cli.snapshot import ClusterSnapshot, LedgerSnapshot, read_cluster
-from muster.cli.ui import CommandError, age, aligned, amounts, as_long_as_read, print_data
+from muster.cli.ui import CommandError, age, aligned, amounts, as_long_as_read, complain, print_data
 from muster.gangs.gang import priority_value
 from muster.model.gang_states import GangState
 from muster.model.names import MESSAGE, STATE
-from muster.model.texts import did_you_mean, printable
+from muster.model.texts import did_you_mean
 from muster.model.times import seconds_of, stamp_of
 from muster.planning.messages import in_the_way
 from muster.planning.snapshot import GangSnapshot
@@ -174,8 +174,7 @@ def run(arguments: argparse.Namespace) -> int:
         ):
             wide = arguments.output == "wide"
             print("\n".join(gang_lines(found, snapshot.now, wide=wide) if found else ["no gangs"]))
-    for text in visible.missing:
-        print(f"muster gangs: {printable(text)}", file=sys.stderr)
+    complain("gangs", *visible.missing)
     return 0
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from muster.cli.connecting import connected, find_settings
 from muster.cli.release.pod_groups import make_missing
 from muster.cli.settings import any_scheduler
-from muster.cli.ui import asks, confirmed, counted, print_line
+from muster.cli.ui import CommandError, asks, complain, confirmed, counted, print_line
 from muster.gangs.pod_patch import opening
 from muster.kube.client import Client
 from muster.kube.concurrency import burst
@@ -28,7 +28,7 @@ from muster.model.pods import Pod
 from muster.model.resource import PODS
 from muster.model.texts import printable
 
-_NOT_ALL, _CANNOT_ASK = 1, 2
+_NOT_ALL = 1
 # The characters of a label's value; a longer name is shortened there.
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
@@ -49,13 +49,12 @@ Outcomes = dict[str, _Outcome]
 def run(arguments: argparse.Namespace) -> int:
     """The exit code of `muster release`: 1 when a gang may be held still, 2 when the cluster does not answer."""
     if bool(arguments.gang) is arguments.all:
-        wrong = "name gangs or use --all, not both" if arguments.all else "name at least one gang, or use --all"
-        print(f"muster release: {wrong}", file=sys.stderr)
-        return _CANNOT_ASK
+        raise CommandError(
+            "name gangs or use --all, not both" if arguments.all else "name at least one gang, or use --all"
+        )
     # In a selector a comma would name two gangs, and a bracket anything.
     if bad := [name for name in arguments.gang if not _NAME.fullmatch(name)]:
-        print(f'muster release: "{printable(bad[0])}" is no name of a gang', file=sys.stderr)
-        return _CANNOT_ASK
+        raise CommandError(f'"{bad[0]}" is no name of a gang')
     if asks(yes=arguments.yes, dry_run=arguments.dry_run):
         pods, where = asyncio.run(_held(arguments))
         gangs = len({(pod.metadata.namespace, pod.metadata.labels[GANG]) for pod in pods})
@@ -78,8 +77,7 @@ async def _release(arguments: argparse.Namespace) -> int:
         outcomes = await open_gates(client, pods, dry_run=arguments.dry_run)
         print_opened(outcomes, dry_run=arguments.dry_run)
         settings = arguments.values or await find_settings(client, any_scheduler())
-        if settings.note:
-            print(f"muster release: {settings.note}", file=sys.stderr)
+        complain("release", *filter(None, [settings.note]))
         namespace, schedulers = _namespace(client, arguments), settings.defaults.schedulers
         grouped = await make_missing(client, pods, schedulers, namespace=namespace, dry_run=arguments.dry_run)
         place = f"{namespace}/" if namespace else ""
@@ -135,8 +133,7 @@ async def open_gates(client: Client, pods: Sequence[Pod], *, dry_run: bool = Fal
 
 def _report(outcomes: Outcomes, missing: Sequence[str], *, grouped: bool) -> int:
     failed = print_failures(outcomes, "muster release")
-    for gang in missing:
-        print(f"muster release: {gang}: no pods of a gang with this name", file=sys.stderr)
+    complain("release", *(f"{gang}: no pods of a gang with this name" for gang in missing))
     if not outcomes and not missing:
         print_line("no pods are held by muster")
     return _NOT_ALL if failed or missing or not grouped else 0

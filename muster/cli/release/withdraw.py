@@ -7,7 +7,6 @@ cannot revert a change; then it opens gates until every review in flight has end
 
 import argparse
 import asyncio
-import sys
 import time
 
 from muster.cli.connecting import connected, find_settings
@@ -15,7 +14,7 @@ from muster.cli.doctor.installed import LABELS
 from muster.cli.release.command import Outcomes, open_gates, print_failures, print_opened
 from muster.cli.release.pod_groups import loosen
 from muster.cli.settings import any_scheduler
-from muster.cli.ui import asks, confirmed, counted, print_line
+from muster.cli.ui import CommandError, asks, complain, confirmed, counted, print_line
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
@@ -24,7 +23,7 @@ from muster.model.objects import PartialObjectMetadata
 from muster.model.pods import Pod
 from muster.model.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 
-_NOT_ALL, _CANNOT = 1, 2
+_NOT_ALL = 1
 _PAUSE_SECONDS = 1.0
 
 
@@ -60,9 +59,9 @@ async def _withdraw(arguments: argparse.Namespace) -> int:
                 )
             raise
         if not any(webhooks) and (others := await _others(client, name)):
-            mistake = f'no muster is called "{name}" here, and nothing was changed; did you mean --name={others[0]}?'
-            print(f"muster withdraw: {mistake}", file=sys.stderr)
-            return _CANNOT
+            raise CommandError(
+                f'no muster is called "{name}" here, and nothing was changed; did you mean --name={others[0]}?'
+            )
         print_line(f"webhook configurations {name}: {_outcome(any(webhooks), dry_run)}; no new pod is held")
         binding = await client.delete(CLUSTER_ROLE_BINDINGS, f"{name}-controller", dry_run=dry_run)
         print_line(
@@ -75,8 +74,7 @@ async def _withdraw(arguments: argparse.Namespace) -> int:
         else:
             pods, outcomes = await _open_until_quiet(client, arguments.settle)
             settings = arguments.values or await find_settings(client, any_scheduler())
-            if settings.note:
-                print(f"muster withdraw: {settings.note}", file=sys.stderr)
+            complain("withdraw", *filter(None, [settings.note]))
             loosened = await loosen(client, pods, settings.defaults.schedulers)
     if print_failures(outcomes, "muster withdraw") or not loosened:
         return _NOT_ALL

@@ -96,7 +96,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "exit-problem": "muster.cli.doctor.command:_PROBLEM",
     "exit-refused": ("muster.cli.plan.command:_REFUSED", "muster.cli.plan.audit:_REFUSED"),
     "exit-release-part": ("muster.cli.release.command:_NOT_ALL", "muster.cli.release.withdraw:_NOT_ALL"),
-    "exit-release-unknown": ("muster.cli.release.command:_CANNOT_ASK", "muster.cli:_FAILED"),
+    "exit-release-unknown": "muster.cli:_FAILED",
     "exit-unreadable": "muster.cli.plan.command:_UNREADABLE",
     "expiring-most": r"text:webhook/certificates/source.py /(\d+) \* 86400/ * 86400",
     "expiring-share": r"text:webhook/certificates/source.py /total_seconds\(\) \/ (\d+)/",

@@ -54,7 +54,8 @@ def page(word: str) -> _Parsed:
     """The board where every text of the cluster is this one."""
     entry = GangEntry(GangKey(word, word), word, word, word, word, 1, 0.0, 1)
     gang = GangRow(entry, *[word] * 5)
-    row = QueueRow(word, 1, word, word, 1, 1, (Bar(word, word, word, 50),), (word,), None)
+    queue = {"name": word, "depth": 1, "state": word, "onHoldBy": None, "share": word, "gangs": 1, "waiting": 1}
+    row = QueueRow({**queue, "problems": [word]}, (Bar(word, word, word, 50),))
     several = Part((gang,), 1, 2, 101)
     return _Parsed(
         render(
