@@ -182,7 +182,7 @@ class Holdings:
         if self._revision != self._tree.revision:
             self._usage.settle()
             self._lasting.settle()
-            self._revision = self._tree.revision
+            self._revision, self._whole = self._tree.revision, None
         hard = self.soft.hard(states)
         usage, lasting = self._usage.copy(), self._lasting.copy()
         count_unplaced(self._tree, hard, usage, lasting)

@@ -102,6 +102,8 @@ class Ledger:
             # Which queues compete, and what is held where, is as before.
             self._tree.put(name, new)
             self._passes.forget(name)
+        elif name == ROOT:
+            self._change_root(partial(self._tree.put, name, new))
         else:
             parents = (view.parent for view in (old, new) if view is not None)
             self._move(name, parents, partial(self._tree.put, name, new))
@@ -119,7 +121,7 @@ class Ledger:
             self._tree.bound(nodes)
             self._passes.forget_all()
         else:
-            self._move(ROOT, (), partial(self._tree.bound, nodes))
+            self._change_root(partial(self._tree.bound, nodes))
         return True
 
     def limit_namespace(self, namespace: str, limit: NamespaceLimit | None, *, whole: bool = True) -> bool:
@@ -145,17 +147,21 @@ class Ledger:
 
         So does what its parent holds itself, which may get its first queue below it, or lose the last.
         """
-        # All queues stand below the root, also those that are not there.
-        below = (*self._tree.with_below(ROOT), *self._states) if name == ROOT else self._tree.with_below(name)
+        below = self._tree.with_below(name)
         states = {one: self._states[one] for one in (*below, *parents) if one in self._states}
         self._holdings.detach(below, states)
         self._passes.detach((*below, *self._tree.path(name)), used=states)
         change()
         self._holdings.attach(states)
-        if name == ROOT:
-            self._passes.regroup(self._states)
-        else:
-            self._passes.attach(self._tree.path(name), used=states)
+        self._passes.attach(self._tree.path(name), used=states)
+
+    def _change_root(self, change: Callable[[], object]) -> None:
+        """Change the root, or whether nodes bound it: then claims between two waves count elsewhere, no others."""
+        idle = {one: state for one, state in self._states.items() if any(like.idle for like in state.sums)}
+        self._holdings.detach((), idle)
+        change()
+        self._holdings.attach(idle)
+        self._passes.regroup(self._states)
 
     @property
     def past(self) -> PastUse:
@@ -267,28 +273,23 @@ class Ledger:
 
     def waiting(self, queue: str) -> list[EntryKey]:
         """The gangs that wait in a queue, in order."""
-        state = self._states.get(queue)
-        return [order.key for order in state.in_order()] if state else []
+        return [order.key for order in state.in_order()] if (state := self._states.get(queue)) else []
 
     def next_waiting(self, queue: str, behind: Order | None) -> Order | None:
         """The first gang that waits in a queue, or the first behind that place; None where there is none."""
-        state = self._states.get(queue)
-        return state.next_behind(behind) if state else None
+        return state.next_behind(behind) if (state := self._states.get(queue)) else None
 
     def position(self, key: EntryKey, now: float) -> tuple[int, int] | None:
         """Its place among the gangs of its queue that wait and may not start yet, and how many wait; else None.
 
         Gangs before it that may start now are as good as gone.
         """
-        candidate = self.candidate(key)
-        if candidate is None:
-            return None
-        return self._position(candidate, self.outcome(candidate.queue, now))
+        waits = self.candidate(key)
+        return None if waits is None else self._position(waits, self.outcome(waits.queue, now))
 
     def claims(self, queue: str) -> dict[EntryKey, Claim]:
         """The claims of a queue's own gangs, without the queues below it."""
-        state = self._states.get(queue)
-        return dict(state.held) if state else {}
+        return dict(state.held) if (state := self._states.get(queue)) else {}
 
     def holding_in(self, namespace: str) -> set[GangKey]:
         """The gangs that hold anything in a namespace."""

@@ -41,7 +41,8 @@ def deserved(tree: QueueTree, queue: str) -> dict[str, Fraction]:
     """The share of a queue in billionths, of each resource that is limited for all its siblings."""
     if queue == ROOT:
         return {}
-    view, parents = tree.get(queue), tree.path(queue)[1:]
+    # In a ring a queue is above itself, too.
+    view, parents = tree.get(queue), tree.path(tree.path(queue)[1])
     shares = {}
     for what in {what for one in parents for what in tree.limit(one)}:
         room = min(limit[what].nano for one in parents if what in (limit := tree.limit(one)))
