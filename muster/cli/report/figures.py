@@ -174,8 +174,8 @@ def _label_place(accounts: Accounts, by: str) -> int | None:
         return None
     key, known = by.removeprefix(_LABEL), list(accounts.label_keys)
     if key not in known:
-        recorded = f"those that are: {', '.join(known)}" if known else "no label is"
-        raise ValueError(f'the label "{key}" is not recorded, {recorded}; the chart value history.labels names them')
+        named = f"the chart value history.labels names those that are: {', '.join(known) or 'none'}"
+        raise ValueError(f'the label "{key}" is not recorded; {named}')
     return known.index(key)
 
 

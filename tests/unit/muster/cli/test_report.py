@@ -214,7 +214,12 @@ def test_no_first_day(since: str, words: str) -> None:
     ("no ConfigMap", failure(404, "NotFound"), "does not exist; muster's chart creates it", ()),
     ("nothing yet", reply({"metadata": {}}), "nothing is recorded yet", ()),
     ("spoiled", reply({"data": {"use": "[]"}}), "holds no records as this version of muster reads them", ()),
-    ("another label", written(), 'the label "cost" is not recorded, those that are: team', ("--by", "label=cost")),
+    (
+        "another label",
+        written(),
+        '"cost" is not recorded; the chart value history.labels names',
+        ("--by", "label=cost"),
+    ),
     (
         "another queue",
         written(),
