@@ -209,7 +209,7 @@ async def _load_past(client: Client, visible: ClusterSnapshot) -> None:
         found = decode(await client.get(CONFIG_MAPS, name, namespace), ConfigMap) if name else ConfigMap()
         visible.past.read(found.data["past"])
     except KeyError:
-        why = "no leader has stored it"
+        why = "no leader has stored it yet"
     except InvalidObjectError as error:
         why = f"it is malformed: {error}"
     except ApiError as error:

@@ -62,7 +62,7 @@ def test_it_sums_what_a_leader_has_written_for_those_who_may_read_it(
     before = muster("report", f"--kubeconfig={desk.testbed.kubeconfig}")
     assert (before.returncode, "nothing is recorded yet" in before.stderr) == (2, True)
     asyncio.run(written(install, tmp_path, used(5.0, time.time())))
-    for by, row in (("queue", "q"), ("namespace", "vision"), ("owner", "RayJob/train"), ("label=team", "blue")):
+    for by, row in (("queue", "q"), ("namespace", "vision"), ("owner", "vision/RayJob/train"), ("label=team", "blue")):
         done = muster("report", auditor, "--by", by, "-o", "json")
         assert done.returncode == 0, done.stderr
         report = json.loads(done.stdout)

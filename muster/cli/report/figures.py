@@ -102,6 +102,7 @@ class Report:
         for scope, sums in records:
             if since.isoformat() <= scope.day <= last.isoformat() and queue in (None, scope.queue):
                 name = getattr(scope, by) if place is None else _label(scope, place)
+                name = f"{scope.namespace}/{name}" if by == "owner" and name else name
                 for row in (rows.setdefault(name, Row(name)), total):
                     row.add(scope.day, sums)
         others = {name for measure in MEASURES for name in getattr(total.sums, measure)} - set(_USUAL)

@@ -3,11 +3,11 @@
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 
 from muster.cli.report.figures import MEASURES, Report, Row, unit
 from muster.cli.ui import age, aligned
 from muster.gangs.accounts import OUTCOMES
-from muster.model.times import minute_of
 
 # A spreadsheet takes a cell that begins so for a formula (https://owasp.org/www-community/attacks/CSV_Injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -22,7 +22,8 @@ def table_lines(report: Report) -> list[str]:
     """The table: a line for each resource, with the waits and ends of a row on its first one."""
     head = [report.by.partition("=")[2] or report.by, "hours of", *MEASURES, "wait p50", "p95", "gangs that ended"]
     rows = [line for row in (*report.rows, report.total) for line in _lines(report, row)]
-    since = f"from {report.since.isoformat()} 00:00 UTC until {minute_of(report.until)}"
+    until = datetime.fromtimestamp(report.until, UTC)
+    since = f"from {report.since.isoformat()} 00:00 UTC until {until:%Y-%m-%d %H:%M} UTC"
     note = "idle is the part of held in which no pod of the gang ran"
     return [f"{since}; {note}", "", *aligned([one.upper() for one in head], rows, right=range(2, 7))]
 
