@@ -32,12 +32,11 @@ from muster.model.selectors import InvalidSelectorError, Selector, parse_selecto
 from muster.model.times import duration_of
 from muster.process.event_loop import Turns
 from muster.process.health import serve_health
-from muster.process.lifecycle import add_common_arguments, identity, parse_args, run, stop_signal
+from muster.process.lifecycle import add_common_arguments, defaults_of, identity, parse_args, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, Watches, new_registry, unread
 from muster.queueing.ledger import GangKey
 from muster.queueing.past_use import PastUse
-from muster.queueing.sources import QUEUE_SOURCES
 
 logger = logging.getLogger("controller")
 
@@ -147,13 +146,14 @@ async def _run(arguments: argparse.Namespace, turns: Turns) -> None:
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
         await choose_versions(client, arguments.schedulers.values())
-        source = QUEUE_SOURCES[arguments.queue_source]
+        kueue = KueueTimeouts(arguments.kueue_timeout, arguments.kueue_unscheduled_timeout)
+        defaults = defaults_of(arguments, kueue=kueue)
         cluster = Cluster(
             arguments.namespace_selector,
-            arguments.schedulers.values(),
-            source,
-            arguments.admitters,
-            elastic_quotas=arguments.elastic_quotas,
+            defaults.schedulers.values(),
+            defaults.queue_source,
+            defaults.admitters,
+            elastic_quotas=defaults.elastic_quotas,
         )
         registry = new_registry("controller")
         LoopTurns(turns, registry)
@@ -180,15 +180,7 @@ async def _run(arguments: argparse.Namespace, turns: Turns) -> None:
             own.namespace,
             arguments.history,
             tuple(map(read_key, arguments.history_labels)),
-            Defaults(
-                queue=arguments.default_queue,
-                schedulers=arguments.schedulers,
-                gate=arguments.gate,
-                admitters=arguments.admitters,
-                kueue=KueueTimeouts(arguments.kueue_timeout, arguments.kueue_unscheduled_timeout),
-                queue_source=source,
-                elastic_quotas=arguments.elastic_quotas,
-            ),
+            defaults,
             arguments.bound == "nodes",
         )
         reflectors = cluster.reflectors(client)
@@ -250,7 +242,7 @@ async def _lead(parts: _Parts) -> None:
         past,
     )
     reconciler = Reconciler(term)
-    counted = reconciler.kept, reconciler.groupless
+    counted = reconciler.kept, term.reporter.groupless
     parts.term_metrics.begins(parts.queue, announcer, *counted, reserved=reconciler.reserved, held=reconciler.held)
     reconciler.subscribe()
     await in_slices(reconciler.prime(await cluster.list_pod_groups(parts.client)))

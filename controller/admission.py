@@ -88,12 +88,6 @@ def record_bypass(term: Term, bypassed: Mapping[EntryKey, str | None], now: floa
         term.workqueue.add(gang)
 
 
-def enter_again(term: Term, bypassed: Mapping[EntryKey, str | None]) -> None:
-    """Enter these gangs as they were: the gang that was to pass them has not started."""
-    for key in bypassed:
-        term.workqueue.add(key.gang)
-
-
 def patience_has_ended(term: Term, work: Work, now: float) -> bool:
     """Return whether the patience of a waiting gang has ended since its last reconcile.
 
@@ -328,7 +322,9 @@ async def _admit(term: Term, work: Work, message: str, now: float) -> None:
     if failed := marked or tried:
         expects.record = before
         plan_and_enter(term, observe_gang(term, work.key))
-        enter_again(term, bypassed)
+        for key in bypassed:
+            # They are entered as they were: this gang has not passed them.
+            term.workqueue.add(key.gang)
         raise failed
     record_bypass(term, bypassed, now)
     term.reporter.report(work.snapshot, GangState.ADMITTED, message, term.clock.now())

@@ -37,10 +37,6 @@ class Budgets:
     def __init__(self) -> None:
         self._budgets: dict[str, Rate] = {}
 
-    def __len__(self) -> int:
-        """The number of objects with a budget of their own."""
-        return len(self._budgets)
-
     def take(self, uid: str, now: float) -> bool:
         """True if it may happen for this one now; it is counted then."""
         if len(self._budgets) >= _MAKERS and uid not in self._budgets:

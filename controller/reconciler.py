@@ -177,10 +177,6 @@ class Reconciler:
         """The resources that gangs have held since this term began, by queue and resource, in units times seconds."""
         return dict(self._held)
 
-    def groupless(self) -> Mapping[tuple[str, str], int]:
-        """The gangs whose state stands on no PodGroup, by queue and state."""
-        return self.term.reporter.groupless()
-
     # --- one gang -----------------------------------------------------------------------------------------------------
 
     async def reconcile(self, key: GangKey) -> None:

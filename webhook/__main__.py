@@ -11,16 +11,14 @@ from pathlib import Path
 
 import muster
 from muster.cluster.served import choose_versions
-from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.model.findings import Severity, Validation, read_validation
 from muster.process.certificates import Lives
 from muster.process.event_loop import Turns
 from muster.process.health import serve_health
-from muster.process.lifecycle import Identity, add_common_arguments, identity, parse_args, run, stop_signal
+from muster.process.lifecycle import Identity, add_common_arguments, defaults_of, identity, parse_args, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, Watches, new_registry, unread
-from muster.queueing.sources import QUEUE_SOURCES
 from webhook.certificates.authority import CertificateManager, RotationTiming
 from webhook.certificates.bundles import CertificateEvents
 from webhook.certificates.source import CertificateSource, MountedCertificates
@@ -150,15 +148,7 @@ def _seconds(text: str) -> float:
 
 async def _run(arguments: argparse.Namespace, validation: Validation, turns: Turns) -> None:
     own = identity()
-    defaults = Defaults(
-        queue=arguments.default_queue,
-        schedulers=arguments.schedulers,
-        admitters=arguments.admitters,
-        gate=arguments.gate,
-        queue_source=QUEUE_SOURCES[arguments.queue_source],
-        elastic_quotas=arguments.elastic_quotas,
-        validation=validation,
-    )
+    defaults = defaults_of(arguments, validation=validation)
     stop = stop_signal()
     async with await Client.connect(kubeconfig=arguments.kubeconfig, user_agent=USER_AGENT) as client:
         await choose_versions(client, defaults.schedulers.values())

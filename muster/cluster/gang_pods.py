@@ -11,12 +11,7 @@ from operator import attrgetter
 
 from muster.cluster.cluster import Cluster
 from muster.cluster.owners import belongs, owned
-from muster.model.names import (
-    GANG,
-    GANG_SIZE,
-    GATE,
-    queue_named,
-)
+from muster.model import names
 from muster.model.objects import InvalidObjectError
 from muster.model.pods import Pod
 from muster.model.times import seconds_of
@@ -100,7 +95,7 @@ def other_holders(
     ending = {pod.metadata.uid for pod in gone}
     for pod in others:
         ends = pod.metadata.uid in ending
-        if GANG not in pod.metadata.labels or not (ends or (pod.living and not is_held(pod, opened))):
+        if names.GANG not in pod.metadata.labels or not (ends or (pod.living and not is_held(pod, opened))):
             continue
         soon = ends and ends_soon(pod, now)
         if ends and _own(snapshot, pod) and (foreign or soon):
@@ -140,7 +135,7 @@ def placed_pods(snapshot: GangSnapshot, others: Iterable[Pod], gone: Iterable[Po
         return []
     # One that has no node yet may never get one, and would keep room from others for ever.
     bound = [*(pod for pod in others if pod.living), *gone]
-    return [pod for pod in bound if pod.spec.node_name and GANG not in pod.metadata.labels]
+    return [pod for pod in bound if pod.spec.node_name and names.GANG not in pod.metadata.labels]
 
 
 def _of_this_run(pods: list[Pod], snapshot: GangSnapshot, decoded: Decoded) -> list[Pod]:
@@ -148,23 +143,23 @@ def _of_this_run(pods: list[Pod], snapshot: GangSnapshot, decoded: Decoded) -> l
     if snapshot.kind is not PLAIN_POD:
         return [pod for pod in pods if owned(pod, decoded)]
     makers = {member.pod.metadata.controller for member in snapshot.members}
-    return [pod for pod in pods if GANG_SIZE in pod.metadata.annotations and pod.metadata.controller in makers]
+    return [pod for pod in pods if names.GANG_SIZE in pod.metadata.annotations and pod.metadata.controller in makers]
 
 
 def queue_named_by(pods: Iterable[Pod]) -> str:
     """The queue that the first of these names, "" where none does."""
-    return next(filter(None, (queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in pods)), "")
+    return next(filter(None, (names.queue_named(pod.metadata.labels, pod.metadata.annotations) for pod in pods)), "")
 
 
 def _own(snapshot: GangSnapshot, pod: Pod) -> bool:
     """True if a pod belongs to the workload, or to a workload that is gone."""
     mine = snapshot.decoded is None or belongs(pod, snapshot.decoded)
-    return mine and GANG in pod.metadata.labels
+    return mine and names.GANG in pod.metadata.labels
 
 
 def labelled(pod: Pod) -> bool:
     """True if the pod lives and has muster's label."""
-    return pod.living and GANG in pod.metadata.labels
+    return pod.living and names.GANG in pod.metadata.labels
 
 
 def read_members(
@@ -185,7 +180,7 @@ def read_members(
                 continue
             try:
                 check_size(pod.spec)
-                known = kind, whose, Member(pod, role, cluster.requests_of(pod), pod.gated(GATE), unready(pod))
+                known = kind, whose, Member(pod, role, cluster.requests_of(pod), pod.gated(names.GATE), unready(pod))
             except InvalidObjectError as problem:
                 error = f"pod {pod.metadata.name}: {problem}"
                 others.append(pod)
@@ -199,12 +194,12 @@ def read_members(
 
 def wants_the_name(pod: Pod, kind: Kind) -> bool:
     """True if a pod of others is of a workload, or of plain pods, whose gang has the same name."""
-    return owner_of(pod) is not None or (kind is not PLAIN_POD and GANG_SIZE in pod.metadata.annotations)
+    return owner_of(pod) is not None or (kind is not PLAIN_POD and names.GANG_SIZE in pod.metadata.annotations)
 
 
 def is_held(pod: Pod, opened: Collection[str]) -> bool:
     """True if muster's gate is on the pod, and it is none of those that were `opened`."""
-    return pod.gated(GATE) and pod.metadata.uid not in opened
+    return pod.gated(names.GATE) and pod.metadata.uid not in opened
 
 
 def orphans(cluster: Cluster, pods: list[Pod], opened: Collection[str]) -> Iterable[Member]:

@@ -13,23 +13,9 @@ from typing import NamedTuple
 
 from muster.admitters import Admitter, chosen_admitter, gate_by
 from muster.admitters.kueue import KueueTimeouts
+from muster.model import names
 from muster.model.findings import Validation
 from muster.model.modes import GateMode, gate_mode
-from muster.model.names import (
-    GANG_ENABLED,
-    KUEUE_MOST_RUN,
-    MANAGED,
-    PRIORITY_CLASS_LABEL,
-    QUEUE_ANNOTATION,
-    QUEUE_LABEL,
-    REQUEUE_AFTER,
-    REQUIRED,
-    RUNS_AT_MOST,
-    SCHEDULER,
-    SCHEDULER_LABEL,
-    UNNAMED_SCHEDULERS,
-    queue_named,
-)
 from muster.model.objects import InvalidObjectError, ObjectMeta, WrittenMeta
 from muster.model.selectors import Selector
 from muster.model.times import duration_of
@@ -148,7 +134,7 @@ def is_managed(metadata: ObjectMeta, policy: SchedulingPolicy, scope: IntentScop
     if required(scope.namespace):
         return True
     for one in (*nearest_first, scope.namespace):
-        managed = one.labels.get(MANAGED)
+        managed = one.labels.get(names.MANAGED)
         if managed in ("true", "false"):
             return managed == "true"
     return policy != SchedulingPolicy() or any(_asks(one) for one in nearest_first)
@@ -156,7 +142,7 @@ def is_managed(metadata: ObjectMeta, policy: SchedulingPolicy, scope: IntentScop
 
 def required(namespace: ObjectMeta) -> bool:
     """True if all workloads of the namespace are muster's, and nothing below it opts out."""
-    return namespace.labels.get(MANAGED) == REQUIRED
+    return namespace.labels.get(names.MANAGED) == names.REQUIRED
 
 
 def may_have_unmanaged_pods(workload: ObjectMeta, namespace: ObjectMeta) -> bool:
@@ -173,16 +159,16 @@ def required_since(namespace: ObjectMeta) -> str:
     """Return the time of the last write by the label's field manager (RFC 3339); "" if it is not known."""
     if not isinstance(namespace, WrittenMeta):
         return ""
-    label = f"f:{MANAGED}"
+    label = f"f:{names.MANAGED}"
     times = (one.time for one in namespace.managed_fields if label in one.fields.metadata.get("f:labels", {}))
     return max(times, default="")
 
 
 def _asks(one: ObjectMeta | IntentSource) -> bool:
-    named = any(one.labels.get(key) for key in (SCHEDULER_LABEL, QUEUE_LABEL, PRIORITY_CLASS_LABEL))
+    named = any(one.labels.get(key) for key in (names.SCHEDULER_LABEL, names.QUEUE_LABEL, names.PRIORITY_CLASS_LABEL))
     # For KubeRay the label counts whatever its value is.
-    enabled = one.labels.get(GANG_ENABLED, "false") != "false"
-    return named or enabled or bool(one.annotations.get(QUEUE_ANNOTATION))
+    enabled = one.labels.get(names.GANG_ENABLED, "false") != "false"
+    return named or enabled or bool(one.annotations.get(names.QUEUE_ANNOTATION))
 
 
 def find_intent(workload: Workload, defaults: Defaults, scope: IntentScope = _ALONE) -> Intent | None:
@@ -210,9 +196,9 @@ def find_intent(workload: Workload, defaults: Defaults, scope: IntentScope = _AL
                 return value
         return ""
 
-    scheduler = first("scheduler", *_labels(SCHEDULER_LABEL, workload, scope))
-    queue = first("queue", *_queues(workload, scope), _of_namespace(QUEUE_ANNOTATION, scope))
-    of_workload, *of_others = _labels(PRIORITY_CLASS_LABEL, workload, scope)
+    scheduler = first("scheduler", *_labels(names.SCHEDULER_LABEL, workload, scope))
+    queue = first("queue", *_queues(workload, scope), _of_namespace(names.QUEUE_ANNOTATION, scope))
+    of_workload, *of_others = _labels(names.PRIORITY_CLASS_LABEL, workload, scope)
     priority = first(
         "priorityClassName",
         of_workload,
@@ -220,7 +206,7 @@ def find_intent(workload: Workload, defaults: Defaults, scope: IntentScope = _AL
         *of_others,
     )
     prioritise_pods = bool(priority)
-    scheduler = scheduler or first("scheduler", *_of_pods(workload), _of_namespace(SCHEDULER, scope))
+    scheduler = scheduler or first("scheduler", *_of_pods(workload), _of_namespace(names.SCHEDULER, scope))
     if not priority and workload.priority_of_pods:
         # From pods that the gang needs to start: for others the apiserver may never check access to the class.
         needed = (role for role in workload.roles if role.minimum)
@@ -243,7 +229,7 @@ def find_intent(workload: Workload, defaults: Defaults, scope: IntentScope = _AL
 
 
 def _requeue_after(workload: Workload) -> str:
-    text = workload.metadata.annotations.get(REQUEUE_AFTER, "")
+    text = workload.metadata.annotations.get(names.REQUEUE_AFTER, "")
     asked = requeue_after(text) if not workload.kind.pods_of_jobs else None
     return text if asked is not None and asked.not_ready else ""
 
@@ -256,15 +242,21 @@ def named_queue(workload: Workload, scope: IntentScope = _ALONE) -> tuple[str, s
 def _queues(workload: Workload, scope: IntentScope) -> list[tuple[str, str]]:
     """Return the paths that may name the queue, without the namespace, in order of precedence, each with its value."""
     return [
-        (workload.label_path(QUEUE_LABEL), queue_named(workload.metadata.labels, workload.metadata.annotations)),
+        (
+            workload.label_path(names.QUEUE_LABEL),
+            names.queue_named(workload.metadata.labels, workload.metadata.annotations),
+        ),
         (f"{workload.policy_path}.queue", workload.policy.queue),
-        (workload.annotation_path(QUEUE_ANNOTATION), workload.metadata.annotations.get(QUEUE_ANNOTATION, "")),
+        (
+            workload.annotation_path(names.QUEUE_ANNOTATION),
+            workload.metadata.annotations.get(names.QUEUE_ANNOTATION, ""),
+        ),
         *(
             found
             for source in scope.intent_sources
             for found in (
-                (source.label_path(QUEUE_LABEL), queue_named(source.labels, source.annotations)),
-                _annotation(QUEUE_ANNOTATION, source),
+                (source.label_path(names.QUEUE_LABEL), names.queue_named(source.labels, source.annotations)),
+                _annotation(names.QUEUE_ANNOTATION, source),
             )
         ),
     ]
@@ -276,14 +268,14 @@ def foreign_scheduler(
     scope: IntentScope = _ALONE,
 ) -> tuple[str, str] | None:
     """Return the path and name of a scheduler that muster is not configured for; None if there is none."""
-    for path, label in _labels(SCHEDULER_LABEL, workload, scope):
+    for path, label in _labels(names.SCHEDULER_LABEL, workload, scope):
         if label:
             if label not in defaults.schedulers:
                 return path, label
             break
     candidates = _of_pods(workload)
     if not any(name for _, name in candidates):
-        candidates = [_of_namespace(SCHEDULER, scope)]
+        candidates = [_of_namespace(names.SCHEDULER, scope)]
     return next((named for named in candidates if named[1] and named[1] not in defaults.schedulers), None)
 
 
@@ -322,7 +314,7 @@ def _labels(key: str, workload: Workload, scope: IntentScope) -> list[tuple[str,
 def _of_pods(workload: Workload) -> list[tuple[str, str]]:
     """Return the paths that may name the pods' scheduler, each with its value; templates before the policy for all."""
     candidates = [(f"{role.path}.schedulerName", role.template.spec.scheduler_name) for role in workload.roles]
-    named = [(path, "" if name in UNNAMED_SCHEDULERS else name) for path, name in candidates]
+    named = [(path, "" if name in names.UNNAMED_SCHEDULERS else name) for path, name in candidates]
     return [*named, (f"{workload.policy_path}.schedulerName", workload.scheduler)]
 
 
@@ -365,16 +357,16 @@ def _whole(text: str) -> int | None:
 
 
 def _annotated(workload: Workload, sources: Sequence[IntentSource]) -> Iterator[tuple[str, str]]:
-    if text := workload.metadata.annotations.get(RUNS_AT_MOST):
-        yield workload.annotation_path(RUNS_AT_MOST), text
+    if text := workload.metadata.annotations.get(names.RUNS_AT_MOST):
+        yield workload.annotation_path(names.RUNS_AT_MOST), text
     for source in sources:
-        if text := source.annotations.get(RUNS_AT_MOST):
-            yield source.annotation_path(RUNS_AT_MOST), text
+        if text := source.annotations.get(names.RUNS_AT_MOST):
+            yield source.annotation_path(names.RUNS_AT_MOST), text
 
 
 def _labelled(workload: Workload, sources: Sequence[IntentSource]) -> Iterator[tuple[str, str]]:
-    if text := workload.metadata.labels.get(KUEUE_MOST_RUN):
-        yield workload.label_path(KUEUE_MOST_RUN), text
+    if text := workload.metadata.labels.get(names.KUEUE_MOST_RUN):
+        yield workload.label_path(names.KUEUE_MOST_RUN), text
     for source in sources:
-        if text := source.labels.get(KUEUE_MOST_RUN):
-            yield source.label_path(KUEUE_MOST_RUN), text
+        if text := source.labels.get(names.KUEUE_MOST_RUN):
+            yield source.label_path(names.KUEUE_MOST_RUN), text

@@ -15,25 +15,15 @@ import msgspec
 
 from muster.gangs.intent import Intent
 from muster.gangs.roles import Gang, Role
+from muster.model import names
 from muster.model.modes import GateMode
-from muster.model.names import (
-    GANG,
-    GANG_TIME_LIMIT,
-    GATE,
-    GROUP_NAME,
-    REQUEUE_AFTER,
-    TASK_SPEC,
-    UNNAMED_SCHEDULERS,
-    WORKLOAD,
-    read_key,
-)
 from muster.model.objects import ObjectMeta, OwnerReference, convert
 from muster.model.pods import Pod
 from muster.schedulers import GangScheduler
 
 Operation = dict[str, Any]
 
-_MIRROR = read_key("kubernetes.io/config.mirror")
+_MIRROR = names.read_key("kubernetes.io/config.mirror")
 
 
 def is_free(pod: Pod, scheduler: GangScheduler) -> bool:
@@ -43,11 +33,11 @@ def is_free(pod: Pod, scheduler: GangScheduler) -> bool:
     made by a kubelet, or is a daemon's, whose node is certain.
     """
     # No operator writes muster's label: if that names another gang, the group is not trusted either.
-    if scheduler.bound_to(pod) and GANG not in pod.metadata.labels:
+    if scheduler.bound_to(pod) and names.GANG not in pod.metadata.labels:
         return False
     if pod.spec.node_name or is_certain(pod):
         return False
-    return pod.spec.scheduler_name in (*UNNAMED_SCHEDULERS, scheduler.name)
+    return pod.spec.scheduler_name in (*names.UNNAMED_SCHEDULERS, scheduler.name)
 
 
 def is_certain(pod: Pod) -> bool:
@@ -75,9 +65,9 @@ def membership(
 ) -> Membership:
     """Return the additions that make the pods of that role members of the gang; `min_runtime` is its queue's."""
     binding = scheduler.binding(gang, intent, role.name)
-    labels = {**binding.labels, GANG: gang.label}
+    labels = {**binding.labels, names.GANG: gang.label}
     # By this the policy knows the pods with a node that muster may delete.
-    asked = {REQUEUE_AFTER: intent.requeue_after} if intent.requeue_after else {}
+    asked = {names.REQUEUE_AFTER: intent.requeue_after} if intent.requeue_after else {}
     annotations = {**binding.annotations, **asked}
     defaults = {**binding.defaults, **(scheduler.protection(min_runtime) if min_runtime else {})}
     return Membership(role, intent, scheduler, labels, annotations, defaults, binding.spec)
@@ -98,10 +88,14 @@ def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerRefer
         }
         annotations = {**annotations, **missing}
     if workload is not None:
-        annotations = {**annotations, WORKLOAD: msgspec.json.encode(workload).decode()}
+        annotations = {**annotations, names.WORKLOAD: msgspec.json.encode(workload).decode()}
     operations += _missing("/metadata/annotations", pod.metadata.annotations, annotations)
     # Only muster sets the workload of a pod, and the time limit of its Job.
-    forged = (key for key in (WORKLOAD, GANG_TIME_LIMIT) if key in pod.metadata.annotations and key not in annotations)
+    forged = (
+        key
+        for key in (names.WORKLOAD, names.GANG_TIME_LIMIT)
+        if key in pod.metadata.annotations and key not in annotations
+    )
     operations += [_remove("/metadata/annotations", key) for key in forged]
     if pod.spec.scheduler_name != member.scheduler.name:
         operations.append(_add("/spec/schedulerName", member.scheduler.name))
@@ -109,8 +103,8 @@ def inject(pod: Pod, member: Membership, *, gate: GateMode, workload: OwnerRefer
         # A pod gets it now or never; one that names another group would hold that up, for it is gated.
         operations += [_add(f"/spec/{name}", value) for name, value in member.spec.items()]
     operations += _priority(pod, member.role, member.intent)
-    if member.role.gated and gate is not GateMode.OFF and not pod.gated(GATE):
-        held = {"name": GATE}
+    if member.role.gated and gate is not GateMode.OFF and not pod.gated(names.GATE):
+        held = {"name": names.GATE}
         if pod.spec.scheduling_gates:
             operations.append(_add("/spec/schedulingGates/-", held))
         else:
@@ -126,13 +120,13 @@ def disown(pod: Pod, *, plain: bool = False) -> list[Operation]:
     round, and that another webhook has given to another scheduler since, is released: its gate would never be opened. A
     `plain` pod keeps the label, but not the binding.
     """
-    if GANG not in pod.metadata.labels:
+    if names.GANG not in pod.metadata.labels:
         return []
     # The apiserver refuses a duplicate gate, but only after this. From the end, so that no index moves.
-    held = [index for index, gate in enumerate(pod.spec.scheduling_gates) if gate.name == GATE][::-1]
-    annotations = [GROUP_NAME, TASK_SPEC, WORKLOAD] if held or plain else [WORKLOAD]
+    held = [index for index, gate in enumerate(pod.spec.scheduling_gates) if gate.name == names.GATE][::-1]
+    annotations = [names.GROUP_NAME, names.TASK_SPEC, names.WORKLOAD] if held or plain else [names.WORKLOAD]
     return [
-        *([] if plain else [_remove("/metadata/labels", GANG)]),
+        *([] if plain else [_remove("/metadata/labels", names.GANG)]),
         *(_remove("/metadata/annotations", key) for key in annotations if key in pod.metadata.annotations),
         *(_remove("/spec/schedulingGates", str(index)) for index in held),
     ]
@@ -145,7 +139,7 @@ def opening(metadata: ObjectMeta) -> dict[str, Any]:
     """
     return {
         "metadata": {"uid": metadata.uid},
-        "spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]},
+        "spec": {"schedulingGates": [{"$patch": "delete", "name": names.GATE}]},
     }
 
 

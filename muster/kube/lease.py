@@ -145,6 +145,7 @@ class LeaseElector:
         self._client = self._shared = client
         self._namespace = namespace
         self._name = name
+        self._lease = f"{namespace}/{name}"
         self._rules = LeaseRules(identity, timing or LeaseTiming())
         self._unsure = False
         # How long the apiserver may take for an answer, as the lease was won.
@@ -202,7 +203,7 @@ class LeaseElector:
             return
         reason = renewing.exception()
         suffix = "" if stopped else "; the work did not stop"
-        raise LeaseLost(f"lease {self._namespace}/{self._name}: {reason}{suffix}") from reason
+        raise LeaseLost(f"lease {self._lease}: {reason}{suffix}") from reason
 
     async def _acquire(self) -> None:
         retry = self._rules.timing.retry
@@ -213,9 +214,8 @@ class LeaseElector:
                 if took:
                     self._patience = patience
                     logger.info(
-                        "successfully acquired lease %s/%s as %s",
-                        self._namespace,
-                        self._name,
+                        "successfully acquired lease %s as %s",
+                        self._lease,
                         self._rules.identity,
                         extra={"event": "lease.acquired"},
                     )
@@ -226,21 +226,11 @@ class LeaseElector:
                     # Else, where each answer takes longer than that, no replica would ever lead; with less time than is
                     # left for a renewal, so that the leader goes on.
                     patience = max(retry, min(2 * patience, (self._rules.timing.renew - retry) / 2))
-                logger.warning(
-                    "cannot acquire lease %s/%s: %s",
-                    self._namespace,
-                    self._name,
-                    error,
-                    extra={"event": "lease.refused"},
-                )
+                logger.warning("cannot acquire lease %s: %s", self._lease, error, extra={"event": "lease.refused"})
             if self._rules.holder != reported:
                 reported = self._rules.holder
                 logger.info(
-                    "lease %s/%s is held by %s",
-                    self._namespace,
-                    self._name,
-                    reported or "no process",
-                    extra={"event": "lease.holder"},
+                    "lease %s is held by %s", self._lease, reported or "no process", extra={"event": "lease.holder"}
                 )
             await asyncio.sleep(retry * (1 + 0.2 * random.random()))  # noqa: S311 - not a secret
 
@@ -293,13 +283,7 @@ class LeaseElector:
                 trouble = None
             except ApiError as error:
                 trouble = error
-                logger.warning(
-                    "failed to renew lease %s/%s: %s",
-                    self._namespace,
-                    self._name,
-                    error,
-                    extra={"event": "lease.not_renewed"},
-                )
+                logger.warning("failed to renew lease %s: %s", self._lease, error, extra={"event": "lease.not_renewed"})
                 if error.not_found:
                     self._rules.record = None
 
@@ -316,12 +300,11 @@ class LeaseElector:
             if self._ours():
                 spec = self._rules.release(datetime.now(UTC))
                 await self._client.replace(LEASES, self._name, self._body(spec), self._namespace, deadline=deadline)
-                logger.info("released lease %s/%s", self._namespace, self._name, extra={"event": "lease.released"})
+                logger.info("released lease %s", self._lease, extra={"event": "lease.released"})
         except ApiError as error:
             logger.warning(
-                "failed to release lease %s/%s; it expires by itself: %s",
-                self._namespace,
-                self._name,
+                "failed to release lease %s; it expires by itself: %s",
+                self._lease,
                 error,
                 extra={"event": "lease.not_released"},
             )

@@ -107,13 +107,8 @@ def _keeps_its_place(snapshot: GangSnapshot, phase: Phase, marked: str) -> bool:
         # It may become managed again, or have its own PodGroup again, with the same grant.
         return bool(snapshot.open) and snapshot.uid in (snapshot.marked_for, marked)
     # Otherwise the mark would admit a suspended gang as soon as it is resumed.
-    return phase is Phase.OUTGROWN or (
-        phase is Phase.INACTIVE and snapshot.marked_for == snapshot.uid and not _finished(snapshot)
-    )
-
-
-def _finished(snapshot: GangSnapshot) -> bool:
-    return snapshot.workload is not None and snapshot.workload.finished
+    finished = snapshot.workload is not None and snapshot.workload.finished
+    return phase is Phase.OUTGROWN or (phase is Phase.INACTIVE and snapshot.marked_for == snapshot.uid and not finished)
 
 
 def departed(snapshot: GangSnapshot, base: Resources) -> Resources:

@@ -8,10 +8,10 @@ from msgspec import structs
 
 from muster.gangs.roles import Gang
 from muster.model.names import MANAGED_BY, MUSTER, queue_named
-from muster.model.objects import InvalidObjectError, PodGroup, PodGroupSpec, convert
-from muster.planning.record import written_spec_of
+from muster.model.objects import PodGroup, PodGroupSpec, convert
+from muster.planning.record import readable, written_spec_of
 from muster.planning.snapshot import GangSnapshot
-from muster.resources.amounts import Resources, as_text, parse_resources, times, total
+from muster.resources.amounts import Resources, as_text, times, total
 from muster.resources.quantity import ZERO
 from muster.schedulers import SCHEDULERS, GangScheduler, asked, group_metadata, owner_reference, scheduler_of_group
 
@@ -268,10 +268,7 @@ def own_claim(group: PodGroup) -> Resources:
 
 def claim_of(spec: PodGroupSpec) -> Resources:
     """The claim of a PodGroup on its queue; nothing when its numbers cannot be read."""
-    try:
-        return parse_resources(spec.min_resources, path="spec.minResources")
-    except InvalidObjectError:
-        return {}
+    return readable(spec.min_resources)
 
 
 def newer(seen: PodGroup | None, written: PodGroup | None) -> PodGroup | None:

@@ -10,7 +10,7 @@ import msgspec
 
 from muster.gangs.roles import Role
 from muster.model.names import ADMITTED_FOR
-from muster.model.objects import InvalidObjectError, LocalObject, PodGroup, PodGroupSpec, ResourceList, convert, decode
+from muster.model.objects import InvalidObjectError, PodGroup, PodGroupSpec, ResourceList, decode
 from muster.planning.snapshot import AdmissionRecord, GangSnapshot
 from muster.resources.amounts import (
     Resources,
@@ -30,25 +30,13 @@ from muster.resources.quantity import ZERO
 _LONGEST = 16_384
 
 
-class AdmittedTerms(PodGroupSpec, frozen=True):
+class AdmittedTerms(PodGroupSpec, frozen=True, omit_defaults=True):
     """The spec that muster wrote into a PodGroup, and what the gang `needs` where its pods request more.
 
     `requests` are what the pods of a role requested together where that is more than by their template: what others add
-    to them comes back with their replacements.
+    to them comes back with their replacements. `opening_units` are units beyond the minimum that are being opened.
     """
 
-    needs: ResourceList = msgspec.field(default_factory=dict)
-    requests: dict[str, ResourceList] = msgspec.field(default_factory=dict)
-
-
-class _Written(LocalObject, frozen=True, omit_defaults=True):
-    """The part that stays while the gang is admitted; all names but the last three are the spec's own."""
-
-    min_member: int = 0
-    min_task_member: dict[str, int] = msgspec.field(default_factory=dict)
-    min_resources: ResourceList = msgspec.field(default_factory=dict)
-    queue: str = ""
-    priority_class_name: str = ""
     needs: ResourceList = msgspec.field(default_factory=dict)
     requests: dict[str, ResourceList] = msgspec.field(default_factory=dict)
     opening_units: tuple[str, ...] = ()
@@ -58,7 +46,7 @@ def with_need(
     spec: PodGroupSpec, need: Resources, requested: Mapping[str, Resources], roles: Iterable[Role]
 ) -> AdmittedTerms:
     """The terms of a gang that is admitted now and needs these resources; its roles have so much `requested`."""
-    declared = _claim(spec.min_resources)
+    declared = readable(spec.min_resources)
     more = any(amount > declared.get(name, ZERO) for name, amount in need.items())
     beyond: dict[str, ResourceList] = {
         role.name: {**as_text(requested[role.name])}
@@ -75,12 +63,12 @@ def carried(spec: PodGroupSpec, before: PodGroupSpec | None) -> PodGroupSpec:
     """
     if not isinstance(before, AdmittedTerms) or not (before.needs or before.requests):
         return spec
-    declared, now = _claim(before.min_resources), _claim(spec.min_resources)
+    declared, now = readable(before.min_resources), readable(spec.min_resources)
     owed, owed_now = before.min_task_member, spec.min_task_member
-    more = positive(minus(_claim(before.needs), declared))
+    more = positive(minus(readable(before.needs), declared))
     beyond = part_of(more, sum(owed_now.values()), max(1, sum(owed.values())))
     kept: dict[str, ResourceList] = {
-        role: {**as_text(part_of(_claim(one), owed_now.get(role, 0), owed.get(role, 0)))}
+        role: {**as_text(part_of(readable(one), owed_now.get(role, 0), owed.get(role, 0)))}
         for role, one in before.requests.items()
     }
     return _terms(spec, total((now, beyond)) if before.needs else {}, kept)
@@ -92,12 +80,12 @@ def as_admitted(role: Role, terms: PodGroupSpec) -> Role:
     least, found = min(role.minimum, owed), terms.requests.get(role.name) if isinstance(terms, AdmittedTerms) else None
     if found is None:
         return replace(role, minimum=least)
-    return replace(role, minimum=least, granted=part_of(_claim(found), least + role.reserved, owed + role.reserved))
+    return replace(role, minimum=least, granted=part_of(readable(found), least + role.reserved, owed + role.reserved))
 
 
 def granted(terms: PodGroupSpec) -> Resources:
     """The resources that a gang was admitted for: what its workload declares, or what its pods request."""
-    return largest(_claim(terms.min_resources), _claim(terms.needs) if isinstance(terms, AdmittedTerms) else {})
+    return largest(readable(terms.min_resources), readable(terms.needs) if isinstance(terms, AdmittedTerms) else {})
 
 
 def _terms(spec: PodGroupSpec, needs: Resources, requests: dict[str, ResourceList]) -> AdmittedTerms:
@@ -105,7 +93,8 @@ def _terms(spec: PodGroupSpec, needs: Resources, requests: dict[str, ResourceLis
     return AdmittedTerms(**fields, needs={**as_text(needs)}, requests=requests)
 
 
-def _claim(amounts: ResourceList) -> Resources:
+def readable(amounts: ResourceList) -> Resources:
+    """Return these amounts; nothing when they cannot be read."""
     try:
         return parse_resources(amounts, path="needs")
     except InvalidObjectError:
@@ -119,14 +108,16 @@ def admitted_for(spec: PodGroupSpec | None, units: Iterable[str] = ()) -> str:
     """
     if spec is None:
         return ""
-    written = convert(msgspec.to_builtins(spec), _Written)
+    written = spec if isinstance(spec, AdmittedTerms) else _terms(spec, {}, {})
+    # The topology is the workload's, admitted or not.
+    written = msgspec.structs.replace(written, network_topology=PodGroupSpec().network_topology, opening_units=())
     text = _text(msgspec.structs.replace(written, opening_units=tuple(sorted(units))))
     # Without the terms everything would be doubtful, without the units only what is opened at this moment.
     text = text if len(text) <= _LONGEST else _text(written)
     return text if len(text) <= _LONGEST else ""
 
 
-def _text(written: _Written) -> str:
+def _text(written: AdmittedTerms) -> str:
     return msgspec.json.encode(written, order="deterministic").decode()
 
 
@@ -135,7 +126,7 @@ def units_of(record: AdmissionRecord, uid: str) -> frozenset[str]:
     if not uid or record.admitted != uid or not record.admitted_for:
         return frozenset()
     try:
-        return frozenset(decode(record.admitted_for, _Written).opening_units)
+        return frozenset(decode(record.admitted_for, AdmittedTerms).opening_units)
     except InvalidObjectError:
         return frozenset()
 
@@ -144,7 +135,7 @@ def without_units(record: AdmissionRecord) -> AdmissionRecord:
     """The mark of a gang that keeps no room for units which were being opened."""
     if not units_of(record, record.admitted):
         return record
-    written = decode(record.admitted_for, _Written)
+    written = decode(record.admitted_for, AdmittedTerms)
     return replace(record, admitted_for=_text(msgspec.structs.replace(written, opening_units=())))
 
 
@@ -160,7 +151,7 @@ def recorded_queue(group: PodGroup | None) -> str:
     """The queue for which the gang of a PodGroup was admitted, whatever its workload was; "" without a mark."""
     text = group.metadata.annotations.get(ADMITTED_FOR, "") if group is not None else ""
     try:
-        return decode(text, _Written).queue if text else ""
+        return decode(text, AdmittedTerms).queue if text else ""
     except InvalidObjectError:
         return ""
 

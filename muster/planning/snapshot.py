@@ -12,20 +12,8 @@ from muster.admitters.kueue import KueueAnswer
 from muster.gangs.intent import Intent, requeue_after
 from muster.gangs.pod_patch import is_free
 from muster.gangs.roles import Gang
+from muster.model import names
 from muster.model.modes import GateMode
-from muster.model.names import (
-    ADMITTED,
-    ADMITTED_AT,
-    ADMITTED_FOR,
-    ADMITTER,
-    DRAIN_AFTER,
-    HOLD,
-    PASSED_IN,
-    PASSED_SINCE,
-    REQUEUE_AFTER,
-    REQUEUED_AT,
-    RUNS_ABOUT,
-)
 from muster.model.objects import OwnerReference, PodGroup, PodGroupSpec
 from muster.model.pods import Pod
 from muster.model.times import seconds_of
@@ -78,8 +66,8 @@ class AdmissionRecord:
 
 # The annotation of each field.
 _RECORDED = (
-    *(ADMITTED, ADMITTED_AT, PASSED_SINCE, PASSED_IN, REQUEUED_AT),
-    *(ADMITTED_FOR, ADMITTER, DRAIN_AFTER, RUNS_ABOUT),
+    *(names.ADMITTED, names.ADMITTED_AT, names.PASSED_SINCE, names.PASSED_IN, names.REQUEUED_AT),
+    *(names.ADMITTED_FOR, names.ADMITTER, names.DRAIN_AFTER, names.RUNS_ABOUT),
 )
 
 
@@ -125,7 +113,7 @@ class OnHold(NamedTuple):
     def sentence(self) -> str:
         """That it is on hold, by what, and how to resume it."""
         resume = f"muster resume {self.kind.lower()}/{self.name} -n {self.namespace}"
-        return f'{self.kind} "{self.name}" is on hold (its annotation {HOLD}); to resume it: {resume}'
+        return f'{self.kind} "{self.name}" is on hold (its annotation {names.HOLD}); to resume it: {resume}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +232,7 @@ class GangSnapshot:
     @property
     def marked_for(self) -> str:
         """The UID of the workload that the PodGroup says is admitted; "" where that is not believed."""
-        uid = self.pod_group.metadata.annotations.get(ADMITTED, "") if self.pod_group else ""
+        uid = self.pod_group.metadata.annotations.get(names.ADMITTED, "") if self.pod_group else ""
         return uid if uid and (self.believed or not all(map(_GATED, self.members))) else ""
 
     @property
@@ -293,7 +281,7 @@ class GangSnapshot:
         meta = self.decoded.metadata
         if meta.controller is not None and (meta.controller.api_version, meta.controller.kind) == ("batch/v1", "Job"):
             return None
-        asked = requeue_after(meta.annotations.get(REQUEUE_AFTER, ""))
+        asked = requeue_after(meta.annotations.get(names.REQUEUE_AFTER, ""))
         return asked.seconds if asked is not None else None
 
     @property
@@ -302,7 +290,7 @@ class GangSnapshot:
         if self.requeue_delay is None or self.intent is None or not self.intent.requeue_after:
             return False
         requested = (
-            one.pod.metadata.annotations.get(REQUEUE_AFTER, "") for one in self.members if one.pod.spec.node_name
+            one.pod.metadata.annotations.get(names.REQUEUE_AFTER, "") for one in self.members if one.pod.spec.node_name
         )
         return all(asked is not None and asked.not_ready for asked in map(requeue_after, requested))
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import muster
 from muster.admitters import Admitter, listed
+from muster.gangs.intent import Defaults
 from muster.kube.config import ConfigError
 from muster.kube.errors import ApiError
 from muster.model.modes import GateMode
@@ -96,6 +97,19 @@ def parse_args(parser: argparse.ArgumentParser) -> argparse.Namespace:
             "--elastic-quotas out"
         )
     return arguments
+
+
+def defaults_of(arguments: argparse.Namespace, **more: Any) -> Defaults:  # noqa: ANN401 - other fields of Defaults
+    """Return the settings of the installation by the common flags, and `more` of them."""
+    return Defaults(
+        queue=arguments.default_queue,
+        schedulers=arguments.schedulers,
+        gate=arguments.gate,
+        admitters=arguments.admitters,
+        queue_source=QUEUE_SOURCES[arguments.queue_source],
+        elastic_quotas=arguments.elastic_quotas,
+        **more,
+    )
 
 
 def chosen(text: str) -> dict[str, GangScheduler]:

@@ -9,30 +9,9 @@ from itertools import islice
 
 from muster.admitters import Admitter
 from muster.gangs.intent import may_have_unmanaged_pods, required
+from muster.model import names
 from muster.model.findings import Finding, Reason
 from muster.model.modes import GateMode
-from muster.model.names import (
-    ADMITTED,
-    ADMITTED_AT,
-    ADMITTED_FOR,
-    ADMITTER,
-    GANG,
-    GANG_ENABLED,
-    GANG_SIZE,
-    GATE_MODE,
-    HOLD,
-    MANAGED,
-    MIN_RUNTIME,
-    NUDGE,
-    PRIORITY_CLASS_LABEL,
-    QUEUE_ANNOTATION,
-    QUEUE_LABEL,
-    REQUEUE_AFTER,
-    RUNS_AT_MOST,
-    SCHEDULER_LABEL,
-    TOPOLOGY_MODE_LABEL,
-    TOPOLOGY_TIER_LABEL,
-)
 from muster.model.objects import ObjectMeta
 from muster.model.texts import nearest_key
 from muster.queueing.queue_view import QueueView
@@ -41,21 +20,23 @@ from muster.workloads import PLAIN_POD, WATCHED_KINDS, Decoded, Kind
 from muster.workloads.model import SchedulingPolicy
 
 _LABELS = (
-    QUEUE_LABEL,
-    SCHEDULER_LABEL,
-    PRIORITY_CLASS_LABEL,
-    MANAGED,
-    GANG_ENABLED,
-    TOPOLOGY_MODE_LABEL,
-    TOPOLOGY_TIER_LABEL,
+    names.QUEUE_LABEL,
+    names.SCHEDULER_LABEL,
+    names.PRIORITY_CLASS_LABEL,
+    names.MANAGED,
+    names.GANG_ENABLED,
+    names.TOPOLOGY_MODE_LABEL,
+    names.TOPOLOGY_TIER_LABEL,
 )
-_HEARD = (QUEUE_ANNOTATION, REQUEUE_AFTER, RUNS_AT_MOST)
-_ANNOTATIONS = (*_HEARD, HOLD)
+_HEARD = (names.QUEUE_ANNOTATION, names.REQUEUE_AFTER, names.RUNS_AT_MOST)
+_ANNOTATIONS = (*_HEARD, names.HOLD)
 _LONGEST = 2 * max(map(len, (*_LABELS, *_ANNOTATIONS)))
 # Muster's own, and those of other objects: these are not misspelled.
-_OTHERS = frozenset({ADMITTED, ADMITTED_AT, ADMITTED_FOR, GANG, GANG_SIZE, GATE_MODE, NUDGE})
+_OTHERS = frozenset(
+    {names.ADMITTED, names.ADMITTED_AT, names.ADMITTED_FOR, names.GANG, names.GANG_SIZE, names.GATE_MODE, names.NUDGE}
+)
 _OWN = "muster.dev/"
-_HOLD_PATH = f"metadata.annotations[{HOLD}]"
+_HOLD_PATH = f"metadata.annotations[{names.HOLD}]"
 # Keys that name a queue for another scheduler.
 QUEUES_OF_OTHERS = {
     "kai.scheduler/queue": "muster reads no queue of KAI",
@@ -71,8 +52,8 @@ def misspelled(kind: Kind, decoded: Decoded) -> Iterator[Finding]:
     meta, passed_on = decoded.metadata, kind.intent_metadata(decoded)
     yield from misspelled_keys(meta)
     makes_members = not kind.owns_pod_group and kind.plural != "pods"
-    if makes_members and GANG in meta.labels and kind.policy(decoded) == SchedulingPolicy():
-        path = f"metadata.labels[{GANG}]"
+    if makes_members and names.GANG in meta.labels and kind.policy(decoded) == SchedulingPolicy():
+        path = f"metadata.labels[{names.GANG}]"
         rest = "it is read on the pods; write it, and the gang's size, into spec.template.metadata"
         yield Finding(Reason.MISSPELLED, path, f"{path}: {rest}")
     elif makes_members:
@@ -125,13 +106,13 @@ def queues_of_others(metadata: ObjectMeta) -> Iterator[Finding]:
     for field, keys in (("labels", metadata.labels), ("annotations", metadata.annotations)):
         for key in sorted(QUEUES_OF_OTHERS.keys() & keys.keys()):
             path = f"metadata.{field}[{key}]"
-            rest = f"{QUEUES_OF_OTHERS[key]}; the label {QUEUE_LABEL} names the queue"
+            rest = f"{QUEUES_OF_OTHERS[key]}; the label {names.QUEUE_LABEL} names the queue"
             yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}")
 
 
 def idle_hold(kind: Kind, metadata: ObjectMeta, admitter: Admitter, gate: GateMode) -> Iterator[Finding]:
     """Yield the finding for a workload that is on hold to no effect."""
-    text = metadata.annotations.get(HOLD, "false")
+    text = metadata.annotations.get(names.HOLD, "false")
     if text == "false":
         return
     if text != "true":
@@ -147,7 +128,7 @@ def idle_hold(kind: Kind, metadata: ObjectMeta, admitter: Admitter, gate: GateMo
     elif admitter is Admitter.NONE:
         yield _hold("it is ignored, for the gangs of this namespace have no admitter: they start when they are whole")
     elif gate is GateMode.OFF:
-        yield _hold(f"it is ignored, for the gate is off here ({GATE_MODE}): no pod is held")
+        yield _hold(f"it is ignored, for the gate is off here ({names.GATE_MODE}): no pod is held")
 
 
 def idle_hold_of_queue(view: QueueView, admitters: Collection[Admitter]) -> Iterator[Finding]:
@@ -155,13 +136,13 @@ def idle_hold_of_queue(view: QueueView, admitters: Collection[Admitter]) -> Iter
     if view.on_hold and Admitter.LEDGER not in admitters:
         yield _hold(f"it is ignored, for no gang waits for a queue here: the admitter is {' or '.join(admitters)}")
     elif view.on_hold and view.gate is GateMode.OFF:
-        yield _hold(f"it is ignored, for the gate of the queue is off ({GATE_MODE}): no pod is held")
+        yield _hold(f"it is ignored, for the gate of the queue is off ({names.GATE_MODE}): no pod is held")
 
 
 def unsure_min_runtime(view: QueueView, *, leaf: bool) -> Iterator[Finding]:
     """Yield the finding for a queue whose gangs are to run for so long: muster does not see who keeps to that."""
     if view.min_runtime:
-        path = f"metadata.annotations[{MIN_RUNTIME}]"
+        path = f"metadata.annotations[{names.MIN_RUNTIME}]"
         rest = (
             "Volcano alone keeps to it, with its plugin cdp in the tier of gang, and only for pods that are new; with "
             "other schedulers it is ignored"
@@ -177,9 +158,9 @@ def _hold(rest: str) -> Finding:
 
 def unknown_admitter(context: Context) -> Iterator[Finding]:
     """Yield the finding for an admitter of the namespace that muster is not configured for."""
-    named = context.scope.namespace.annotations.get(ADMITTER, "")
+    named = context.scope.namespace.annotations.get(names.ADMITTER, "")
     if named and named not in context.defaults.admitters:
-        path = f"namespace: metadata.annotations[{ADMITTER}]"
+        path = f"namespace: metadata.annotations[{names.ADMITTER}]"
         known = ", ".join(context.defaults.admitters)
         rest = f'"{named[:80]}" is none of the admitters ({known}); it is ignored, and {context.admitter} admits'
         yield Finding(Reason.VALUE_IGNORED, path, f"{path}: {rest}")
@@ -188,8 +169,8 @@ def unknown_admitter(context: Context) -> Iterator[Finding]:
 def ignored_managed(kind: Kind, decoded: Decoded, namespace: ObjectMeta) -> tuple[Finding, ...]:
     """Return the findings for values of the label `muster.dev/managed` that have no effect."""
     intent_metadata = kind.intent_metadata(decoded)
-    value = intent_metadata.labels.get(MANAGED)
-    path = f"{'metadata' if intent_metadata is decoded.metadata else 'spec.template.metadata'}.labels[{MANAGED}]"
+    value = intent_metadata.labels.get(names.MANAGED)
+    path = f"{'metadata' if intent_metadata is decoded.metadata else 'spec.template.metadata'}.labels[{names.MANAGED}]"
     if value == "false" and required(namespace) and not may_have_unmanaged_pods(decoded.metadata, namespace):
         message = f'{path}: "{value}" is ignored, for this namespace requires muster; remove the label'
         return (Finding(Reason.VALUE_IGNORED, path, message),)

@@ -3,43 +3,37 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from muster.gangs.intent import Defaults, IntentScope, foreign_scheduler
-from muster.model.names import (
-    ADMITTER,
-    GANG,
-    GANG_ENABLED,
-    GANG_SIZE,
-    GROUP_NAME,
-    KUEUE_QUEUE,
-    MANAGED,
-    POD_GROUP_LABEL,
-    PRIORITY_CLASS_LABEL,
-    QUEUE_ANNOTATION,
-    QUEUE_LABEL,
-    SCHEDULER_LABEL,
-)
+from muster.model import names
 from muster.model.objects import ObjectMeta
 from muster.model.pods import Pod
 from muster.validation.ignored import QUEUES_OF_OTHERS, misspelled
 from muster.workloads import Decoded, Kind, Workload
 from muster.workloads.plain import PlainJob, PlainStatefulSet
 
-OPT_IN = f"the label {GANG} and the annotation {GANG_SIZE}"
+OPT_IN = f"the label {names.GANG} and the annotation {names.GANG_SIZE}"
 """What makes pods of any kind a gang."""
-KEYS_OF_GANGS = (QUEUE_LABEL, SCHEDULER_LABEL, PRIORITY_CLASS_LABEL, MANAGED, GANG_ENABLED, QUEUE_ANNOTATION)
+KEYS_OF_GANGS = (
+    names.QUEUE_LABEL,
+    names.SCHEDULER_LABEL,
+    names.PRIORITY_CLASS_LABEL,
+    names.MANAGED,
+    names.GANG_ENABLED,
+    names.QUEUE_ANNOTATION,
+)
 """The labels and annotations that set something of a gang, and make none of plain pods."""
-_QUEUE = f"label {QUEUE_LABEL}"
+_QUEUE = f"label {names.QUEUE_LABEL}"
 _OF_KUEUE = "it asks Kueue to admit the workload, and its pods are placed one by one"
 _CHOOSES = "it chooses a scheduler, and asks for no gang"
 _TOPOLOGY = "it places pods near each other, and asks for no gang"
 _YUNIKORN = "muster reads no key of YuniKorn"
 _BOUND = "its pods are bound to a PodGroup of another program, and muster leaves them to it"
 _OTHERS: dict[str, str] = {
-    KUEUE_QUEUE: _OF_KUEUE,
+    names.KUEUE_QUEUE: _OF_KUEUE,
     **QUEUES_OF_OTHERS,
     "yunikorn.apache.org/app-id": _YUNIKORN,
     "yunikorn.apache.org/task-groups": _YUNIKORN,
-    GROUP_NAME: _BOUND,
-    POD_GROUP_LABEL: _BOUND,
+    names.GROUP_NAME: _BOUND,
+    names.POD_GROUP_LABEL: _BOUND,
     "alpha.jobset.sigs.k8s.io/exclusive-topology": _TOPOLOGY,
     "leaderworkerset.sigs.k8s.io/exclusive-topology": _TOPOLOGY,
     "kueue.x-k8s.io/podset-required-topology": _TOPOLOGY,
@@ -66,8 +60,8 @@ def why_not_managed(
         return f'namespace "{namespace.name}" is not selected by the chart value namespaceSelector'
     labels = workload.metadata.labels if workload else decoded.metadata.labels
     for where, marks in (("", labels), (f"namespace {namespace.name}: ", namespace.labels)):
-        if marks.get(MANAGED) == "false":
-            return f'{where}metadata.labels[{MANAGED}] is "false": muster does not manage it'
+        if marks.get(names.MANAGED) == "false":
+            return f'{where}metadata.labels[{names.MANAGED}] is "false": muster does not manage it'
     foreign = foreign_scheduler(workload, defaults, scope) if workload else None
     if foreign is not None:
         cure = f"to run it as a gang here, name {' or '.join(defaults.schedulers)} there, and a queue ({_QUEUE})"
@@ -86,13 +80,13 @@ def why_not_managed(
 
 def _asks_for_none(decoded: Decoded, namespace: ObjectMeta) -> str:
     """Return that a workload does not ask for a gang, and how it does."""
-    named = namespace.annotations.get(QUEUE_ANNOTATION, "")
+    named = namespace.annotations.get(names.QUEUE_ANNOTATION, "")
     only = f'; namespace "{namespace.name}" names queue "{named}", which counts only for gangs' if named else ""
-    declines = decoded.metadata.labels.get(GANG_ENABLED) == "false"
-    no = f'metadata.labels[{GANG_ENABLED}] is "false", and ' if declines else ""
+    declines = decoded.metadata.labels.get(names.GANG_ENABLED) == "false"
+    no = f'metadata.labels[{names.GANG_ENABLED}] is "false", and ' if declines else ""
     return (
         f"{no}it does not ask for gang scheduling{' in another way' * declines}: name a queue ({_QUEUE}, or "
-        f'runPolicy.schedulingPolicy where the kind has it), or add the label {MANAGED}: "true"{only}'
+        f'runPolicy.schedulingPolicy where the kind has it), or add the label {names.MANAGED}: "true"{only}'
     )
 
 
@@ -105,11 +99,11 @@ def _no_gang(
 ) -> str:
     """Return what a workload asks muster for in the wrong place, or another system, with what to do; "" for nothing."""
     for path, key in elsewhere:
-        if key in (QUEUE_LABEL, MANAGED):
+        if key in (names.QUEUE_LABEL, names.MANAGED):
             return f"{path}: it is not read there; move it to metadata.labels of the {kind.kind}"
     path, meaning, admits = of_others([*own, *elsewhere], named, defaults.schedulers)
     if admits:
-        return f"{path}: {meaning}; to start them together, add the label {SCHEDULER_LABEL}{admits}"
+        return f"{path}: {meaning}; to start them together, add the label {names.SCHEDULER_LABEL}{admits}"
     if path:
         more = " as well" if meaning == _CHOOSES else ""
         return f"{path}: {meaning}; to run it as a gang here, name a queue of muster{more} ({_QUEUE})"
@@ -153,8 +147,8 @@ def of_others(
     """
     for path, key in found:
         if key in _OTHERS:
-            admits = f", in a namespace with the annotation {ADMITTER}: kueue (docs/kueue.md)"
-            return path, _OTHERS[key], admits if key == KUEUE_QUEUE else ""
+            admits = f", in a namespace with the annotation {names.ADMITTER}: kueue (docs/kueue.md)"
+            return path, _OTHERS[key], admits if key == names.KUEUE_QUEUE else ""
     return next(((path, _CHOOSES, "") for path, scheduler in named if scheduler in schedulers), ("", "", ""))
 
 

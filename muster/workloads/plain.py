@@ -12,15 +12,7 @@ from dataclasses import replace
 
 import msgspec
 
-from muster.model.names import (
-    GANG,
-    GANG_COMPLETIONS,
-    GANG_SIZE,
-    GANG_TIME_LIMIT,
-    KUEUE_PARTIAL,
-    KUEUE_QUEUE,
-    is_object_name,
-)
+from muster.model import names
 from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, OwnerReference, is_true
 from muster.model.pods import Pod, PodTemplate, TemplateSpec
 from muster.model.times import seconds_of
@@ -77,15 +69,15 @@ class PlainStatefulSet(LocalObject, frozen=True):
 
 def _said(labels: Mapping[str, str]) -> SchedulingPolicy:
     # A policy must be set for the workload to be muster's; the number is read, and checked, with the rest.
-    return SchedulingPolicy(min_available=1) if labels.get(GANG) else SchedulingPolicy()
+    return SchedulingPolicy(min_available=1) if labels.get(names.GANG) else SchedulingPolicy()
 
 
 def _gang(labels: Mapping[str, str], path: str) -> str:
     """Return the name of the gang and of its PodGroup; a label value may be no valid name."""
-    name = labels.get(GANG, "")
-    if not is_object_name(name):
+    name = labels.get(names.GANG, "")
+    if not names.is_object_name(name):
         raise InvalidObjectError(
-            f"{path}.labels[{GANG}]",
+            f"{path}.labels[{names.GANG}]",
             f'"{name}" is no name; use lower case letters and digits, "-" and "." between them',
         )
     return name
@@ -115,13 +107,13 @@ def gang_of_run(gang: str, run: str, *, made: bool) -> str:
 def run_of(pod: Pod) -> str:
     """Return the UID of the Job that made a plain pod, if that Job makes a whole gang; "" if only a part of one."""
     completions, maker = completions_of(pod), pod.metadata.controller
-    size = _number(pod.metadata.annotations.get(GANG_SIZE, ""))
+    size = _number(pod.metadata.annotations.get(names.GANG_SIZE, ""))
     return maker.uid if maker is not None and completions and size and completions >= size else ""
 
 
 def _size(annotations: Mapping[str, str], path: str) -> int:
-    where = f"{path}.annotations[{GANG_SIZE}]"
-    text = annotations.get(GANG_SIZE, "")
+    where = f"{path}.annotations[{names.GANG_SIZE}]"
+    text = annotations.get(names.GANG_SIZE, "")
     if not text:
         raise InvalidObjectError(where, "missing; set the number of pods that the gang needs to start")
     size = _number(text)
@@ -137,12 +129,12 @@ def _number(text: str) -> int | None:
 
 def completions_of(pod: Pod) -> int | None:
     """Return the number of pods of its Job that are to succeed; None if the webhook did not record it."""
-    return _number(pod.metadata.annotations.get(GANG_COMPLETIONS, ""))
+    return _number(pod.metadata.annotations.get(names.GANG_COMPLETIONS, ""))
 
 
 def time_limit_of(pod: Pod) -> int | None:
     """Return the time limit of its Job in seconds; None if the webhook did not record one."""
-    return _number(pod.metadata.annotations.get(GANG_TIME_LIMIT, ""))
+    return _number(pod.metadata.annotations.get(names.GANG_TIME_LIMIT, ""))
 
 
 def of_size(workload: Workload, size: int) -> Workload:
@@ -153,7 +145,7 @@ def of_size(workload: Workload, size: int) -> Workload:
 
 def _read_job(job: PlainJob) -> Workload:
     template = job.spec.template
-    if not template.metadata.labels.get(GANG):
+    if not template.metadata.labels.get(names.GANG):
         # Opted in by its namespace or by a label of its own; such a Job's pods are no gang.
         return Workload(PLAIN_JOB, job.api_version, job.metadata)
     path = "spec.template.metadata"
@@ -190,7 +182,7 @@ def _time_limits(seconds: int | None, since: float | None = None, role: str = ""
 
 def _read_set(found: PlainStatefulSet) -> Workload:
     template, path = found.spec.template, "spec.template.metadata"
-    if not template.metadata.labels.get(GANG):
+    if not template.metadata.labels.get(names.GANG):
         return Workload(PLAIN_STATEFUL_SET, found.api_version, found.metadata)
     gang, size, pods = (
         _gang(template.metadata.labels, path),
@@ -231,7 +223,7 @@ def _check_size(size: int, pods: int, there: str) -> None:
     """Check the size of a gang; without pods a Job is paused, or a StatefulSet stopped, and nothing waits."""
     if size > pods > 0:
         raise InvalidObjectError(
-            f"spec.template.metadata.annotations[{GANG_SIZE}]", f"{size} is above the {pods} pods that {there}"
+            f"spec.template.metadata.annotations[{names.GANG_SIZE}]", f"{size} is above the {pods} pods that {there}"
         )
 
 
@@ -241,16 +233,16 @@ def _intent_metadata(maker: PlainJob | PlainStatefulSet) -> ObjectMeta:
     A maker whose template names no gang is judged by its own metadata, so that its user is warned that it makes none.
     """
     own, template = maker.metadata, maker.spec.template.metadata
-    if not template.labels.get(GANG):
+    if not template.labels.get(names.GANG):
         return own
-    queue = {KUEUE_QUEUE: own.labels[KUEUE_QUEUE]} if KUEUE_QUEUE in own.labels else {}
-    part = {KUEUE_PARTIAL: own.annotations[KUEUE_PARTIAL]} if KUEUE_PARTIAL in own.annotations else {}
+    queue = {names.KUEUE_QUEUE: own.labels[names.KUEUE_QUEUE]} if names.KUEUE_QUEUE in own.labels else {}
+    part = {names.KUEUE_PARTIAL: own.annotations[names.KUEUE_PARTIAL]} if names.KUEUE_PARTIAL in own.annotations else {}
     labels, annotations = {**queue, **template.labels}, {**part, **template.annotations}
     return msgspec.structs.replace(own, labels=labels, annotations=annotations)
 
 
 def _read_pod(pod: Pod) -> Workload:
-    if not pod.metadata.labels.get(GANG):
+    if not pod.metadata.labels.get(names.GANG):
         return Workload(PLAIN_POD, "v1", pod.metadata)
     size = _size(pod.metadata.annotations, "metadata")
     return Workload(
@@ -267,7 +259,7 @@ def _read_pod(pod: Pod) -> Workload:
 
 
 def _role_of(pod: Pod) -> str | None:
-    return _ROLE if pod.metadata.labels.get(GANG) else None
+    return _ROLE if pod.metadata.labels.get(names.GANG) else None
 
 
 PLAIN_JOB = Kind(
@@ -275,7 +267,7 @@ PLAIN_JOB = Kind(
     versions=("v1",),
     kind="Job",
     plural="jobs",
-    pod_label=GANG,
+    pod_label=names.GANG,
     decoded=PlainJob,
     policy=lambda job: _said(job.spec.template.metadata.labels),
     read=_read_job,
@@ -289,7 +281,7 @@ PLAIN_STATEFUL_SET = Kind(
     versions=("v1",),
     kind="StatefulSet",
     plural="statefulsets",
-    pod_label=GANG,
+    pod_label=names.GANG,
     decoded=PlainStatefulSet,
     policy=lambda found: _said(found.spec.template.metadata.labels),
     read=_read_set,
@@ -303,7 +295,7 @@ PLAIN_POD = Kind(
     versions=("v1",),
     kind="Pod",
     plural="pods",
-    pod_label=GANG,
+    pod_label=names.GANG,
     decoded=Pod,
     policy=lambda pod: _said(pod.metadata.labels),
     read=_read_pod,

@@ -130,7 +130,7 @@ class CertificateManager(CertificateSource):
             if not error.not_found:
                 raise
             note = f"secret {self._events.secret} does not exist, and muster may not create it: `helm upgrade` does"
-            await self._events.warning("SecretMissing", f"{note}. The loaded certificate is still served")
+            await self._events.report("SecretMissing", f"{note}. The loaded certificate is still served")
             return None, b""
         secret = decode(raw, _Secret)
         self._events.secret_uid = secret.metadata.uid
@@ -145,9 +145,7 @@ class CertificateManager(CertificateSource):
             return found
         except InvalidCertificateError as error:
             if secret.data:
-                await self._events.warning(
-                    "CertificateInvalid", f"secret {self._events.secret} cannot be used: {error}"
-                )
+                await self._events.report("CertificateInvalid", f"secret {self._events.secret} cannot be used: {error}")
             return None
 
     def _observe(self, found: Certificates | None, configurations: list[Configuration], now: float) -> None:
@@ -190,9 +188,9 @@ class CertificateManager(CertificateSource):
                     "cannot write secret %s: %s", self._events.secret, error, extra={"event": "certificate.not_written"}
                 )
                 if error.refused:
-                    await self._events.warning("SecretNotWritten", f"{step.reason}, but cannot write it: {error}")
+                    await self._events.report("SecretNotWritten", f"{step.reason}, but cannot write it: {error}")
             return True, found
-        await self._events.normal("CertificateRotated", f"secret {self._events.secret}: {step.reason}")
+        await self._events.report("CertificateRotated", f"secret {self._events.secret}: {step.reason}", warning=False)
         return True, step.certificates
 
     async def _requested_rotation(self, secret: _Secret) -> RotationStep | None:
@@ -203,7 +201,7 @@ class CertificateManager(CertificateSource):
             return RotationStep(text)
         except ValueError:
             note = f"annotation {ROTATE}: {text[:40]!r} is not known; use serving or authority"
-            await self._events.warning("InvalidRotation", note)
+            await self._events.report("InvalidRotation", note)
             return None
 
     def _serve(self, found: Certificates) -> None:
@@ -235,7 +233,7 @@ class CertificateManager(CertificateSource):
                     "cannot write the caBundle of %s: %s", name, error, extra={"event": "cabundle.not_written"}
                 )
                 if error.refused:
-                    await self._events.warning(
+                    await self._events.report(
                         "CertificateNotTrusted", f"the caBundle of {name} cannot be written: {error}"
                     )
         return trusted
@@ -275,7 +273,7 @@ class CertificateManager(CertificateSource):
         for name, one in ends.items():
             if expires_soon(one, now):
                 note = f"the {name} certificate ends {one.not_valid_after_utc:%Y-%m-%d %H:%M} UTC and was not renewed"
-                await self._events.warning("CertificateExpiring", f"{note}: see the log of the webhook")
+                await self._events.report("CertificateExpiring", f"{note}: see the log of the webhook")
 
 
 class _SeenSince:

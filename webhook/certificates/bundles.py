@@ -207,7 +207,7 @@ class WebhookActivation:
             )
             if error.refused:
                 note = f"the apiserver reaches the webhook, but the webhooks of {name} cannot be activated: {error}"
-                await self._events.warning("WebhookNotActivated", note)
+                await self._events.report("WebhookNotActivated", note)
             return False
         logger.info("the apiserver calls the webhooks of %s from now on", name, extra={"event": "webhook.activated"})
         return True
@@ -230,20 +230,13 @@ class CertificateEvents:
         self._hour = 0
         self.secret_uid = ""
 
-    async def warning(self, reason: str, note: str) -> None:
-        """Report a problem, in words that are the same in every replica."""
-        await self._report(reason, note, warning=True)
-
-    async def normal(self, reason: str, note: str) -> None:
-        """Report a change that was made."""
-        await self._report(reason, note, warning=False)
-
     async def probe(self) -> None:
         """Send an event that the apiserver reviews and never stores. Raises ApiError if it reaches no replica."""
         event = self._event("Reached", "is never kept", warning=False, suffix="reached")
         await self._client.create(EVENTS, event, self.namespace, dry_run=True, deadline=2.0)
 
-    async def _report(self, reason: str, note: str, *, warning: bool) -> None:
+    async def report(self, reason: str, note: str, *, warning: bool = True) -> None:
+        """Report a problem, or a change that was made, in words that are the same in every replica."""
         hour = int(self._client.now().timestamp() // _HOUR)
         # Every replica gives the event the same name, so that the apiserver refuses a second one.
         suffix = f"{hashlib.sha256(f'{reason}: {note}'.encode()).hexdigest()[:10]}{hour:x}"

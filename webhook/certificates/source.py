@@ -168,12 +168,12 @@ class MountedCertificates(CertificateSource):
                 self._serving.swap(pair, None)
                 if not pair.serves(self._names):
                     note = f"tls.crt is not good for {self._names[0]}: add it to its DNS names"
-                    await self._events.warning("CertificateInvalid", note)
+                    await self._events.report("CertificateInvalid", note)
         except OSError as error:
             # A pod's folder exists before its process does: a missing file means a missing key of the Secret.
-            await self._events.warning("CertificateInvalid", f"cannot read {error.filename}: {error.strerror}")
+            await self._events.report("CertificateInvalid", f"cannot read {error.filename}: {error.strerror}")
         except InvalidCertificateError as error:
-            await self._events.warning("CertificateInvalid", f"what is mounted cannot be served: {error}")
+            await self._events.report("CertificateInvalid", f"what is mounted cannot be served: {error}")
         else:
             self._authorities = authorities
             self._record_expirations(pair)
@@ -213,14 +213,14 @@ class MountedCertificates(CertificateSource):
         elif self._untrusted_since is None:
             self._untrusted_since = now
         elif now - self._untrusted_since > _PATIENCE_SECONDS:
-            await self._events.warning("CertificateNotTrusted", self._why_untrusted())
+            await self._events.report("CertificateNotTrusted", self._why_untrusted())
         ends = {"serving certificate": pair.leaf}
         if self._signer is not None and self._signer != pair.leaf:
             ends["authority in the caBundle"] = self._signer
         for name, one in ends.items():
             if expires_soon(one, today):
                 end = f"{one.not_valid_after_utc:%Y-%m-%d %H:%M}"
-                await self._events.warning("CertificateExpiring", f"the {name} ends {end} UTC and was not renewed")
+                await self._events.report("CertificateExpiring", f"the {name} ends {end} UTC and was not renewed")
 
     def _why_untrusted(self) -> str:
         if self._signer is None:

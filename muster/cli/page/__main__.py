@@ -20,7 +20,6 @@ from muster.cli.page.command import serving
 from muster.cli.page.guard import Door
 from muster.cli.page.state import page_state
 from muster.cli.settings import Settings
-from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.model.objects import LocalObject, decode
@@ -28,10 +27,9 @@ from muster.model.resource import SELF_REVIEWS
 from muster.model.selectors import Selector
 from muster.process.event_loop import Turns
 from muster.process.health import serve_health
-from muster.process.lifecycle import add_common_arguments, parse_args, run, stop_signal
+from muster.process.lifecycle import add_common_arguments, defaults_of, parse_args, run, stop_signal
 from muster.process.logs import configure_logging
 from muster.process.metrics import LoopTurns, new_registry
-from muster.queueing.sources import QUEUE_SOURCES
 
 logger = logging.getLogger("muster-page")
 
@@ -105,15 +103,7 @@ async def _run(arguments: argparse.Namespace, door: Door, turns: Turns) -> None:
 
 def _settings(arguments: argparse.Namespace) -> Settings:
     return Settings(
-        Defaults(
-            queue=arguments.default_queue,
-            schedulers=arguments.schedulers,
-            gate=arguments.gate,
-            admitters=arguments.admitters,
-            queue_source=QUEUE_SOURCES[arguments.queue_source],
-            elastic_quotas=arguments.elastic_quotas,
-            namespaces=arguments.namespace_selector,
-        ),
+        defaults_of(arguments, namespaces=arguments.namespace_selector),
         by_nodes=arguments.bound == "nodes",
     )
 

@@ -111,7 +111,7 @@ async def test_gangs_without_a_pod_group_of_their_own_are_counted(
     pods = [ray_pod("demo-head", "headgroup"), ray_pod("demo-w-0"), ray_pod("demo-w-1")]
     harness = Harness(workloads=[ray_cluster()], pods=pods, queues=queues, groups=groups)
     term = TermMetrics(harness.cluster, "lease", lambda: True, registry)
-    term.begins(harness.queue, harness.announcer, harness.reconciler.kept, harness.reconciler.groupless)
+    term.begins(harness.queue, harness.announcer, harness.reconciler.kept, harness.term.reporter.groupless)
     await harness.settle()
     assert gangs(registry) == {counted: 1}
     if groups:

@@ -151,4 +151,4 @@ def test_makers_of_whom_nothing_was_said_for_long_are_forgotten() -> None:
     budgets = Budgets()
     for number in range(5000):
         assert budgets.take(f"uid-{number}", now=100.0 * number)
-    assert len(budgets) <= 1000
+    assert len(budgets._budgets) <= 1000

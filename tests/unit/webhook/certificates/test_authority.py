@@ -263,10 +263,10 @@ async def test_what_a_replica_has_said_within_the_hour_it_does_not_try_to_say_ag
     events = CertificateEvents(as_client(places), "muster-system", SECRET, "pod")
     places.fails["create"] = [ApiError(500, "", "broken") for _ in range(9)]
     for _ in range(3):
-        await events.warning("SecretMissing", "it is not there")
+        await events.report("SecretMissing", "it is not there")
     assert len(places.fails["create"]) == 8
     places.time.passes(hours=1)
-    await events.warning("SecretMissing", "it is not there")
+    await events.report("SecretMissing", "it is not there")
     assert len(places.fails["create"]) == 7
     assert len(events._reported) == 1, "what was said before is forgotten"
 
