@@ -298,7 +298,7 @@ def _constructed(tag: str, text: str) -> Any:  # noqa: ANN401
 
 def _number_or_word(text: str) -> Any:  # noqa: ANN401
     """The value of a JSON scalar without quotes."""
-    return json.loads(text, parse_float=_finite, parse_int=_integer, parse_constant=_no_number)
+    return _DECODER.decode(text)
 
 
 _BETWEEN = re.compile(r"(?:\s|^---[ \t]*(?=\r?$))*", re.MULTILINE)

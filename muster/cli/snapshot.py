@@ -66,8 +66,6 @@ class ClusterSnapshot:
     :ivar whole: true if every namespace was read; if not, the usage of other gangs and all positions are unknown
     :ivar unreadable: the kinds that could not be read at all, by their full names
     :ivar scopes: the stores that could be read, of all namespaces or of one
-    :ivar defaults: the defaults of the installation
-    :ivar by_nodes: true if the installation limits admission by the nodes (chart value `bound: nodes`)
     :ivar settings: the settings of the installation
     :ivar past: the past use of queues, as the leader stored it last
     """
@@ -79,8 +77,6 @@ class ClusterSnapshot:
     whole: bool = True
     unreadable: set[str] = field(default_factory=set)
     scopes: list[Watched] = field(default_factory=list)
-    defaults: Defaults = field(default_factory=Defaults)
-    by_nodes: bool = False
     settings: Settings = field(default_factory=Settings)
     past: PastUse = field(default_factory=PastUse)
 
@@ -95,13 +91,12 @@ class ClusterSnapshot:
             defaults.admitters,
             elastic_quotas=defaults.elastic_quotas,
         )
-        return cls(
-            cluster=cluster,
-            defaults=defaults,
-            by_nodes=settings.by_nodes,
-            settings=settings,
-            missing=[settings.note] if settings.note else [],
-        )
+        return cls(cluster, settings=settings, missing=[settings.note] if settings.note else [])
+
+    @property
+    def defaults(self) -> Defaults:
+        """The defaults of the installation."""
+        return self.settings.defaults
 
     def ledger_snapshot(self, now: float) -> LedgerSnapshot:
         """The ledger of all visible gangs, at `now` in seconds of the wall clock."""
@@ -196,7 +191,7 @@ async def load(client: Client, namespace: str, visible: ClusterSnapshot) -> None
         consequences = [f"; {_CONSEQUENCES[name]}" for name in nowhere if name in _CONSEQUENCES]
         visible.note(f'cannot list in "{namespace}": {", ".join(nowhere)}{"".join(consequences)}')
     tree = visible.ledger_snapshot(0.0).ledger.tree
-    if visible.by_nodes or tree.settings(ROOT).bound_by_nodes:
+    if visible.settings.by_nodes or tree.settings(ROOT).bound_by_nodes:
         visible.nodes = await load_nodes(client, visible)
     if any(view.half_life is not None for view in tree):
         await _load_past(client, visible)

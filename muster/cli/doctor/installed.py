@@ -48,12 +48,16 @@ class Program(NamedTuple):
         return self.image.partition("@")[0].rpartition(":")[2]
 
 
-class Deployment(LocalObject, frozen=True):
-    """A Deployment: its desired and Ready pods, and what they run."""
+class AnyObject(LocalObject, frozen=True):
+    """An object in its own terms: a queue of Volcano or a GangQueue, or the binding of an admission policy."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: dict[str, Any] = msgspec.field(default_factory=dict)
     status: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+class Deployment(AnyObject, frozen=True):
+    """A Deployment: its desired and Ready pods, and what they run."""
 
     @property
     def title(self) -> str:
@@ -134,21 +138,6 @@ class WebhookConfiguration(LocalObject, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     webhooks: tuple[Webhook, ...] = ()
-
-
-class PolicyBinding(LocalObject, frozen=True):
-    """A ValidatingAdmissionPolicyBinding, which puts a policy in force."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: dict[str, Any] = msgspec.field(default_factory=dict)
-
-
-class AnyQueue(LocalObject, frozen=True):
-    """A queue of Volcano with its state, or a GangQueue, in its own terms."""
-
-    metadata: ObjectMeta = ObjectMeta()
-    spec: dict[str, Any] = msgspec.field(default_factory=dict)
-    status: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
 def flag(words: tuple[str, ...], name: str) -> str | None:
@@ -258,11 +247,8 @@ class Installation:
 
     @staticmethod
     def _argument(deployment: Deployment | None, name: str) -> str | None:
-        return flag(_words(deployment), name)
-
-
-def _words(deployment: Deployment | None) -> tuple[str, ...]:
-    return tuple(word for one in deployment.programs for word in one.words) if deployment is not None else ()
+        words = (word for one in deployment.programs for word in one.words) if deployment is not None else ()
+        return flag(tuple(words), name)
 
 
 def installations(

@@ -11,10 +11,9 @@ from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.installed import (
     KUEUE,
     LABELS,
-    AnyQueue,
+    AnyObject,
     Deployment,
     Installation,
-    PolicyBinding,
     WebhookConfiguration,
     installations,
 )
@@ -67,21 +66,21 @@ async def look(client: Client, namespace: str) -> Sight:
     source = installed.queue_source if installed is not None else QUEUE_SOURCES["volcano"]
     schedulers = installed.gang_schedulers if installed is not None else named("volcano")
     left_out = _left_out(installed, mutating, await _labels(client, namespace))
-    counted = any(one.elastic_quotas for one in schedulers.values())
     reads: dict[str, Awaitable[Any]] = {
         "secret": _secret(client, installed),
         "lease": _lease(client, installed),
         "policies": _listed(client, ADMISSION_POLICIES, PartialObjectMetadata, labels=LABELS),
-        "bindings": _listed(client, ADMISSION_POLICY_BINDINGS, PolicyBinding, labels=LABELS),
+        "bindings": _listed(client, ADMISSION_POLICY_BINDINGS, AnyObject, labels=LABELS),
         "served": served_kinds(client),
-        "queues": _listed(client, source.resource, AnyQueue),
+        "queues": _listed(client, source.resource, AnyObject),
         "members": _members(client, schedulers),
         "groups": _groups(client, schedulers),
         "pod_answer": _dry_run(client, namespace, left_out),
         "namespaces": _listed(client, NAMESPACES, Namespace),
-        "elastic_quotas": _listed(client, ELASTIC_QUOTAS, ElasticQuota) if counted else _nothing(),
         "kueue": _kueue(client, deployments),
     }
+    if any(one.elastic_quotas for one in schedulers.values()):
+        reads["elastic_quotas"] = _listed(client, ELASTIC_QUOTAS, ElasticQuota)
     answers = dict(zip(reads, await asyncio.gather(*reads.values()), strict=True))
     now = client.now().timestamp()
     return Sight(now, version, namespace, found, deployments, mutating, judging, **answers)
@@ -133,10 +132,6 @@ async def _one(client: Client, resource: Resource, type_: type[T], name: str, na
         return decode(await client.get(resource, name, namespace, deadline=PATIENCE), type_)
 
     return await _seen(ask(), "get", f"{resource.full_name} {name} in namespace {namespace}", None)
-
-
-async def _nothing() -> tuple[()]:
-    return ()
 
 
 async def served_kinds(client: Client) -> Mapping[str, frozenset[str]] | Unseen:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from muster.cli.doctor.diagnosis import Diagnosis, Level, Unseen, diagnoses_of, fine, problem, seen, warning
-from muster.cli.doctor.installed import AnyQueue, Deployment, Installation, Program
+from muster.cli.doctor.installed import AnyObject, Deployment, Installation, Program
 from muster.cli.doctor.sight import Sight
 from muster.cli.ui import counted, lasting, listed
 from muster.model.times import seconds_of
@@ -248,14 +248,14 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
         yield fine(f"{len(queues)} queues; {name} is {state}")
 
 
-def _state(queue: AnyQueue, source: QueueSource) -> str:
+def _state(queue: AnyObject, source: QueueSource) -> str:
     """The state that Volcano sets on a Queue; of a GangQueue, from its field `closed`."""
     if source is QUEUE_SOURCES["muster"]:
         return "Closed" if queue.spec.get("closed") else "Open"
     return str(queue.status.get("state") or "new")
 
 
-def _age(queue: AnyQueue, now: float) -> float:
+def _age(queue: AnyObject, now: float) -> float:
     return now - (seconds_of(queue.metadata.creation_timestamp) or now)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from muster.cli.doctor.diagnosis import CannotCheckError, Unseen
-from muster.cli.doctor.installed import AnyQueue, Deployment, Installation, PolicyBinding, WebhookConfiguration
+from muster.cli.doctor.installed import AnyObject, Deployment, Installation, WebhookConfiguration
 from muster.model.objects import Lease, Namespace, PartialObjectMetadata, PodGroup
 from muster.model.pods import Pod
 from muster.resources.elastic_quotas import ElasticQuota
@@ -67,9 +67,9 @@ class Sight:
     secret: Mapping[str, str] | Unseen | None
     lease: Lease | Unseen | None
     policies: tuple[PartialObjectMetadata, ...] | Unseen
-    bindings: tuple[PolicyBinding, ...] | Unseen
+    bindings: tuple[AnyObject, ...] | Unseen
     served: Mapping[str, frozenset[str]] | Unseen
-    queues: tuple[AnyQueue, ...] | Unseen
+    queues: tuple[AnyObject, ...] | Unseen
     members: tuple[Pod, ...] | Unseen
     groups: tuple[GroupSeen, ...] | Unseen
     pod_answer: DryRun | Unseen

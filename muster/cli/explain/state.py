@@ -41,13 +41,6 @@ def unreadable_origin(subject: Subject, visible: ClusterSnapshot) -> tuple[str, 
     return "", f"{what} cannot be read with your permissions, and the controller has not reported a state yet"
 
 
-def _hidden_group(view: GangSnapshot, intent: Intent | None, visible: ClusterSnapshot) -> bool:
-    """True if the gang may have a PodGroup that this user may not read."""
-    if view.pod_group is not None or intent is None:
-        return False
-    return intent.gang_scheduler.resource.full_name in visible.unreadable
-
-
 def state_of(
     subject: Subject, view: GangSnapshot, workload: Workload, why_not: str, *, lost: Decision | None, hidden: list[str]
 ) -> tuple[str, str]:
@@ -93,9 +86,10 @@ def _refused(subject: Subject) -> str:
 
 
 def hidden_parts(view: GangSnapshot, intent: Intent | None, visible: ClusterSnapshot) -> list[str]:
-    """The parts of a gang that this user may not read, in words."""
-    pods = ["pods"] if PODS.full_name in visible.unreadable else []
-    return [*(["PodGroups"] if _hidden_group(view, intent, visible) else []), *pods]
+    """The parts of a gang that this user may not read, in words: its PodGroup, if it may have one, and its pods."""
+    kind = intent.gang_scheduler.resource.full_name if intent is not None and view.pod_group is None else ""
+    parts = {"PodGroups": kind, "pods": PODS.full_name}
+    return [words for words, name in parts.items() if name in visible.unreadable]
 
 
 def other_scheduler(subject: Subject, visible: ClusterSnapshot) -> str:

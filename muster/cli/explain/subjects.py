@@ -285,13 +285,8 @@ async def subject_of(client: Client, kind: Kind, decoded: Decoded, visible: Clus
     named = meta.name if kind.owns_pod_group else gang_name(kind, decoded)
     selector = f"{kind.pod_label}={named}" if kind.pod_label else ""
     pods: list[TimedPod] = await _allowed(client, PODS, TimedPod, meta.namespace, visible, label_selector=selector)
-    own = [pod for pod in pods if pod.metadata.uid == meta.uid or _owned(pod, meta)]
+    own = [pod for pod in pods if meta.uid in (pod.metadata.uid, (owner_of(pod) or pod.metadata).uid)]
     return Subject(kind, decoded, own, await events_about(client, decoded.metadata, visible))
-
-
-def _owned(pod: Pod, meta: ObjectMeta) -> bool:
-    owner = owner_of(pod)
-    return owner is not None and owner.uid == meta.uid
 
 
 async def events_about(client: Client, meta: ObjectMeta, visible: ClusterSnapshot) -> list[Event]:

@@ -12,6 +12,7 @@ import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import muster
 from muster.cli.connecting import find_settings
@@ -22,7 +23,7 @@ from muster.cli.page.state import page_state
 from muster.cli.settings import Settings
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
-from muster.model.objects import LocalObject, decode
+from muster.model.objects import decode
 from muster.model.resource import SELF_REVIEWS
 from muster.model.selectors import Selector
 from muster.process.event_loop import Turns
@@ -108,22 +109,10 @@ def _settings(arguments: argparse.Namespace) -> Settings:
     )
 
 
-class _User(LocalObject, frozen=True):
-    username: str = ""
-
-
-class _Self(LocalObject, frozen=True):
-    user_info: _User = _User()
-
-
-class _SelfReview(LocalObject, frozen=True):
-    status: _Self = _Self()
-
-
 async def viewer(client: Client) -> str:
     """The account of these credentials, as people call it. Raises ApiError."""
     body = {"apiVersion": SELF_REVIEWS.api_version, "kind": SELF_REVIEWS.kind}
-    user = decode(await client.create(SELF_REVIEWS, body), _SelfReview).status.user_info.username
+    user = decode(await client.create(SELF_REVIEWS, body), dict[str, Any])["status"]["userInfo"]["username"]
     account = _ACCOUNT.fullmatch(user)
     return f"ServiceAccount {account[2]} of namespace {account[1]}" if account else f"user {user}"
 

@@ -203,7 +203,11 @@ class Board:
 
     def holding(self, only: Filter = EVERY, number: int = 1) -> Part[GangRow]:
         """One page of the gangs that are admitted or run, by queue."""
-        return Part.of(_passing(only, self.gangs.holding), number, _holding_row)
+        return Part.of(
+            _passing(only, self.gangs.holding),
+            number,
+            lambda gang: GangRow(gang, message=gang.message, amounts=amounts(as_text(gang.holds or {}))),
+        )
 
     def others(self, only: Filter = EVERY, number: int = 1) -> Part[GangRow]:
         """One page of the gangs that neither wait in a queue nor hold anything: they assemble, or cannot start."""
@@ -235,10 +239,6 @@ class Board:
             lacks=self.lacks(gang.key),
             expected=expected_words(starts.when(gang.key)) if starts is not None else "",
         )
-
-
-def _holding_row(gang: GangEntry) -> GangRow:
-    return GangRow(gang, message=gang.message, amounts=amounts(as_text(gang.holds or {})))
 
 
 def _passing(only: Filter, gangs: Sequence[GangEntry]) -> Sequence[GangEntry]:

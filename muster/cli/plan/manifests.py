@@ -10,7 +10,7 @@ from muster.cli.faults import FILL_IN, variable_hint
 from muster.cli.parsing import InputError, Parsed, parse
 
 Failed = Callable[[InputError], None]
-"""The handling of an error: it is raised or collected."""
+"""What collects an error."""
 _WITHOUT_NAMESPACE = {
     "ClusterTrainingRuntime",
     "CustomResourceDefinition",
@@ -60,14 +60,10 @@ class Document:
         return str(self.manifest.get("kind", ""))
 
 
-def read_manifests(names: Sequence[str], errors: list[str] | None = None) -> list[Document]:
-    """All objects of these files and directories, in order.
-
-    `errors` gets a message for each part that cannot be read, and the rest is read; without it the first such part
-    raises InputError.
-    """
+def read_manifests(names: Sequence[str], errors: list[str]) -> list[Document]:
+    """All objects of these files and directories, in order; `errors` gets a message for what cannot be read."""
     documents: list[Document] = []
-    failed: Failed = _raise if errors is None else lambda error: errors.append(str(error))
+    failed = _collecting(errors)
     for name in names:
         for source, text in _texts(name, failed):
             for parsed in _parsed(source, text, failed):
@@ -81,10 +77,7 @@ def _document(file: str, parsed: Parsed) -> Document:
 
 def read_bytes(source: str, data: bytes, errors: list[str]) -> list[Document]:
     """All objects of a file's content; `errors` gets a message for each part that cannot be read."""
-
-    def failed(error: InputError) -> None:
-        errors.append(str(error))
-
+    failed = _collecting(errors)
     try:
         text = _decoded(source, data)
     except InputError as error:
@@ -95,7 +88,7 @@ def read_bytes(source: str, data: bytes, errors: list[str]) -> list[Document]:
 
 def read_object(source: str, value: dict[str, Any], errors: list[str]) -> list[Document]:
     """The object that a program has decoded, or the objects of a list; `errors` gets a message for what is neither."""
-    return list(_objects(Document(source, value), lambda error: errors.append(str(error))))
+    return list(_objects(Document(source, value), _collecting(errors)))
 
 
 def objects_in(value: object, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -118,8 +111,8 @@ def place(documents: Iterable[Document], namespace: str) -> None:
             meta["namespace"] = namespace
 
 
-def _raise(error: InputError) -> None:
-    raise error
+def _collecting(errors: list[str]) -> Failed:
+    return lambda error: errors.append(str(error))
 
 
 def _parsed(source: str, text: str, failed: Failed) -> Iterator[Parsed]:

@@ -9,7 +9,6 @@ counts as admitted, and muster never adds a gate to an existing pod.
 import argparse
 import asyncio
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,7 +25,6 @@ from muster.kube.listing import list_objects
 from muster.model.names import GANG, GATE, label_value
 from muster.model.pods import Pod
 from muster.model.resource import PODS
-from muster.model.texts import printable
 
 _NOT_ALL = 1
 # The characters of a label's value; a longer name is shortened there.
@@ -132,7 +130,7 @@ async def open_gates(client: Client, pods: Sequence[Pod], *, dry_run: bool = Fal
 
 
 def _report(outcomes: Outcomes, missing: Sequence[str], *, grouped: bool) -> int:
-    failed = print_failures(outcomes, "muster release")
+    failed = print_failures(outcomes, "release")
     complain("release", *(f"{gang}: no pods of a gang with this name" for gang in missing))
     if not outcomes and not missing:
         print_line("no pods are held by muster")
@@ -149,8 +147,7 @@ def print_opened(outcomes: Outcomes, *, dry_run: bool = False) -> None:
 
 
 def print_failures(outcomes: Outcomes, command: str) -> bool:
-    """Print each failure with its reason, prefixed with the command; returns whether there was one."""
-    failures = [(gang, failure) for gang, outcome in sorted(outcomes.items()) for failure in outcome.failures]
-    for gang, failure in failures:
-        print(f"{command}: {gang}: {printable(failure)}", file=sys.stderr)
+    """Print each failure with its reason; returns whether there was one."""
+    failures = [f"{gang}: {failure}" for gang, outcome in sorted(outcomes.items()) for failure in outcome.failures]
+    complain(command, *failures)
     return bool(failures)

@@ -4,7 +4,6 @@ Pods that were created while no controller ran name a PodGroup that does not exi
 them. If only a part of a gang was created while muster was installed, the scheduler never sees the complete gang.
 """
 
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from muster.cli.ui import print_line
+from muster.cli.ui import complain, print_line
 from muster.cluster.served import choose_versions
 from muster.kube.client import Client
 from muster.kube.concurrency import burst
@@ -23,7 +22,6 @@ from muster.model.names import GANG, GROUP_NAME, MANAGED_BY, MUSTER, TASK_SPEC, 
 from muster.model.objects import InvalidObjectError, OwnerReference, PodGroup, decode
 from muster.model.pods import Pod
 from muster.model.resource import Resource
-from muster.model.texts import printable
 from muster.schedulers import GangScheduler, gang_name
 
 
@@ -33,7 +31,7 @@ async def loosen(client: Client, pods: Iterable[Pod], schedulers: Mapping[str, G
     Complete gangs stay gangs: the scheduler starts them together. Pods of other schedulers are left alone. Gives
     whether nothing failed that may succeed when it is tried again.
     """
-    return await _Repair(client, "muster withdraw", loosens=True).all(pods, schedulers)
+    return await _Repair(client, "withdraw", loosens=True).all(pods, schedulers)
 
 
 async def make_missing(
@@ -48,7 +46,7 @@ async def make_missing(
 
     `namespace` is that of the pods, None for all. Gives and prints what `loosen` does.
     """
-    repair = _Repair(client, "muster release", namespace=namespace, dry_run=dry_run)
+    repair = _Repair(client, "release", namespace=namespace, dry_run=dry_run)
     return await repair.all(pods, schedulers)
 
 
@@ -72,7 +70,10 @@ class _Repair:
         strange = {} if self.loosens else _waiting(pod for pod in pods if pod.spec.scheduler_name not in schedulers)
         for (namespace, name), members in sorted(strange.items()):
             scheduler = members[0].spec.scheduler_name
-            self._fail(f'{namespace}/{name}: its PodGroup is not known: "{scheduler}" is no scheduler of muster here')
+            complain(
+                self.command,
+                f'{namespace}/{name}: its PodGroup is not known: "{scheduler}" is no scheduler of muster here',
+            )
         return all(done) and not strange
 
     async def _of(self, scheduler: GangScheduler, pods: Iterable[Pod]) -> bool:
@@ -84,7 +85,10 @@ class _Repair:
             await choose_versions(self.client, [scheduler])
             listed = await lists(self.client, scheduler.resource, scheduler.pod_groups)
         except ApiError as error:
-            self._fail(f"cannot list PodGroups: {error}; pods keep waiting that lack theirs, or a part of their gang")
+            complain(
+                self.command,
+                f"cannot list PodGroups: {error}; pods keep waiting that lack theirs, or a part of their gang",
+            )
             # Without its CRD there is no PodGroup, and none can be made; that must not keep muster from being removed.
             return error.not_found and self.loosens
         groups = {(group.metadata.namespace, gang_name(group)): group for group in listed}
@@ -117,12 +121,9 @@ class _Repair:
             # A namespace that terminates deletes the pods as well, or has: then it is not found.
             if not (error.already_exists or error.namespace_terminating or error.not_found):
                 skipped = "" if self.loosens else "; its scheduler passes over its pods without it"
-                self._fail(f"podgroup {gang}: {printable(str(error))}{skipped}")
+                complain(self.command, f"podgroup {gang}: {error}{skipped}")
                 return False
         return True
-
-    def _fail(self, words: str) -> None:
-        print(f"{self.command}: {words}", file=sys.stderr)
 
 
 def _waiting(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:

@@ -76,7 +76,7 @@ async def _withdraw(arguments: argparse.Namespace) -> int:
             settings = arguments.values or await find_settings(client, any_scheduler())
             complain("withdraw", *filter(None, [settings.note]))
             loosened = await loosen(client, pods, settings.defaults.schedulers)
-    if print_failures(outcomes, "muster withdraw") or not loosened:
+    if print_failures(outcomes, "withdraw") or not loosened:
         return _NOT_ALL
     print_line("nothing was changed (dry run)" if dry_run else "no pods are held by muster")
     return 0

@@ -8,7 +8,7 @@ from typing import Any
 
 from muster import __version__
 from muster.cli.doctor.diagnosis import Diagnosis, Level, diagnoses_of
-from muster.cli.doctor.installed import AnyQueue, Deployment, PolicyBinding, WebhookConfiguration, installations
+from muster.cli.doctor.installed import AnyObject, Deployment, WebhookConfiguration, installations
 from muster.cli.doctor.sight import DryRun, Sight
 from muster.cli.doctor.webhooks import ENTRIES
 from muster.model.objects import Lease, PartialObjectMetadata, convert
@@ -95,7 +95,7 @@ def healthy(**changes: Any) -> Sight:  # noqa: ANN401
         ),
         policies=tuple(convert({"metadata": {"name": f"muster-{name}"}}, PartialObjectMetadata) for name in policies),
         bindings=tuple(
-            convert({"spec": {"policyName": f"muster-{name}", "validationActions": ["Deny"]}}, PolicyBinding)
+            convert({"spec": {"policyName": f"muster-{name}", "validationActions": ["Deny"]}}, AnyObject)
             for name in policies
         ),
         served={
@@ -111,7 +111,7 @@ def healthy(**changes: Any) -> Sight:  # noqa: ANN401
                     "metadata": {"name": "default", "creationTimestamp": text_of(NOW - HOUR)},
                     "status": {"state": "Open"},
                 },
-                AnyQueue,
+                AnyObject,
             ),
         ),
         members=(),

@@ -9,7 +9,7 @@ import pytest
 from muster.cli.explain.command import explain
 from muster.cli.explain.subjects import Event, Subject, TimedPod
 from muster.cli.explain.text import print_explained
-from muster.cli.settings import read_settings
+from muster.cli.settings import Settings, read_settings
 from muster.cli.snapshot import ClusterSnapshot
 from muster.cli.when import ExpectedStarts
 from muster.gangs.intent import Defaults
@@ -189,7 +189,7 @@ def test_who_waits_for_a_gang_with_a_limit_hears_when_it_starts() -> None:
     ("gate", "position"), [("queue", {"position": 1, "waiting": 1}), ("assemble", None), ("off", None)]
 )
 def test_where_the_chart_has_no_gang_wait_for_room_none_has_a_position(gate: str, position: JSON | None) -> None:
-    assert two_in_a_queue(defaults=Defaults(gate=GateMode(gate)))["position"] == position
+    assert two_in_a_queue(settings=Settings(Defaults(gate=GateMode(gate))))["position"] == position
 
 
 def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
@@ -198,7 +198,7 @@ def test_a_workload_that_names_no_queue_is_explained_in_the_charts() -> None:
     demo = ray_cluster(labels={MANAGED: "true"})
     entry = said(demo, [], visible)
     assert (entry["scheduling"]["queue"], [level["name"] for level in entry["queues"]]) == ("q", ["q"])
-    assert visible.by_nodes
+    assert visible.settings.by_nodes
 
 
 @cases(

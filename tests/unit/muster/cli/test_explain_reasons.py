@@ -11,6 +11,7 @@ from muster.cli.explain.command import explain, run
 from muster.cli.explain.subjects import Event, Subject, TimedPod
 from muster.cli.explain.text import print_explained
 from muster.cli.page.board import Board
+from muster.cli.settings import Settings
 from muster.cli.snapshot import ClusterSnapshot
 from muster.cli.when import ExpectedStarts
 from muster.gangs.intent import Defaults
@@ -130,7 +131,7 @@ def test_a_podgroup_is_named_as_the_cluster_has_it(*, ours: bool) -> None:
     pods = [ray_pod("demo-head", "headgroup", schedulerName=kubernetes.name)]
     cluster = filled(kubernetes, workloads=[ray_cluster()], pods=pods, groups=[group], queues=[queue(cpu="4")])
     defaults = Defaults(schedulers={kubernetes.name: kubernetes})
-    entry = said(ray_cluster(), ClusterSnapshot(cluster, defaults=defaults), pods=pods)
+    entry = said(ray_cluster(), ClusterSnapshot(cluster, settings=Settings(defaults)), pods=pods)
     assert entry["gang"]["podGroup"] == "ray-demo-pg-uid-demo"
     assert ours or entry["message"].startswith('a PodGroup "ray-demo-pg-uid-demo" that muster did not make')
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from muster.cli.doctor.diagnosis import Level, Unseen
-from muster.cli.doctor.installed import AnyQueue, Program
+from muster.cli.doctor.installed import AnyObject, Program
 from muster.cli.doctor.reading import served_kinds
 from muster.cli.doctor.schedulers import kinds, version_of, volcano
 from muster.model.objects import convert
@@ -86,7 +86,7 @@ def test_a_volcano_that_is_not_seen_may_run_elsewhere() -> None:
 
 @pytest.mark.parametrize(("age", "level"), [(10.0, Level.OK), (3600.0, Level.PROBLEM)])
 def test_a_queue_without_a_state_is_new_or_nobodys(age: float, level: Level) -> None:
-    queue = convert({"metadata": {"name": "default", "creationTimestamp": text_of(NOW - age)}}, AnyQueue)
+    queue = convert({"metadata": {"name": "default", "creationTimestamp": text_of(NOW - age)}}, AnyObject)
     assert level in levels(found(volcano, queues=(queue,)))
 
 
@@ -131,7 +131,7 @@ SERVED = {"scheduling.x-k8s.io/v1alpha1": frozenset({"podgroups"}), "muster.dev/
 def without_volcano(**changes: object) -> list[str]:
     """What is said of a cluster in which coscheduling places gangs of GangQueues."""
     deployments = (ours("webhook", *WITHOUT), ours("controller", *WITHOUT))
-    changes = {"deployments": deployments, "served": SERVED, "queues": (convert(QUEUE, AnyQueue),), **changes}
+    changes = {"deployments": deployments, "served": SERVED, "queues": (convert(QUEUE, AnyObject),), **changes}
     return [f"{one.level}: {one.message}" for check in (kinds, volcano) for one in found(check, **changes)]
 
 
@@ -158,7 +158,7 @@ def test_there_the_default_queue_is_missed() -> None:
 
 @cases("closed", ("muster", {"spec": {"closed": True}}), ("volcano", {"status": {"state": "Closing"}}))
 def test_a_default_queue_that_is_closed_takes_nothing(closed: dict[str, Any]) -> None:
-    changes: dict[str, Any] = {"queues": (convert({**QUEUE, **closed}, AnyQueue),)}
+    changes: dict[str, Any] = {"queues": (convert({**QUEUE, **closed}, AnyObject),)}
     said = without_volcano(**changes) if "spec" in closed else messages(found(volcano, **changes))
     state = "Closed" if "spec" in closed else "Closing"
     assert any(f"the default queue default is {state}: gangs that name no queue do not start" in one for one in said)
