@@ -71,7 +71,6 @@ async def plan_async(
     Raises ManifestError for what cannot be read, with one message for each fault, and ClusterError.
     """
     errors: list[str] = []
-    notes: list[str] = []
     documents = list(_documents(manifests, errors))
     if not documents and not errors:
         raise ManifestError(["no manifests given"])
@@ -84,19 +83,18 @@ async def plan_async(
             kinds = {(one.api_version, one.kind) for one in documents if kind_of(one.api_version, one.kind)}
             try:
                 with _answering():
-                    defaults, known = await learn_cluster(arguments, kinds, notes.append)
+                    defaults, known = await learn_cluster(arguments, kinds)
             except InputError as error:
                 raise ClusterError(str(error)) from error
         else:
             defaults = (settings or any_scheduler()).defaults
             known = PlanContext(queue_source=defaults.queue_source)
-        known.notes = notes
         entries = plan_documents(documents, defaults, known, errors)
     except InputError as error:
         raise ManifestError([str(error)]) from error
     if errors:
         raise ManifestError(errors)
-    return Verdicts((verdict_of(one.data(), one.refusals, one.warnings) for one in entries), notes)
+    return Verdicts((verdict_of(one.data(), one.refusals, one.warnings) for one in entries), known.notes)
 
 
 async def explain_async(

@@ -75,12 +75,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}{'s' * (number != 1)}"
 
 
-def listed(words: Sequence[str], most: int = 10) -> str:
-    """The first words, separated by commas, and how many more there are."""
-    rest = len(words) - most
-    return ", ".join(words[:most]) + (f" and {rest} more" if rest > 0 else "")
-
-
 def colours(out: TextIO) -> bool:
     """True if `out` shows colours: a terminal that is not dumb, unless `NO_COLOR` is set (https://no-color.org)."""
     return clears(out) and not os.environ.get("NO_COLOR")

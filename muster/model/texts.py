@@ -1,6 +1,6 @@
 """Texts of users in messages: suggestions for misspelled words, and names without control characters."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 
@@ -66,6 +66,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return the end of a sentence: "; did you mean X?", or "" without a suggestion."""
     found = nearest(word, known)
     return f"; did you mean {found}?" if found else ""
+
+
+def listed(words: Sequence[str], most: int = 10) -> str:
+    """The first words, separated by commas, and how many more there are."""
+    rest = len(words) - most
+    return ", ".join(words[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _plain(word: str) -> str:

@@ -11,7 +11,7 @@ from functools import reduce
 from muster.admitters import Admitter
 from muster.model.findings import Finding, Reason, Validation
 from muster.model.objects import InvalidObjectError, PodGroup, Queue
-from muster.model.texts import nearest
+from muster.model.texts import listed, nearest
 from muster.queueing.queue_tree import QueueTree, exceeding
 from muster.queueing.queue_view import ROOT, QueueView, read_queue
 from muster.resources.amounts import Resources, describe, is_requestable, largest, parse_resources, total
@@ -72,9 +72,8 @@ def _limiting_nothing(queue: Queue) -> Iterator[Finding]:
         ("spec.deserved", spec.deserved),
     ):
         if idle := [name for name in sorted(amounts) if not is_requestable(name)]:
-            named = [f'"{name[:_LONGEST]}"{_meant(name)}' for name in idle[:_NAMED]]
-            more = f" and {len(idle) - _NAMED} more" if len(idle) > _NAMED else ""
-            words = f"{', '.join(named)}{more}: no pod requests that, and it limits nothing; name resources as pods do"
+            named = listed([f'"{name[:_LONGEST]}"{_meant(name)}' for name in idle], _NAMED)
+            words = f"{named}: no pod requests that, and it limits nothing; name resources as pods do"
             if PODS in idle:
                 words += ", and limit the number of pods by a ResourceQuota"
             yield Finding(Reason.LIMITS_NOTHING, path, f"{path}: {words}")

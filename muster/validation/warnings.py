@@ -1,6 +1,6 @@
 """Warnings for workloads that are accepted, and will not do what their users may expect."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from muster.gangs.intent import LEAST_REQUEUE, Intent, IntentScope, requeue_after, unreadable_limits
@@ -10,6 +10,7 @@ from muster.model.modes import GateMode
 from muster.model.names import KUEUE_MOST_RUN, QUEUE_LABEL, REQUEUE_AFTER, TOPOLOGY_MODE_LABEL
 from muster.model.objects import InvalidObjectError, ObjectMeta
 from muster.model.pods import Pod
+from muster.model.texts import listed
 from muster.model.times import duration_of
 from muster.queueing.queue_tree import Place, QueueLevel
 from muster.queueing.verdicts import queue_on_hold
@@ -234,7 +235,7 @@ def _later(case: Case) -> Iterator[Finding]:
         if over and own and not case.above(own.whole):
             level, need, limit = over
             rest = (
-                f'"{spec.name}" comes when {_named(others)} {"is" if len(others) == 1 else "are"} ready; '
+                f'"{spec.name}" comes when {listed(others, _NAMED)} {"is" if len(others) == 1 else "are"} ready; '
                 f"together they need {need}, and {level.called(case.intent.queue)} has capability {limit}; "
                 "its pods wait until the others have ended, however long that takes"
             )
@@ -301,12 +302,7 @@ def _roles(roles: list[Role] | list[RoleSpec]) -> str:
 
 
 def _names(roles: list[Role] | list[RoleSpec]) -> str:
-    return _named([role.name for role in roles])
-
-
-def _named(names: Sequence[str]) -> str:
-    named = ", ".join(names[:_NAMED])
-    return f"{named} and {len(names) - _NAMED} more" if len(names) > _NAMED else named
+    return listed([role.name for role in roles], _NAMED)
 
 
 def run_time_findings(workload: Workload, intent: Intent, scope: IntentScope) -> Iterator[Finding]:

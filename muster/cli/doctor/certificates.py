@@ -9,7 +9,8 @@ from cryptography.x509 import Certificate
 from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.installed import Installation
 from muster.cli.doctor.sight import Sight
-from muster.cli.ui import ago, lasting, listed
+from muster.cli.ui import ago, lasting
+from muster.model.texts import listed
 from muster.process.certificates import (
     Certificates,
     InvalidCertificateError,

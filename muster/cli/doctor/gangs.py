@@ -6,7 +6,7 @@ from muster.admitters import Admitter
 from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, first_of, problem, seen, unknown, warning
 from muster.cli.doctor.installed import Installation
 from muster.cli.doctor.sight import GroupSeen, Sight
-from muster.cli.ui import counted, lasting, listed
+from muster.cli.ui import counted, lasting
 from muster.model.gang_states import GangState
 from muster.model.modes import GateMode
 from muster.model.names import (
@@ -21,7 +21,7 @@ from muster.model.names import (
 )
 from muster.model.objects import Namespace, ObjectMeta, PodGroup
 from muster.model.pods import Pod
-from muster.model.texts import unread_keys
+from muster.model.texts import listed, unread_keys
 from muster.model.times import seconds_of
 from muster.schedulers import GangScheduler, gang_name
 

@@ -6,7 +6,8 @@ import muster
 from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, seen, unknown, warning
 from muster.cli.doctor.installed import Deployment, Installation
 from muster.cli.doctor.sight import Sight
-from muster.cli.ui import ago, listed
+from muster.cli.ui import ago
+from muster.model.texts import listed
 from muster.model.times import seconds_of
 
 _VERSION = "app.kubernetes.io/version"

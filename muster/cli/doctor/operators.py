@@ -11,7 +11,7 @@ import yaml
 from muster.cli.doctor.diagnosis import Diagnosis, diagnoses_of, fine, seen, warning
 from muster.cli.doctor.installed import Deployment, Installation, flag
 from muster.cli.doctor.sight import Sight
-from muster.cli.ui import listed
+from muster.model.texts import listed
 from muster.model.times import duration_of
 
 _FALSE = ("false", "0", "f")

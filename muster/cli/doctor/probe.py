@@ -16,13 +16,14 @@ from typing import Any
 from muster.cli.connecting import PATIENCE
 from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown, warning
 from muster.cli.doctor.sight import GangProbe, Sight
-from muster.cli.ui import lasting, listed
+from muster.cli.ui import lasting
 from muster.cluster.served import choose_versions
 from muster.kube.client import Client
 from muster.kube.errors import ApiError, Unreachable
 from muster.model.objects import InvalidObjectError, decode
 from muster.model.pods import Pod
 from muster.model.resource import PODS, Resource
+from muster.model.texts import listed
 from muster.schedulers import GangScheduler
 
 LABEL = "muster.dev/probe"

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from muster.cli.doctor.diagnosis import Diagnosis, Level, Unseen, diagnoses_of, fine, problem, seen, warning
 from muster.cli.doctor.installed import AnyObject, Deployment, Installation, Program
 from muster.cli.doctor.sight import Sight
-from muster.cli.ui import counted, lasting, listed
+from muster.cli.ui import counted, lasting
+from muster.model.texts import listed
 from muster.model.times import seconds_of
 from muster.queueing.sources import QUEUE_SOURCES, QueueSource
 from muster.resources.elastic_quotas import ElasticQuota

@@ -7,10 +7,10 @@ from typing import Any
 from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, seen, unknown
 from muster.cli.doctor.installed import Installation, WebhookConfiguration
 from muster.cli.doctor.sight import DryRun, Sight
-from muster.cli.ui import listed
 from muster.model.names import GANG, GANG_SIZE, GATE, GROUP_NAME, QUEUE_LABEL
 from muster.model.objects import decode
 from muster.model.pods import Pod
+from muster.model.texts import listed
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.workloads import MAKERS
 

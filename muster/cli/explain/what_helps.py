@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from muster.cli.ui import counted, listed
+from muster.cli.ui import counted
 from muster.gangs.intent import LONGEST_RUN
 from muster.gangs.roles import Role
 from muster.model.names import RUNS_AT_MOST
+from muster.model.texts import listed
 from muster.model.times import duration_text
 from muster.queueing.entries import Candidate, EndKind, EntryKey, Run
 from muster.queueing.ledger import GangKey, Ledger

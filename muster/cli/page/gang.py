@@ -12,6 +12,7 @@ from typing import Any
 from muster.cli.explain.command import explain, explain_group
 from muster.cli.explain.subjects import Event, Subject, TimedPod, events_about, subject_of, untimed
 from muster.cli.page.state import PageState
+from muster.cli.queues.gangs import GangEntry
 from muster.cli.snapshot import ClusterSnapshot
 from muster.cli.when import when_lines
 from muster.kube.client import Client
@@ -152,8 +153,7 @@ class GangPage:
 
     :ivar entry: its entry of `muster explain -o json`
     :ivar when: when it starts, in the sentences of `muster explain`, each with its title
-    :ivar since: when it began to wait or was admitted (seconds of the wall clock); None where it is not known
-    :ivar priority: the value of its PriorityClass; None where it is not known
+    :ivar listed: its entry of `muster gangs`; None for one that is not listed there
     :ivar made_by: what the user applied, where that is another object: `rayjob/train`
     :ivar lacks: what its queue, or one above, lacks for it; "" when nothing is lacking, or it is not known
     :ivar moments: its timeline, the oldest first
@@ -163,8 +163,7 @@ class GangPage:
 
     entry: Mapping[str, Any]
     when: Sequence[tuple[str, str]]
-    since: float | None
-    priority: int | None
+    listed: GangEntry | None
     made_by: str
     lacks: str
     moments: Sequence[Moment]
@@ -199,8 +198,7 @@ async def gang_page(key: GangKey, state: PageState) -> GangPage | None:
     return GangPage(
         entry,
         when,
-        since=listed.since if listed is not None else None,
-        priority=listed.priority if listed is not None else None,
+        listed,
         made_by=listed.workload if listed is not None and listed.workload != own else "",
         lacks=state.board.lacks(key),
         moments=moments[older:],

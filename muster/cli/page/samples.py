@@ -30,12 +30,8 @@ class Sample(NamedTuple):
     waiting: int
 
 
-class _Ring:
-    __slots__ = ("percent", "waiting")
-
-    def __init__(self) -> None:
-        self.percent = array("H", [_UNKNOWN]) * SLOTS
-        self.waiting = array("H", [_UNKNOWN]) * SLOTS
+def _unknown_hour() -> array[int]:
+    return array("H", [_UNKNOWN]) * SLOTS
 
 
 class Samples:
@@ -44,7 +40,8 @@ class Samples:
     def __init__(self, began: float) -> None:
         self.began = began
         self._slot = int(began // SLOT)
-        self._rings: dict[str, _Ring] = {}
+        # By queue the slots of its usage, and those of its waiting gangs.
+        self._rings: dict[str, tuple[array[int], array[int]]] = {}
 
     def __len__(self) -> int:
         """The number of queues."""
@@ -53,30 +50,24 @@ class Samples:
     def note(self, now: float, levels: Mapping[str, Sample]) -> None:
         """Keep the levels of these queues; others are forgotten."""
         self.pass_to(now)
-        self._rings = {name: self._rings.get(name) or _Ring() for name in levels}
+        self._rings = {name: self._rings.get(name) or (_unknown_hour(), _unknown_hour()) for name in levels}
         place = self._slot % SLOTS
         for name, level in levels.items():
-            ring = self._rings[name]
-            _raise(ring.percent, place, level.percent)
-            _raise(ring.waiting, place, level.waiting)
+            for ring, value in zip(self._rings[name], level, strict=True):
+                _raise(ring, place, value)
 
     def pass_to(self, now: float) -> None:
         """Go on to that time; what was not noted since is unknown."""
         slot = int(now // SLOT)
         for passed in range(max(self._slot + 1, slot - SLOTS + 1), slot + 1):
-            for ring in self._rings.values():
-                ring.percent[passed % SLOTS] = ring.waiting[passed % SLOTS] = _UNKNOWN
+            for percents, waiting in self._rings.values():
+                percents[passed % SLOTS] = waiting[passed % SLOTS] = _UNKNOWN
         self._slot = max(self._slot, slot)
 
-    def percents(self, name: str) -> list[int | None]:
-        """The usage in each slot, the oldest first; None where it is unknown."""
-        ring = self._rings.get(name)
-        return self._in_order(ring.percent) if ring else [None] * SLOTS
-
-    def waiting(self, name: str) -> list[int | None]:
-        """The number of waiting gangs in each slot, as `percents`."""
-        ring = self._rings.get(name)
-        return self._in_order(ring.waiting) if ring else [None] * SLOTS
+    def hour(self, name: str) -> tuple[list[int | None], list[int | None]]:
+        """The usage in each slot, the oldest first, and the number of waiting gangs; None where it is unknown."""
+        percents, waiting = self._rings.get(name) or (_unknown_hour(), _unknown_hour())
+        return self._in_order(percents), self._in_order(waiting)
 
     def _in_order(self, ring: array[int]) -> list[int | None]:
         first = (self._slot + 1) % SLOTS

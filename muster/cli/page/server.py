@@ -138,7 +138,7 @@ class _Pages:
                 for name, row in rows.items()
             },
             forecast=starts.now if starts is not None else None,
-            charts={name: chart(samples.percents(name), samples.waiting(name)) for name in rows},
+            charts={name: chart(*samples.hour(name)) for name in rows},
             watched=samples.began,
             weeks=state.weeks,
             shares=any(row.entry["share"] for row in queues.rows),

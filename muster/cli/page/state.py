@@ -47,7 +47,7 @@ class PageState:
     """
 
     def __init__(self, client: Client, following: Followed, viewer: str = "") -> None:
-        self._client = client
+        self.client = client
         self._following = following
         self.viewer = viewer
         self.starts: ExpectedStarts | None = None
@@ -64,14 +64,9 @@ class PageState:
         self.board: Board
 
     @property
-    def client(self) -> Client:
-        """For what only one page needs."""
-        return self._client
-
-    @property
     def cluster_name(self) -> str:
         """The name by which people know the cluster: the kubeconfig's context, else the address of the apiserver."""
-        return self._client.context or self._client.server
+        return self.client.context or self.client.server
 
     @property
     def visible(self) -> ClusterSnapshot:
@@ -142,11 +137,11 @@ class PageState:
             await asyncio.sleep(_ASK)
             before = self.troubles, self.silent
             try:
-                await self._client.probe(deadline=_PATIENCE)
+                await self.client.probe(deadline=_PATIENCE)
                 self._unanswered = ""
-                self.silent = await silence(self._client, self.visible.settings)
+                self.silent = await silence(self.client, self.visible.settings)
             except ApiError as error:
-                self._unanswered = f"{self._client.server} does not answer: {error}"
+                self._unanswered = f"{self.client.server} does not answer: {error}"
             if (self.troubles, self.silent) != before:
                 self._moved()
 
@@ -157,7 +152,7 @@ class PageState:
             if self.visible.nodes is None:
                 continue
             try:
-                self.visible.nodes = await load_nodes(self._client, self.visible)
+                self.visible.nodes = await load_nodes(self.client, self.visible)
                 self._following.changed.set()
             except ApiError as error:
                 logger.warning("the nodes cannot be read: %s", error, extra={"event": "page.nodes"})
@@ -172,7 +167,7 @@ class PageState:
         """Read what queues have used; without records, or the right to them, nothing of it is shown."""
         before = self.weeks
         try:
-            accounts = await read_accounts(self._client, self.visible.settings)
+            accounts = await read_accounts(self.client, self.visible.settings)
             self.weeks = weeks(Report.of(accounts, "queue", first_day("7d", time.time())))
         except CommandError:
             self.weeks = {}

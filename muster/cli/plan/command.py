@@ -8,13 +8,13 @@ import msgspec
 
 from muster.cli.parsing import InputError
 from muster.cli.plan.context import PlanContext
-from muster.cli.plan.entries import note, note_lines, plan
+from muster.cli.plan.entries import plan
 from muster.cli.plan.entry import PlanEntry
 from muster.cli.plan.manifests import Document, place, read_manifests
 from muster.cli.plan.other_kinds import with_templates
 from muster.cli.plan.text import print_entries, print_junit, print_summary, print_wide
 from muster.cli.settings import any_scheduler
-from muster.cli.ui import as_long_as_read, print_data
+from muster.cli.ui import as_long_as_read, complain, print_data
 from muster.gangs.intent import Defaults
 from muster.workloads import kind_of
 
@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
         documents = read_manifests(arguments.filename, errors)
         if not documents and not errors and not arguments.what_if:
             # In kubectl's words, and with its exit code.
-            note("no objects passed to plan")
+            complain("plan", "no objects passed to plan")
             if arguments.output in {"json", "yaml"}:
                 _print([], errors, arguments)
             return _REFUSED
@@ -38,13 +38,14 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.what_if:
             from muster.cli.plan.what_if import run as what_if  # noqa: PLC0415 - as below
 
-            return what_if(arguments, plan(documents, defaults, known))
+            entries = plan(documents, defaults, known)
+            complain("plan", *known.notes)
+            return what_if(arguments, entries)
         entries = plan(documents, defaults, known, errors)
     except InputError as error:
-        note_lines(str(error))
+        complain("plan", *str(error).split("\n"))
         return _UNREADABLE
-    for text in errors:
-        note_lines(text)
+    complain("plan", *known.notes, *(line for text in errors for line in text.split("\n")))
     with as_long_as_read():
         _print(entries, errors, arguments)
     if errors:

@@ -35,7 +35,7 @@ class PlanContext:
 
     `of_source` are the names of the queues of `queue_source`, before which those of the other source do not count;
     `of_cluster` is true if it has all queues of a cluster; `unserved` are the kinds of the input that the cluster does
-    not serve, each an `apiVersion` and a `kind`; `notes` gets what a command prints on standard error, if it is there.
+    not serve, each an `apiVersion` and a `kind`; `notes` is what a command prints on standard error.
 
     ElasticQuotas of the input are those of some namespaces, whose sum is of no use; of a cluster all may be known.
     """
@@ -54,7 +54,7 @@ class PlanContext:
     of_source: set[str] = field(default_factory=set)
     of_cluster: bool = False
     unserved: set[tuple[str, str]] = field(default_factory=set)
-    notes: list[str] | None = None
+    notes: list[str] = field(default_factory=list)
 
     def learn(self, document: Document) -> bool:
         """Add a document to the context; False for a kind that is not context. Raises InputError."""

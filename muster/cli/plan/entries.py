@@ -24,7 +24,6 @@ from muster.cli.plan.shape import (
     twice_written,
     unusable_labels,
 )
-from muster.cli.ui import complain
 from muster.gangs.gang import as_its_pods
 from muster.gangs.intent import Defaults, Intent
 from muster.gangs.pod_patch import Membership, inject, is_free, membership
@@ -59,9 +58,9 @@ def plan(
 ) -> list[PlanEntry]:
     """One entry per workload, and per Queue or GangQueue with a finding, in input order.
 
-    Documents of other kinds are context, or reported on standard error. `known` is more context, for example from a
-    cluster; the documents override it. `errors` gets a message for each document that cannot be read; without it the
-    first one raises InputError.
+    Documents of other kinds are context, or get a note. `known` is more context, for example from a cluster; the
+    documents override it, and their notes are added to it. `errors` gets a message for each document that cannot be
+    read; without it the first one raises InputError.
     """
     known = known or PlanContext(queue_source=defaults.queue_source)
     read: list[tuple[Document, Kind | None, bool]] = []
@@ -82,20 +81,21 @@ def plan(
         elif is_context:
             entries += _queue_entries(document, known, defaults)
         else:
-            entries += _other_entries(document, passed, defaults, known.notes)
+            entries += _other_entries(document, passed, defaults, known)
     if line := skipped(passed):
-        note(line, known.notes)
+        known.notes.append(line)
     return entries
 
 
 def _other_entries(
-    document: Document, passed: list[Document], defaults: Defaults, notes: list[str] | None
+    document: Document, passed: list[Document], defaults: Defaults, known: PlanContext
 ) -> list[PlanEntry]:
     """The entry of a document of another kind, if its user may expect a gang of it; else it is added to `passed`."""
     if meant := near_kind(document):
         return [replace(_not_managed(document, meant), wrong_kind=True)]
     if gang := gang_of_pods(document):
-        note(f'{document.source}: the pods of this {document.kind} join gang "{gang}"; plan does not check them', notes)
+        words = f'the pods of this {document.kind} join gang "{gang}"; plan does not check them'
+        known.notes.append(f"{document.source}: {words}")
     elif why := why_not_run(document, defaults.schedulers):
         return [_not_managed(document, why)]
     else:
@@ -107,20 +107,6 @@ def _fail(error: InputError, errors: list[str] | None) -> None:
     if errors is None:
         raise error
     errors.append(str(error))
-
-
-def note_lines(error: str) -> None:
-    """Print each line of an error on standard error."""
-    for line in error.split("\n"):
-        note(line)
-
-
-def note(text: str, notes: list[str] | None = None) -> None:
-    """Add a note, or print it on standard error."""
-    if notes is not None:
-        notes.append(text)
-        return
-    complain("plan", text)
 
 
 def _entry(document: Document, kind: Kind, known: PlanContext, defaults: Defaults) -> PlanEntry:
@@ -190,7 +176,7 @@ def _note_closed_queue(entry: PlanEntry, context: Context, known: PlanContext) -
         unknown = [one for one in known.queues.path(queue)[:-1] if known.queues.get(one) is None]
         where = f'namespace "{entry.namespace}" ({NAMESPACE_SELECTOR})'
         why = f'is below "{unknown[0]}", which does not exist' if unknown else f"is not open to {where}"
-        note(f'{entry.source}: queue "{queue}" {why}', known.notes)
+        known.notes.append(f'{entry.source}: queue "{queue}" {why}')
 
 
 def _pod_group(workload: Workload, gang: Gang, intent: Intent) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +14,6 @@ from muster.cli.plan.context import PlanContext
 from muster.cli.plan.manifests import Document
 from muster.cli.plan.schemas import Schemas
 from muster.cli.settings import any_scheduler
-from muster.cli.ui import complain
 from muster.gangs.intent import Defaults
 from muster.kube.client import Client
 from muster.kube.config import ConfigError
@@ -89,9 +87,9 @@ async def learn_fields(client: Client, schemas: Schemas, kinds: Iterable[tuple[s
 
 
 def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]] = ()) -> tuple[Defaults, PlanContext]:
-    """As `learn_cluster`, with its notes on standard error. Raises InputError when the cluster cannot be read, too."""
+    """As `learn_cluster`. Raises InputError when the cluster cannot be read, too."""
     try:
-        return asyncio.run(learn_cluster(arguments, kinds, partial(complain, "plan")))
+        return asyncio.run(learn_cluster(arguments, kinds))
     except NoClusterError as error:
         raise InputError(str(error)) from error
     except (ApiError, ConfigError) as error:
@@ -99,7 +97,7 @@ def from_cluster(arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]]
 
 
 async def learn_cluster(
-    arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]], note: Callable[[str], object]
+    arguments: argparse.Namespace, kinds: Iterable[tuple[str, str]]
 ) -> tuple[Defaults, PlanContext]:
     """The defaults and the context from a cluster, with the fields of these kinds, each an `apiVersion` and a `kind`.
 
@@ -112,14 +110,11 @@ async def learn_cluster(
 
     def unread(error: InputError) -> None:
         # The user of this plan cannot mend an object of another user.
-        for line in str(error).split("\n"):
-            note(f"{line}; ignoring it, as the webhook does")
+        known.notes += [f"{line}; ignoring it, as the webhook does" for line in str(error).split("\n")]
 
     async with opened(arguments, any_scheduler()) as (client, settings):
-        if settings.note:
-            note(settings.note)
-        defaults = settings.defaults
-        known = PlanContext(queue_source=defaults.queue_source, of_cluster=True)
+        defaults, notes = settings.defaults, [settings.note] if settings.note else []
+        known = PlanContext(queue_source=defaults.queue_source, of_cluster=True, notes=notes)
         await learn_all(client, known, unlisted, unread, elastic_quotas=defaults.elastic_quotas)
         known.unserved = await learn_fields(client, known.schemas, kinds)
     return defaults, known

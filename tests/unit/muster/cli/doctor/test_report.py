@@ -9,7 +9,8 @@ import yaml
 from muster.cli.doctor.command import diagnose, print_report, report
 from muster.cli.doctor.diagnosis import Check, Unseen
 from muster.cli.doctor.sight import Sight
-from muster.cli.ui import ago, lasting, listed
+from muster.cli.ui import ago, lasting
+from muster.model.texts import listed
 from tests.support.cli.command import Command
 from tests.support.cli.doctor_snapshots import healthy
 

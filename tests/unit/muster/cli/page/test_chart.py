@@ -22,10 +22,10 @@ def test_a_slot_keeps_its_peak_and_an_hour_passes() -> None:
     samples.note(SLOT - 1, {"q": Sample(60, 2)})
     samples.note(SLOT - 0.5, {"q": Sample(20, 1)})
     samples.note(SLOT, {"q": Sample(20, 1)})
-    assert (samples.percents("q")[-2:], samples.waiting("q")[-2:]) == ([60, 20], [2, 1])
+    assert (samples.hour("q")[0][-2:], samples.hour("q")[1][-2:]) == ([60, 20], [2, 1])
     samples.note(SLOT * SLOTS, {"q": Sample(None, 0)})
-    assert samples.percents("q") == [20, *[None] * (SLOTS - 1)]
-    assert samples.waiting("q") == [1, *[None] * (SLOTS - 2), 0]
+    assert samples.hour("q")[0] == [20, *[None] * (SLOTS - 1)]
+    assert samples.hour("q")[1] == [1, *[None] * (SLOTS - 2), 0]
 
 
 def test_what_nobody_saw_is_unknown() -> None:
@@ -33,7 +33,7 @@ def test_what_nobody_saw_is_unknown() -> None:
     samples.note(0.0, {"q": Sample(10, 3)})
     samples.pass_to(SLOT * 2)
     samples.note(SLOT * 4, {"q": Sample(10, 3)})
-    assert samples.percents("q")[-6:] == [None, 10, None, None, None, 10]
+    assert samples.hour("q")[0][-6:] == [None, 10, None, None, None, 10]
 
 
 @pytest.mark.parametrize("slots", [SLOTS, SLOTS + 1, 1_000_000])
@@ -41,14 +41,14 @@ def test_a_machine_that_slept_for_an_hour_knows_nothing_of_it(slots: int) -> Non
     samples = Samples(0.0)
     samples.note(0.0, {"q": Sample(10, 3)})
     samples.pass_to(SLOT * slots)
-    assert set(samples.percents("q")) == {None}
+    assert set(samples.hour("q")[0]) == {None}
 
 
 def test_a_clock_that_goes_back_counts_as_the_last_slot() -> None:
     samples = Samples(SLOT * 100)
     samples.note(SLOT * 100, {"q": Sample(10, 3)})
     samples.note(0.0, {"q": Sample(70, 3)})
-    assert samples.percents("q")[-2:] == [None, 70]
+    assert samples.hour("q")[0][-2:] == [None, 70]
 
 
 def test_only_queues_that_are_there_are_kept() -> None:
@@ -56,7 +56,7 @@ def test_only_queues_that_are_there_are_kept() -> None:
     samples.note(0.0, {f"q-{number}": Sample(1, 1) for number in range(100)})
     samples.note(1.0, {"q-7": Sample(1, 1), "new": Sample(100_000, 100_000)})
     assert len(samples) == 2
-    assert (samples.percents("new")[-1], samples.waiting("gone")) == (65534, [None] * SLOTS)
+    assert (samples.hour("new")[0][-1], samples.hour("gone")[1]) == (65534, [None] * SLOTS)
 
 
 def test_a_queue_is_drawn_in_steps_and_told() -> None:

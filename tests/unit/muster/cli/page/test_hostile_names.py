@@ -108,6 +108,7 @@ def gang_page(word: str) -> _Parsed:
         "roles": [some | {"requests": amount, "replicas": 1, "minMember": 1, "there": 1, "gated": 1, "bound": 1}],
         "unknown": [word],
     }
+    listed = GangEntry(GangKey(word, word), word, word, word, word, 1, 0.0)
     return _Parsed(
         render(
             "gang.html",
@@ -120,7 +121,7 @@ def gang_page(word: str) -> _Parsed:
             now=0.0,
             troubles=[word],
             key=GangKey(word, word),
-            page=GangPage(entry, [(word, word)], 0.0, 1, word, word, [Moment(0.0, word, word, word)], 1, ()),
+            page=GangPage(entry, [(word, word)], listed, word, word, [Moment(0.0, word, word, word)], 1, ()),
             title_of=lambda namespace, name: f"{namespace}/{name}",
             holders=1,
         )
