@@ -3,8 +3,9 @@
 Held, idle and waited amounts are resources times seconds, in base units (cores, bytes, pieces). `waits` is a histogram
 of the seconds from a gang's first pod, or from when it was queued again, to its admission.
 
-The accounts are bounded: days older than 35 days go. Beyond the bounds on rows and bytes days are merged, the oldest
-first: all lose their owners before any loses its labels, then namespaces, then queues. Sums are never lost by that.
+The accounts are bounded: days older than 35 days go. Beyond the bounds on rows and bytes rows of a day are merged:
+the smallest of the namespaces with most rows lose owners, or else labels; where that is not enough, namespaces, then
+queues are lost. So no tenant crowds out others by writing names, and sums are never lost.
 """
 
 from __future__ import annotations
@@ -32,17 +33,25 @@ OUTCOMES: tuple[str, ...] = get_args(Outcome)
 
 _DAY = 86400
 _ROWS = 2500
+# Of these bounds, after merging: rows that come again are not merged one by one.
+_PART_LEFT = 0.9
 _LARGEST = 450_000
-_RESOURCES = 12
+# 35 rows of so many resources with long names are below 450 kB. The last places are for the usual ones.
+_RESOURCES = 16
+_USUAL = ("cpu", "memory")
+_MOST = 1e30
 _NONE: Mapping[str, float] = {}
 _NAME = 128
-_PARTS = 4
+# The parts that rows lose, one after the other.
+_OWNER, _LABELS, _NAMESPACE, _QUEUE = 1, 2, 3, 4
+# Of rows that differ up to the first part alone, those that are too many lose the parts up to the second.
+_MERGES = ((_LABELS, _OWNER), (_LABELS, _LABELS), (_NAMESPACE, _NAMESPACE), (_QUEUE, _QUEUE))
 # Three years of waiting.
 _BUCKETS = 100
 
 _Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d\d-\d\d$")]
 _Name = Annotated[str, msgspec.Meta(max_length=_NAME)]
-_Amount = Annotated[float, msgspec.Meta(ge=0, le=1e30)]
+_Amount = Annotated[float, msgspec.Meta(ge=0, le=_MOST)]
 _Amounts = Annotated[dict[_Name, _Amount], msgspec.Meta(max_length=_RESOURCES)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 _Bucket = Annotated[int, msgspec.Meta(ge=0, lt=_BUCKETS)]
@@ -50,15 +59,12 @@ _Labels = Annotated[tuple[_Name, ...], msgspec.Meta(max_length=LABEL_KEYS)]
 _Kept = tuple[_Name, _Name, _Name, _Labels, _Amounts, _Amounts, _Amounts, dict[_Bucket, _Count], dict[Outcome, _Count]]
 
 
-class _KeptDay(msgspec.Struct):
-    lost: Annotated[int, msgspec.Meta(ge=0, le=_PARTS)]
-    rows: Annotated[list[_Kept], msgspec.Meta(max_length=_ROWS)]
-
-
 class _KeptAccounts(msgspec.Struct):
     until: Annotated[float, msgspec.Meta(ge=0, le=1e11)]
     labels: _Labels
-    days: Annotated[dict[_Day, _KeptDay], msgspec.Meta(max_length=2 * RETENTION_DAYS)]
+    days: Annotated[
+        dict[_Day, Annotated[list[_Kept], msgspec.Meta(max_length=_ROWS)]], msgspec.Meta(max_length=2 * RETENTION_DAYS)
+    ]
 
 
 class Scope(NamedTuple):
@@ -81,12 +87,18 @@ class Scope(NamedTuple):
 
     def merged(self, lost: int) -> Scope:
         """Return the scope without its owner (1), labels (2), namespace (3) and queue (4)."""
-        owner, namespace, queue = (
-            part[:_NAME] if lost < bound else ""
-            for part, bound in ((self.owner, 1), (self.namespace, 3), (self.queue, _PARTS))
+        return Scope(
+            self.day,
+            self.queue if lost < _QUEUE else "",
+            self.namespace if lost < _NAMESPACE else "",
+            self.owner if lost < _OWNER else "",
+            self.labels if lost < _LABELS else (),
         )
-        labels = tuple(one[:_NAME] for one in self.labels[:LABEL_KEYS]) if lost <= 1 else ()
-        return Scope(self.day, queue, namespace, owner, labels)
+
+    def cut(self) -> Scope:
+        """Return the scope with its parts as long as they may be."""
+        queue, namespace, owner = (one[:_NAME] for one in (self.queue, self.namespace, self.owner))
+        return Scope(self.day, queue, namespace, owner, tuple(one[:_NAME] for one in self.labels[:LABEL_KEYS]))
 
 
 @dataclass(slots=True)
@@ -104,10 +116,10 @@ class Totals:
     ends: dict[str, int] = field(default_factory=dict)
     """By outcome, the gangs that ended."""
 
-    def add(self, other: Totals) -> None:
-        """Add the sums of another row."""
+    def add(self, other: Totals, most: int = _RESOURCES) -> None:
+        """Add the sums of another row, of so many resources at most."""
         for mine, more in ((self.held, other.held), (self.idle, other.idle), (self.waited, other.waited)):
-            _add(mine, more, 1)
+            _add(mine, more, 1, most)
         for bucket, gangs in other.waits.items():
             self.waits[bucket] = self.waits.get(bucket, 0) + gangs
         for outcome, gangs in other.ends.items():
@@ -140,7 +152,8 @@ class Accounts:
         self.changed = False
         """True if anything was added since the caller last set it to False."""
         self._days: dict[str, dict[Scope, Totals]] = {}
-        self._lost: dict[str, int] = {}
+        # What new rows of today lose, by what they have in common with rows that were merged.
+        self._lost: dict[Scope, int] = {}
         self._rows = 0
 
     def rows(self) -> Iterator[tuple[Scope, Totals]]:
@@ -181,11 +194,9 @@ class Accounts:
 
     def text(self) -> str:
         """Return the accounts as they are stored, below 450 kB."""
-        days = {day: self._encoded(day) for day in sorted(self._days)}
-        while sum(map(len, days.values())) > _LARGEST and (day := self._merge()):
-            days[day] = self._encoded(day)
-        kept = {day: msgspec.Raw(text) for day, text in days.items()}
-        return msgspec.json.encode({"until": self.until, "labels": self.label_keys, "days": kept}).decode()
+        while len(text := self._encoded()) > _LARGEST and self._rows > len(self._days):
+            self._shrink(min(self._rows - 1, int(self._rows * _PART_LEFT * _LARGEST / len(text))))
+        return text.decode()
 
     def read(self, text: str) -> None:
         """Add stored accounts. Raises InvalidObjectError for any other text.
@@ -198,8 +209,7 @@ class Accounts:
         for day, stored in sorted(kept.days.items()):
             if (at := seconds_of(f"{day}T00:00:00Z")) is None:
                 continue
-            self._lose(day, stored.lost)
-            for queue, namespace, owner, values, held, idle, waited, waits, ends in stored.rows:
+            for queue, namespace, owner, values, held, idle, waited, waits, ends in stored:
                 known = dict(zip(kept.labels, values, strict=False))
                 labels = tuple(known.get(key, "") for key in self.label_keys) if values else ()
                 self._row(Scope(day, queue, namespace, owner, labels), at).add(
@@ -207,12 +217,15 @@ class Accounts:
                 )
         self.changed = changed
 
-    def _encoded(self, day: str) -> bytes:
-        rows = [
-            (*scope[1:], *map(_rounded, (of.held, of.idle, of.waited)), of.waits, of.ends)
-            for scope, of in self._days[day].items()
-        ]
-        return msgspec.json.encode({"lost": self._lost.get(day, 0), "rows": rows})
+    def _encoded(self) -> bytes:
+        days = {
+            day: [
+                (*scope[1:], *map(_rounded, (of.held, of.idle, of.waited)), of.waits, of.ends)
+                for scope, of in self._days[day].items()
+            ]
+            for day in sorted(self._days)
+        }
+        return msgspec.json.encode({"until": self.until, "labels": self.label_keys, "days": days})
 
     def _row(self, scope: Scope, at: float) -> Totals:
         day = stamp_of(at // _DAY * _DAY)[:10]
@@ -223,37 +236,71 @@ class Accounts:
             oldest = stamp_of((at // _DAY - RETENTION_DAYS + 1) * _DAY)[:10]
             for old in [one for one in self._days if one < oldest]:
                 self._rows -= len(self._days.pop(old))
-                self._lost.pop(old, None)
-        scope = scope._replace(day=day).merged(self._lost.get(day, 0))
-        if scope not in rows:
-            rows[scope] = Totals()
-            self._rows += 1
-            while self._rows > _ROWS and self._merge():
-                pass
-            scope = scope.merged(self._lost.get(day, 0))
-        return self._days[day][scope]
+            self._lost.clear()
+        scope = scope._replace(day=day).cut()
+        if (row := rows.get(scope)) is not None:
+            return row
+        if self._rows >= _ROWS:
+            self._shrink(int(_ROWS * _PART_LEFT))
+        scope = scope.merged(max(self._lost.get(scope.merged(within), 0) for within, _ in _MERGES))
+        self._rows += scope not in rows
+        return rows.setdefault(scope, Totals())
 
-    def _merge(self) -> str:
-        """Merge rows of one day, the oldest of those that have lost least; gives that day, "" for none."""
-        lost = min((self._lost.get(day, 0) for day in self._days), default=_PARTS)
-        if lost == _PARTS:
-            return ""
-        day = min(day for day in self._days if self._lost.get(day, 0) == lost)
-        self._lose(day, lost + 1)
-        return day
+    def _shrink(self, most: int) -> None:
+        """Merge rows until there are `most`, or one for each day."""
+        for within, lost in _MERGES:
+            if self._rows <= most:
+                return
+            crowds: dict[Scope, list[Scope]] = {}
+            for scope in (scope for rows in self._days.values() for scope in rows):
+                crowds.setdefault(scope.merged(within), []).append(scope)
+            places = _fair(map(len, crowds.values()), most)
+            for crowd, scopes in crowds.items():
+                if len(scopes) <= places:
+                    continue
+                small = self._smallest_first(scopes)[: len(scopes) - places + 1]
+                if 2 * len({scope.merged(lost) for scope in small}) > len(small):
+                    continue
+                for scope in small:
+                    self._merge(scope, scope.merged(lost))
+                if lost < _QUEUE:
+                    self._lost[crowd] = max(lost, self._lost.get(crowd, 0))
 
-    def _lose(self, day: str, lost: int) -> None:
-        self._lost[day] = lost = max(lost, self._lost.get(day, 0))
-        before, self._days[day] = self._days.get(day, {}), {}
-        for scope, totals in before.items():
-            self._days[day].setdefault(scope.merged(lost), Totals()).add(totals)
-        self._rows += len(self._days[day]) - len(before)
+    def _smallest_first(self, scopes: list[Scope]) -> list[Scope]:
+        """Rows of a day, by their greatest part of what all of them held or waited for of a resource."""
+        rows = {scope: self._days[scope.day][scope] for scope in scopes}
+        whole = Totals()
+        for row in rows.values():
+            whole.add(row)
+
+        def size(scope: Scope) -> float:
+            pairs = (rows[scope].held, whole.held), (rows[scope].waited, whole.waited)
+            return max((one / of.get(name, one) for mine, of in pairs for name, one in mine.items()), default=0.0)
+
+        return sorted(scopes, key=size)
+
+    def _merge(self, scope: Scope, merged: Scope) -> None:
+        rows = self._days[scope.day]
+        totals = rows.pop(scope)
+        self._rows -= merged in rows
+        rows.setdefault(merged, Totals()).add(totals)
 
 
-def _add(sums: dict[str, float], amounts: Mapping[str, float], times: float) -> None:
+def _fair(counts: Iterable[int], most: int) -> int:
+    """Return the most that each may keep so that all keep `most` in all; 1 at least."""
+    left = sorted(counts)
+    for number, count in enumerate(left):
+        if count * (len(left) - number) > most:
+            return max(most // (len(left) - number), 1)
+        most -= count
+    return max(left, default=1)
+
+
+def _add(sums: dict[str, float], amounts: Mapping[str, float], times: float, most: int = _RESOURCES) -> None:
     for name, amount in amounts.items():
-        if amount > 0 and (name in sums or (len(sums) < _RESOURCES and len(name) <= _NAME)):
-            sums[name] = sums.get(name, 0.0) + amount * times
+        places = most if name in _USUAL else most - len(_USUAL)
+        if amount > 0 and (name in sums or (len(sums) < places and len(name) <= _NAME)):
+            sums[name] = min(sums.get(name, 0.0) + amount * times, _MOST)
 
 
 def _rounded(amounts: Mapping[str, float]) -> dict[str, float]:

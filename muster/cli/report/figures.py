@@ -16,6 +16,7 @@ MEASURES = ("held", "idle", "waited")
 """What is summed of each resource, in the order of all outputs; `idle` is the part of `held` while no pod ran."""
 _OF_BYTES = ("memory", "ephemeral-storage", "hugepages-")
 _USUAL = ("cpu", "memory")
+_MOST_RESOURCES = 1000
 _DAYS = re.compile(r"(\d{1,4})d", re.ASCII)
 _LABEL = "label="
 _MEDIAN, _LONG = 0.5, 0.95
@@ -36,7 +37,7 @@ class Row:
 
     def add(self, day: str, one: Totals) -> None:
         """Add a record of that day."""
-        self.sums.add(one)
+        self.sums.add(one, _MOST_RESOURCES)
         of_day = self.by_day.setdefault(day, {})
         for resource, amount in one.held.items():
             of_day[resource] = of_day.get(resource, 0.0) + amount

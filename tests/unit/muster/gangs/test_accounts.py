@@ -93,14 +93,50 @@ def test_the_accounts_are_bounded_and_lose_no_sums(many: object) -> None:
     assert sums(accounts, "ends") == {"failed": 20_000}
 
 
-def test_the_oldest_days_lose_their_owners_first() -> None:
+def test_a_tenant_that_writes_names_without_end_hides_nobody_who_uses_much() -> None:
+    """Of ten thousand names on one day, most of which hold next to nothing; all days keep those that hold much."""
+    accounts = Accounts(["team"])
+    for day in range(30):
+        for n in range(20):
+            large = TRAIN._replace(owner=f"Job/large-{n}")
+            accounts.add(large, NOON + day * DAY, NOON + day * DAY + 3600, held={"cpu": 8.0, "nvidia.com/gpu": 8.0})
+    for n in range(10_000):
+        scope = Scope("", "q", "tenant", f"Job/{n}", (f"team-{n}",))
+        accounts.add(scope, NOON + 29 * DAY, NOON + 29 * DAY + 60, held={"cpu": 0.1}, waited={f"example.com/{n}": 1.0})
+        accounts.add_end(scope, "failed", NOON + 29 * DAY)
+    owners = Counter(scope.day for scope, _ in again(accounts).rows() if "large" in scope.owner)
+    assert list(owners.values()) == [20] * 30
+    found = sums(accounts)
+    assert found["cpu"] == pytest.approx(30 * 20 * 8 * 3600 + 10_000 * 6)
+    assert found["nvidia.com/gpu"] == pytest.approx(30 * 20 * 8 * 3600)
+    assert sums(accounts, "ends") == {"failed": 10_000}
+
+
+def test_of_three_thousand_queues_in_a_day_the_large_ones_keep_their_names() -> None:
     accounts = Accounts()
-    for day in range(10):
-        for n in range(400):
-            accounts.add_end(TRAIN._replace(owner=f"Job/{n}"), "failed", NOON + day * DAY)
-    owners = Counter(scope.day for scope, _ in accounts.rows() if scope.owner)
-    assert sorted(owners) == [f"2024-10-{day:02}" for day in range(8, 14)]
-    assert {scope.labels for scope, _ in accounts.rows()} == {("ml",)}
+    for n in range(3000):
+        for namespace in "ab":
+            accounts.add(Scope("", f"q-{n}", namespace, f"Job/{n}"), NOON, NOON + 60, held={"cpu": 1.0 + n})
+    found: Counter[str] = Counter()
+    for scope, totals in again(accounts).rows():
+        found[scope.queue] += totals.held["cpu"]  # type: ignore[assignment]
+    assert len(found) > 2000
+    assert {f"q-{n}" for n in range(2000, 3000)} <= found.keys()
+    assert sum(found.values()) == 120 * sum(range(1, 3001))
+
+
+def test_many_resources_do_not_hide_cpu_and_memory() -> None:
+    accounts = Accounts()
+    for n in range(50):
+        accounts.add(TRAIN, NOON, NOON + 60, held={f"a.example.com/{n}": 1.0, "cpu": 1.0, "memory": 1.0})
+    found = sums(again(accounts))
+    assert (len(found) <= 16, found["cpu"], found["memory"]) == (True, 3000, 3000)
+
+
+def test_amounts_without_bounds_can_be_read_again() -> None:
+    accounts = Accounts()
+    accounts.add(TRAIN, NOON, NOON + DAY, held={"memory": 1e29, "cpu": 1.0})
+    assert sums(again(accounts)) == {"memory": 1e30, "cpu": DAY}
 
 
 @given(st.randoms(use_true_random=False), st.integers(1, 6))
@@ -139,16 +175,16 @@ def test_stored_accounts_are_added_to_what_was_counted_since() -> None:
     ("cut off", "{"),
     (
         "a negative amount",
-        '{"until":0,"labels":[],"days":{"2026-11-01":{"lost":0,"rows":[["q","","",[],{"cpu":-1},{},{},{},{}]]}}}',
+        '{"until":0,"labels":[],"days":{"2026-11-01":[["q","","",[],{"cpu":-1},{},{},{},{}]]}}',
     ),
     (
         "no outcome",
-        '{"until":0,"labels":[],"days":{"2026-11-01":{"lost":0,"rows":[["q","","",[],{},{},{},{},{"x":1}]]}}}',
+        '{"until":0,"labels":[],"days":{"2026-11-01":[["q","","",[],{},{},{},{},{"x":1}]]}}',
     ),
-    ("no day", '{"until":0,"labels":[],"days":{"today":{"lost":0,"rows":[]}}}'),
+    ("no day", '{"until":0,"labels":[],"days":{"today":[]}}'),
     (
         "no bucket",
-        '{"until":0,"labels":[],"days":{"2026-11-01":{"lost":0,"rows":[["q","","",[],{},{},{},{"100":1},{}]]}}}',
+        '{"until":0,"labels":[],"days":{"2026-11-01":[["q","","",[],{},{},{},{"100":1},{}]]}}',
     ),
 )
 def test_other_texts_are_refused(text: str) -> None:
@@ -158,7 +194,5 @@ def test_other_texts_are_refused(text: str) -> None:
 
 def test_a_day_that_no_calendar_has_is_left_out() -> None:
     accounts = Accounts()
-    accounts.read(
-        '{"until":0,"labels":[],"days":{"2026-13-41":{"lost":0,"rows":[["q","","",[],{"cpu":1},{},{},{},{}]]}}}'
-    )
+    accounts.read('{"until":0,"labels":[],"days":{"2026-13-41":[["q","","",[],{"cpu":1},{},{},{},{}]]}}')
     assert list(accounts.rows()) == []
