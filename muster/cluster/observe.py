@@ -9,21 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from muster.cluster import gang_pods
 from muster.cluster.cluster import Cluster
-from muster.cluster.gang_pods import (
-    finished_pods,
-    gone_by,
-    is_held,
-    labelled,
-    leaving,
-    orphans,
-    other_holders,
-    placed_pods,
-    queue_named_by,
-    read_members,
-    requests_of,
-    wants_the_name,
-)
 from muster.cluster.kueue import admitter_of, with_kueue
 from muster.cluster.owners import above, age, belongs, follows, on_hold_by, rivals_of, workload_behind
 from muster.gangs.gang import gang_of, priority_value
@@ -72,10 +59,10 @@ def observe(
     """
     opened, group = expects.opened, newer(cluster.pod_group(key), expects.written)
     snapshot, others = _seen(GangSnapshot(key, group, (), believed=believed), cluster, defaults, opened)
-    finished = finished_pods(snapshot, others)
-    gone = leaving(cluster, others, now)
-    own, left, former = other_holders(snapshot, others, gone, opened, now)
-    placed = placed_pods(snapshot, others, gone)
+    finished = gang_pods.finished_pods(snapshot, others)
+    gone = gang_pods.leaving(cluster, others, now)
+    own, left, former = gang_pods.other_holders(snapshot, others, gone, opened, now)
+    placed = gang_pods.placed_pods(snapshot, others, gone)
     # All at once: to copy a snapshot takes as long as to read a pod.
     return replace(
         snapshot,
@@ -88,15 +75,15 @@ def observe(
         away=cluster.away,
         ended=tuple(snapshot.kind.role_of(pod) or "" for pod in finished) if snapshot.kind else (),
         follows=bool(snapshot.kind and snapshot.decoded and follows(cluster, snapshot.kind, snapshot.decoded)),
-        leaving=requests_of(cluster, own),
-        leaving_queue=queue_named_by(own),
-        leaving_until=gone_by(own),
-        left=requests_of(cluster, left),
-        former=requests_of(cluster, former),
-        former_queue=queue_named_by((*former, *left)),
-        former_until=gone_by((*former, *left)),
-        placed=requests_of(cluster, placed),
-        running=requests_of(cluster, [one for one in (*own, *left, *former, *placed) if one.running]),
+        leaving=gang_pods.requests_of(cluster, own),
+        leaving_queue=gang_pods.queue_named_by(own),
+        leaving_until=gang_pods.gone_by(own),
+        left=gang_pods.requests_of(cluster, left),
+        former=gang_pods.requests_of(cluster, former),
+        former_queue=gang_pods.queue_named_by((*former, *left)),
+        former_until=gang_pods.gone_by((*former, *left)),
+        placed=gang_pods.requests_of(cluster, placed),
+        running=gang_pods.requests_of(cluster, [one for one in (*own, *left, *former, *placed) if one.running]),
     )
 
 
@@ -109,12 +96,12 @@ def read_ahead(key: GangKey, cluster: Cluster) -> Iterator[None]:
     if len(pods) <= _AT_ONCE:
         return
     with suppress(Exception):
-        found = workload_behind(key, cluster, filter(labelled, pods), cluster.pod_group(key))
+        found = workload_behind(key, cluster, filter(gang_pods.labelled, pods), cluster.pod_group(key))
         if found is None:
             return
         kind, decoded = found
         for begin in range(0, len(pods), _AT_ONCE):
-            read_members(cluster, kind, decoded, pods[begin : begin + _AT_ONCE], ())
+            gang_pods.read_members(cluster, kind, decoded, pods[begin : begin + _AT_ONCE], ())
             yield
 
 
@@ -134,21 +121,23 @@ def _seen(
 ) -> tuple[GangSnapshot, list[Pod]]:
     """The gang, and the pods bound to its PodGroup that are no members; `empty` is the snapshot without pods."""
     key, group, pods = empty.key, empty.pod_group, cluster.pods_of(empty.key)
-    found = workload_behind(key, cluster, filter(labelled, pods), group)
+    found = workload_behind(key, cluster, filter(gang_pods.labelled, pods), group)
     if found is None:
-        snapshot = replace(empty, members=tuple(orphans(cluster, list(filter(labelled, pods)), opened)))
-        return snapshot, [pod for pod in pods if not labelled(pod)]
+        snapshot = replace(
+            empty, members=tuple(gang_pods.orphans(cluster, list(filter(gang_pods.labelled, pods)), opened))
+        )
+        return snapshot, [pod for pod in pods if not gang_pods.labelled(pod)]
     kind, decoded = found
-    members, others, error = read_members(cluster, kind, decoded, pods, opened)
-    rest = [pod for pod in others if labelled(pod) and not belongs(pod, decoded)]
+    members, others, error = gang_pods.read_members(cluster, kind, decoded, pods, opened)
+    rest = [pod for pod in others if gang_pods.labelled(pod) and not belongs(pod, decoded)]
     snapshot = replace(
         empty,
         members=tuple(members),
         kind=kind,
         decoded=decoded,
         error=error,
-        next_run=tuple(pod for pod in rest if kind is PLAIN_POD and run_of(pod) and is_held(pod, opened)),
-        rivals=tuple(rivals_of(key, cluster, [pod for pod in rest if wants_the_name(pod, kind)])),
+        next_run=tuple(pod for pod in rest if kind is PLAIN_POD and run_of(pod) and gang_pods.is_held(pod, opened)),
+        rivals=tuple(rivals_of(key, cluster, [pod for pod in rest if gang_pods.wants_the_name(pod, kind)])),
         gate=gate_mode(cluster.namespace(key.namespace).annotations, defaults.gate),
         above=above(cluster, kind, decoded, (member.pod.metadata for member in members)),
         on_hold_by=on_hold_by(cluster, kind, decoded, (member.pod.metadata for member in members)),
@@ -301,7 +290,7 @@ def last_asked(
     return Intent(
         scheduler=scheduler,
         gang_scheduler=defaults.schedulers[scheduler],
-        queue=(own[1] if own else "") or of_group or queue_named_by(pods) or defaults.queue,
+        queue=(own[1] if own else "") or of_group or gang_pods.queue_named_by(pods) or defaults.queue,
         priority_class=min(classes, key=lambda name: (priority_value(name, priorities), name), default=""),
         paths={"queue": own[0]} if own else {},
         prioritise_pods=True,

@@ -19,17 +19,8 @@ from muster.model.resource import Resource
 from muster.model.times import seconds_of
 from muster.model.topology import MODES, Topology
 from muster.resources.amounts import parse_resources
+from muster.workloads import jobset
 from muster.workloads.bounds import Bounded
-from muster.workloads.jobset import (
-    JOB_SET,
-    JobSet,
-    JobsStatus,
-    ReplicatedJob,
-    late_followers,
-    roles_left,
-    time_limits,
-    wave_roles,
-)
 from muster.workloads.model import IntentSource, Kind, Origin, Reference, SchedulingPolicy, Source, TimeLimit, Workload
 from muster.workloads.trainer_changes import JobSetTemplate, Override, RuntimeChanges, RuntimePatch
 
@@ -96,7 +87,7 @@ class _Spec(Bounded, frozen=True):
 
 class _Status(LocalObject, frozen=True):
     conditions: tuple[TimedCondition, ...] = ()
-    jobs_status: tuple[JobsStatus, ...] = ()
+    jobs_status: tuple[jobset.JobsStatus, ...] = ()
 
 
 class TrainJob(LocalObject, frozen=True):
@@ -180,7 +171,7 @@ class _Joined:
 
     job: TrainJob
     runtime: TrainingRuntime
-    made: JobSet | None = None
+    made: jobset.JobSet | None = None
     """The JobSet that the Trainer made of both: a changed runtime does not change it (`Build` of its plugin jobset)."""
 
     @property
@@ -239,16 +230,16 @@ def _read(workload: TrainJob | _Joined) -> Workload:
         annotations = {}
         for source in reversed(_intent_sources(workload)):
             annotations |= source.annotations
-    roles = wave_roles(spec, path, annotations)
+    roles = jobset.wave_roles(spec, path, annotations)
     return Workload(
         kind=TRAIN_JOB,
         api_version=job.api_version,
         metadata=job.metadata,
         pod_group=job.metadata.name,
         roles=roles,
-        remaining_roles=roles_left(spec, path, annotations, job.status.jobs_status),
-        findings=late_followers(roles),
-        time_limits=(*job.time_limits, *time_limits(spec, path)),
+        remaining_roles=jobset.roles_left(spec, path, annotations, job.status.jobs_status),
+        findings=jobset.late_followers(roles),
+        time_limits=(*job.time_limits, *jobset.time_limits(spec, path)),
         policy=SchedulingPolicy(schedule_timeout_seconds=timeout),
         policy_path=f"{workload.runtime_name}: spec.podGroupPolicy.coscheduling",
         suspended=job.spec.suspend,
@@ -259,7 +250,7 @@ def _read(workload: TrainJob | _Joined) -> Workload:
     )
 
 
-def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[ReplicatedJob]:
+def _replicated_jobs(job: TrainJob, runtime: _RuntimeSpec) -> Iterator[jobset.ReplicatedJob]:
     """Yield the replicated jobs of the JobSet that the Trainer makes."""
     nodes = job.spec.trainer.num_nodes
     if nodes is not None and nodes < 0:
@@ -360,12 +351,12 @@ TRAIN_JOB = Kind(
     kind="TrainJob",
     plural="trainjobs",
     # A JobSet of the same name makes its pods.
-    pod_label=JOB_SET.pod_label,
-    maker=JOB_SET.maker,
+    pod_label=jobset.JOB_SET.pod_label,
+    maker=jobset.JOB_SET.maker,
     decoded=TrainJob,
     read=_read,
-    role_of=JOB_SET.role_of,
-    pod_labels=JOB_SET.pod_labels,
+    role_of=jobset.JOB_SET.role_of,
+    pod_labels=jobset.JOB_SET.pod_labels,
     in_waves=True,
     pods_of_jobs=True,
     intent_sources=_intent_sources,
@@ -374,7 +365,7 @@ TRAIN_JOB = Kind(
         path="spec.runtimeRef.name",
         of=_runtime_of,
         joined=_Joined,
-        makes=JOB_SET,
+        makes=jobset.JOB_SET,
         as_made=lambda joined, made: _Joined(joined.job, joined.runtime, made),
     ),
 )

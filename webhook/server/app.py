@@ -18,19 +18,9 @@ from muster.kube.errors import ApiError
 from muster.model.objects import InvalidObjectError
 from muster.process.logs import review_uid
 from webhook.metrics import ReviewMetrics, Reviews
+from webhook.reviews import codec
 from webhook.reviews.cluster_cache import ClusterCache
 from webhook.reviews.cluster_reader import ClusterReader
-from webhook.reviews.codec import (
-    AdmissionCall,
-    AdmissionRequest,
-    AdmissionResponse,
-    InvalidReviewError,
-    PodRequest,
-    allow,
-    decode_pod_review,
-    decode_review,
-    encode_answer,
-)
 from webhook.reviews.pods import review_pod
 from webhook.reviews.queues import review_named_queue, review_pod_group, review_queue
 from webhook.reviews.workloads import review_scale, review_workload
@@ -39,7 +29,7 @@ from webhook.server.listener import authenticated_by_review, past_max_age, reque
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T", bound=AdmissionCall)
+T = TypeVar("T", bound=codec.AdmissionCall)
 
 # An error may quote what it found.
 _LONGEST_TEXT = 250
@@ -62,25 +52,25 @@ def make_handler(
     def path(
         name: str,
         read: Callable[[bytes | bytearray], T],
-        review: Callable[[T, ClusterReader], Awaitable[AdmissionResponse]],
+        review: Callable[[T, ClusterReader], Awaitable[codec.AdmissionResponse]],
     ) -> _Path[T]:
-        def reviewed(request: T, active: ActiveReview) -> Awaitable[AdmissionResponse]:
+        def reviewed(request: T, active: ActiveReview) -> Awaitable[codec.AdmissionResponse]:
             return review(request, ClusterReader(cache, active))
 
         return _Path(read, reviewed, limits.of(name), metrics.of(name), log)
 
-    def read_pod(body: bytes | bytearray) -> AdmissionRequest | PodRequest:
+    def read_pod(body: bytes | bytearray) -> codec.AdmissionRequest | codec.PodRequest:
         # A large pod is not for the event loop.
-        return decode_review(body) if limits.limits.is_large(len(body)) else decode_pod_review(body)
+        return codec.decode_review(body) if limits.limits.is_large(len(body)) else codec.decode_pod_review(body)
 
     paths: dict[str, _Path[Any]] = {
         "/mutate/pods": path("pods", read_pod, review_pod),
-        "/validate/workloads": path("workloads", decode_review, review_workload),
-        "/validate/scale": path("scale", decode_review, review_scale),
-        "/validate/queues": path("queues", decode_review, review_queue),
-        "/validate/podgroups": path("podgroups", decode_review, review_pod_group),
-        "/validate/pods": path("queues-of-pods", decode_review, review_named_queue),
-        "/validate/reach": path("reach", decode_review, _reached),
+        "/validate/workloads": path("workloads", codec.decode_review, review_workload),
+        "/validate/scale": path("scale", codec.decode_review, review_scale),
+        "/validate/queues": path("queues", codec.decode_review, review_queue),
+        "/validate/podgroups": path("podgroups", codec.decode_review, review_pod_group),
+        "/validate/pods": path("queues-of-pods", codec.decode_review, review_named_queue),
+        "/validate/reach": path("reach", codec.decode_review, _reached),
     }
 
     async def handle(http: web.BaseRequest) -> web.Response:
@@ -102,10 +92,10 @@ def _closing(status: HTTPStatus, text: str, **headers: str) -> web.Response:
     return response
 
 
-async def _reached(request: AdmissionRequest, cluster: ClusterReader) -> AdmissionResponse:
+async def _reached(request: codec.AdmissionRequest, cluster: ClusterReader) -> codec.AdmissionResponse:
     """The answer to the probe of the activation: that the apiserver reaches the webhook is all it needs."""
     del request, cluster
-    return allow()
+    return codec.allow()
 
 
 class _Path(Generic[T]):
@@ -114,7 +104,7 @@ class _Path(Generic[T]):
     def __init__(
         self,
         read: Callable[[bytes | bytearray], T],
-        review: Callable[[T, ActiveReview], Awaitable[AdmissionResponse]],
+        review: Callable[[T, ActiveReview], Awaitable[codec.AdmissionResponse]],
         review_class: ReviewClass,
         reviews: Reviews,
         log: _RateLimit,
@@ -155,7 +145,7 @@ class _Path(Generic[T]):
                 response.force_close()
             return response
 
-    async def _answer(self, http: web.BaseRequest) -> tuple[T, AdmissionResponse, bytes]:
+    async def _answer(self, http: web.BaseRequest) -> tuple[T, codec.AdmissionResponse, bytes]:
         request = None
         with self._class.admit(http) as active:
             try:
@@ -165,7 +155,7 @@ class _Path(Generic[T]):
                 request = self._read(body)
                 review_uid.set(request.uid)
                 answer = await self._review(request, active)
-                return request, answer, await active.run(encode_answer, request.uid, answer)
+                return request, answer, await active.run(codec.encode_answer, request.uid, answer)
             except TimeoutError:
                 if request is None:
                     text = f"the body did not come within {active.seconds:g} s"
@@ -193,7 +183,7 @@ class _RateLimit:
 
 def _refusal(error: Exception, log: _RateLimit) -> Refused:
     """The answer to an error, with the little that its client may know; the log has the rest."""
-    if isinstance(error, InvalidReviewError | InvalidObjectError):
+    if isinstance(error, codec.InvalidReviewError | InvalidObjectError):
         error = Refused(HTTPStatus.BAD_REQUEST, str(error)[:_LONGEST_TEXT])
     if isinstance(error, Refused):
         # The metrics show a flood of these.
@@ -224,7 +214,7 @@ def _forget_body(error: Exception) -> None:
     error.__traceback__ = None
 
 
-def _log(request: AdmissionCall, answer: AdmissionResponse) -> None:
+def _log(request: codec.AdmissionCall, answer: codec.AdmissionResponse) -> None:
     if answer.patch or not answer.allowed:
         logger.info(
             "%s %s %s/%s: %s",
