@@ -6,6 +6,7 @@ from html import escape
 from muster.cli.page.charts import HEIGHT, stacked
 from muster.cli.report.figures import Report, hours_of, in_hours
 from muster.cli.report.text import name_of
+from muster.model.texts import printable
 
 _MOST = 10
 _REST = "all others"
@@ -33,7 +34,7 @@ def drawing(report: Report) -> str:
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" {about}>',
         f'<title id="title">{escape(title)}</title>',
-        f'<desc id="desc">{escape(shares)}</desc>',
+        f'<desc id="desc">{escape(printable(shares))}</desc>',
         f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
         f'<text x="{_EDGE}" y="{_EDGE + 8}" font-size="15">{escape(title)}</text>',
     ]
@@ -42,7 +43,7 @@ def drawing(report: Report) -> str:
     for number, name in enumerate(names):
         y = legend + number * _LINE
         lines.append(f'<rect x="{_EDGE}" y="{y - 10}" width="12" height="12" fill="{_COLOURS[number]}"/>')
-        lines.append(f'<text x="{_EDGE + 18}" y="{y}">{escape(name)}</text>')
+        lines.append(f'<text x="{_EDGE + 18}" y="{y}">{escape(printable(name))}</text>')
     return "\n".join([*lines, "</svg>", ""])
 
 
@@ -51,7 +52,7 @@ def _panel(report: Report, resource: str, y: int) -> Iterator[str]:
     rows = [[row.by_day.get(day, {}).get(resource, 0.0) for day in days] for row in report.rows]
     drawn = rows[:_MOST] + ([[sum(of_day) for of_day in zip(*rows[_MOST:], strict=True)]] if rows[_MOST:] else [])
     most = in_hours(max(sum(of_day) for of_day in zip(*rows, strict=True)), resource)
-    yield f'<text x="{_EDGE}" y="{y}">{escape(hours_of(resource))} a day, at most {most:,.1f}</text>'
+    yield f'<text x="{_EDGE}" y="{y}">{escape(printable(hours_of(resource)))} a day, at most {most:,.1f}</text>'
     yield (
         f'<svg x="{_EDGE}" y="{y + 8}" width="{_DRAWN}" height="{_HIGH}" viewBox="0 1 {len(days)} {HEIGHT - 2}"'
         ' preserveAspectRatio="none">'

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from muster.cli.report.figures import MEASURES, Report, Row, unit
 from muster.cli.ui import age, aligned
 from muster.gangs.accounts import OUTCOMES
+from muster.model.texts import printable
 
 # A spreadsheet takes a cell that begins so for a formula (https://owasp.org/www-community/attacks/CSV_Injection).
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -59,5 +60,5 @@ def _cells(report: Report, row: Row) -> list[str]:
 
 
 def _safe(cells: Sequence[str]) -> list[str]:
-    """The cells, each as text where a spreadsheet would compute it."""
-    return [f"'{cell}" if cell.startswith(_FORMULA) else cell for cell in cells]
+    """The cells, each as text where a spreadsheet would compute it, and without control characters."""
+    return [f"'{printable(cell)}" if cell.startswith(_FORMULA) else printable(cell) for cell in cells]

@@ -159,6 +159,26 @@ def test_layers_lie_above_each_other_inside_the_drawing(layers: list[list[float]
         before = heights
 
 
+async def test_names_that_no_cluster_has_spoil_no_output(command: Command, tmp_path: Path) -> None:
+    """Records that another hand wrote: markup, controls of terminals, and cells that a spreadsheet would compute."""
+    names = ['</text><script>"&', "\x1b[31m\x07", "@SUM(A1),b", '"a"\n=1', "\t=1", "+1", "-1"]
+    spoiled = Accounts()
+    for name in names:
+        spoiled.add(Scope("", name, name, name), time.time() - 60, time.time(), held={"cpu": 1e20, f"x/{name}": 1.0})
+    spoiled.until = time.time()
+    path = tmp_path / "use.svg"
+    done = await said(command, "-o", "csv", "--svg", str(path), records=reply({"data": {"use": spoiled.text()}}))
+    assert (done.code, done.err) == (0, "")
+    head, *rows = csv.reader(io.StringIO(done.out))
+    assert {len(row) for row in rows} == {len(head)}
+    assert {row[0] for row in rows} == {
+        *('</text><script>"&', "\\x1b[31m\\x07", "'@SUM(A1),b", '"a"\\n=1', "'\\t=1", "'+1", "'-1")
+    }
+    assert ET.fromstring(path.read_text()).findall(".//{*}script") == []  # noqa: S314 - our own
+    table = await said(command, records=reply({"data": {"use": spoiled.text()}}))
+    assert "\x1b" not in table.out
+
+
 async def test_a_drawing_that_cannot_be_written_is_an_error(command: Command, tmp_path: Path) -> None:
     done = await said(command, "--svg", str(tmp_path), records=written())
     assert (done.code, done.err) == (2, f"muster report: {tmp_path}: Is a directory\n")
@@ -203,6 +223,8 @@ def test_it_begins_with_the_records() -> None:
     ("a word", "yesterday", "neither a duration, such as 7d or 12h, nor a date"),
     ("no day", "2026-02-30", "neither a duration"),
     ("longer than time", "9999999999999999h", "neither a duration"),
+    ("less than nothing", "-1d", "neither a duration"),
+    ("a number", "0", "neither a duration"),
     ("tomorrow", "2026-11-30", "is in the future; in UTC it is 2026-11-29"),
 )
 def test_no_first_day(since: str, words: str) -> None:
