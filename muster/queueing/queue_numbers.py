@@ -25,7 +25,7 @@ class QueueNumbers:
     waiting: Mapping[str, float]
     """The need of the gangs that wait."""
     deserved: Mapping[str, float]
-    """Its share of the room below its parent; without the resources that nothing limits there."""
+    """Its share of the room below its parent; of what nothing limits there, its `spec.deserved` if it has that."""
     reserved: Mapping[str, float]
     """The need of those waiting gangs that have a reservation."""
     oldest: str
@@ -60,13 +60,16 @@ def read_numbers(
         if queue != ROOT and tree.get(queue) is None:
             continue
         used, needs, its_own = usage.taken(queue), waiting[queue], states.get(queue)
-        limited = tree.tightest(queue)
+        view = tree.get(queue)
+        written = {name: amount.nano for name, amount in view.deserved.items()} if view is not None else {}
+        deserved = {**written, **shares.deserved(queue)}
+        limited = {*tree.tightest(queue), *deserved}
         counted = [name for name in names if name in limited or used.get(name) or needs.get(name)]
 
         def parts(amounts: Mapping[str, float], names: Iterable[str] = counted) -> dict[str, float]:
             return {name: amounts.get(name, 0) / 10**9 for name in names}
 
-        limit, deserved = tree.ceiling(queue), shares.deserved(queue)
+        limit = tree.ceiling(queue)
         yield (
             queue,
             QueueNumbers(

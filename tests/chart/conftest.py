@@ -7,6 +7,7 @@ import pytest
 
 from hack.testbed import PATIENCE
 from hack.testbed.build import binaries
+from hack.testbed.debian import Debian
 from hack.testbed.parts import PARTS
 from tests.support.chart.rendered import Program, Render, Rendered
 from tests.support.chart.renderings import CHART, Rendering, add, rendered
@@ -19,6 +20,20 @@ def helm() -> Program:
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([program, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Program:
+    """Run promtool with these arguments."""
+    debian = Debian(("prometheus",))
+    debian.ensure(print)
+    program = debian.program("promtool")
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        argv = [str(program), *map(str, arguments)]
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE)
 
     return run
 

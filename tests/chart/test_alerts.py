@@ -1,13 +1,10 @@
 """The alerts, run by Prometheus' own promtool (of Debian's package): each by what it is for, and by nothing else."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
 
-from hack.testbed import PATIENCE
-from hack.testbed.debian import Debian
 from tests.support.chart.rendered import JSON, Program, Render
 
 _LEASE = 'leader_election_master_status{name="gangs-muster-controller",pod="%s",job="%s"}'
@@ -144,20 +141,6 @@ ALSO: list[tuple[str, dict[str, str | None], dict[str, str], str]] = [
         '1 gangs of queue "q" are DeadlinePassed',
     ),
 ]
-
-
-@pytest.fixture(scope="module")
-def promtool() -> Program:
-    """Run promtool with these arguments."""
-    debian = Debian(("prometheus",))
-    debian.ensure(print)
-    program = debian.program("promtool")
-
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        argv = [str(program), *map(str, arguments)]
-        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=PATIENCE)
-
-    return run
 
 
 @pytest.fixture(scope="module")

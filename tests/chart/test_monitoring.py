@@ -2,18 +2,30 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import promql_parser
 import pytest
 import yaml
+from prometheus_client import CollectorRegistry
 
+from controller.metrics import TermMetrics
 from muster.cli.commands import parser
+from muster.gangs.start_errors import PlannedStart
+from muster.kube.reflector import Reflector, ReflectorStatistics
 from muster.model.gang_states import GangState
-from tests.support.chart.rendered import JSON, Render, Rendered
+from muster.model.resource import PODS
+from muster.model.times import seconds_of
+from muster.process.metrics import Watches
+from tests.support.chart.rendered import JSON, Program, Render, Rendered
+from tests.support.controller.bypass_queue import LARGE, gang, harness, running
+from tests.support.manifests.observed import queue
 from tests.support.pages.metrics import exported, labels
+from webhook.certificates.source import CertificateSource
+from webhook.metrics import CertificateDates, ReviewMetrics
 
 _FAMILIES = {metric.name: metric.type for metrics in exported().values() for metric in metrics}
 SERIES = {
@@ -26,6 +38,7 @@ OF_THE_APISERVER = {"apiserver_admission_webhook_rejection_count", "apiserver_ad
 STATES = set(map(str, GangState))
 _FAMILY = re.compile("_(total|bucket|count|sum)$")
 _DASHBOARD = "gangs-muster-dashboard"
+NOW = seconds_of("2026-11-22T10:00:00Z") or 0.0
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +89,58 @@ def selectors(expression: object) -> Iterator[promql_parser.VectorSelector]:
             pytest.fail(f"teach this test about {type(expression)}")
 
 
+async def controller() -> CollectorRegistry:
+    """The metrics of a leader under which one gang runs and a larger one waits; one has started as planned."""
+    (runs, pods), group = running("runs", 3)
+    world = harness((runs, pods), gang("large", 3, created="2026-11-21T10:00:00Z"), groups=[group])
+    shared = queue(cpu="4")
+    shared["spec"] |= {"deserved": {"cpu": "2"}}
+    world.set_queue(shared)
+    world.now = NOW
+    world.restart()
+    terms = TermMetrics(world.cluster, "gangs-muster-controller", lambda: True, world.registry)
+    terms.begins(world.queue, world.announcer, world.reconciler.kept, held=world.reconciler.held)
+    await world.settle()
+    world.now += 60
+    world.reconciler.tick()
+    world.sweep()
+    world.metrics.admitted("q", 60.0)
+    world.metrics.opened(3, 0.1)
+    world.metrics.started("q", PlannedStart(NOW, "said", NOW, NOW), NOW + 60)
+    assert LARGE in world.client.groups
+    return world.registry
+
+
+def webhook() -> CollectorRegistry:
+    """The metrics of a webhook that has answered, refused, warned and failed."""
+    registry = CollectorRegistry()
+    metrics = ReviewMetrics(registry)
+    for answers in (metrics.reviews.labels("pods", "true"), *metrics.refusals.values(), *metrics.warnings.values()):
+        answers.inc()
+    metrics.of("pods").failed(429, 0.1)
+    source = SimpleNamespace(expirations={"serving": NOW}, trusted=True)
+    CertificateDates(cast("CertificateSource", source), registry)
+    return registry
+
+
+def watches() -> CollectorRegistry:
+    """The metrics of a watch."""
+    registry = CollectorRegistry()
+    watch = SimpleNamespace(resource=PODS, store=(), absent=False, statistics=ReflectorStatistics())
+    Watches([cast("Reflector", watch)], registry)
+    return registry
+
+
+def series(registries: Iterable[CollectorRegistry]) -> Iterator[JSON]:
+    """What promtool reads: gauges stand still for an hour, and all others grow by as much each minute."""
+    for family in (family for registry in registries for family in registry.collect()):
+        for sample in family.samples:
+            if not sample.name.endswith("_created"):
+                labels = ",".join(f"{name}={json.dumps(text)}" for name, text in {"pod": "a", **sample.labels}.items())
+                grows = f"0+{sample.value}x60" if family.type != "gauge" else f"{sample.value}x60"
+                yield {"series": f"{sample.name}{{{labels}}}", "values": grows}
+
+
 def test_every_query_is_of_metrics_that_exist(rendered: Rendered) -> None:
     named = {one.name for text in expressions(rendered) for one in selectors(promql_parser.parse(text))}
     assert named
@@ -94,6 +159,24 @@ def test_every_label_that_is_asked_for_exists(rendered: Rendered) -> None:
     known = {(name, label) for name, found in labels().items() for label in found}
     assert asked
     assert {(_FAMILY.sub("", name or ""), label) for name, label in asked} <= known
+
+
+async def test_each_query_of_the_dashboard_has_a_result(promtool: Program, rendered: Rendered, tmp_path: Path) -> None:
+    """A number, for all queues and for one; promtool names the queries that have none."""
+    registries = await controller(), webhook(), watches()
+    one = {"labels": "{}", "value": 1}
+    queries = [target["expr"] for panel in dashboard(rendered)["panels"] for target in panel["targets"]]
+    asked = [
+        {"expr": f"count(({query}) == ({query})) > bool 0", "eval_time": "1h", "exp_samples": [one]}
+        for text in queries
+        for name in ("q", ".*")
+        for query in [text.replace("$__rate_interval", "5m").replace("$queue", name).replace("$resource", "cpu")]
+    ]
+    page = tmp_path / "test.yaml"
+    told = {"interval": "1m", "input_series": [*series(registries)], "promql_expr_test": asked}
+    page.write_text(yaml.safe_dump({"tests": [told]}))
+    done = promtool("test", "rules", page)
+    assert not done.returncode, done.stdout + done.stderr
 
 
 def test_the_variables_of_the_dashboard_are_labels_that_exist(rendered: Rendered) -> None:

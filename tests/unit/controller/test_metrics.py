@@ -337,9 +337,9 @@ async def test_each_queue_has_its_numbers_with_all_below_it() -> None:
     below["spec"] |= {"parent": "org", "weight": 1}
     beside = queue("other")
     beside["spec"] |= {"parent": "org", "weight": 3}
-    world = Harness(
-        workloads=gangs, pods=[*members("a"), *members("b")], queues=[queue("org", cpu="16"), below, beside]
-    )
+    org = queue("org", cpu="16")
+    org["spec"] |= {"deserved": {"cpu": "8"}}
+    world = Harness(workloads=gangs, pods=[*members("a"), *members("b")], queues=[org, below, beside])
     await world.settle()
     for _ in range(2):
         world.reconciler.tick()
@@ -351,7 +351,7 @@ async def test_each_queue_has_its_numbers_with_all_below_it() -> None:
 
     assert cpu("limit") == {"org": 16, "q": 4}
     assert cpu("used") == cpu("waiting") == {"root": 3, "org": 3, "q": 3}
-    assert cpu("deserved") == {"q": 4, "other": 12}, "nothing limits what org shares"
+    assert cpu("deserved") == {"org": 8, "q": 4, "other": 12}, "nothing limits what org shares: its own words"
     assert cpu("reserved") == {}
     assert of(world.registry, "muster_queue_oldest_waiting_seconds") == {("q",): world.now - 400}
     world.drop_workload(gangs[1])
