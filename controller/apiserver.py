@@ -22,6 +22,7 @@ from muster.model.objects import (
     InvalidObjectError,
     Job,
     LocalObject,
+    Object,
     ObjectMeta,
     OwnerReference,
     decode,
@@ -113,8 +114,7 @@ class _JobStatus(LocalObject, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class _Job(LocalObject, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class _Job(Object, frozen=True):
     spec: _JobSpec = _JobSpec()
     status: _JobStatus = _JobStatus()
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from muster.model.names import read_key
-from muster.model.objects import LocalObject, ObjectMeta, ResourceList, TimedCondition
+from muster.model.objects import LocalObject, Object, ResourceList, TimedCondition
 from muster.model.pods import PodTemplate
 from muster.model.times import seconds_of
 
@@ -57,10 +57,9 @@ class _Status(LocalObject, frozen=True):
     resource_requests: tuple[_Request, ...] = ()
 
 
-class KueueWorkload(LocalObject, frozen=True):
+class KueueWorkload(Object, frozen=True):
     """A Workload of Kueue's."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = msgspec.field(default=_Spec())
     status: _Status = _Status()
 

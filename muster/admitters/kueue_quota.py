@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from muster.admitters.kueue import KueueWorkload, PodSet
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, ResourceList
+from muster.model.objects import InvalidObjectError, LocalObject, Object, ResourceList
 from muster.resources.amounts import Resources, describe, minus, parse_resources, times, total, within
 from muster.resources.pod_requests import pod_requests
 from muster.resources.quantity import ZERO, Quantity
@@ -38,10 +38,9 @@ class _ClusterQueueSpec(LocalObject, frozen=True):
     resource_groups: tuple[_Group, ...] = ()
 
 
-class ClusterQueue(LocalObject, frozen=True):
+class ClusterQueue(Object, frozen=True):
     """A ClusterQueue of Kueue's."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: _ClusterQueueSpec = _ClusterQueueSpec()
 
 
@@ -49,10 +48,9 @@ class _LocalQueueSpec(LocalObject, frozen=True):
     cluster_queue: str = ""
 
 
-class LocalQueue(LocalObject, frozen=True):
+class LocalQueue(Object, frozen=True):
     """A LocalQueue of Kueue's, which leads to a ClusterQueue."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: _LocalQueueSpec = _LocalQueueSpec()
 
 

@@ -21,7 +21,7 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, HOLD
-from muster.model.objects import InvalidObjectError, ObjectMeta, OwnerReference, PartialObjectMetadata, decode
+from muster.model.objects import InvalidObjectError, Object, ObjectMeta, OwnerReference, decode
 from muster.model.pods import Pod
 from muster.model.resource import Resource
 from muster.model.texts import printable
@@ -148,7 +148,7 @@ def _may_not(name: str, queues: Sequence[Resource]) -> str:
 
 async def _workload_of(client: Client, resource: Resource, raw: bytes) -> _Target:
     """The object itself, or for a pod or a PodGroup the workload for which it was made."""
-    meta = decode(raw, PartialObjectMetadata).metadata
+    meta = decode(raw, Object).metadata
     owner: OwnerReference | None = None
     is_group = resource.kind == _POD_GROUP
     if is_group:
@@ -158,9 +158,7 @@ async def _workload_of(client: Client, resource: Resource, raw: bytes) -> _Targe
     kind = kind_of_owner(owner)
     if owner is not None and kind is not None:
         above = kind.resource
-        return _Target(
-            above, decode(await client.get(above, owner.name, meta.namespace), PartialObjectMetadata).metadata
-        )
+        return _Target(above, decode(await client.get(above, owner.name, meta.namespace), Object).metadata)
     if is_group:
         raise UnknownSubjectError(f'PodGroup "{meta.name}" belongs to no workload; name one of its pods')
     if resource.kind == "Pod" and GANG not in meta.labels:
@@ -177,7 +175,7 @@ async def _made(client: Client, target: _Target) -> list[_Target]:
     # No others: a cluster need not have them, nor this user the right to list them.
     for kind in made_by(makers[target.resource]):
         resource = kind.resource
-        for one in await list_objects(client, resource, PartialObjectMetadata, namespace=target.metadata.namespace):
+        for one in await list_objects(client, resource, Object, namespace=target.metadata.namespace):
             meta = one.metadata
             if meta.controller is not None and meta.controller.uid == target.metadata.uid:
                 below = _Target(resource, meta)

@@ -10,7 +10,7 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, GANG_SIZE, label_value
-from muster.model.objects import LocalObject, ObjectMeta, PartialObjectMetadata, decode
+from muster.model.objects import LocalObject, Object, ObjectMeta, decode
 from muster.model.pods import Pod
 from muster.model.resource import PODS
 from muster.workloads import kind_of_owner
@@ -45,5 +45,5 @@ async def has_living_owner(client: Client, group: ObjectMeta, *, deadline: float
         if error.not_found:
             return False
         raise
-    found = decode(body, PartialObjectMetadata).metadata
+    found = decode(body, Object).metadata
     return found.uid == owner.uid and not found.deletion_timestamp

@@ -107,8 +107,8 @@ class HasMetadata(Protocol):
         """Its metadata."""
 
 
-class PartialObjectMetadata(LocalObject, frozen=True):
-    """The metadata of an object of any kind."""
+class Object(LocalObject, frozen=True):
+    """An object of any kind: its metadata."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -157,10 +157,9 @@ class QueueStatus(LocalObject, frozen=True):
     allocated: ResourceList = {}
 
 
-class Queue(LocalObject, frozen=True):
+class Queue(Object, frozen=True):
     """A queue of Volcano (`scheduling.volcano.sh/v1beta1`, cluster-scoped)."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: QueueSpec = QueueSpec()
     status: QueueStatus = QueueStatus()
 
@@ -273,10 +272,9 @@ class NodeStatus(LocalObject, frozen=True):
     conditions: tuple[Condition, ...] = ()
 
 
-class Node(LocalObject, frozen=True):
+class Node(Object, frozen=True):
     """A node."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
@@ -292,10 +290,9 @@ class Node(LocalObject, frozen=True):
         return self.ready and not self.spec.unschedulable and not any(key.startswith(_NO_NEW_PODS) for key in taints)
 
 
-class PriorityClass(LocalObject, frozen=True):
+class PriorityClass(Object, frozen=True):
     """A priority by name (`scheduling.k8s.io/v1`, cluster-scoped)."""
 
-    metadata: ObjectMeta = ObjectMeta()
     value: int = 0
     global_default: bool = False
 
@@ -311,10 +308,9 @@ class _JobSpec(LocalObject, frozen=True):
     active_deadline_seconds: int | None = None
 
 
-class Job(LocalObject, frozen=True):
+class Job(Object, frozen=True):
     """A Job (`batch/v1`): its controller, its completions, and its time limit."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: _JobSpec = _JobSpec()
 
 

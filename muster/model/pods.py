@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from muster.model.objects import Condition, LocalObject, ObjectMeta, ResourceList
+from muster.model.objects import Condition, LocalObject, Object, ResourceList
 
 
 class ResourceRequirements(LocalObject, frozen=True):
@@ -186,10 +186,9 @@ class PodStatus(LocalObject, frozen=True):
     allocated_resources: ResourceList = {}
 
 
-class Pod(LocalObject, frozen=True):
+class Pod(Object, frozen=True):
     """A pod."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 

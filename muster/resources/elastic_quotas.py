@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from muster.model.objects import LocalObject, ObjectMeta, ResourceList
+from muster.model.objects import LocalObject, Object, ResourceList
 from muster.resources.amounts import Resources, describe, minus, parse_resources, total, within
 from muster.resources.quantity import ZERO, Quantity
 
@@ -35,10 +35,9 @@ class _Status(LocalObject, frozen=True):
     used: ResourceList = {}
 
 
-class ElasticQuota(LocalObject, frozen=True):
+class ElasticQuota(Object, frozen=True):
     """The limit and the guarantee of the pods of a namespace (`scheduling.x-k8s.io/v1alpha1`)."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
     status: _Status = _Status()
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from muster.model.findings import Finding, Reason
-from muster.model.objects import LocalObject, ObjectMeta, ResourceList
+from muster.model.objects import LocalObject, Object, ResourceList
 from muster.model.pods import Container, PodSpec, ResourceRequirements
 from muster.resources.amounts import as_text, describe, parse_resources
 from muster.resources.pod_requests import pod_level_requests
@@ -36,10 +36,9 @@ class LimitRangeSpec(LocalObject, frozen=True):
     limits: tuple[LimitRangeItem, ...] = ()
 
 
-class LimitRange(LocalObject, frozen=True):
+class LimitRange(Object, frozen=True):
     """Defaults and bounds of the containers and pods of a namespace (`v1`)."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: LimitRangeSpec = LimitRangeSpec()
 
 
@@ -49,10 +48,9 @@ class Overhead(LocalObject, frozen=True):
     pod_fixed: ResourceList = {}
 
 
-class RuntimeClass(LocalObject, frozen=True):
+class RuntimeClass(Object, frozen=True):
     """A way to run pods, by name (`node.k8s.io/v1`, cluster-scoped)."""
 
-    metadata: ObjectMeta = ObjectMeta()
     overhead: Overhead = Overhead()
 
 

@@ -8,7 +8,7 @@ quotas are in `muster.resources.quota_charges`.
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, ResourceList
+from muster.model.objects import InvalidObjectError, LocalObject, Object, ResourceList
 from muster.resources.amounts import Resources, parse_resources
 from muster.resources.quantity import ZERO, Quantity, parse_quantity
 
@@ -45,10 +45,9 @@ class _Status(LocalObject, frozen=True):
     used: ResourceList = {}
 
 
-class ResourceQuota(LocalObject, frozen=True):
+class ResourceQuota(Object, frozen=True):
     """The most that the objects of a namespace may take together (`v1`)."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
     status: _Status = _Status()
 

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from muster.model.findings import Finding, Reason
 from muster.model.names import read_key
-from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, is_true
+from muster.model.objects import Condition, InvalidObjectError, LocalObject, Object, is_true
 from muster.model.pods import PodTemplate, TemplateMeta
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Kind, RoleSpec, TimeLimit, Workload, label_of
@@ -120,11 +120,10 @@ class _Status(LocalObject, frozen=True):
     replicated_jobs_status: tuple[JobsStatus, ...] = ()
 
 
-class JobSet(LocalObject, frozen=True):
+class JobSet(Object, frozen=True):
     """A set of Jobs that belong together."""
 
     api_version: str = "jobset.x-k8s.io/v1alpha2"
-    metadata: ObjectMeta = ObjectMeta()
     spec: JobSetSpec = JobSetSpec()
     status: _Status = _Status()
 

@@ -11,7 +11,7 @@ import msgspec
 
 from muster.model.findings import Finding, Reason
 from muster.model.names import read_key
-from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, is_true
+from muster.model.objects import Condition, InvalidObjectError, LocalObject, Object, is_true
 from muster.model.pods import Container, PodTemplate, ResourceRequirements, guaranteed, with_init_containers
 from muster.model.texts import did_you_mean
 from muster.model.times import seconds_of
@@ -132,11 +132,10 @@ class _Spec(BoundedByPolicy, frozen=True):
             yield from (replica.template for replica in getattr(self, field).values())
 
 
-class TrainingJob(LocalObject, frozen=True):
+class TrainingJob(Object, frozen=True):
     """A job of any kind of the Training operator; only the replica specs of its own kind are filled."""
 
     api_version: str = "kubeflow.org/v1"
-    metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
     status: JobStatus = JobStatus()
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from muster.model.names import read_key
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, is_true
+from muster.model.objects import InvalidObjectError, Object, is_true
 from muster.model.pods import PodTemplate
 from muster.workloads.kubeflow import BoundedByPolicy, JobStatus, ReplicaSpec, check_mpi, roles_of
 from muster.workloads.model import Kind, RoleSpec, TimeLimit, Workload, label_of
@@ -30,11 +30,10 @@ class _Spec(BoundedByPolicy, frozen=True):
         yield from (replica.template for replica in self.mpi_replica_specs.values())
 
 
-class MPIJob(LocalObject, frozen=True):
+class MPIJob(Object, frozen=True):
     """An MPI job."""
 
     api_version: str = "kubeflow.org/v2beta1"
-    metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
     status: JobStatus = JobStatus()
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 import msgspec
 
 from muster.model import names
-from muster.model.objects import Condition, InvalidObjectError, LocalObject, ObjectMeta, OwnerReference, is_true
+from muster.model.objects import Condition, InvalidObjectError, LocalObject, Object, ObjectMeta, OwnerReference, is_true
 from muster.model.pods import Pod, PodTemplate, TemplateSpec
 from muster.model.times import seconds_of
 from muster.workloads.model import Kind, RoleSpec, SchedulingPolicy, TimeLimit, Workload
@@ -44,11 +44,10 @@ class _Status(LocalObject, frozen=True):
     start_time: str = ""
 
 
-class PlainJob(LocalObject, frozen=True):
+class PlainJob(Object, frozen=True):
     """A Job (`batch/v1`)."""
 
     api_version: str = "batch/v1"
-    metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
     status: _Status = _Status()
 
@@ -59,11 +58,10 @@ class _SetSpec(LocalObject, frozen=True):
     template: PodTemplate = PodTemplate()
 
 
-class PlainStatefulSet(LocalObject, frozen=True):
+class PlainStatefulSet(Object, frozen=True):
     """A StatefulSet (`apps/v1`)."""
 
     api_version: str = "apps/v1"
-    metadata: ObjectMeta = ObjectMeta()
     spec: _SetSpec = _SetSpec()
 
 

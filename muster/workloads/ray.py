@@ -7,7 +7,7 @@ import msgspec
 
 from muster.model.findings import Finding, Reason
 from muster.model.names import read_key
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
+from muster.model.objects import InvalidObjectError, LocalObject, Object, ObjectMeta
 from muster.model.pods import Container, Pod, PodTemplate, ResourceRequirements, guaranteed, with_init_containers
 from muster.workloads.bounds import Bounded
 from muster.workloads.model import Autoscaling, Kind, RoleSpec, Unit, Workload
@@ -87,11 +87,10 @@ class ClusterSpec(Bounded, frozen=True):
         return sum(times * (len(one.requests) + len(one.limits)) for times, one in asked if one)
 
 
-class RayCluster(LocalObject, frozen=True):
+class RayCluster(Object, frozen=True):
     """A Ray cluster (`ray.io/v1`)."""
 
     api_version: str = "ray.io/v1"
-    metadata: ObjectMeta = ObjectMeta()
     spec: ClusterSpec = ClusterSpec()
 
 

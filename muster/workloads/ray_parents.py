@@ -12,7 +12,7 @@ import msgspec
 
 from muster.model.findings import Finding, Reason
 from muster.model.names import REQUEUE_AFTER, read_key
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
+from muster.model.objects import InvalidObjectError, LocalObject, Object, ObjectMeta
 from muster.model.pods import Container, PodTemplate, ResourceRequirements, TemplateSpec
 from muster.model.times import seconds_of
 from muster.workloads.model import RoleSpec, TimeLimit, Workload
@@ -121,11 +121,10 @@ class _JobStatus(LocalObject, frozen=True):
         return self.job_deployment_status in ("Complete", "Failed")
 
 
-class RayJob(LocalObject, frozen=True):
+class RayJob(Object, frozen=True):
     """A job that makes a Ray cluster of its own, or runs in an existing one."""
 
     api_version: str = "ray.io/v1"
-    metadata: ObjectMeta = ObjectMeta()
     spec: _JobSpec = _JobSpec()
     status: _JobStatus = _JobStatus()
 
@@ -156,11 +155,10 @@ class _ServiceStatus(LocalObject, frozen=True):
     pending_service_status: _ServiceCluster = _ServiceCluster()
 
 
-class RayService(LocalObject, frozen=True):
+class RayService(Object, frozen=True):
     """A service on a Ray cluster of its own; two of them while it is upgraded."""
 
     api_version: str = "ray.io/v1"
-    metadata: ObjectMeta = ObjectMeta()
     spec: _ServiceSpec = _ServiceSpec()
     status: _ServiceStatus = _ServiceStatus()
 
@@ -170,11 +168,10 @@ class _CronSpec(LocalObject, frozen=True):
     suspend: bool = False
 
 
-class RayCronJob(LocalObject, frozen=True):
+class RayCronJob(Object, frozen=True):
     """Makes RayJobs by a schedule."""
 
     api_version: str = "ray.io/v1"
-    metadata: ObjectMeta = ObjectMeta()
     spec: _CronSpec = _CronSpec()
 
 

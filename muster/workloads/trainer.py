@@ -13,7 +13,15 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from muster.model.names import GROUP_NAME, POD_GROUP_LABEL, read_key
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta, ResourceList, TimedCondition, is_true
+from muster.model.objects import (
+    InvalidObjectError,
+    LocalObject,
+    Object,
+    ObjectMeta,
+    ResourceList,
+    TimedCondition,
+    is_true,
+)
 from muster.model.pods import Container, PodTemplate, ResourceRequirements, TemplateMeta, with_init_containers
 from muster.model.resource import Resource
 from muster.model.times import seconds_of
@@ -90,11 +98,10 @@ class _Status(LocalObject, frozen=True):
     jobs_status: tuple[jobset.JobsStatus, ...] = ()
 
 
-class TrainJob(LocalObject, frozen=True):
+class TrainJob(Object, frozen=True):
     """A TrainJob, without its runtime."""
 
     api_version: str = f"{_GROUP}/{_VERSION}"
-    metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
     status: _Status = _Status()
 
@@ -151,10 +158,9 @@ class _RuntimeSpec(LocalObject, frozen=True):
     template: JobSetTemplate = JobSetTemplate()
 
 
-class TrainingRuntime(LocalObject, frozen=True):
+class TrainingRuntime(Object, frozen=True):
     """A runtime of a namespace, or of the cluster: they look alike."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: _RuntimeSpec = _RuntimeSpec()
 
 

@@ -16,7 +16,7 @@ from muster.model.names import (
     TOPOLOGY_MODE_LABEL,
     TOPOLOGY_TIER_LABEL,
 )
-from muster.model.objects import InvalidObjectError, LocalObject, ObjectMeta
+from muster.model.objects import InvalidObjectError, LocalObject, Object
 from muster.model.pods import PodTemplate
 from muster.model.topology import MODES, Topology
 from muster.workloads.bounds import Bounded
@@ -71,11 +71,10 @@ class _Status(LocalObject, frozen=True):
     state: _State = _State()
 
 
-class VolcanoJob(LocalObject, frozen=True):
+class VolcanoJob(Object, frozen=True):
     """A job of Volcano's own kind."""
 
     api_version: str = "batch.volcano.sh/v1alpha1"
-    metadata: ObjectMeta = ObjectMeta()
     spec: _Spec = _Spec()
     status: _Status = _Status()
 

@@ -18,7 +18,7 @@ from cryptography.x509 import Certificate
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector
-from muster.model.objects import LocalObject, ObjectMeta, decode
+from muster.model.objects import Object, decode
 from muster.model.resource import SECRETS
 from muster.process.certificates import Certificates, InvalidCertificateError, Lives, made_at
 from webhook.certificates.bundles import CertificateEvents, ChangedMeanwhileError, Configuration, in_all, in_any
@@ -51,8 +51,7 @@ class RotationTiming:
     overlap: float = 3600.0
 
 
-class _Secret(LocalObject, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class _Secret(Object, frozen=True):
     data: dict[str, str] = {}  # noqa: RUF012 - msgspec copies the default
 
 

@@ -23,7 +23,7 @@ from cryptography.x509 import Certificate
 from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.events import EventSource, Regarding
-from muster.model.objects import LocalObject, ObjectMeta, decode
+from muster.model.objects import LocalObject, Object, decode
 from muster.model.resource import EVENTS, MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS, Resource
 from muster.process.certificates import authorities_in
 
@@ -62,8 +62,7 @@ class _Webhook(LocalObject, frozen=True):
     client_config: _ClientConfig = _ClientConfig()
 
 
-class _Configuration(LocalObject, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class _Configuration(Object, frozen=True):
     webhooks: tuple[_Webhook, ...] = ()
 
 

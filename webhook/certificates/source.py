@@ -18,7 +18,7 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.reflector import Reflector, Watched
 from muster.kube.store import Store
-from muster.model.objects import PartialObjectMetadata
+from muster.model.objects import Object
 from muster.model.resource import Resource
 from muster.process.certificates import InvalidCertificateError, KeyPair, authorities_in, server_context, valid_at
 from webhook.certificates.bundles import CONFIGURATIONS, Bundles, CertificateEvents, WebhookActivation, in_all
@@ -102,10 +102,10 @@ class CertificateSource:
 
     def _watch(self, resource: Resource, name: str, namespace: str | None = None) -> Reflector:
         """A watch of one object by its name, which needs no right but for that object."""
-        store: Store[PartialObjectMetadata] = Store()
+        store: Store[Object] = Store()
         store.subscribe(lambda _: self._changed.set())
         field = f"metadata.name={name}"
-        return Reflector(self._client, Watched(resource, PartialObjectMetadata, store, field, namespace=namespace))
+        return Reflector(self._client, Watched(resource, Object, store, field, namespace=namespace))
 
     @property
     def ready(self) -> bool:

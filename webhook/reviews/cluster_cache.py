@@ -25,9 +25,9 @@ from muster.model.names import is_object_name
 from muster.model.objects import (
     InvalidObjectError,
     Job,
+    Object,
     ObjectMeta,
     OwnerReference,
-    PartialObjectMetadata,
     Queue,
     decode,
 )
@@ -205,7 +205,7 @@ class ClusterCache(ClusterStores):
 
     def workload_type(self, kind: Kind) -> type[Any]:
         """The type as which workloads are decoded; of a kind without a gang only the metadata."""
-        return kind.decoded if kind.owns_gang else PartialObjectMetadata
+        return kind.decoded if kind.owns_gang else Object
 
     def usage(self, queue: str) -> Resources:
         """The usage of a queue by Volcano's count; nothing if it has not counted."""

@@ -12,7 +12,7 @@ import msgspec
 
 from muster.admitters import Admitter
 from muster.cli.doctor.diagnosis import Unseen
-from muster.model.objects import LocalObject, ObjectMeta
+from muster.model.objects import LocalObject, Object
 from muster.model.selectors import InvalidSelectorError, parse_selector
 from muster.model.times import duration_of
 from muster.queueing.sources import QUEUE_SOURCES, LabelSelector, QueueSource, selector_text
@@ -48,10 +48,9 @@ class Program(NamedTuple):
         return self.image.partition("@")[0].rpartition(":")[2]
 
 
-class AnyObject(LocalObject, frozen=True):
+class AnyObject(Object, frozen=True):
     """An object in its own terms: a queue of Volcano or a GangQueue, or the binding of an admission policy."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: dict[str, Any] = msgspec.field(default_factory=dict)
     status: dict[str, Any] = msgspec.field(default_factory=dict)
 
@@ -133,10 +132,9 @@ class Webhook(LocalObject, frozen=True):
             return False  # an operator of a newer Kubernetes
 
 
-class WebhookConfiguration(LocalObject, frozen=True):
+class WebhookConfiguration(Object, frozen=True):
     """A MutatingWebhookConfiguration or a ValidatingWebhookConfiguration."""
 
-    metadata: ObjectMeta = ObjectMeta()
     webhooks: tuple[Webhook, ...] = ()
 
 

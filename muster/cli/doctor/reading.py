@@ -26,7 +26,7 @@ from muster.kube.concurrency import burst
 from muster.kube.errors import ApiError, Unreachable
 from muster.kube.listing import list_all
 from muster.model.names import GANG, MANAGED, NAMESPACE_NAME
-from muster.model.objects import ConfigMap, InvalidObjectError, Lease, Namespace, PartialObjectMetadata, decode
+from muster.model.objects import ConfigMap, InvalidObjectError, Lease, Namespace, Object, decode
 from muster.model.pods import Pod
 from muster.model.resource import (
     ADMISSION_POLICIES,
@@ -69,7 +69,7 @@ async def look(client: Client, namespace: str) -> Sight:
     reads: dict[str, Awaitable[Any]] = {
         "secret": _secret(client, installed),
         "lease": _lease(client, installed),
-        "policies": _listed(client, ADMISSION_POLICIES, PartialObjectMetadata, labels=LABELS),
+        "policies": _listed(client, ADMISSION_POLICIES, Object, labels=LABELS),
         "bindings": _listed(client, ADMISSION_POLICY_BINDINGS, AnyObject, labels=LABELS),
         "served": served_kinds(client),
         "queues": _listed(client, source.resource, AnyObject),

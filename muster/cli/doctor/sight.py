@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from muster.cli.doctor.diagnosis import CannotCheckError, Unseen
 from muster.cli.doctor.installed import AnyObject, Deployment, Installation, WebhookConfiguration
-from muster.model.objects import Lease, Namespace, PartialObjectMetadata, PodGroup
+from muster.model.objects import Lease, Namespace, Object, PodGroup
 from muster.model.pods import Pod
 from muster.resources.elastic_quotas import ElasticQuota
 from muster.schedulers import GangScheduler
@@ -66,7 +66,7 @@ class Sight:
     validating: tuple[WebhookConfiguration, ...] | Unseen
     secret: Mapping[str, str] | Unseen | None
     lease: Lease | Unseen | None
-    policies: tuple[PartialObjectMetadata, ...] | Unseen
+    policies: tuple[Object, ...] | Unseen
     bindings: tuple[AnyObject, ...] | Unseen
     served: Mapping[str, frozenset[str]] | Unseen
     queues: tuple[AnyObject, ...] | Unseen

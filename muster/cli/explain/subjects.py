@@ -14,9 +14,9 @@ from muster.kube.listing import list_objects
 from muster.model.objects import (
     InvalidObjectError,
     LocalObject,
+    Object,
     ObjectMeta,
     OwnerReference,
-    PartialObjectMetadata,
     TimedCondition,
     decode,
 )
@@ -54,10 +54,9 @@ class _Series(LocalObject, frozen=True):
     last_observed_time: str = ""
 
 
-class Event(LocalObject, frozen=True):
+class Event(Object, frozen=True):
     """An event of events.k8s.io, or of the core API."""
 
-    metadata: ObjectMeta = ObjectMeta()
     event_time: str = ""
     deprecated_first_timestamp: str = ""
     deprecated_last_timestamp: str = ""
@@ -148,9 +147,9 @@ async def find(client: Client, named: ObjectName, namespace: str | None, visible
     return [subject for one in sorted(namespaces) for subject in await _find_in(client, named, one, visible)]
 
 
-async def _everywhere(client: Client, resource: Resource, name: str) -> list[PartialObjectMetadata]:
+async def _everywhere(client: Client, resource: Resource, name: str) -> list[Object]:
     try:
-        return await list_objects(client, resource, PartialObjectMetadata, field_selector=f"metadata.name={name}")
+        return await list_objects(client, resource, Object, field_selector=f"metadata.name={name}")
     except ApiError as error:
         if error.not_found:  # the kind is not installed
             return []
@@ -167,7 +166,7 @@ async def _find_in(client: Client, named: ObjectName, namespace: str, visible: C
     if named.kind == ANY_KIND:
         return await _of_any_kind(client, name, namespace, visible)
     if is_pod_group(named.kind):
-        owner = decode(await _pod_group(client, named, namespace), PartialObjectMetadata).metadata.controller
+        owner = decode(await _pod_group(client, named, namespace), Object).metadata.controller
         kind = kind_of(owner.api_version, owner.kind) if owner else None
         if owner is None or kind is None:
             raise UnknownSubjectError(f'PodGroup "{name}" does not belong to a workload that muster supports')

@@ -24,7 +24,7 @@ from muster.kube.listing import list_all
 from muster.model.findings import Finding, Reason, Validation, read_validation
 from muster.model.gang_states import GangState
 from muster.model.names import GANG, STATE
-from muster.model.objects import InvalidObjectError, ObjectMeta, PartialObjectMetadata, PodGroup, decode
+from muster.model.objects import InvalidObjectError, Object, ObjectMeta, PodGroup, decode
 from muster.model.resource import POD_GROUPS, PRIORITY_CLASSES, Resource
 from muster.queueing.queue_tree import QueueTree, exceeding, labels_of
 from muster.queueing.sources import QUEUE_SOURCES
@@ -169,7 +169,7 @@ class Audit:
     def _note_unreadable(self, kind: Kind, raw: bytes, error: InvalidObjectError) -> None:
         """The webhook cannot decode it either and rejects it, if the workload asks for muster at all."""
         try:
-            meta = decode(raw, PartialObjectMetadata).metadata
+            meta = decode(raw, Object).metadata
         except InvalidObjectError:
             self.note(f"skipping malformed {kind.resource.full_name}: {error}")
             return

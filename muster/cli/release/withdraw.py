@@ -19,7 +19,7 @@ from muster.kube.client import Client
 from muster.kube.errors import ApiError
 from muster.kube.listing import list_objects
 from muster.model.names import GANG, GATE
-from muster.model.objects import PartialObjectMetadata
+from muster.model.objects import Object
 from muster.model.pods import Pod
 from muster.model.resource import CLUSTER_ROLE_BINDINGS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
 
@@ -91,7 +91,7 @@ def _outcome(there: bool, dry_run: bool) -> str:  # noqa: FBT001 - two facts, no
 async def _others(client: Client, name: str) -> list[str]:
     """The names of other installations whose webhooks hold pods; none where they may not be listed, as by the hook."""
     try:
-        found = await list_objects(client, MUTATING_WEBHOOKS, PartialObjectMetadata, label_selector=LABELS)
+        found = await list_objects(client, MUTATING_WEBHOOKS, Object, label_selector=LABELS)
     except ApiError as error:
         if not error.forbidden:
             raise

@@ -11,7 +11,7 @@ from muster.cli.doctor.diagnosis import Diagnosis, Level, diagnoses_of
 from muster.cli.doctor.installed import AnyObject, Deployment, WebhookConfiguration, installations
 from muster.cli.doctor.sight import DryRun, Sight
 from muster.cli.doctor.webhooks import ENTRIES
-from muster.model.objects import Lease, PartialObjectMetadata, convert
+from muster.model.objects import Lease, Object, convert
 from muster.model.times import text_of
 from muster.process.certificates import Certificates, issue
 from muster.workloads import WATCHED_KINDS
@@ -93,7 +93,7 @@ def healthy(**changes: Any) -> Sight:  # noqa: ANN401
         lease=convert(
             {"spec": {"holderIdentity": "c-0", "leaseDurationSeconds": 15, "renewTime": text_of(NOW - 2)}}, Lease
         ),
-        policies=tuple(convert({"metadata": {"name": f"muster-{name}"}}, PartialObjectMetadata) for name in policies),
+        policies=tuple(convert({"metadata": {"name": f"muster-{name}"}}, Object) for name in policies),
         bindings=tuple(
             convert({"spec": {"policyName": f"muster-{name}", "validationActions": ["Deny"]}}, AnyObject)
             for name in policies

@@ -379,12 +379,24 @@ def _keys_asked(tree: ast.AST) -> Iterator[ast.expr]:
                 yield key
 
 
+def _key_of(node: ast.expr, module: dict[str, Any]) -> object:
+    """A key that is written out, `KEY` of the module, or `names.KEY`."""
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.Name(id=name):
+            return module.get(name)
+        case ast.Attribute(value=ast.Name(id="names"), attr=name):
+            return getattr(module.get("names"), name, None)
+    return None
+
+
 def test_no_key_is_read_that_stores_do_not_keep() -> None:
     """A key of another file or kind must go through `read_key`, or stand in muster/model/names.py."""
     asked: dict[str, str] = {}
     for module in _modules():
         for node in _keys_asked(ast.parse(inspect.getsource(module))):
-            value = node.value if isinstance(node, ast.Constant) else vars(module).get(getattr(node, "id", ""))
+            value = _key_of(node, vars(module))
             if isinstance(value, str) and {*value} & {*"/-"}:
                 asked[value] = module.__name__
     assert len(asked) > 25
