@@ -81,16 +81,19 @@ def chart(percents: Sequence[int | None], waiting: Sequence[int | None]) -> Char
 
 
 def weeks(report: Report) -> dict[str, Chart]:
-    """Draw what each row held by day of the resource by which rows are in order, and say its hours and waits."""
+    """Draw what each row held by day of the resource by which rows are in order; its words have the rest."""
     found = {}
     for row in report.rows:
-        resource = next((name for name in report.order if row.sums.held.get(name)), "cpu")
+        used = row.sums.held if any(row.sums.held.get(name) for name in report.order) else row.sums.waited
+        resource = next((name for name in report.order if used.get(name)), "cpu")
         held = [in_hours(row.by_day.get(day, {}).get(resource, 0.0), resource) for day in report.days]
         path = "".join(stacked([held]))
-        idle, median = row.hours("idle", resource), row.waits()[0]
-        words = f"{sum(held):,.0f} {hours_of(resource)}" + (f", {idle:,.0f} idle" if round(idle) else "")
-        waits = f"half waited {age(median)} at most" if median is not None else ""
-        found[row.name] = Chart(path, "", len(held), HEIGHT, tuple(filter(None, (words, waits))))
+        parts = [(row.hours("idle", resource), "idle"), (row.hours("waited", resource), "waited for")]
+        hours = [f"{amount:,.0f} {of}" for amount, of in ((sum(held), hours_of(resource)), *parts)]
+        shares = zip(("half waited", "95% waited"), row.waits(), strict=True)
+        waits = (f"{part} {age(wait)} at most" for part, wait in shares if wait is not None)
+        words = ", ".join(hours), ", ".join(waits), row.ended()
+        found[row.name] = Chart(path, "", len(held), HEIGHT, tuple(filter(None, words)))
     return found
 
 

@@ -51,6 +51,10 @@ class Row:
         waits = self.sums.waits
         return (wait_quantile(waits, _MEDIAN), wait_quantile(waits, _LONG)) if sum(waits.values()) else (None, None)
 
+    def ended(self) -> str:
+        """The gangs that ended, by how, in words; "" for none."""
+        return ", ".join(f"{how} {gangs}" for how in OUTCOMES if (gangs := self.sums.ends.get(how)))
+
     @property
     def data(self) -> dict[str, Any]:
         """The row for programs, in base units times seconds."""

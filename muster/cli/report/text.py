@@ -32,7 +32,7 @@ def table_lines(report: Report) -> list[str]:
 def _lines(report: Report, row: Row) -> Iterator[list[str]]:
     used = [name for name in report.resources if any(row.hours(measure, name) for measure in MEASURES)]
     waits = ["-" if one is None else age(one) for one in row.waits()]
-    ends = ", ".join(f"{name} {count}" for name in OUTCOMES if (count := row.sums.ends.get(name))) or "-"
+    ends = row.ended() or "-"
     for number, name in enumerate(used or report.resources[:1]):
         hours = [f"{row.hours(measure, name):,.1f}" for measure in MEASURES]
         title = " ".join(filter(None, (name, unit(name))))

@@ -19,7 +19,9 @@ def used() -> Answer:
     scope = Scope("", "q", "team", "RayJob/train")
     accounts.add(scope, now - 8 * _HOUR, now, held={"cpu": 2.0, "nvidia.com/gpu": 10.0})
     accounts.add(scope, now - _HOUR, now, held={"nvidia.com/gpu": 5.0}, idle=True)
+    accounts.add(scope, now - _HOUR, now, waited={"nvidia.com/gpu": 7.0})
     accounts.add_wait(scope, 600.0, now)
+    accounts.add_end(scope, "failed", now)
     accounts.until = now
     return reply({"data": {"use": accounts.text()}})
 
@@ -43,6 +45,11 @@ async def test_it_is_shown_where_it_may_be_read(answer: Answer, *, shown: bool) 
         page.apiserver.on("GET", failure(403, "Forbidden"))
         await page.state.read_records()
         _, later, _ = await page.get()
-    words = ("Last week", "85 nvidia.com/gpu-hours, 5 idle", "half waited 10m at most")
-    assert [word in text for word in words] == [shown] * 3
+    words = (
+        "Last week",
+        "85 nvidia.com/gpu-hours, 5 idle, 7 waited for",
+        "half waited 10m at most, 95% waited 10m at most",
+        "failed 1",
+    )
+    assert [word in text for word in words] == [shown] * 4
     assert "Last week" not in later, "the right was taken away"
