@@ -263,7 +263,7 @@ class Reconciler:
         """Report once what an admitted gang loses by Kueue's eviction: its pods go a moment later."""
         term, expects, before = self.term, work.expects, work.expects.evicted_by_kueue
         expects.evicted_by_kueue = kueue.evicted
-        if kueue.evicted and not before and work.snapshot.marked_for == work.snapshot.uid != "":
+        if kueue.evicted - before and work.snapshot.marked_for == work.snapshot.uid != "":
             words = messages.evicted_by_kueue(work.snapshot, kueue, term.clock.wall())
             term.reporter.report_eviction(work.snapshot, words, term.clock.now())
 

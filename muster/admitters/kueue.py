@@ -141,9 +141,9 @@ class KueueAnswer:
         return self.others if self.workload is None else (self.workload, *self.others)
 
     @property
-    def evicted(self) -> bool:
-        """True if Kueue has evicted a Workload of the gang, and not admitted it again."""
-        return any(one.holds("Evicted") for one in self.workloads)
+    def evicted(self) -> frozenset[str]:
+        """The UIDs of the objects whose Workloads Kueue has evicted, and not admitted again."""
+        return frozenset(uid for one in self.workloads if one.holds("Evicted") for uid in one.owners)
 
 
 def newest(found: Iterable[KueueWorkload]) -> KueueWorkload | None:

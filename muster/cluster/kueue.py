@@ -41,14 +41,13 @@ def _with_preemptor(answer: KueueAnswer, cluster: Cluster) -> KueueAnswer:
 
     Kueue names it by its UID alone.
     """
-    uid = answer.workload.preemptor if answer.workload is not None else ""
-    found = cluster.kueue.newest_of(uid) if uid else None
-    controller = found.metadata.controller if found is not None else None
-    if found is None or controller is None or answer.workload is None:
+    own = answer.workload
+    found = cluster.kueue.newest_of(own.preemptor) if own is not None and own.preemptor else None
+    if own is None or found is None or found.metadata.namespace != own.metadata.namespace:
         return answer
-    if found.metadata.namespace != answer.workload.metadata.namespace:
-        return answer
-    named = f'{controller.kind} "{controller.name}" of LocalQueue "{found.spec.queue_name}"'
+    controller = found.metadata.controller
+    named = f'{controller.kind} "{controller.name}"' if controller is not None else f'Workload "{found.metadata.name}"'
+    named += f' of LocalQueue "{found.spec.queue_name}"'
     return replace(answer, message=f"{answer.message}; the preemptor is {named}")
 
 

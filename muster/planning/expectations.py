@@ -113,8 +113,8 @@ class Expectations:
     """The note that its user got on them."""
     evicted: str = ""
     """The report on the pods that its scheduler has evicted, until they are replaced."""
-    evicted_by_kueue: bool = False
-    """True if Kueue's last eviction was reported, until Kueue admits it again."""
+    evicted_by_kueue: frozenset[str] = frozenset()
+    """What Kueue has evicted of it (`KueueAnswer.evicted`), as far as that was reported."""
     rejected: RejectedWrite = field(default_factory=RejectedWrite)
     """A write that the apiserver does not take."""
     requeues: int = 0

@@ -16,7 +16,7 @@ from muster.queueing.ledger import GangKey
 from muster.queueing.verdicts import Decision
 from muster.resources.amounts import Resources, describe, total
 from muster.schedulers import SCHEDULERS
-from muster.workloads import Workload
+from muster.workloads import PLAIN_POD, Workload
 
 # By Volcano's action, which stands at the end of what it writes on a pod; kube-scheduler names none, and only preempts.
 _EVICTIONS = {
@@ -190,8 +190,12 @@ def evicted(pods: Sequence[Pod], requests: Resources, claimants: Sequence[str], 
 
 def evicted_by_kueue(snapshot: GangSnapshot, kueue: KueueAnswer, now: float) -> str:
     """The pods that a gang loses by Kueue's eviction, and Kueue's reason; `now` is of the wall clock."""
-    pods = [member.pod for member in snapshot.open]
-    lost = _counted(pods, total(member.requests for member in snapshot.open)) if pods else "it"
+    gone, jobs = snapshot.open, kueue.evicted
+    if snapshot.kind is PLAIN_POD:
+        # They may be of several Jobs.
+        gone = tuple(one for one in gone if (job := one.pod.metadata.controller) and job.uid in jobs)
+    pods = [one.pod for one in gone]
+    lost = _counted(pods, total(one.requests for one in gone)) if pods else "it"
     return f"Kueue evicted {lost}; {_run_of(pods, now)}{kueue.message}"
 
 

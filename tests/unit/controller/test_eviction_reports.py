@@ -21,6 +21,7 @@ from tests.support.manifests.observed import (
     ray_pod,
     workers,
 )
+from tests.unit.controller.test_kueue import pair
 
 LEAVES = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 IN_TEAM = {"volcano.sh/queue-name": "q", "kueue.x-k8s.io/queue-name": "team"}
@@ -266,6 +267,15 @@ async def test_a_new_leader_reports_an_eviction_by_kueue_though_its_pods_are_gon
     await world.settle()
     (note,) = told(world)
     assert note.startswith("Kueue evicted it; Kueue has preempted it: ")
+
+
+async def test_of_a_gang_of_several_jobs_the_evicted_ones_are_reported() -> None:
+    world = await pair(j=YES, k=YES).settled()
+    taken = kueue_workload(preempted(), name="job-k", uid="of-k", owner_uid="uid-k")
+    world.cluster.kueue.workloads.apply("modified", made(KueueWorkload, taken))
+    await world.settle()
+    notes = [event["note"] for event in world.events_on("PodGroup") if event["reason"] == "Evicted"]
+    assert [note.partition("; ")[0] for note in notes] == ["Kueue evicted 1 of its pods (k-0"]
 
 
 async def test_what_waited_held_has_lost_nothing_to_kueue() -> None:
