@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from muster.cli.connecting import connected
-from muster.cli.explain.subjects import made_by
+from muster.cli.explain.subjects import made_by, named_objects
 from muster.cli.names import ObjectName, UnknownSubjectError, kinds_of, parse_names, pod_groups_meant, queues_meant
 from muster.cli.ui import as_long_as_read, complain, print_data
 from muster.cluster.owners import asks_to_wait
@@ -114,29 +114,13 @@ async def _change(
 
 async def _targets(client: Client, resources: Sequence[Resource], name: str, namespace: str) -> list[_Target]:
     """The objects of that name. Raises UnknownSubjectError where there is none, ApiError where none can be read."""
-    found: list[_Target] = []
-    refused: ApiError | None = None
-    missing = False
-    for resource in resources:
-        try:
-            raw = await client.get(resource, name, namespace if resource.namespaced else None)
-        except ApiError as error:
-            if not (error.not_found or error.forbidden):
-                raise
-            # Without its CRD a kind is forbidden to most users, not missing.
-            refused = error if error.forbidden else refused
-            missing = missing or error.not_found
-            continue
-        found.append(await _workload_of(client, resource, raw))
-    if not found and refused is not None:
-        if not resources[0].namespaced:
-            raise UnknownSubjectError(_may_not(name, resources)) from refused
-        if not missing:
-            raise refused
-    if not found:
-        where = f' in namespace "{namespace}"' if resources[0].namespaced else ""
-        raise UnknownSubjectError(f'no {resources[0].kind} "{name}"{where}')
-    return found
+    try:
+        found = await named_objects(client, resources, name, namespace)
+    except ApiError as error:
+        if error.forbidden and not resources[0].namespaced:
+            raise UnknownSubjectError(_may_not(name, resources)) from error
+        raise
+    return [await _workload_of(client, resource, raw) for resource, raw in found]
 
 
 def _may_not(name: str, queues: Sequence[Resource]) -> str:

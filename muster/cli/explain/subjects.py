@@ -165,28 +165,20 @@ async def _find_in(client: Client, named: ObjectName, namespace: str, visible: C
     name = named.name
     if named.kind == ANY_KIND:
         return await _of_any_kind(client, name, namespace, visible)
-    if is_pod_group(named.kind):
-        owner = decode(await _pod_group(client, named, namespace), Object).metadata.controller
-        kind = kind_of(owner.api_version, owner.kind) if owner else None
-        if owner is None or kind is None:
-            raise UnknownSubjectError(f'PodGroup "{name}" does not belong to a workload that muster supports')
-        return await _subjects(client, kind, owner.name, namespace, visible)
-    kinds = kinds_of(named.kind)
-    for kind in kinds:
-        try:
-            if kind.kind == "Pod":
-                raw = await _get(client, PODS, name, namespace)
-                owner = owner_of(decode(raw, Pod))
-                above = kind_of(owner.api_version, owner.kind) if owner else None
-                if owner is not None and above is not None:
-                    return await _subjects(client, above, owner.name, namespace, visible)
-                return await _subjects_of(client, kind, decode(raw, kind.decoded), visible)
-            return await _subjects(client, kind, name, namespace, visible)
-        except UnknownSubjectError:
-            # Two kinds may share a name (MPIJob v1 and v2beta1); only one is installed.
-            if kind is kinds[-1]:
-                raise
-    raise AssertionError("the last kind found something or raised")
+    kinds = [] if is_pod_group(named.kind) else kinds_of(named.kind)
+    resource, raw = await _get(client, pod_groups_meant(named.kind) or [one.resource for one in kinds], name, namespace)
+    # The workload of a pod or a PodGroup is what its user asks for.
+    owner = owner_of(decode(raw, Pod)) if resource == PODS else None
+    if not kinds:
+        owner = decode(raw, Object).metadata.controller
+    above = kind_of(owner.api_version, owner.kind) if owner else None
+    if owner is not None and above is not None:
+        _, raw = await _get(client, [above.resource], owner.name, namespace)
+        return await _subjects_of(client, above, decode(raw, above.decoded), visible)
+    if not kinds:
+        raise UnknownSubjectError(f'PodGroup "{name}" does not belong to a workload that muster supports')
+    kind = next(one for one in kinds if one.resource == resource)
+    return await _subjects_of(client, kind, decode(raw, kind.decoded), visible)
 
 
 async def _of_any_kind(client: Client, name: str, namespace: str, visible: ClusterSnapshot) -> list[Subject]:
@@ -210,41 +202,44 @@ async def _of_any_kind(client: Client, name: str, namespace: str, visible: Clust
     return [one for kind, decoded in uppermost for one in await _subjects_of(client, kind, decoded, visible)]
 
 
-async def _pod_group(client: Client, named: ObjectName, namespace: str) -> bytes:
-    """The PodGroup of that name, of any scheduler. Raises UnknownSubjectError, and ApiError when it cannot be read."""
-    refused: UnknownSubjectError | None = None
-    missing: UnknownSubjectError | None = None
-    for resource in pod_groups_meant(named.kind):
+async def named_objects(
+    client: Client, resources: Sequence[Resource], name: str, namespace: str, *, most: int | None = None
+) -> list[tuple[Resource, bytes]]:
+    """The objects of that name of all these kinds, `most` at the most; a user need not know which of them there are.
+
+    Raises UnknownSubjectError where there is none, and ApiError where none can be read.
+    """
+    found: list[tuple[Resource, bytes]] = []
+    refused: ApiError | None = None
+    missing = False
+    for resource in resources:
         try:
-            return await client.get(resource, named.name, namespace)
+            found.append((resource, await client.get(resource, name, namespace if resource.namespaced else None)))
         except ApiError as error:
-            if error.not_found:
-                missing = missing or _none(resource, named.name, namespace)
-            elif error.forbidden:
-                refused = refused or UnknownSubjectError(f"{error}; {HOW_TO_READ}")
-            else:
+            if not (error.not_found or error.forbidden):
                 raise
-    raise missing or refused or UnknownSubjectError(f'no PodGroup "{named.name}"')
+            # Without its CRD a kind is forbidden to most users, not missing.
+            refused = error if error.forbidden else refused
+            missing = missing or error.not_found
+        if len(found) == most:
+            break
+    if not found and refused is not None and not (missing and resources[0].namespaced):
+        raise refused
+    if not found:
+        where = f' in namespace "{namespace}"' if resources[0].namespaced else ""
+        raise UnknownSubjectError(f'no {resources[0].kind} "{name}"{where}')
+    return found
 
 
-def _none(resource: Resource, name: str, namespace: str) -> UnknownSubjectError:
-    return UnknownSubjectError(f'no {resource.kind} "{name}" in namespace "{namespace}"')
-
-
-async def _get(client: Client, resource: Resource, name: str, namespace: str) -> bytes:
+async def _get(client: Client, resources: Sequence[Resource], name: str, namespace: str) -> tuple[Resource, bytes]:
+    """The first object of that name, with its kind. Raises the errors of `named_objects`."""
     try:
-        return await client.get(resource, name, namespace)
+        (found,) = await named_objects(client, resources, name, namespace, most=1)
     except ApiError as error:
-        if error.not_found:
-            raise _none(resource, name, namespace) from error
-        if error.forbidden and resource.group not in _KUBERNETES_OWN:
+        if error.forbidden and resources[0].group not in _KUBERNETES_OWN:
             raise UnknownSubjectError(f"{error}; {HOW_TO_READ}") from error
         raise
-
-
-async def _subjects(client: Client, kind: Kind, name: str, namespace: str, visible: ClusterSnapshot) -> list[Subject]:
-    decoded: Decoded = decode(await _get(client, kind.resource, name, namespace), kind.decoded)
-    return await _subjects_of(client, kind, decoded, visible)
+    return found
 
 
 async def _subjects_of(
