@@ -3,6 +3,7 @@
 import base64
 import datetime as dt
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from cryptography.x509 import Certificate
 
@@ -107,20 +108,15 @@ def _entries(sight: Sight, installed: Installation) -> Iterator[tuple[str, str]]
 
 def _fault(bundle: str, pair: KeyPair | None, now: dt.datetime) -> str:
     """The content of a caBundle that is not the CA of the serving certificate; "" when it holds that CA."""
-    trusted = _authorities(bundle)
+    trusted: frozenset[Certificate] = frozenset()
+    with suppress(ValueError):
+        trusted = authorities_in(base64.b64decode(bundle))
     good = [one for one in trusted if valid_at(one, now)]
     if not trusted:
         return "no certificate"
     if not good:
         return "only certificates that are not valid now"
     return "a CA that did not sign the serving certificate" if pair is not None and pair.signed_by(good) is None else ""
-
-
-def _authorities(bundle: str) -> frozenset[Certificate]:
-    try:
-        return authorities_in(base64.b64decode(bundle))
-    except ValueError:
-        return frozenset()
 
 
 def _events(installed: Installation) -> str:

@@ -197,9 +197,9 @@ class Installation:
         return self._argument(self.controller, "default-queue") or "default"
 
     @property
-    def schedulers(self) -> tuple[type[GangScheduler], ...]:
-        """Its gang schedulers."""
-        return tuple(dict.fromkeys(map(type, self.gang_schedulers.values())))
+    def products(self) -> set[str]:
+        """Its gang schedulers, as the chart value `schedulers` names them."""
+        return {one.product for one in self.gang_schedulers.values()}
 
     @property
     def gang_schedulers(self) -> dict[str, GangScheduler]:
@@ -247,6 +247,10 @@ class Installation:
     def _argument(deployment: Deployment | None, name: str) -> str | None:
         words = (word for one in deployment.programs for word in one.words) if deployment is not None else ()
         return flag(tuple(words), name)
+
+
+AS_INSTALLED = Installation("", "", "")
+"""An installation with the defaults of the chart, where there is none."""
 
 
 def installations(

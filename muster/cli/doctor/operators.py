@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from muster.cli.doctor.diagnosis import Diagnosis, diagnoses_of, fine, seen, warning
-from muster.cli.doctor.installed import Deployment, Installation, flag
+from muster.cli.doctor.installed import AS_INSTALLED, Deployment, Installation, flag
 from muster.cli.doctor.sight import Sight
 from muster.model.texts import listed
 from muster.model.times import duration_of
@@ -89,7 +89,7 @@ def _kueue(sight: Sight) -> Iterator[Diagnosis]:
             continue
         if not isinstance(configuration, dict):
             continue
-        yield from _patience(sight.installation, name, configuration)
+        yield from _patience(sight.installation or AS_INSTALLED, name, configuration)
         if configuration.get("manageJobsWithoutQueueName") is True:
             yield warning(
                 f"Kueue also manages workloads without its label (manageJobsWithoutQueueName in {name}): a workload "
@@ -106,12 +106,12 @@ _TIMEOUTS = (
 )
 
 
-def _patience(installed: Installation | None, name: str, configuration: Mapping[str, Any]) -> Iterator[Diagnosis]:
+def _patience(installed: Installation, name: str, configuration: Mapping[str, Any]) -> Iterator[Diagnosis]:
     """The timeouts of Kueue that differ from those that muster warns of."""
     waits = configuration.get("waitForPodsReady")
     if not isinstance(waits, dict):
         return
-    known = installed.kueue if installed is not None and "kueue" in installed.admitters else {}
+    known = installed.kueue if "kueue" in installed.admitters else {}
     for setting, value, lack, otherwise in _TIMEOUTS:
         set_to = waits.get(setting, otherwise)
         seconds = duration_of(set_to) if isinstance(set_to, str) else None

@@ -15,6 +15,7 @@ from typing import Any
 
 from muster.cli.connecting import PATIENCE
 from muster.cli.doctor.diagnosis import Diagnosis, Unseen, fine, problem, unknown, warning
+from muster.cli.doctor.installed import AS_INSTALLED
 from muster.cli.doctor.sight import GangProbe, Sight
 from muster.cli.ui import lasting
 from muster.cluster.served import choose_versions
@@ -199,13 +200,10 @@ def _with(why: str, left: tuple[str, ...]) -> str:
 
 def kubernetes(sight: Sight) -> Iterator[Diagnosis]:
     """A gang of two pods, one of them gated, stays without a node; where kube-scheduler places gangs, and if asked."""
-    installed = sight.installation
-    places = installed is not None and any(one.product == "kubernetes" for one in installed.schedulers)
-    if sight.probes is None:
-        if places:
-            yield fine(f"not tested without --probe: {_WHAT}, with its feature gate GenericWorkload")
-    else:
+    if sight.probes is not None:
         yield from found(sight.probes)
+    elif "kubernetes" in (sight.installation or AS_INSTALLED).products:
+        yield fine(f"not tested without --probe: {_WHAT}, with its feature gate GenericWorkload")
 
 
 def found(probes: tuple[GangProbe | Unseen, ...]) -> Iterator[Diagnosis]:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from muster.cli.connecting import PATIENCE
 from muster.cli.doctor.diagnosis import Unseen
 from muster.cli.doctor.installed import (
+    AS_INSTALLED,
     KUEUE,
     LABELS,
     AnyObject,
@@ -44,7 +45,7 @@ from muster.model.resource import (
 )
 from muster.queueing.sources import QUEUE_SOURCES
 from muster.resources.elastic_quotas import ElasticQuota
-from muster.schedulers import PRODUCTS, GangScheduler, named
+from muster.schedulers import PRODUCTS, GangScheduler
 from muster.workloads import WATCHED_KINDS
 
 T = TypeVar("T")
@@ -63,8 +64,8 @@ async def look(client: Client, namespace: str) -> Sight:
     )
     found = installations(deployments, mutating, judging)
     installed = found[0] if found else None
-    source = installed.queue_source if installed is not None else QUEUE_SOURCES["volcano"]
-    schedulers = installed.gang_schedulers if installed is not None else named("volcano")
+    assumed = installed or AS_INSTALLED
+    source, schedulers = assumed.queue_source, assumed.gang_schedulers
     left_out = _left_out(installed, mutating, await _labels(client, namespace))
     reads: dict[str, Awaitable[Any]] = {
         "secret": _secret(client, installed),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from muster.cli.doctor.diagnosis import Diagnosis, Level, Unseen, diagnoses_of, fine, problem, seen, warning
-from muster.cli.doctor.installed import AnyObject, Deployment, Installation, Program
+from muster.cli.doctor.installed import AS_INSTALLED, AnyObject, Deployment, Installation, Program
 from muster.cli.doctor.sight import Sight
 from muster.cli.ui import counted, lasting
 from muster.model.texts import listed
@@ -107,7 +107,7 @@ def kinds(sight: Sight) -> Iterator[Diagnosis]:
     else:
         yield fine(f"Kubernetes {sight.kubernetes}")
     served = seen(sight.served, "which kinds are served")
-    for api, plurals in _needed(sight.installation).items():
+    for api, plurals in _needed(sight.installation or AS_INSTALLED).items():
         missing = [plural for plural in plurals if plural not in served.get(api, ())]
         if missing:
             yield problem(f"{api} is not served: no {listed(missing)}; no gang can be created", _CRDS[api])
@@ -116,17 +116,13 @@ def kinds(sight: Sight) -> Iterator[Diagnosis]:
     yield from _workloads(served)
 
 
-def _needed(installed: Installation | None) -> dict[str, list[str]]:
+def _needed(installed: Installation) -> dict[str, list[str]]:
     """The kinds that gangs need: the PodGroups of their schedulers, their queues, and what Kueue makes of them."""
-    schedulers = installed.schedulers if installed is not None else (PRODUCTS["volcano"],)
-    source = installed.queue_source if installed is not None else QUEUE_SOURCES["volcano"]
-    needed: dict[str, list[str]] = {}
-    for group, version, plural in (
-        *((scheduler.group, scheduler.version, "podgroups") for scheduler in schedulers),
-        (source.group, source.version, source.plural),
-    ):
-        needed.setdefault(f"{group}/{version}", []).append(plural)
-    if installed is not None and "kueue" in installed.admitters:
+    groups = [PRODUCTS[one] for one in sorted(installed.products)]
+    needed = {f"{one.group}/{one.version}": ["podgroups"] for one in groups}
+    source = installed.queue_source
+    needed.setdefault(f"{source.group}/{source.version}", []).append(source.plural)
+    if "kueue" in installed.admitters:
         needed["kueue.x-k8s.io/v1beta2"] = ["clusterqueues", "localqueues", "workloads"]
     return needed
 
@@ -157,7 +153,7 @@ def _workloads(served: Mapping[str, frozenset[str]]) -> Iterator[Diagnosis]:
 
 def volcano(sight: Sight) -> Iterator[Diagnosis]:
     """Volcano's scheduler and controllers run, are new enough, and look after the queues; where it places gangs."""
-    if sight.installation is None or PRODUCTS["volcano"] in sight.installation.schedulers:
+    if "volcano" in (sight.installation or AS_INSTALLED).products:
         yield from diagnoses_of(_programs, sight)
     yield from _queues(sight)
 
@@ -218,7 +214,8 @@ def _text(release: tuple[int, int, int]) -> str:
 
 def _queues(sight: Sight) -> Iterator[Diagnosis]:
     queues = seen(sight.queues, "queues")
-    source = sight.installation.queue_source if sight.installation is not None else QUEUE_SOURCES["volcano"]
+    installed = sight.installation or AS_INSTALLED
+    source, name = installed.queue_source, installed.default_queue
     api = f"{source.group}/{source.version}"
     if not isinstance(sight.served, Unseen) and source.plural not in sight.served.get(api, ()):
         return  # the check `kinds` reports it
@@ -233,7 +230,6 @@ def _queues(sight: Sight) -> Iterator[Diagnosis]:
             f"{lasting(max(_age(one, sight.now) for one in stateless))}: gangs in it are not placed",
             "see the log of vc-controller-manager; it needs all CRDs of Volcano, including those of jobflow",
         )
-    name = sight.installation.default_queue if sight.installation is not None else "default"
     default = next((one for one in queues if one.metadata.name == name), None)
     if default is None:
         yield warning(

@@ -24,7 +24,6 @@ from muster.workloads import Decoded
 
 # Events with the same words that are fewer seconds apart are one.
 _SAME = 2.0
-_ENDED = ("PodCompleted", "PodFailed")
 _OF_SCHEDULERS = ("Unschedulable", "FailedScheduling", "NotEnoughResources")
 HOLDERS = 20
 """The number of gangs that hold the queue's resources and are named."""
@@ -87,9 +86,9 @@ def _of_group(view: GangSnapshot) -> Iterator[Moment]:
 def _of_pods(pods: Sequence[TimedPod]) -> Iterator[Moment]:
     steps: tuple[tuple[str, Callable[[TimedPod], str]], ...] = (
         ("created", lambda pod: pod.metadata.creation_timestamp),
-        ("placed on a node", lambda pod: _since(pod, "PodScheduled")),
-        ("ready", lambda pod: _since(pod, "Ready")),
-        ("ended", _ended),
+        ("placed on a node", lambda pod: _since(pod, ("PodScheduled", "True"))),
+        ("ready", lambda pod: _since(pod, ("Ready", "True"))),
+        ("ended", lambda pod: _since(pod, ("Ready", "PodCompleted"), ("Ready", "PodFailed"))),
     )
     for verb, when in steps:
         yield from _first_and_last(verb, pods, when)
@@ -118,14 +117,12 @@ def _named(pod: str, node: str) -> str:
     return f"{pod} on {node}" if node else pod
 
 
-def _since(pod: TimedPod, type_: str) -> str:
-    times = (one.last_transition_time for one in pod.status.conditions if (one.type, one.status) == (type_, "True"))
-    return next(times, "")
-
-
-def _ended(pod: TimedPod) -> str:
-    times = (one.last_transition_time for one in pod.status.conditions if one.type == "Ready" and one.reason in _ENDED)
-    return next(times, "")
+def _since(pod: TimedPod, *states: tuple[str, str]) -> str:
+    """Since when a condition has one of these types, with its status or its reason; "" for none."""
+    for one in pod.status.conditions:
+        if (one.type, one.status) in states or (one.type, one.reason) in states:
+            return one.last_transition_time
+    return ""
 
 
 def _of_events(events: Iterable[Event]) -> Iterator[Moment]:

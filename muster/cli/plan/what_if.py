@@ -83,7 +83,7 @@ async def _look(arguments: argparse.Namespace) -> tuple[LedgerSnapshot, ClusterS
 
 
 def _apply(arguments: argparse.Namespace, ledger: Ledger, nodes: Resources | None) -> None:
-    """StartChange the ledger as the options ask. Raises InputError."""
+    """Change the ledger as the options ask. Raises InputError."""
     ledger.bound(nodes)
     if arguments.reserves:
         for each in list(ledger.tree):
